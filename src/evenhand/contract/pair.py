@@ -1,0 +1,222 @@
+"""What a caller gives: one prompt, two responses to it, and the criteria to judge by."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NoReturn
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    Strict,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+
+
+def criterion_key(name: str) -> str:
+    """A name with case, spaces and punctuation set aside: how criteria are matched."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    kept = "".join(c for c in folded if unicodedata.category(c)[0] not in "PZC")
+    return kept or folded.strip()
+
+
+def _sendable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise PydanticCustomError(
+            "unsendable",
+            "cannot be sent: character {at} is half of a surrogate pair; re-encode the text as UTF-8",
+            {"at": error.start + 1},
+        ) from None
+    return text
+
+
+Text = Annotated[str, Strict(), AfterValidator(_sendable)]
+
+
+class Criterion(Model):
+    """One thing to judge by. A plain string is short for `{"name": ...}`."""
+
+    name: Text = Field(description="What to judge, e.g. accuracy")
+    description: Text | None = Field(
+        default=None, description="What the name means here, shown to the judge"
+    )
+    weight: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        strict=True,
+        description="Relative importance, shown to the judge and used in the criteria's majority",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("name")
+    @classmethod
+    def _named(cls, value: str) -> str:
+        if not value.strip():
+            raise PydanticCustomError("blank_name", "is blank; give the criterion a name")
+        return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        return {"anyOf": [{"type": "string", "minLength": 1}, schema]}
+
+
+def _listed(value: Any) -> Any:
+    # Strict about sequences, so that criteria="accuracy" is not read as eight letters.
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Pair(Model):
+    """One prompt, two responses to it, the criteria to judge by, and options."""
+
+    model_config = ConfigDict(title="PairwiseComparison")
+
+    prompt: Text = Field(
+        validation_alias=AliasChoices("prompt", "original_prompt", "originalPrompt"),
+        description="What both responses answer",
+    )
+    response_a: Text = Field(description="The first response, passed on verbatim")
+    response_b: Text = Field(description="The second response, passed on verbatim")
+    criteria: Annotated[tuple[Criterion, ...], BeforeValidator(_listed)] = Field(
+        strict=True,
+        min_length=1,
+        description="What to judge by, most important first: names, or objects with a name",
+    )
+    id: Text | None = Field(default=None, description="Comes back in the metadata")
+    context: Text | None = Field(default=None, description="Extra material for the judge")
+    reference: Text | None = Field(
+        default=None, description="A known good answer, as a yardstick"
+    )
+    allow_tie: bool = Field(default=True, strict=True, description="Whether TIE may be the answer")
+    swap_positions: bool = Field(
+        default=True, strict=True, description="Judge twice, the second time exchanged"
+    )
+
+    @field_validator("criteria")
+    @classmethod
+    def _distinct(cls, criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+        seen: dict[str, str] = {}
+        for criterion in criteria:
+            key = criterion_key(criterion.name)
+            if key in seen:
+                raise PydanticCustomError(
+                    "duplicate_criterion",
+                    "names {name} twice (as {first}; case, spaces and punctuation aside); "
+                    "remove one",
+                    {"name": repr(criterion.name), "first": repr(seen[key])},
+                )
+            seen[key] = criterion.name
+        return criteria
+
+    def mirrored(self) -> Pair:
+        """The same pair with its responses exchanged."""
+        return self.model_copy(
+            update={"response_a": self.response_b, "response_b": self.response_a}
+        )
+
+
+def read_pair(value: Mapping[str, Any]) -> Pair:
+    """A Pair from plain data, or an InputError that names the field and what it takes."""
+    if isinstance(value, Pair):
+        return value
+    if not isinstance(value, Mapping):
+        raise InputError(
+            f"a pair is a JSON object, not {_kind_of(value)}; "
+            'give {"prompt": …, "responseA": …, "responseB": …, "criteria": […]}'
+        )
+    _refuse_both_spellings(value)
+    try:
+        return Pair.model_validate(dict(value))
+    except ValidationError as error:
+        refuse(error, Pair)
+
+
+def _refuse_both_spellings(value: Mapping[str, Any]) -> None:
+    for name, field in Pair.model_fields.items():
+        given = [spelling for spelling in spellings(name, field.validation_alias) if spelling in value]
+        if len(given) > 1:
+            raise InputError(f"{given[0]} is given twice, also as {given[1]}; keep one")
+
+
+def spellings(name: str, alias: object) -> list[str]:
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return list(dict.fromkeys([name, *(c for c in choices if isinstance(c, str))]))
+
+
+_TAKES = {
+    "string_type": "a string",
+    "bool_type": "true or false",
+    "float_type": "a number",
+    "tuple_type": 'a list such as ["accuracy", "clarity"]',
+    "greater_than": "a number above 0",
+    "finite_number": "a finite number",
+    "model_type": "a name, or an object with a name",
+    "model_attributes_type": "a name, or an object with a name",
+}
+
+
+def refuse(error: ValidationError, model: type[Model]) -> NoReturn:
+    """Turn pydantic's first complaint into one line that names the field and what it takes."""
+    details = error.errors(include_url=False)[0]
+    raise InputError(_complaint(details, model)) from None
+
+
+def _complaint(details: ErrorDetails, model: type[Model]) -> str:
+    kind, where = details["type"], _path(details["loc"])
+    if kind == "missing":
+        return f"{where} is missing; every pair needs it"
+    if kind == "extra_forbidden":
+        known = ", ".join(str(field.alias) for field in model.model_fields.values())
+        return f"{where} is not a known field; the fields are {known}"
+    if kind == "too_short":
+        return f'{where} is empty; name at least one, e.g. ["accuracy"]'
+    if kind in ("blank_name", "duplicate_criterion", "unsendable"):
+        return f"{where} {details['msg']}"
+    got = _kind_of(details["input"])
+    takes = _TAKES.get(kind)
+    return f"{where} takes {takes}, not {got}" if takes else f"{where}: {details['msg']}"
+
+
+def _path(location: Sequence[int | str]) -> str:
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path or "the pair"
+
+
+def _kind_of(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        shown = value if len(value) <= 40 else value[:37] + "…"
+        return f"the string {shown!r}"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if isinstance(value, Mapping):
+        return "an object"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,154 @@
+"""Every exception evenhand raises, as one small tree.
+
+    EvenhandError
+    ├── InputError                what the caller gave cannot be used
+    │   ├── TemplateError         a prompt template lacks a slot, or has an unknown one
+    │   ├── SettingsError         the environment, a config file or an option is wrong
+    │   └── MissingExtra          an optional part is not installed
+    ├── JudgeError                the judge could not be asked, or did not answer
+    │   ├── JudgeUnreachable      no connection could be made
+    │   ├── JudgeConnectionLost   the connection broke, or the body stopped half-way
+    │   ├── JudgeTimeout          no answer in time
+    │   ├── JudgeAuthentication   the key is missing, wrong, or not allowed to do this
+    │   ├── JudgeRateLimited      too many requests
+    │   ├── JudgeQuotaExceeded    the account has no credit left
+    │   ├── JudgeServerError      the server failed (5xx)
+    │   ├── JudgeRejected         the server will not take this request
+    │   ├── JudgeGarbled          the reply is not what a judge's server sends
+    │   └── NotRecorded           a replayed judge has no recording of this pass
+    └── NoVerdict                 the judge answered, but no valid verdict came of it
+
+A message is a fact with its value, then the remedy, on one line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class EvenhandError(Exception):
+    """The root of the tree. `kind` is the stable name that JSON results carry."""
+
+    kind = "error"
+    retryable = False
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        # What is known of the comparison that failed, in the shape of the contract's metadata.
+        self.metadata: Any = None
+
+
+class InputError(EvenhandError):
+    kind = "input"
+
+
+class TemplateError(InputError):
+    kind = "template"
+
+
+class SettingsError(InputError):
+    kind = "settings"
+
+
+class MissingExtra(InputError):
+    """An optional dependency is absent; the message holds the command that installs it."""
+
+    kind = "missing_extra"
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} is not installed; run: pip install 'evenhand[{extra}]'")
+
+
+class JudgeError(EvenhandError):
+    kind = "judge"
+
+
+class JudgeUnreachable(JudgeError):
+    kind = "judge_unreachable"
+    retryable = True
+
+
+class JudgeConnectionLost(JudgeError):
+    kind = "judge_connection_lost"
+    retryable = True
+
+
+class JudgeTimeout(JudgeError):
+    kind = "judge_timeout"
+    retryable = True
+
+
+class JudgeAuthentication(JudgeError):
+    kind = "judge_authentication"
+
+
+class JudgeRateLimited(JudgeError):
+    kind = "judge_rate_limited"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class JudgeQuotaExceeded(JudgeError):
+    kind = "judge_quota_exceeded"
+
+
+class JudgeServerError(JudgeError):
+    kind = "judge_server_error"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class JudgeRejected(JudgeError):
+    kind = "judge_rejected"
+
+
+class JudgeGarbled(JudgeError):
+    kind = "judge_garbled"
+    retryable = True
+
+
+class NotRecorded(JudgeError):
+    kind = "not_recorded"
+
+
+class NoVerdict(EvenhandError):
+    """The outcome `invalid`: asked and answered, but nothing decides."""
+
+    kind = "invalid"
+
+
+class Status:
+    """Process exit codes; the documented ones."""
+
+    OK = 0
+    BAD_INPUT = 2
+    JUDGE_FAILED = 3
+    NO_VERDICT = 4
+    INTERRUPTED = 130
+
+
+# Most specific first: the first class that matches decides (exit code, HTTP status).
+_STATUS: tuple[tuple[type[EvenhandError], int, int], ...] = (
+    (MissingExtra, Status.BAD_INPUT, 501),
+    (InputError, Status.BAD_INPUT, 422),
+    (JudgeRateLimited, Status.JUDGE_FAILED, 503),
+    (JudgeTimeout, Status.JUDGE_FAILED, 504),
+    (JudgeError, Status.JUDGE_FAILED, 502),
+    (NoVerdict, Status.NO_VERDICT, 422),
+    (EvenhandError, Status.JUDGE_FAILED, 500),
+)
+
+
+def exit_code(error: EvenhandError) -> int:
+    return next(code for kind, code, _ in _STATUS if isinstance(error, kind))
+
+
+def http_status(error: EvenhandError) -> int:
+    return next(status for kind, _, status in _STATUS if isinstance(error, kind))

@@ -1,0 +1,90 @@
+"""What a judge is: something that answers one call. Everything else is the program's work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from evenhand.contract import Mode, Order, Pair, Usage, Winner
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of prompt. `judged` marks text that came from the caller and may be hostile."""
+
+    text: str
+    judged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Literal["system", "user", "assistant"]
+    segments: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(segment.text for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCall:
+    """One request to a judge: which pass it belongs to, and what to send."""
+
+    pair: Pair
+    order: Order
+    sample: int
+    messages: tuple[Message, ...] = ()
+    answer_schema: Mapping[str, Any] | None = None  # the JSON Schema that the answer should fit
+    letters: tuple[str, ...] = ()  # letter mode: the tokens whose probabilities are wanted
+    logprobs: bool = False  # reasoned mode: token log-probabilities are wanted with the text
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """One generated token, and the likeliest tokens at its place with their log-probabilities."""
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What came back. `text` is verbatim."""
+
+    text: str
+    finish: Literal["stop", "length", "refusal", "filter", "other"] = "stop"
+    refusal: str | None = None  # what the judge said when it declined
+    thought: bool = False  # the model produced hidden thinking before (or instead of) text
+    # A verdict recorded without its text, in the labels that the pass showed.
+    verdict_as_shown: Winner | None = None
+    logprobs: tuple[TokenLogprob, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    request_id: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the rest of the program must know of a judge before asking it."""
+
+    modes: tuple[Mode, ...] = ("reasoned", "letter")  # the first is its default
+    parallel: bool = True  # False: one pass at a time, so that its prefix cache holds
+    needs_prompt: bool = True  # False: it does not read the prompt (replayed, baseline)
+    caveat: str | None = None  # why it is no valid judge; said once per command
+
+
+class Judge(Protocol):
+    """Opened by `open_judge`, closed by `close`. Raises only JudgeError from `ask`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def traits(self) -> Traits: ...
+
+    async def ask(self, call: JudgeCall) -> Completion: ...
+
+    async def close(self) -> None: ...
