@@ -1,0 +1,77 @@
+"""evenhand: an even-handed LLM judge.
+
+    import evenhand
+
+    verdict = evenhand.compare_sync(
+        {"prompt": "…", "responseA": "…", "responseB": "…", "criteria": ["accuracy"]},
+        judge="openai:gpt-4o",
+    )
+    print(verdict.winner, verdict.confidence)
+
+Names are loaded when first used, so that `import evenhand` stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand.api import compare as compare
+    from evenhand.api import compare_sync as compare_sync
+    from evenhand.api import open_judge as open_judge
+    from evenhand.contract import Ballot as Ballot
+    from evenhand.contract import Criterion as Criterion
+    from evenhand.contract import Failure as Failure
+    from evenhand.contract import Outcome as Outcome
+    from evenhand.contract import Pair as Pair
+    from evenhand.contract import Unread as Unread
+    from evenhand.contract import Verdict as Verdict
+    from evenhand.contract import read_pair as read_pair
+    from evenhand.errors import EvenhandError as EvenhandError
+    from evenhand.errors import InputError as InputError
+    from evenhand.errors import JudgeError as JudgeError
+    from evenhand.errors import NoVerdict as NoVerdict
+    from evenhand.judges import Judge as Judge
+    from evenhand.judges import RetryPolicy as RetryPolicy
+    from evenhand.procedure import Procedure as Procedure
+    from evenhand.prompts import open_template as open_template
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Ballot": "evenhand.contract",
+    "Criterion": "evenhand.contract",
+    "EvenhandError": "evenhand.errors",
+    "Failure": "evenhand.contract",
+    "InputError": "evenhand.errors",
+    "Judge": "evenhand.judges",
+    "JudgeError": "evenhand.errors",
+    "NoVerdict": "evenhand.errors",
+    "Outcome": "evenhand.contract",
+    "Pair": "evenhand.contract",
+    "Procedure": "evenhand.procedure",
+    "RetryPolicy": "evenhand.judges",
+    "Unread": "evenhand.contract",
+    "Verdict": "evenhand.contract",
+    "compare": "evenhand.api",
+    "compare_sync": "evenhand.api",
+    "open_judge": "evenhand.api",
+    "open_template": "evenhand.prompts",
+    "read_pair": "evenhand.contract",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -21,6 +21,7 @@ from evenhand.contract.labels import (
     other_order,
     rename,
 )
+from evenhand.contract.message import Message, Segment
 from evenhand.contract.pair import Criterion, Pair, criterion_key, read_pair
 from evenhand.contract.verdict import (
     ConfidenceSource,
@@ -54,6 +55,7 @@ __all__ = [
     "Failure",
     "Locale",
     "MeanProbabilities",
+    "Message",
     "Metadata",
     "Mode",
     "Order",
@@ -64,6 +66,7 @@ __all__ = [
     "Probabilities",
     "Reconciling",
     "ResponseAnalysis",
+    "Segment",
     "Unread",
     "UnreadKind",
     "Usage",

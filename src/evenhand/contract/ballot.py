@@ -75,9 +75,7 @@ class Analysis(Model):
     response_b: ResponseAnalysis = ResponseAnalysis()
 
     def mirrored(self) -> Analysis:
-        return Analysis(
-            response_a=self.response_b.renamed(), response_b=self.response_a.renamed()
-        )
+        return Analysis(response_a=self.response_b.renamed(), response_b=self.response_a.renamed())
 
 
 class Ballot(Model):

@@ -38,7 +38,8 @@ def _sendable(text: str) -> str:
     except UnicodeEncodeError as error:
         raise PydanticCustomError(
             "unsendable",
-            "cannot be sent: character {at} is half of a surrogate pair; re-encode the text as UTF-8",
+            "cannot be sent: character {at} is half of a surrogate pair; "
+            "re-encode the text as UTF-8",
             {"at": error.start + 1},
         ) from None
     return text
@@ -105,9 +106,7 @@ class Pair(Model):
     )
     id: Text | None = Field(default=None, description="Comes back in the metadata")
     context: Text | None = Field(default=None, description="Extra material for the judge")
-    reference: Text | None = Field(
-        default=None, description="A known good answer, as a yardstick"
-    )
+    reference: Text | None = Field(default=None, description="A known good answer, as a yardstick")
     allow_tie: bool = Field(default=True, strict=True, description="Whether TIE may be the answer")
     swap_positions: bool = Field(
         default=True, strict=True, description="Judge twice, the second time exchanged"
@@ -136,11 +135,11 @@ class Pair(Model):
         )
 
 
-def read_pair(value: Mapping[str, Any]) -> Pair:
+def read_pair(value: Pair | Mapping[str, Any]) -> Pair:
     """A Pair from plain data, or an InputError that names the field and what it takes."""
     if isinstance(value, Pair):
         return value
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping):  # type: ignore[unreachable]  # callers may be untyped
         raise InputError(
             f"a pair is a JSON object, not {_kind_of(value)}; "
             'give {"prompt": …, "responseA": …, "responseB": …, "criteria": […]}'
@@ -154,7 +153,9 @@ def read_pair(value: Mapping[str, Any]) -> Pair:
 
 def _refuse_both_spellings(value: Mapping[str, Any]) -> None:
     for name, field in Pair.model_fields.items():
-        given = [spelling for spelling in spellings(name, field.validation_alias) if spelling in value]
+        given = [
+            spelling for spelling in spellings(name, field.validation_alias) if spelling in value
+        ]
         if len(given) > 1:
             raise InputError(f"{given[0]} is given twice, also as {given[1]}; keep one")
 

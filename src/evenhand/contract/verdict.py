@@ -44,7 +44,9 @@ class Pass(Model):
     unread: Unread | None = None
     usage: Usage = Usage()
     time_ms: float = 0
-    repairs: int = 0
+    repaired: tuple[
+        Unread, ...
+    ] = ()  # answers of this pass that could not be read, before this one
     model: str | None = None
     request_ids: Texts = ()
 
@@ -120,7 +122,10 @@ class Verdict(Model):
     overall_reasoning: str
     differentiators: Differentiators
     analysis: Analysis
-    position_consistency: PositionConsistency | None = None
+    # Left out of the JSON, not null, where there was only one order.
+    position_consistency: PositionConsistency | None = Field(
+        default=None, exclude_if=lambda value: value is None
+    )
     notes: Texts = ()
     metadata: Metadata
 

@@ -6,25 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from evenhand.contract import Mode, Order, Pair, Usage, Winner
+from evenhand.contract import Message, Mode, Order, Pair, Segment, Usage, Winner
 
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A stretch of prompt. `judged` marks text that came from the caller and may be hostile."""
-
-    text: str
-    judged: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    role: Literal["system", "user", "assistant"]
-    segments: tuple[Segment, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join(segment.text for segment in self.segments)
+__all__ = [
+    "Completion",
+    "Judge",
+    "JudgeCall",
+    "Message",
+    "Segment",
+    "TokenLogprob",
+    "Traits",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +66,9 @@ class Traits:
     parallel: bool = True  # False: one pass at a time, so that its prefix cache holds
     needs_prompt: bool = True  # False: it does not read the prompt (replayed, baseline)
     caveat: str | None = None  # why it is no valid judge; said once per command
+    free: bool = False  # True: asking it costs no money, so the cost is known to be 0
+    provider: str | None = None  # whose price list counts, where the provider is known by name
+    api_url: str | None = None  # …or by its address
 
 
 class Judge(Protocol):

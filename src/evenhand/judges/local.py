@@ -1,0 +1,490 @@
+"""A model in this process, on llama.cpp: the embedded one, or a GGUF file of the user's.
+
+llama.cpp's own HTTP server runs inside the process on a loopback port, behind a random key.
+Judged text reaches it as token ids in which no special token can occur, so nothing inside a
+response can end its turn or open another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import aiohttp
+import orjson
+
+from evenhand.contract import Usage
+from evenhand.errors import (
+    InputError,
+    JudgeConnectionLost,
+    JudgeGarbled,
+    JudgeRejected,
+    JudgeServerError,
+    JudgeTimeout,
+    JudgeUnreachable,
+    MissingExtra,
+)
+from evenhand.judges import embedded_model
+from evenhand.judges.protocol import Completion, JudgeCall, Message, TokenLogprob, Traits
+
+EMBEDDED_CAVEAT = (
+    "the embedded model is no valid judge: 57 % on LLMBar-Natural (95 % interval 47 to 66), and "
+    "place decides most of its verdicts; it is there so that everything can be tried without a key"
+)
+
+DEFAULT_CONTEXT = 8192
+DEFAULT_MAX_TOKENS = 2048
+DEFAULT_TIMEOUT_S = 600.0
+
+# Of 49,152 tokens the likeliest 1,000 cost 19 ms and hold 98.6 % of the mass; where a letter is
+# not among them, the whole vocabulary is asked for (0.6 s), so that no letter's figure is guessed.
+_LIKELIEST = 1000
+_KEPT = 200
+_TEXT_TOP = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEndpoint:
+    """Where a served model listens: an OpenAI-compatible address and the key that it asks for."""
+
+    base_url: str
+    api_key: str
+    model: str
+
+
+def open_local(
+    path: Path | None = None,
+    *,
+    cache: Path | None = None,
+    n_ctx: int = DEFAULT_CONTEXT,
+    max_tokens: int = DEFAULT_MAX_TOKENS,
+    temperature: float = 0.0,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> LocalJudge:
+    """The embedded judge, or one on the GGUF file at `path`. It loads when it is first asked."""
+    file = model_file(path, cache=cache)
+    if path is None:
+        name = "local"
+        traits = Traits(modes=("letter",), parallel=False, caveat=EMBEDDED_CAVEAT)
+    else:
+        name = f"local:{path.name}"
+        traits = Traits(modes=("reasoned", "letter"), parallel=False)
+    return LocalJudge(
+        file,
+        name=name,
+        traits=traits,
+        n_ctx=n_ctx,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        timeout_s=timeout_s,
+    )
+
+
+def model_file(path: Path | None, *, cache: Path | None = None) -> Path:
+    """The model's file, checked as far as that is possible without loading it."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise MissingExtra("xllamacpp", "local")
+    if path is None:
+        found = embedded_model.locate(cache)
+        if found is None:
+            raise InputError(
+                "the embedded model is not there, or not whole; run: evenhand models pull"
+            )
+        path = found
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; name a GGUF file") from None
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror or error}); name a GGUF file"
+        ) from None
+    if magic != b"GGUF":
+        raise InputError(f"{path} is not a GGUF file (it starts with {magic!r}); name one")
+    return path
+
+
+@asynccontextmanager
+async def serve_local(
+    path: Path | None = None,
+    *,
+    cache: Path | None = None,
+    n_ctx: int = DEFAULT_CONTEXT,
+    port: int = 0,
+    api_key: str | None = None,
+) -> AsyncIterator[LocalEndpoint]:
+    """Keep a model up as a loopback server that speaks OpenAI's chat completions."""
+    file = model_file(path, cache=cache)
+    name = "local" if path is None else file.stem
+    key = api_key or secrets.token_urlsafe(32)
+    try:
+        native = await asyncio.to_thread(
+            _LlamaServer, file, n_ctx=n_ctx, name=name, api_key=key, port=port
+        )
+    except RuntimeError:
+        at = f" at port {port}" if port else ""
+        raise InputError(
+            f"{file} could not be served{at}; check that the file is a whole model"
+            + (" and the port is free" if port else "")
+        ) from None
+    try:
+        yield LocalEndpoint(base_url=f"{native.address}/v1", api_key=key, model=name)
+    finally:
+        await asyncio.to_thread(native.free)
+
+
+class _LlamaServer:
+    """llama.cpp's server in this process. Loading and freeing block: do both in a thread."""
+
+    def __init__(self, file: Path, *, n_ctx: int, name: str, api_key: str, port: int = 0) -> None:
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(file)
+        params.model_alias = {name}
+        params.n_ctx = n_ctx
+        params.n_parallel = 1
+        params.n_threads_http = 4
+        params.port = port
+        params.api_keys = [api_key]
+        params.verbosity = -1
+        params.warmup = False
+        params.ui = False
+        params.endpoint_slots = False
+        # The slot holds the one prefix that matters; a second cache of old prompts only takes RAM.
+        params.cache_ram_mib = 0
+        # With flash attention or 16-bit keys and values, what a prompt is answered depends on how
+        # much of it was cached (measured: up to 0.37 in a log-probability). Without, it is exact,
+        # at the same speed, and so compare(A, B) mirrors compare(B, A).
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_F32
+        params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        self._native = xllamacpp.Server(params)
+        self.address: str = self._native.listening_address
+
+    def free(self) -> None:
+        self._native = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A model that is up, the session that talks to it, and its vocabulary's size."""
+
+    native: _LlamaServer
+    session: aiohttp.ClientSession
+    n_vocab: int
+
+
+class LocalJudge:
+    """One model, one slot, one question at a time. Belongs to the event loop that first asks it."""
+
+    def __init__(
+        self,
+        file: Path,
+        *,
+        name: str,
+        traits: Traits,
+        n_ctx: int,
+        max_tokens: int,
+        temperature: float,
+        timeout_s: float,
+    ) -> None:
+        self.name = name
+        self.traits = traits
+        self._file = file
+        self._n_ctx = n_ctx
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._timeout_s = timeout_s
+        self._loading: asyncio.Task[_Loaded] | None = None
+        self._closed = False
+        self._turn = asyncio.Lock()
+        self._frames: dict[tuple[str, ...], _Frame] = {}
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        loaded = await self._ready()
+        async with self._turn:
+            tokens = await self._tokens(loaded, call.messages)
+            if call.letters:
+                return await self._ask_letter(loaded, tokens, call.letters)
+            return await self._ask_text(loaded, tokens, call)
+
+    async def close(self) -> None:
+        self._closed = True
+        loading, self._loading = self._loading, None
+        if loading is None:
+            return
+        await asyncio.wait([loading])
+        if loading.cancelled() or loading.exception() is not None:
+            return
+        loaded = loading.result()
+        await loaded.session.close()
+        await asyncio.to_thread(loaded.native.free)
+
+    async def _ready(self) -> _Loaded:
+        if self._closed:
+            raise JudgeRejected(f"{self.name} is closed; open it again")
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load())
+        # Shielded: the load serves every later question, whatever becomes of this one.
+        return await asyncio.shield(self._loading)
+
+    async def _load(self) -> _Loaded:
+        key = secrets.token_urlsafe(32)
+        try:
+            native = await asyncio.to_thread(
+                _LlamaServer, self._file, n_ctx=self._n_ctx, name=self.name, api_key=key
+            )
+        except ImportError as error:
+            raise JudgeRejected(
+                f"xllamacpp does not load here ({error}); install a build for this machine"
+            ) from None
+        except RuntimeError:
+            raise JudgeRejected(
+                f"{self._file} could not be loaded as a model; "
+                "check that the file is whole and fits into memory"
+            ) from None
+        session = aiohttp.ClientSession(
+            native.address,
+            headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+        )
+        try:
+            about = await self._send(session, "GET", "/v1/models")
+        except BaseException:
+            await session.close()
+            await asyncio.to_thread(native.free)
+            raise
+        return _Loaded(native, session, n_vocab=int(about["data"][0]["meta"]["n_vocab"]))
+
+    # --- the prompt, as tokens
+
+    async def _tokens(self, loaded: _Loaded, messages: Sequence[Message]) -> list[int]:
+        frame, contents = await self._framed(loaded, messages)
+        tokens = list(frame.parts[0])
+        for content, part in zip(contents, frame.parts[1:], strict=True):
+            tokens += await self._tokenize(loaded, content, special=False)
+            tokens += part
+        return tokens
+
+    async def _framed(
+        self, loaded: _Loaded, messages: Sequence[Message]
+    ) -> tuple[_Frame, list[str]]:
+        """The chat template's own tokens around the contents, and the contents themselves."""
+        turns = [(message.role, message.text) for message in messages]
+        try:
+            frame = await self._frame(loaded, tuple(role for role, _ in turns))
+        except JudgeRejected:
+            if len(turns) < 2 or turns[0][0] != "system" or turns[1][0] != "user":
+                raise
+            # Some templates know no system role: its text then opens the user's turn.
+            turns[:2] = [("user", f"{turns[0][1]}\n\n{turns[1][1]}")]
+            frame = await self._frame(loaded, tuple(role for role, _ in turns))
+        return frame, [text for _, text in turns]
+
+    async def _frame(self, loaded: _Loaded, roles: tuple[str, ...]) -> _Frame:
+        if roles not in self._frames:
+            marks = [secrets.token_hex(16) for _ in roles]
+            turns = [
+                {"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)
+            ]
+            reply = await self._post(
+                loaded,
+                "/apply-template",
+                {"messages": turns, "chat_template_kwargs": {"enable_thinking": False}},
+            )
+            pieces = _split_at(str(reply["prompt"]), marks)
+            if pieces is None:
+                raise JudgeRejected(
+                    f"the chat template in {self._file.name} drops, repeats or reorders messages; "
+                    "use a model with a plain template"
+                )
+            parts = [
+                await self._tokenize(loaded, piece, special=True, opening=place == 0)
+                for place, piece in enumerate(pieces)
+            ]
+            self._frames[roles] = _Frame(tuple(tuple(part) for part in parts))
+        return self._frames[roles]
+
+    async def _tokenize(
+        self, loaded: _Loaded, text: str, *, special: bool, opening: bool = False
+    ) -> list[int]:
+        body = {"content": text, "parse_special": special, "add_special": opening}
+        reply = await self._post(loaded, "/tokenize", body)
+        return [int(token) for token in reply["tokens"]]
+
+    # --- the answer
+
+    async def _ask_letter(
+        self, loaded: _Loaded, tokens: list[int], letters: tuple[str, ...]
+    ) -> Completion:
+        first = await self._likeliest(loaded, tokens, n_probs=_LIKELIEST)
+        answer, usage = _first_token(first, letters), _usage(first)
+        if answer is None or not _all_present(letters, answer):
+            again = await self._likeliest(loaded, tokens, n_probs=loaded.n_vocab)
+            answer, usage = _first_token(again, letters), _added(usage, _usage(again))
+        return Completion(
+            text=str(first.get("content", "")),
+            finish="stop",  # one token was asked for, and came
+            logprobs=() if answer is None else (answer,),
+            usage=usage,
+            model=self._file.stem,
+        )
+
+    async def _ask_text(self, loaded: _Loaded, tokens: list[int], call: JudgeCall) -> Completion:
+        options: dict[str, Any] = {
+            "n_predict": self._max_tokens,
+            "temperature": self._temperature,
+            "seed": call.sample,
+        }
+        if call.answer_schema is not None:
+            options["json_schema"] = call.answer_schema
+        if call.logprobs:
+            options["n_probs"] = _TEXT_TOP
+        reply = await self._complete(loaded, tokens, options)
+        return Completion(
+            text=str(reply.get("content", "")),
+            finish=_FINISH.get(str(reply.get("stop_type")), "other"),
+            logprobs=tuple(
+                _token(entry, tuple(entry["top_logprobs"]))
+                for entry in reply.get("completion_probabilities", ())
+            ),
+            usage=_usage(reply),
+            model=self._file.stem,
+        )
+
+    async def _likeliest(
+        self, loaded: _Loaded, tokens: list[int], *, n_probs: int
+    ) -> Mapping[str, Any]:
+        options = {"n_predict": 1, "n_probs": n_probs, "temperature": 0.0}
+        return await self._complete(loaded, tokens, options)
+
+    async def _complete(
+        self, loaded: _Loaded, tokens: list[int], options: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        body = {"prompt": tokens, "cache_prompt": True, **options}
+        reply: Mapping[str, Any] = await self._post(loaded, "/completion", body)
+        return reply
+
+    # --- the wire
+
+    async def _post(self, loaded: _Loaded, path: str, body: Mapping[str, Any]) -> Any:
+        return await self._send(loaded.session, "POST", path, body)
+
+    async def _send(
+        self,
+        session: aiohttp.ClientSession,
+        method: Literal["GET", "POST"],
+        path: str,
+        body: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if session.closed:
+            raise JudgeRejected(f"{self.name} is closed; open it again")
+        data = None if body is None else orjson.dumps(body)
+        try:
+            async with session.request(method, path, data=data) as response:
+                status, raw = response.status, await response.read()
+        except TimeoutError:
+            raise JudgeTimeout(
+                f"{self.name} gave no answer in {self._timeout_s:g} s; allow it more time"
+            ) from None
+        except aiohttp.ClientConnectorError as error:
+            raise JudgeUnreachable(f"{self.name} does not listen any more ({error})") from None
+        except aiohttp.ClientError as error:
+            raise JudgeConnectionLost(
+                f"the connection to {self.name} broke ({type(error).__name__}); ask again"
+            ) from None
+        try:
+            reply = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            raise JudgeGarbled(
+                f"{self.name} sent {len(raw)} bytes that are not JSON; ask again"
+            ) from None
+        if status != 200:
+            self._refuse(status, reply)
+        return reply
+
+    def _refuse(self, status: int, reply: Any) -> None:
+        error = reply.get("error", {}) if isinstance(reply, dict) else {}
+        if error.get("type") == "exceed_context_size_error":
+            raise JudgeRejected(
+                f"the prompt has {error['n_prompt_tokens']} tokens and the context of {self.name} "
+                f"{error['n_ctx']}; shorten the texts, or give it a larger context"
+            )
+        said = " ".join(str(error.get("message", "no reason given")).split())[:300]
+        if status >= 500 and error.get("type") != "invalid_request_error":
+            raise JudgeServerError(f"{self.name} failed with {status} ({said}); ask again")
+        raise JudgeRejected(f"{self.name} refused the request with {status} ({said})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A chat template's tokens before, between and after the contents of its messages."""
+
+    parts: tuple[tuple[int, ...], ...]
+
+
+_FINISH: dict[str, Literal["stop", "length"]] = {"eos": "stop", "word": "stop", "limit": "length"}
+
+
+def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
+    """The pieces around the marks, or None unless each mark stands there once and in turn."""
+    pieces: list[str] = []
+    rest = text
+    for mark in marks:
+        before, found, rest = rest.partition(mark)
+        if not found:
+            return None
+        pieces.append(before)
+    pieces.append(rest)
+    return None if any(mark in piece for piece in pieces for mark in marks) else pieces
+
+
+def _first_token(reply: Mapping[str, Any], letters: tuple[str, ...]) -> TokenLogprob | None:
+    places = reply.get("completion_probabilities")
+    if not places:
+        return None
+    likeliest = places[0]["top_logprobs"]
+    kept = likeliest[:_KEPT] + [
+        entry for entry in likeliest[_KEPT:] if entry["token"].strip() in letters
+    ]
+    return _token(places[0], kept)
+
+
+def _token(entry: Mapping[str, Any], top: Sequence[Mapping[str, Any]]) -> TokenLogprob:
+    return TokenLogprob(
+        token=str(entry["token"]),
+        logprob=float(entry["logprob"]),
+        top=tuple((str(each["token"]), float(each["logprob"])) for each in top),
+    )
+
+
+def _all_present(letters: tuple[str, ...], answer: TokenLogprob) -> bool:
+    return set(letters) <= {token.strip() for token, _ in answer.top}
+
+
+def _usage(reply: Mapping[str, Any]) -> Usage:
+    return Usage(
+        input_tokens=reply.get("tokens_evaluated"),
+        output_tokens=reply.get("tokens_predicted"),
+        cached_input_tokens=reply.get("timings", {}).get("cache_n"),
+        cost_usd=0.0,
+        requests=1,
+    )
+
+
+def _added(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        input_tokens=(one.input_tokens or 0) + (other.input_tokens or 0),
+        output_tokens=(one.output_tokens or 0) + (other.output_tokens or 0),
+        cached_input_tokens=(one.cached_input_tokens or 0) + (other.cached_input_tokens or 0),
+        cost_usd=0.0,
+        requests=one.requests + other.requests,
+    )

@@ -1,0 +1,356 @@
+"""Judges behind a provider's own API (Anthropic, Gemini, …), reached through pydantic-ai.
+
+pydantic-ai is heavy, so it is imported when the first such judge is opened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from evenhand.contract import Usage
+from evenhand.errors import (
+    InputError,
+    JudgeAuthentication,
+    JudgeConnectionLost,
+    JudgeGarbled,
+    JudgeQuotaExceeded,
+    JudgeRateLimited,
+    JudgeRejected,
+    JudgeServerError,
+    JudgeTimeout,
+    JudgeUnreachable,
+    MissingExtra,
+)
+from evenhand.judges.protocol import Completion, JudgeCall, Message, Traits
+
+if TYPE_CHECKING:
+    from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse
+    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.providers import Provider
+    from pydantic_ai.settings import ModelSettings
+
+    from evenhand.judges import JudgeOptions
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderOptions:
+    """Where and how to ask. Without a temperature: 0 where the model takes one at all."""
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    temperature: float | None = None
+    seed: int | None = None
+    max_tokens: int = 4096
+    timeout_s: float = 120.0
+
+
+def open_provider(spec: str, options: JudgeOptions | None = None) -> ProviderJudge:
+    if options is None:
+        return ProviderJudge(spec)
+    own = ProviderOptions()
+    return ProviderJudge(
+        spec,
+        ProviderOptions(
+            base_url=options.base_url,
+            api_key=options.api_key,
+            temperature=options.temperature,
+            seed=options.seed,
+            max_tokens=own.max_tokens if options.max_tokens is None else options.max_tokens,
+            timeout_s=own.timeout_s if options.timeout_s is None else options.timeout_s,
+        ),
+    )
+
+
+class ProviderJudge:
+    """`provider:model`, as pydantic-ai names them. Token probabilities are not reached this way."""
+
+    traits = Traits(modes=("reasoned",))
+
+    def __init__(self, spec: str, options: ProviderOptions | None = None) -> None:
+        self.name = spec
+        self._options = options or ProviderOptions()
+        self._model = _open_model(spec, self._options)
+        self._secret = _secret_of(self._model)
+        self._entered = False
+        self._closed = False
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        from pydantic_ai.direct import model_request
+        from pydantic_ai.exceptions import (
+            ContentFilterError,
+            ModelAPIError,
+            UnexpectedModelBehavior,
+            UserError,
+        )
+
+        await self._enter()
+        try:
+            response = await model_request(
+                self._model,
+                _history(call.messages),
+                model_settings=self._settings(),
+                model_request_parameters=_parameters(self._model, call.answer_schema),
+            )
+        except ModelAPIError as error:
+            self._refuse(error)
+        except ContentFilterError as error:
+            return Completion(text="", finish="filter", refusal=self._safe(str(error)))
+        except UnexpectedModelBehavior as error:
+            raise JudgeGarbled(
+                f"{self.name} sent a reply that cannot be read ({self._safe(str(error))}); "
+                "ask again"
+            ) from None
+        except UserError as error:
+            raise JudgeRejected(
+                f"{self.name} cannot be asked this way ({self._safe(str(error))})"
+            ) from None
+        return _completion(response)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._entered:
+            self._entered = False
+            await self._model.__aexit__(None, None, None)
+
+    async def _enter(self) -> None:
+        """Take over the provider's HTTP client, so that `close` can close it."""
+        if self._closed:
+            raise JudgeRejected(f"{self.name} is closed; open it again")
+        if not self._entered:
+            self._entered = True
+            await self._model.__aenter__()
+
+    def _settings(self) -> ModelSettings:
+        from pydantic_ai.settings import ModelSettings
+
+        # Retries are evenhand's own work: it counts and paces them.
+        settings = ModelSettings(
+            max_tokens=self._options.max_tokens,
+            request_timeout=self._options.timeout_s,
+            timeout=self._options.timeout_s,
+            max_retries=0,
+        )
+        if self._options.temperature is not None:
+            settings["temperature"] = self._options.temperature
+        elif not any(self._model.profile.get(fact) for fact in _FIXED_SAMPLING):
+            settings["temperature"] = 0.0
+        if self._options.seed is not None:
+            settings["seed"] = self._options.seed
+        return settings
+
+    def _refuse(self, error: ModelAPIError) -> NoReturn:
+        from pydantic_ai.exceptions import (
+            ModelConnectionError,
+            ModelHTTPError,
+            ModelQuotaExceededError,
+            ModelRequestTimeout,
+            ModelTimeoutError,
+        )
+
+        said = self._safe(_said(error))
+        if isinstance(error, (ModelTimeoutError, ModelRequestTimeout)):
+            raise JudgeTimeout(
+                f"{self.name} gave no answer in {self._options.timeout_s:g} s; "
+                "allow it more time, or ask again"
+            ) from None
+        if isinstance(error, ModelQuotaExceededError):
+            raise JudgeQuotaExceeded(
+                f"the account behind {self.name} has no credit left ({said}); top it up"
+            ) from None
+        if isinstance(error, ModelHTTPError):
+            self._refuse_status(error, said)
+        if isinstance(error, ModelConnectionError):
+            if error.phase in ("write", "read"):
+                raise JudgeConnectionLost(
+                    f"the connection to {self.name} broke ({said}); ask again"
+                ) from None
+            raise JudgeUnreachable(
+                f"{self.name} cannot be reached ({said}); check the connection"
+            ) from None
+        raise JudgeGarbled(f"{self.name} failed without a status ({said}); ask again") from None
+
+    def _refuse_status(self, error: ModelHTTPError, said: str) -> NoReturn:
+        status = error.status_code
+        fact = f"{self.name} answered {status} ({said})"
+        if status in (401, 403):
+            raise JudgeAuthentication(
+                f"{fact}; check {_key_variable(self.name)} and what it may use"
+            ) from None
+        if status == 429:
+            raise JudgeRateLimited(
+                f"{fact}; ask more slowly", retry_after_s=error.retry_after
+            ) from None
+        if status == 408:
+            raise JudgeTimeout(f"{fact}; ask again") from None
+        if status >= 500:
+            raise JudgeServerError(f"{fact}; ask again", retry_after_s=error.retry_after) from None
+        if status == 404:
+            raise JudgeRejected(f"{fact}; check the model's name") from None
+        raise JudgeRejected(f"{fact}; change the request or the judge's options") from None
+
+    def _safe(self, text: str) -> str:
+        return redacted(text, self._secret)
+
+
+# What pydantic-ai knows of models that refuse a temperature.
+_FIXED_SAMPLING = ("anthropic_disallows_sampling_settings", "openai_supports_reasoning")
+
+
+def _open_model(spec: str, options: ProviderOptions) -> Model[Any]:
+    provider, colon, model = spec.partition(":")
+    if not (colon and provider and model):
+        raise InputError(f"{spec!r} names no judge; write provider:model, e.g. anthropic:MODEL")
+    try:
+        from pydantic_ai.exceptions import UserError
+        from pydantic_ai.models import infer_model
+        from pydantic_ai.providers import infer_provider_class
+    except ImportError:
+        raise MissingExtra("pydantic-ai", "providers") from None
+    try:
+        infer_provider_class(provider)
+    except ValueError:
+        raise InputError(
+            f"the provider {provider!r} of {spec} is not known; "
+            "known are anthropic, google, openai and the others that pydantic-ai names"
+        ) from None
+    except ImportError:
+        raise InputError(
+            f"the SDK that {provider} needs is not installed; "
+            f"run: pip install 'pydantic-ai-slim[{provider}]'"
+        ) from None
+    try:
+        if options.api_key is None and options.base_url is None:
+            return infer_model(spec)
+        return infer_model(spec, lambda name: _provider(name, options))
+    except ImportError:
+        raise InputError(
+            f"the SDK that {provider} needs is not installed; "
+            f"run: pip install 'pydantic-ai-slim[{provider}]'"
+        ) from None
+    except UserError as error:
+        if variable := _VARIABLE.search(str(error)):
+            raise JudgeAuthentication(
+                f"{spec} has no key; set the environment variable {variable[0]}"
+            ) from None
+        raise InputError(f"{spec} cannot be opened ({redacted(str(error))})") from None
+
+
+def _provider(name: str, options: ProviderOptions) -> Provider[Any]:
+    from pydantic_ai.providers import infer_provider_class
+
+    given = {"api_key": options.api_key, "base_url": options.base_url}
+    given = {option: value for option, value in given.items() if value is not None}
+    try:
+        return infer_provider_class(name)(**given)
+    except TypeError:
+        raise InputError(
+            f"the provider {name} does not take {' and '.join(given)}; "
+            "configure it by its own environment variables"
+        ) from None
+
+
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|CREDENTIALS)\b")
+
+
+def _key_variable(spec: str) -> str:
+    return {"anthropic": "ANTHROPIC_API_KEY", "google": "GOOGLE_API_KEY"}.get(
+        spec.partition(":")[0], "the key"
+    )
+
+
+def _secret_of(model: Model[Any]) -> str | None:
+    client = getattr(getattr(model, "provider", None), "client", None)
+    inner = getattr(client, "_api_client", client)
+    secret = getattr(inner, "api_key", None)
+    return secret if isinstance(secret, str) and secret else None
+
+
+_KEY_LIKE = re.compile(r"\b(?:sk-[\w-]{8,}|AIza[\w-]{8,}|Bearer\s+\S+)")
+
+
+def redacted(text: str, secret: str | None = None) -> str:
+    """One line without keys: neither ours nor anything that looks like one."""
+    if secret:
+        text = text.replace(secret, "(key)")
+    return _KEY_LIKE.sub("(key)", " ".join(text.split()))[:300].rstrip(".;")
+
+
+def _said(error: ModelAPIError) -> str:
+    """The provider's own words where it sent any; pydantic-ai's otherwise."""
+    body = error.body
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    message = inner.get("message") if isinstance(inner, Mapping) else None
+    return message if isinstance(message, str) and message else error.message
+
+
+def _history(messages: tuple[Message, ...]) -> list[ModelMessage]:
+    """The messages as pydantic-ai's turns: requests (system and user), and the judge's answers."""
+    from pydantic_ai.messages import (
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        UserPromptPart,
+    )
+
+    history: list[ModelMessage] = []
+    request: list[ModelRequestPart] = []
+    for message in messages:
+        if message.role == "system":
+            request.append(SystemPromptPart(content=message.text))
+        elif message.role == "user":
+            request.append(UserPromptPart(content=message.text))
+        else:
+            history.append(ModelRequest(parts=request))
+            history.append(ModelResponse(parts=[TextPart(content=message.text)]))
+            request = []
+    if request:
+        history.append(ModelRequest(parts=request))
+    return history
+
+
+def _parameters(model: Model[Any], schema: Mapping[str, Any] | None) -> ModelRequestParameters:
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+
+    if schema is None or not model.profile.get("supports_json_schema_output", False):
+        # The prompt itself asks for JSON, so plain text mode is enough.
+        return ModelRequestParameters()
+    return ModelRequestParameters(
+        output_mode="native",
+        output_object=OutputObjectDefinition(json_schema=dict(schema), name="verdict"),
+    )
+
+
+_FINISH: dict[str | None, Literal["stop", "length", "filter"]] = {
+    None: "stop",
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "filter",
+}
+
+
+def _completion(response: ModelResponse) -> Completion:
+    from pydantic_ai.messages import TextPart, ThinkingPart
+
+    details = response.provider_details or {}
+    declined = details.get("finish_reason") == "refusal"
+    said = details.get("refusal")
+    return Completion(
+        text="".join(part.content for part in response.parts if isinstance(part, TextPart)),
+        finish="refusal" if declined else _FINISH.get(response.finish_reason, "other"),
+        refusal=said if isinstance(said, str) else None,
+        thought=any(isinstance(part, ThinkingPart) for part in response.parts),
+        usage=Usage(
+            input_tokens=response.usage.input_tokens or None,
+            output_tokens=response.usage.output_tokens or None,
+            cached_input_tokens=response.usage.cache_read_tokens,
+            requests=1,
+        ),
+        model=response.model_name,
+        request_id=response.provider_response_id,
+    )

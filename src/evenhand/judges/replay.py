@@ -1,0 +1,217 @@
+"""A judge that answers from a file of recorded completions, and never makes one up."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import orjson
+
+from evenhand.contract import ORDERS, WINNERS, Order, Winner
+from evenhand.errors import InputError, NotRecorded
+from evenhand.judges.protocol import Completion, JudgeCall, Traits
+
+Finish = Literal["stop", "length", "refusal", "filter", "other"]
+
+NO_TEXT = "recorded verdict, no text"
+
+_FINISH: dict[str | None, Finish] = {
+    None: "stop",
+    "stop": "stop",
+    "end_turn": "stop",
+    "eos": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "refusal": "refusal",
+    "content_filter": "filter",
+    "filter": "filter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """One pass as it was recorded; `line` says where."""
+
+    raw: str | None
+    verdict_as_shown: Winner | None
+    model: str | None
+    finish: Finish
+    round: int
+    line: int
+
+    def says_the_same_as(self, other: _Recorded) -> bool:
+        return (self.raw, self.verdict_as_shown, self.model, self.finish) == (
+            other.raw,
+            other.verdict_as_shown,
+            other.model,
+            other.finish,
+        )
+
+
+_Passes = dict[tuple[str, Order], dict[int, _Recorded]]
+
+
+class ReplayJudge:
+    """Recorded completions, found by the pair's id, the order and the number of the sample.
+
+    `protocol` names the answer format that the recorded judge had been asked for, where the
+    caller knows it; the judge itself only carries it.
+    """
+
+    traits = Traits(modes=("reasoned",), needs_prompt=False)
+
+    def __init__(self, path: Path, protocol: str | None = None) -> None:
+        self.name = f"replay:{path.name}"
+        self.protocol = protocol
+        self._passes, self._first_number = _read(path)
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        if call.pair.id is None:
+            raise NotRecorded(
+                f"the pair has no id, and {self.name} finds its recordings by id; give it one"
+            )
+        recorded = self._find(call.pair.id, call.order, call.sample)
+        if recorded.raw is None:
+            return Completion(
+                text="",
+                finish=recorded.finish,
+                verdict_as_shown=recorded.verdict_as_shown,
+                model=recorded.model,
+                flags=(NO_TEXT,) if recorded.verdict_as_shown else (),
+            )
+        return Completion(text=recorded.raw, finish=recorded.finish, model=recorded.model)
+
+    def _find(self, pair_id: str, order: Order, sample: int) -> _Recorded:
+        samples = self._passes.get((pair_id, order))
+        if samples is None:
+            known = any((pair_id, other) in self._passes for other in ORDERS)
+            what = f"pass {order} of pair {pair_id!r}" if known else f"pair {pair_id!r}"
+            raise NotRecorded(
+                f"{self.name} holds no recording of {what}; "
+                "judge only what was recorded, or record it"
+            )
+        recorded = samples.get(sample - 1 + self._first_number)
+        if recorded is None:
+            raise NotRecorded(
+                f"{self.name} holds no sample {sample} of pair {pair_id!r}, pass {order} "
+                f"(recorded: {len(samples)}); ask for fewer samples"
+            )
+        return recorded
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _read(path: Path) -> tuple[_Passes, int]:
+    """The recordings, and the number that the file gives to first samples (0 or 1)."""
+    passes: _Passes = {}
+    numbers_from = 1
+    for line, text in _lines(path):
+        record = _record(text, where=f"{path}, line {line}")
+        key, number = (record["id"], cast("Order", record["pass"])), _sample_number(record)
+        numbers_from = min(numbers_from, number)
+        recorded = _Recorded(
+            raw=record.get("raw"),
+            verdict_as_shown=record.get("verdict_as_shown"),
+            model=record.get("model"),
+            finish=_FINISH.get(record.get("finish_reason"), "other"),
+            round=record.get("round") or 1,
+            line=line,
+        )
+        samples = passes.setdefault(key, {})
+        kept = samples.get(number)
+        samples[number] = recorded if kept is None else _later(kept, recorded, path=path, key=key)
+    return passes, numbers_from
+
+
+def _sample_number(record: dict[str, Any]) -> int:
+    for field in ("repetition", "sample"):
+        if record.get(field) is not None:
+            return cast("int", record[field])
+    return 1
+
+
+def _later(
+    kept: _Recorded, recorded: _Recorded, *, path: Path, key: tuple[str, Order]
+) -> _Recorded:
+    """Of the rounds of one pass the last is its answer; anything else said twice is an error."""
+    if kept.round != recorded.round:
+        return max(kept, recorded, key=lambda each: each.round)
+    if kept.says_the_same_as(recorded):
+        return kept
+    pair_id, order = key
+    raise InputError(
+        f"{path}, lines {kept.line} and {recorded.line}: two different recordings of pair "
+        f"{pair_id!r}, pass {order}; number them with repetition, or remove one"
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    line = 0
+    try:
+        with path.open("rb") as file:
+            gzipped = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            source = gzip.GzipFile(fileobj=file) if gzipped else file
+            for line, raw in enumerate(source, start=1):
+                text = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
+                if text.strip():
+                    yield line, text
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; name a file of recorded judgments") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise InputError(
+            f"{path} breaks off or is damaged after line {line}; fetch it again"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error})") from None
+
+
+_FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "id": ((str,), "a string"),
+    "pass": ((str,), "original or swapped"),
+    "raw": ((str, type(None)), "a string or null"),
+    "verdict_as_shown": ((str, type(None)), "A, B, TIE or null"),
+    "model": ((str, type(None)), "a string or null"),
+    "finish_reason": ((str, type(None)), "a string or null"),
+    "repetition": ((int, type(None)), "a whole number, 0 or more"),
+    "sample": ((int, type(None)), "a whole number, 0 or more"),
+    "round": ((int, type(None)), "a whole number, 0 or more"),
+}
+
+
+def _record(text: bytes, *, where: str) -> dict[str, Any]:
+    try:
+        record = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{where} is not JSON in UTF-8 ({error.msg}); correct the line") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{where} is not a JSON object; give one recording per line")
+    for field in ("id", "pass"):
+        if field not in record:
+            raise InputError(f"{where} has no {field}; every recording needs one")
+    if "raw" not in record and "verdict_as_shown" not in record:
+        raise InputError(f"{where} has neither raw nor verdict_as_shown; a recording needs one")
+    for field, (types, takes) in _FIELDS.items():
+        if field in record and not _fits(field, record[field], types):
+            raise InputError(f"{where}: {field} takes {takes}, not {_shortened(record[field])}")
+    return record
+
+
+def _fits(field: str, value: object, types: tuple[type, ...]) -> bool:
+    if not isinstance(value, types) or isinstance(value, bool):
+        return False
+    if field == "pass":
+        return value in ORDERS
+    if field == "verdict_as_shown":
+        return value is None or value in WINNERS
+    return not isinstance(value, int) or value >= 0
+
+
+def _shortened(value: object) -> str:
+    shown = orjson.dumps(value).decode()
+    return shown if len(shown) <= 40 else shown[:37] + "…"

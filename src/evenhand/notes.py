@@ -1,0 +1,83 @@
+"""What a reader of a verdict should know about the pair itself, said by rule and not by a judge."""
+
+from __future__ import annotations
+
+import re
+
+from evenhand.contract import Locale, Pair
+from evenhand.phrases import name_winner, say
+
+# Twice as long, and by more than a phrase.
+LONGER_RATIO = 2.0
+LONGER_BY = 100
+
+# What a response says to whoever judges it, in the forms that attacks on judges take. A sign to
+# look, never a reason for a verdict. Every repetition is bounded, so that no text is slow.
+_ADDRESSES_JUDGE = re.compile(
+    r"""
+      \b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}
+        \b(?:above|previous|prior|earlier|instructions?|criteria|rules|rubric
+          |other\ (?:response|answer))\b
+    | \b(?:choose|pick|select|prefer|favou?r|vote\ for|declare)\s+
+        (?:me\b|this\ (?:response|answer|one)\b|(?:response|answer|option|assistant)\ [ab]\b)
+    | \b(?:dear|attention|note\ (?:to|for)|message\ (?:to|for)|hey)\s*,?\s*(?:the\s+|all\s+|any\s+)?
+        (?:ai\s+)?(?:judges?|graders?|evaluators?|reviewers?|raters?)\b
+    | \bas\ (?:the|a|an)\ (?:ai\s+)?(?:judge|grader|evaluator)\b[^.\n]{0,20}\byou\b
+    | \b(?:this|my)\ (?:response|answer)\ (?:is|should\ be)\ (?:the\ )?
+        (?:winner|better\ one|best\ one)\b
+    | "winner"\s*:\s*"? | \[\[\s*[ABC](?:\s*[<>=]{1,2}\s*[AB])?\s*\]\]
+    | ^\s*(?:final\ verdict|winner)\s*:\s*(?:response\s*)?[ab]\b
+    | <\|(?:im_start|im_end|eot_id|start_header_id|end_of_text|endoftext|system|user|assistant)\|>
+    | \[/?INST\] | <</?SYS>> | <(?:start|end)_of_turn>
+    | (?:忽略|无视|不要理会|忘记)[^。\n]{0,16}(?:以上|上述|之前|前面|先前|指令|指示|标准|规则|另一)
+    | (?:选择|选|判定?|支持)
+        (?:我|本回答|本响应|本答案|这个(?:回答|响应|答案)|(?:响应|回答)\s*[AB])
+    | (?:致|尊敬的|亲爱的|告知|提醒)[^。\n]{0,6}(?:评审|评委|裁判|评分者|评判者|评估者)
+    | 获胜者\s*[:：]\s*(?:响应\s*)?[AB]
+    """,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+
+
+def notes_on(pair: Pair, locale: Locale) -> tuple[str, ...]:
+    """Notes on length, sameness and texts that talk to the judge; mirrored with the pair."""
+    found = [_on_length(pair, locale), _on_addressing(pair, locale)]
+    if pair.response_a == pair.response_b:
+        found.insert(0, say(locale, "identical"))
+    return tuple(note for note in found if note)
+
+
+def _on_length(pair: Pair, locale: Locale) -> str | None:
+    a, b = len(pair.response_a), len(pair.response_b)
+    name_a, name_b = name_winner(locale, "A"), name_winner(locale, "B")
+    if a == b:
+        return say(locale, "both_empty") if a == 0 else None
+    longer, shorter = (name_a, name_b) if a > b else (name_b, name_a)
+    big, small = max(a, b), min(a, b)
+    if small == 0:
+        return say(locale, "empty", which=shorter)
+    if big < LONGER_RATIO * small or big - small < LONGER_BY:
+        return None
+    return say(
+        locale,
+        "longer",
+        longer=longer,
+        shorter=shorter,
+        ratio=f"{big / small:.1f}",
+        long_size=f"{big:,}",
+        short_size=f"{small:,}",
+    )
+
+
+def _on_addressing(pair: Pair, locale: Locale) -> str | None:
+    a = addresses_judge(pair.response_a)
+    b = addresses_judge(pair.response_b)
+    if a and b:
+        return say(locale, "both_address_judge")
+    if a or b:
+        return say(locale, "addresses_judge", which=name_winner(locale, "A" if a else "B"))
+    return None
+
+
+def addresses_judge(text: str) -> bool:
+    return _ADDRESSES_JUDGE.search(text) is not None

@@ -1,0 +1,99 @@
+"""A judge's text to a Ballot or an Unread. Nothing is repaired into a verdict that was not said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from evenhand.contract import Ballot, Criterion, Order, Unread, other_order
+from evenhand.parse.answer import read_answer
+from evenhand.parse.objects import whole
+from evenhand.parse.outcome import PROTOCOLS, Failure, Protocol, Reading
+from evenhand.parse.recognise import read_text
+
+__all__ = ["PROTOCOLS", "Protocol", "read"]
+
+_THINKING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
+_THOUGHT = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
+
+
+def read(
+    text: str,
+    *,
+    criteria: Sequence[Criterion] = (),
+    allow_tie: bool = True,
+    order: Order = "original",
+    sample: int = 1,
+    truncated: bool = False,
+    protocol: Protocol | None = None,
+) -> Ballot | Unread:
+    """What the judge's answer says, in the caller's labels.
+
+    `text` is in the labels that the pass showed: with `order="swapped"` the ballot is turned
+    round. `truncated` says that the server cut the answer at its limit. Without a `protocol` the
+    answer's format is recognised.
+    """
+    outcome = _read(text, criteria, truncated=truncated, protocol=protocol)
+    if isinstance(outcome, Reading) and outcome.winner == "TIE" and not allow_tie:
+        outcome = Failure("tie_not_allowed", "the answer is TIE, but ties are not allowed")
+    if isinstance(outcome, Failure):
+        return Unread(
+            order=order, sample=sample, kind=outcome.kind, reason=outcome.reason, raw=text
+        )
+    ballot = Ballot(
+        order=order if order == "original" else other_order(order),
+        sample=sample,
+        winner=outcome.winner,
+        confidence=outcome.confidence,
+        confidence_source="none" if outcome.confidence is None else "stated",
+        criteria=outcome.criteria,
+        reasoning=outcome.reasoning,
+        differentiators=outcome.differentiators,
+        analysis=outcome.analysis,
+        protocol=outcome.protocol,
+        flags=outcome.flags,
+        raw=text,
+    )
+    return ballot if order == "original" else ballot.mirrored()
+
+
+def _read(
+    text: str, criteria: Sequence[Criterion], *, truncated: bool, protocol: Protocol | None
+) -> Reading | Failure:
+    body = text.strip()
+    if not body:
+        return Failure("empty", "the answer is empty")
+    if "</" in body or body[0] == "<":
+        answer = _after_thinking(body)
+        if answer is None:
+            return Failure("thinking", "the thinking never ends; no answer follows it")
+        body = answer
+        if not body:
+            return Failure("thinking", "nothing follows the thinking")
+    if body[0] == "{" and protocol in (None, "evenhand"):
+        value = whole(body)
+        if value is not None:
+            return read_answer(value, criteria)
+    if truncated:
+        return Failure("truncated", "the server cut the answer at its length limit")
+    return read_text(body, criteria, protocol)
+
+
+def _after_thinking(body: str) -> str | None:
+    """What follows the thinking part; the body itself where there is none."""
+    opened = _THINKING.match(body)
+    closed = _THOUGHT.search(body)
+    if opened is None:
+        # Only the closing tag, alone on its line: the template had opened the thinking.
+        if closed is None or not _alone(body, closed):
+            return body
+    elif closed is None:
+        return None
+    return body[closed.end() :].strip() if closed else body
+
+
+def _alone(body: str, tag: re.Match[str]) -> bool:
+    line_start = body.rfind("\n", 0, tag.start()) + 1
+    line_end = body.find("\n", tag.end())
+    after = body[tag.end() : line_end if line_end >= 0 else len(body)]
+    return not body[line_start : tag.start()].strip() and not after.strip()

@@ -1,0 +1,297 @@
+"""Labelled lines in English and Chinese: `**Winner:** B`, `最终判定：平局`, `accuracy: A — …`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evenhand.contract import Criterion, CriterionBallot, Winner
+from evenhand.parse.answer import confidence_of, key_of
+from evenhand.parse.outcome import Statement, shown
+from evenhand.parse.prose import claims
+from evenhand.parse.words import NOUN, letter
+
+_DECORATION = r"[ \t\u3000>#*_`•|+~-]{0,16}(?:\d{1,2}[.)、]\s{0,2})?[*_`\"“【\[]{0,4}"
+_LABEL = re.compile(
+    rf"(?P<lead>{_DECORATION})(?i:(?:my|the|so,?|therefore,?)\s){{0,2}}"
+    r"(?P<final>(?i:final|overall)\s|最终的?|总体|整体|综合|最后的?)?"
+    r"(?:(?P<strong>(?i:verdict|decision|choice|judge?ment|winner|preferred response|better response"
+    r"|best response)|判定结果|判断结果|评判结果|判定|判断|裁决|裁定|获胜者|胜者|胜出者|获胜方|胜方|赢家"
+    r"|优胜者|更好的(?:回答|响应|回复))"
+    # Words that also open prose: only a verdict under them counts, never the lack of one.
+    r"|(?P<open>(?i:conclusion|preference)|结论|选择)"
+    # Words that also label what a response answered.
+    r"|(?P<weak>(?i:answer|result)|结果|答案))"
+    r"(?P<close>[*_`\"”】\]]{0,4})"
+    r"(?P<colon>\s{0,2}[:：]|(?i:\sis\b)\s?[:：]?|(?:是|为)\s?[:：]?(?=\s?[^\s]))?"
+)
+_VALUE_LEAD = r"[\s*_`\"'“‘(（\[【:：]{0,8}"
+_LETTER = re.compile(
+    rf"{_VALUE_LEAD}(?:(?i:the\swinner\sis\s|i\s(?:choose|prefer|pick)\s|选择?))?(?i:the\s)?"
+    rf"(?:{NOUN}\s{{0,2}})?[*_`\"]{{0,2}}(?P<id>[ABＡＢ](?![A-Za-z0-9])|[ab](?![A-Za-z0-9])"
+    r"|[(（][abAB][)）])[*_`\"'”’)）\]】]{0,6}"
+)
+_TIE = re.compile(
+    rf"{_VALUE_LEAD}(?i:(?:it\sis|it's|it’s|this\sis)\s)?(?i:an?\s)?"
+    r"(?:(?i:tie|draw|tied)(?![A-Za-z])|(?:两者|二者|双方)?(?:打成|判为)?(?:平局|平手|打平|不分胜负))"
+    r"[*_`\"'”’)）\]】]{0,6}"
+)
+# What may follow a label without taking it back: "A or B", "A? no" and "A on style" may not.
+_FOLLOWS = re.compile(
+    r"\s{0,3}(?:$|[.。!！;；—–(（|~]|-{1,3}(?=\s|$)|[,，:：]"
+    r"|(?i:is|was|wins|won|because|since|as|due|by|over|with|slightly|clearly|performs|performed|provides"
+    r"|than|has|gives|offers|for\s(?:the\s)?(?:following|these|reasons?|being|its|providing))\b"
+    r"|(?:更|较|最|略|稍|明显|显著|胜|获胜|优|好|是|为|因|，|在|总体|整体|综合))"
+)
+_TAKEN_BACK = re.compile(
+    r"\s{0,3}[,，/&、]?\s{0,2}(?:(?i:or|and|vs\.?|versus)\b|或|和|与|/|&|[(（]?[ABab][)）]?(?![A-Za-z0-9'’]))"
+    r"|\s{0,3}(?:is|was)\s(?:not|n't|worse|inferior)|\s{0,3}[,，.;；]?\s{0,3}(?i:but|however|though)\b|[^?？\n]{0,40}[?？]"
+    r"|\s{0,3}(?:在|不|更差|较差|更弱)",
+)
+_OFF_MENU = re.compile(
+    rf"{_VALUE_LEAD}(?:(?i:both|neither|none|n/?a|unknown|unclear|undecided|null|either|equal)"
+    rf"|(?:{NOUN}\s?)?[(（]?[A-Za-z][)）]?|都好|无|两者都好|两者皆可|均可|未知|没有)"
+    r"[*_`\"'”’)）\]】]{0,4}\s{0,2}(?:$|[.。,，;；(（])"
+)
+_CONFIDENCE = re.compile(
+    rf"{_DECORATION}(?i:(?:my\s)?confidence(?:\s(?:score|level))?|置信度|信心度?|把握)"
+    r"[*_`\"”】\]]{0,4}\s{0,2}[:：][\s*_`]{0,6}(?P<value>[\d.]{1,8})(?P<rest>[^\n]{0,20})"
+)
+_CRITERION_HEAD = re.compile(
+    rf"{_DECORATION}(?:(?i:criterion|criteria)|标准|准则|评判标准|维度)?\s{{0,2}}\d{{0,2}}\s{{0,2}}[:：.]?\s{{0,2}}"
+    r"(?P<name>[^:：\n]{1,80}?)[*_`\"”】\]]{0,4}\s{0,2}[:：]?[*_`]{0,4}\s*"
+)
+_NAMED = re.compile(
+    rf"{_DECORATION}(?P<name>[^:：\n]{{1,80}}?)[*_`\"”】\]]{{0,4}}\s{{0,2}}[:：][*_`]{{0,4}}(?P<value>.*)"
+)
+_REASON = re.compile(
+    rf"{_DECORATION}(?i:reason|reasons|reasoning|rationale|explanation|because|理由|原因|推理|说明)"
+    r"[*_`\"”】\]]{0,4}\s{0,2}[:：][*_`]{0,4}\s{0,2}(?P<text>.*)"
+)
+_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|\*\*[^*]{1,80}\*\*[:：]?\s*$|【)")
+_OVERALL = re.compile(
+    r"\b(?:overall|final|conclusion|verdict|summary|decision)\b|总体|最终|结论|综合|整体|总结|判定",
+    re.IGNORECASE,
+)
+_QUOTING = re.compile(
+    r"(?:\b(?:contain|includ|embed|inject|quot|says?|said|wrote|writes|ends? with|claims?|states?|reads"
+    r"|fake|forged|attempt|tries|trying|tells?|instruct|text|example|format)|包含|写着|声称|写道|引用|伪造|试图|如下文字|注入|其中|格式)",
+    re.IGNORECASE,
+)
+_OWN_INTRO = re.compile(r"\b(?:my|final|i|here is|verdict)\b|我的|最终|判定", re.IGNORECASE)
+# A final label may also follow a sentence on the same line.
+_INLINE_FINAL = re.compile(
+    r"(?<=[.。!！;；，,])[ \t但而]{0,3}(?=(?i:(?:my\s)?(?:final|overall)\s(?:verdict|winner|decision|choice"
+    r"|judge?ment))[ \t]?[:：]|(?:最终|总体|综合)(?:判定|结论|裁决|获胜者|胜者|结果)[:：])"
+)
+_LONGEST_LINE = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What the labelled lines say: overall statements in order, criteria, a confidence."""
+
+    statements: list[Statement]
+    criteria: tuple[CriterionBallot, ...]
+    confidence: float | None
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    text: str
+    quoted: bool
+
+
+def _lines(text: str) -> list[_Line]:
+    """The text's lines; those in a block quote or a code fence are marked as quoted."""
+    lines: list[_Line] = []
+    fenced = False
+    start = 0
+    for part in text.split("\n"):
+        bare = part.lstrip(" \t")
+        if bare.startswith(("```", "~~~")):
+            fenced = not fenced
+        elif bare:
+            quoted = fenced or bare[0] == ">"
+            at = 0
+            inline = _INLINE_FINAL.search(part)
+            if inline is not None and part.count('"', 0, inline.start()) % 2 == 0:
+                lines.append(_Line(start, part[: inline.start()][:_LONGEST_LINE].rstrip(), quoted))
+                at = inline.end()
+            lines.append(_Line(start + at, part[at : at + _LONGEST_LINE].rstrip(), quoted))
+        start += len(part) + 1
+    return lines
+
+
+def introduces_quote(line: str) -> bool:
+    """Whether a line announces words that are not the judge's own."""
+    plain = line.strip(" *_`#>")
+    return (
+        plain.endswith((":", "："))
+        and _QUOTING.search(plain) is not None
+        and _OWN_INTRO.search(plain) is None
+    )
+
+
+def value_of(text: str) -> tuple[Winner | None, int] | None:
+    """The verdict that a value opens with, and where it ends; None where it opens with none.
+
+    A winner of None is a value that names something off the menu.
+    """
+    match = _TIE.match(text) or _LETTER.match(text)
+    if match is None:
+        off = _OFF_MENU.match(text)
+        return None if off is None else (None, off.end())
+    rest = text[match.end() :]
+    if _TAKEN_BACK.match(rest):
+        return None, match.end()
+    if not _FOLLOWS.match(rest):
+        # "A careful reading …" and "Response A's answer …" are prose.
+        prose = re.match(r"\s[a-z]|(?<=['’])s\s", rest) or text[match.end() - 1] in "'’"
+        return None if prose else (None, match.end())
+    winner: Winner = "TIE" if match.re is _TIE else letter(match["id"])
+    return winner, match.end()
+
+
+def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
+    lines = _lines(text)
+    wanted = {key_of(criterion.name): criterion.name for criterion in criteria}
+    said: dict[str, CriterionBallot] = {}
+    flags: list[str] = []
+    statements: list[tuple[Statement, bool]] = []
+    confidence: float | None = None
+    block: str | None = None
+    overall_block = False
+    previous: _Line | None = None
+    quote_running = False
+    for number, line in enumerate(lines):
+        quote_running = line.quoted and (
+            quote_running or (previous is not None and introduces_quote(previous.text))
+        )
+        introduced = previous is not None and introduces_quote(previous.text)
+        previous = line
+        if quote_running or (introduced and _LABEL.match(line.text)):
+            continue
+        stated = _CONFIDENCE.match(line.text)
+        if stated and not line.quoted:
+            rest = stated["rest"].strip(" *_`。.")
+            clean = not rest or rest[0] in "(（,，—-" or rest.startswith("/1 ") or rest == "/1"
+            confidence = confidence_of(stated["value"].rstrip(".")) if clean else None
+            continue
+        named = _criterion_line(line.text, wanted)
+        if named is not None and not line.quoted:
+            key, ballot = named
+            if ballot is None:
+                block, overall_block = key, False
+                said.setdefault(key, CriterionBallot(criterion=wanted[key]))
+            else:
+                _keep(said, key, ballot, flags)
+            continue
+        label = _LABEL.match(line.text)
+        if label is not None:
+            statement = _statement(label, line, lines[number + 1 : number + 2])
+            if statement is not None:
+                own = not statement.final
+                if block is not None and own and not line.quoted:
+                    ballot = CriterionBallot(criterion=wanted[block], winner=statement.winner)
+                    _keep(said, block, ballot, flags)
+                    continue
+                if label["weak"] and (number < len(lines) - 3 or statements):
+                    continue
+                if overall_block and not statement.final:
+                    statement = Statement(
+                        *(statement.start, statement.end, statement.winner, statement.text),
+                        *("evenhand", True),
+                    )
+                statements.append((statement, line.quoted))
+                block = None
+                continue
+        reason = _REASON.match(line.text)
+        if reason is not None and block is not None:
+            before = said[block]
+            said[block] = before.model_copy(update={"reasoning": reason["text"].strip()})
+        elif _HEADING.match(line.text):
+            block = None
+            overall_block = _OVERALL.search(line.text) is not None
+    kept = _unquoted(statements, lines)
+    ballots = tuple(
+        said.get(key) or CriterionBallot(criterion=name) for key, name in wanted.items()
+    )
+    return Labelled(kept, ballots, confidence, tuple(flags))
+
+
+def _unquoted(statements: list[tuple[Statement, bool]], lines: list[_Line]) -> list[Statement]:
+    """The judge's own statements. A quoted one counts only where it closes the whole answer."""
+    own = [statement for statement, quoted in statements if not quoted]
+    if own or not statements or not lines:
+        return own
+    tail = len(lines)
+    while tail and lines[tail - 1].quoted:
+        tail -= 1
+    closing = lines[tail].start if tail < len(lines) else None
+    if closing is None:
+        return []
+    return [statement for statement, _ in statements if statement.start >= closing]
+
+
+def _statement(label: re.Match[str], line: _Line, following: Sequence[_Line]) -> Statement | None:
+    final = bool(label["final"]) and not label["weak"]
+    value_text = line.text[label.end() :]
+    heading = _HEADING.match(line.text) is not None
+    if not value_text.strip(' *_`:：】]”"') and (heading or label["colon"]):
+        if not following:
+            return None
+        value_text, start = following[0].text, following[0].start
+        if _LABEL.match(value_text):
+            return None
+    elif label["colon"] is None:
+        return None
+    else:
+        start = line.start + label.start()
+    value = None if value_text.lstrip(" *_`\"'").startswith("[[") else value_of(value_text)
+    if value is None:
+        return None
+    winner, end = value
+    if winner is None and not label["strong"]:
+        return None
+    if winner is not None:
+        others = {claim.winner for claim in claims(value_text[end:])} - {winner}
+        if others:
+            winner = None
+    said = f"{label[0].strip(' *_#>')} {value_text.strip()}"
+    return Statement(start, start + len(line.text), winner, said, "evenhand", final)
+
+
+def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, CriterionBallot | None] | None:
+    """A line labelled with a criterion's name: its verdict, or None where only a block begins."""
+    if not wanted:
+        return None
+    named = _NAMED.match(line)
+    if named is not None and (key := key_of(named["name"])) in wanted:
+        value = named["value"]
+        if not value.strip(" *_`"):
+            return key, None
+        verdict = value_of(re.sub(r"^\s*(?i:winner|获胜者|胜者)\s?[:：]\s?", "", value))
+        if verdict is None:
+            return None
+        winner, end = verdict
+        reasoning = value[end:].strip(" \t*_`-—–:：.。,，")
+        return key, CriterionBallot(criterion=wanted[key], winner=winner, reasoning=reasoning)
+    head = _CRITERION_HEAD.fullmatch(line)
+    if head is not None and (key := key_of(head["name"])) in wanted:
+        return key, None
+    return None
+
+
+def _keep(
+    said: dict[str, CriterionBallot], key: str, ballot: CriterionBallot, flags: list[str]
+) -> None:
+    before = said.get(key)
+    if before is not None and before.winner is not None and before.winner != ballot.winner:
+        flags.append(f"criterion {shown(ballot.criterion, 40)} is judged twice, differently")
+        said[key] = before.model_copy(update={"winner": None})
+    elif before is None or before.winner is None:
+        said[key] = ballot

@@ -1,0 +1,107 @@
+"""Finding JSON objects in a text, with work that stays linear whatever the text holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from evenhand.parse.words import field_name
+
+
+class Conflict(NamedTuple):
+    """A key that an object holds more than once, with different values."""
+
+    values: tuple[Any, ...]
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    held = dict(pairs)
+    if len(held) != len(pairs):
+        for key in held:
+            values = [value for name, value in pairs if name == key]
+            if any(value != values[0] for value in values[1:]):
+                held[key] = Conflict(tuple(values))
+    return held
+
+
+# strict=False: raw newlines inside strings are what models write.
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, strict=False)
+_OPENS = re.compile(r'\{(?=\s{0,200}["}])')
+_FIRST_KEY = re.compile(r'\{\s{0,200}"([^"\\]{1,40})"\s{0,200}:')
+_BLANK = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object and where it stands; `value` is None for one that began as an answer and broke."""
+
+    start: int
+    end: int
+    value: dict[str, Any] | None
+    unclosed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    found: list[Found]
+    gave_up: bool = False
+
+
+def whole(text: str) -> dict[str, Any] | None:
+    """The text as one JSON object and nothing else, or None."""
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def find(text: str) -> Search:
+    """Every outermost JSON object. Objects inside another one, or in its strings, are its own."""
+    found: list[Found] = []
+    # What a failed attempt has scanned is scanned again by the next: bounded, so that nested
+    # unclosed braces cannot make it quadratic.
+    budget = 8 * len(text) + 200_000
+    at = _next(text, 0)
+    while at >= 0:
+        budget -= 64
+        opens_answer = _opens_answer(text, at)
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            # An unterminated string is reported where it starts.
+            unclosed = error.pos >= len(text.rstrip(_BLANK)) or error.msg.startswith("Unterminated")
+            # The error itself counts the lines before it.
+            budget -= (len(text) if unclosed else error.pos) - at + error.pos // 16
+            if opens_answer:
+                found.append(Found(at, at + 1, None, unclosed))
+            at = _next(text, at + 1)
+        except (RecursionError, ValueError):
+            budget -= 50_000
+            if opens_answer:
+                found.append(Found(at, at + 1, None))
+            at = _next(text, at + 1)
+        else:
+            found.append(Found(at, end, value))
+            at = _next(text, end)
+        if budget < 0:
+            return Search(found, gave_up=True)
+    return Search(found)
+
+
+def _next(text: str, start: int) -> int:
+    match = _OPENS.search(text, start)
+    return -1 if match is None else match.start()
+
+
+def _opens_answer(text: str, at: int) -> bool:
+    key = _FIRST_KEY.match(text, at)
+    return key is not None and field_name(key[1]) in (
+        "analysis",
+        "comparison",
+        "result",
+        "winner",
+        "verdict",
+    )

@@ -1,0 +1,63 @@
+"""What a reader makes of a text before it becomes a Ballot or an Unread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evenhand.contract import Analysis, CriterionBallot, UnreadKind, Winner
+
+Protocol = Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]
+PROTOCOLS: tuple[Protocol, ...] = (
+    "evenhand",
+    "mt-bench",
+    "arena-hard",
+    "llmbar",
+    "three-class",
+    "scores",
+)
+
+NO_ANALYSIS = Analysis()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A verdict that was said, in the labels that the pass showed."""
+
+    winner: Winner
+    protocol: Protocol = "evenhand"
+    confidence: float | None = None
+    criteria: tuple[CriterionBallot, ...] = ()
+    reasoning: str = ""
+    differentiators: tuple[str, ...] = ()
+    analysis: Analysis = NO_ANALYSIS
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no verdict to be had."""
+
+    kind: UnreadKind
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One place where the text names a verdict; `winner` is None where it is off the menu.
+
+    `final` is set where the judge itself calls it final or overall.
+    """
+
+    start: int
+    end: int
+    winner: Winner | None
+    text: str
+    protocol: Protocol
+    final: bool = False
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """A short, one-line form of a text for a reason."""
+    line = " ".join(text[: 4 * limit].split())
+    return repr(line if len(line) <= limit else line[: limit - 1] + "…")

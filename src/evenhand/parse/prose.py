@@ -1,0 +1,248 @@
+"""Verdicts stated in sentences: who is better, said by the judge itself and as its own view.
+
+A claim that is negated, hypothetical, conceded, limited to an aspect, quoted, or somebody else's
+is weighed on the way to a verdict and does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from evenhand.contract import Winner
+from evenhand.parse.words import NOUN, letter
+
+_ID = r"(?:[(（][abAB12][)）]|[AB12])(?![A-Za-z0-9])"
+_SUBJECT = rf"(?:{NOUN}\s{{0,2}}[*_`\"]{{0,2}}(?P<id>{_ID})|(?P<bare>\([ab]\)))[*_`\"]{{0,3}}"
+_PLAIN_SUBJECT = rf"(?:{NOUN}\s{{0,2}}[*_`\"]{{0,2}}{_ID}|\([ab]\))"
+_OWN = (
+    r"(?:(?:'s|’s|的)?\s{0,2}(?:(?i:answer|response|output|reply|solution|version|choice|overall)"
+    r"|回答|回复|响应|输出|答案|整体|总体|综合|表现|质量)\s{0,2})?"
+)
+_ADVERB = (
+    r"(?:(?:overall|clearly|significantly|slightly|much|far|marginally|definitely|therefore|thus"
+    r"|generally|still|ultimately|considered|deemed|judged|overwhelmingly|somewhat|a bit|a little"
+    r"|by far|indeed|certainly|probably|likely|moderately|substantially|noticeably|decidedly|also"
+    r"|easily|strongly|the|a|an|to be|simply|arguably|relatively|undoubtedly|obviously)\s{1,2})"
+)
+_MARK = r"[*_]{0,3}"
+_BETTER = (
+    rf"(?i:\s{{1,2}}{_MARK}(?:is|was|are|were|remains|seems|appears|stands out as|emerges as"
+    rf"|comes out as)\s{{1,2}}{_MARK}{_ADVERB}{{0,5}}{_MARK}"
+    r"(?:better|best|superior|preferable|preferred|stronger(?:\s(?:one|response|answer|output))"
+    r"|winner)(?![a-z])"
+    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:wins|won(?!')|prevails|comes out ahead)(?![a-z])"
+    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:performed|performs|did|does|fares|fared)\s{_ADVERB}{{0,3}}better(?![a-z]))"
+    r"|\s{0,2}(?:是|则|总体上?|整体上?|综合来看|明显|显著|显然|略微?|稍微?|确实|要|相对|相比之下|因此|无疑|的){0,4}"
+    r"(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|较优|最好|优于|好于|胜过|更强|占优|略胜一筹|获胜者|胜者)"
+)
+_FORWARD = re.compile(rf"{_SUBJECT}{_OWN}(?:{_BETTER})")
+_BACKWARD = re.compile(
+    r"(?:(?i:\b(?:choose|prefer|select|pick|favou?r|vote for|go with|chose|award the win to)"
+    r"|\b(?:winner|verdict|decision|(?:better|best|superior|preferred|stronger)\s"
+    r"(?:one|output|response|answer|choice|assistant|option)(?:\s(?:overall|here))?)"
+    r"\s(?:is|goes to|should be|must be))"
+    r"|选择|选|获胜者是|获胜者为|胜者是|胜者为|胜出的是|更好的是|判定|判|支持)"
+    rf"(?i:\s{{0,2}}(?:that|the|clearly|:|for)){{0,2}}\s{{0,2}}[*_`\"]{{0,3}}{_SUBJECT}"
+)
+_TIE = re.compile(
+    r"(?i:\b(?:it is|it's|it’s|this is|is|declare|call it|results? in|ends in|as)\s(?:therefore\s)?"
+    r"(?:essentially\s|basically\s)?a\s(?:tie|draw)(?![a-z]))"
+    r"|(?:两者|二者|双方|两个(?:回答|响应|回复|答案))?(?:打成|打平|判为|判定为|为|是|属于)?(?:平局|平手|打平|不分胜负)"
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]{0,4}\s|[。！？]|\n")
+_CLAUSE = re.compile(r"[,;:—–，；：、]")
+_CONCLUDES = re.compile(
+    r"\b(?:therefore|thus|hence|overall|in conclusion|in summary|to summarize|to sum up|ultimately"
+    r"|consequently|finally|accordingly|my (?:final )?(?:verdict|choice|decision|judge?ment)"
+    r"|final verdict|i (?:would )?(?:choose|prefer|select|pick|say|conclude|believe|agree)"
+    r"|have determined|all in all|so)\b"
+    r"|综上|因此|所以|总之|总的来说|总体|总而言之|结论|故而|最终|我选择|我判定|我认为",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(
+    r"(?:\b(?:not|never|cannot|hardly|disagree|deny|doubt|reject|wrong|false|incorrect)|n't|n’t)"
+    r"\s(?:(?!therefore|so|thus|hence|and|but)[\w()']{1,20}\s){0,6}$"
+    r"|(?:并不|并非|不是|不能说|不认为|未必|难说|不同意|不代表|不意味着|不比|不如|没有|不一定)"
+    r"[^，。；,]{0,16}$",
+    re.IGNORECASE,
+)
+_HYPOTHETICAL = re.compile(
+    r"(?:\b(?:if|unless|suppose|supposing|assuming|had|whether)\b|如果|假如|假设|倘若|若是|要是|是否|除非|若)",
+    re.IGNORECASE,
+)
+_MODAL = re.compile(
+    r"(?:\b(?:(?<!\bI )would|could|might|may|should|which|why|how|when|determine|decide|evaluate)\b"
+    r"|可能|也许|或许|哪个|为什么)[^,;:，；：]{0,200}$",
+    re.IGNORECASE,
+)
+_CONCESSION = re.compile(
+    r"(?:\b(?:while|although|though|whereas|despite|even if|granted)\b|虽然|尽管|虽说|即使|即便|固然)",
+    re.IGNORECASE,
+)
+_ASPECT = re.compile(
+    r"(?:\b(?:in terms of|regarding|with respect to|as for|when it comes to|on the (?:first|second)"
+    r"|for the (?:first|second)|for (?:accuracy|clarity|style|tone|detail|length|readability)"
+    r"|in (?:accuracy|clarity|style|tone|detail|this (?:respect|aspect|regard)|some|certain|one))\b"
+    r"|方面|而言|来说|这一点|这点|角度)",
+    re.IGNORECASE,
+)
+_ATTRIBUTION = re.compile(
+    rf"(?:(?:{_PLAIN_SUBJECT}|\b(?i:assistants?|debaters?|users?|humans?|some|others|people|authors?"
+    r"|reviewers?|raters?|they|he|she|someone|one|text|response|output|answer|it|prompt|instruction"
+    r"|injection|which)\b|用户|有人|作者|他们|它|文中|其中|里面|回答|响应|输出)"
+    r"[^.;。；]{0,120}?(?i:\bargu\w+|\bclaim\w*|\bsay\w*|\bsaid\b|\bstat(?:es?|ed|ing)\b|\bassert\w*"
+    r"|\binsist\w*|\bthinks?\b|\bbeliev\w+|\bcontend\w*|\bmaintains\b|\bwrites?\b|\bwrote\b"
+    r"|\bdeclar\w+|\bannounc\w+|\btells?\b|\btold\b|\binstruct(?:s|ed)\b|\btr(?:y|ies|ied)\b|\bpretend\w*"
+    r"|\bsuggests? that|\bcontains?\b|\bconcludes? that"
+    r"|认为|声称|主张|说|表示|写道|宣称|要求|写着|包含|自称)"
+    r"|(?i:\baccording to\b|\bin the opinion of\b)|根据.{0,12}的说法)"
+)
+_FIRST_PERSON = re.compile(r"\b(?:I|we|my|our|me)\b|我|本人|笔者")
+_JOINED = re.compile(
+    rf"{_PLAIN_SUBJECT}{_OWN}\s{{0,2}}(?:(?i:and|or|nor|&|/)|和|与|或|、)\s{{0,2}}$"
+)
+_NEITHER = re.compile(r"\b(?:neither|either|both)\b[^,;]{0,60}$", re.IGNORECASE)
+_CONDITION_AFTER = re.compile(
+    r"[\s*_\"']{0,4}(?:if|when|only if|unless|provided|is (?:false|wrong|not))\b|[\s，]{0,3}(?:如果|的话|吗|么)",
+    re.IGNORECASE,
+)
+_OVERALL = re.compile(
+    r"\b(?:overall|in conclusion|final|ultimately)\b|总体|整体|综合|最终|综上", re.IGNORECASE
+)
+_LONGEST_SENTENCE = 2000
+_MOST_CLAIMS = 8
+_EDGES = " \t*_>#\"'.。!！"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence's own statement of who is better."""
+
+    start: int
+    end: int
+    winner: Winner
+    sentence: int
+    concluding: bool
+    alone: bool
+    noun: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    start: int
+    text: str
+    ends_with_question: bool
+    quoted: bool
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    start = 0
+    # Quotation marks are balanced within a line: a lone one must not swallow the rest.
+    quotes_open = False
+    for match in _SENTENCE_END.finditer(text):
+        yield from _sentence(text, start, match.start(), match[0], quotes_open)
+        if "\n" in match[0]:
+            quotes_open = False
+        elif text.count('"', start, match.end()) % 2:
+            quotes_open = not quotes_open
+        start = match.end()
+    yield from _sentence(text, start, len(text), "", quotes_open)
+
+
+def _sentence(text: str, start: int, end: int, mark: str, quoted: bool) -> Iterator[Sentence]:
+    body = text[start : min(end, start + _LONGEST_SENTENCE)]
+    if body.strip():
+        question = "？" in mark or body.rstrip(")*_ ").endswith("?")
+        yield Sentence(start, body, question, quoted)
+
+
+def claims(text: str, *, ties: bool = True) -> list[Claim]:
+    """The judge's own claims, in order. Linear in the text."""
+    made: list[Claim] = []
+    for number, sentence in enumerate(sentences(text)):
+        if sentence.ends_with_question:
+            continue
+        for match, winner, noun in deque(_matches(sentence.text, ties), maxlen=_MOST_CLAIMS):
+            before, after = sentence.text[: match.start()], sentence.text[match.end() :]
+            if not _own_view(before, after, quoted=sentence.quoted):
+                continue
+            made.append(
+                Claim(
+                    sentence.start + match.start(),
+                    sentence.start + match.end(),
+                    winner,
+                    number,
+                    _CONCLUDES.search(before + match[0]) is not None,
+                    not before.strip(_EDGES) and not after.strip(_EDGES),
+                    noun,
+                )
+            )
+    return made
+
+
+def _matches(body: str, ties: bool) -> Iterator[tuple[re.Match[str], Winner, str]]:
+    found: list[tuple[re.Match[str], Winner, str]] = [
+        (match, letter(match["id"] or match["bare"]), match[0]) for match in _FORWARD.finditer(body)
+    ]
+    found.extend(
+        (match, letter(match["id"] or match["bare"]), match[0])
+        for match in _BACKWARD.finditer(body)
+    )
+    if ties:
+        found.extend((match, "TIE", "") for match in _TIE.finditer(body))
+    yield from sorted(found, key=lambda item: item[0].start())
+
+
+def _own_view(before: str, after: str, *, quoted: bool) -> bool:
+    in_quotes = (before.count('"') % 2 == 1) != quoted
+    if (
+        in_quotes
+        or before.count("“") > before.count("”")
+        or before.count("「") > before.count("」")
+    ):
+        return False
+    if before.count("`") % 2:
+        return False
+    clause = _CLAUSE.split(before)[-1]
+    return not (
+        _HYPOTHETICAL.search(before)
+        or _CONCESSION.search(clause)
+        or _MODAL.search(clause)
+        or _NEGATION.search(clause + " " if clause and not clause[-1].isspace() else clause)
+        or _JOINED.search(before)
+        or _NEITHER.search(clause)
+        or _CONDITION_AFTER.match(after)
+        or (_ASPECT.search(before + after[:80]) and not _OVERALL.search(before))
+        or _attributed(before)
+    )
+
+
+def _attributed(before: str) -> bool:
+    before = before[-400:]
+    said = _ATTRIBUTION.search(before)
+    if said is None:
+        return False
+    # "I agree with Assistant (b) that …" is the judge's own; "Assistant (b) says that …" is not.
+    tail = before[said.end() :]
+    return not (re.search("[,;，；]", tail) or _FIRST_PERSON.search(before))
+
+
+Verdict = tuple[Winner, Claim] | Literal["none", "split"]
+
+
+def concluded(made: list[Claim]) -> Verdict:
+    """What the claims come to: the conclusion, unless another verdict was stated as firmly."""
+    if not made:
+        return "none"
+    last = made[-1]
+    against = [claim for claim in made if claim.winner != last.winner]
+    if not against:
+        return last.winner, last
+    firm = any(
+        claim.concluding or claim.alone or claim.sentence == last.sentence for claim in against
+    )
+    return "split" if firm or not last.concluding else (last.winner, last)

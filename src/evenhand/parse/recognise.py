@@ -1,0 +1,251 @@
+"""Which statement in a text is the judge's verdict, and in which protocol it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evenhand.contract import Criterion, CriterionBallot, Winner
+from evenhand.parse.answer import is_answer, is_full, read_answer, winner_in
+from evenhand.parse.lines import Labelled, introduces_quote, labelled
+from evenhand.parse.marks import marks
+from evenhand.parse.objects import Found, Search, find
+from evenhand.parse.outcome import Failure, Protocol, Reading, Statement, shown
+from evenhand.parse.prose import claims
+from evenhand.parse.scores import first_line, read_scores
+from evenhand.parse.sentences import read_class, read_conclusion, read_outputs
+from evenhand.parse.words import is_refusal
+
+_DECORATION_ONLY = re.compile(r"[\s`~*_>#-]*(?:json|JSON)?[\s`~*_>#-]*")
+_HEAD, _TAIL = 20_000, 80_000
+
+
+def read_text(
+    body: str, criteria: Sequence[Criterion], protocol: Protocol | None
+) -> Reading | Failure:
+    """Everything but the plain JSON answer: objects in prose, labelled lines, other protocols."""
+    if protocol is None or protocol == "evenhand":
+        outcome = _native(body, criteria, alone=protocol is not None)
+        if outcome is None:
+            outcome = _foreign(_edges(body))
+    else:
+        outcome = _by(protocol, _edges(body))
+    if isinstance(outcome, Reading):
+        held = outcome.criteria or tuple(CriterionBallot(criterion=c.name) for c in criteria)
+        return replace(outcome, criteria=held, reasoning=outcome.reasoning or body)
+    if outcome.kind == "no_verdict" and is_refusal(body):
+        return Failure("refusal", f"the judge declined: {shown(body)}")
+    return outcome
+
+
+def _edges(text: str) -> str:
+    """A text of absurd length with its middle blanked: a verdict stands near one of the ends."""
+    blank = len(text) - _HEAD - _TAIL
+    return text if blank <= 0 else text[:_HEAD] + " " * blank + text[-_TAIL:]
+
+
+def _native(body: str, criteria: Sequence[Criterion], *, alone: bool) -> Reading | Failure | None:
+    """JSON in a fence or in prose, then labelled lines. None: not in the native format."""
+    search = find(body) if "{" in body else Search([])
+    if search.gave_up:
+        return Failure("malformed", "too many unclosed braces to look for an answer among them")
+    answer = _answer(body, search.found)
+    if isinstance(answer, Failure):
+        return answer
+    prose = _edges(_without(body, search.found))
+    if answer is not None:
+        return _checked(answer, prose, criteria)
+    lines = labelled(prose, criteria)
+    stated = lines.statements if alone else [*lines.statements, *marks(prose)]
+    verdict = _final(sorted(stated, key=lambda statement: statement.start))
+    if verdict is None:
+        return _conclude(prose) if alone else None
+    if isinstance(verdict, Failure):
+        return verdict
+    return _with_lines(verdict, lines, prose)
+
+
+def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Failure:
+    assert verdict.winner is not None  # noqa: S101 - _final lets no other pass
+    against = _contradicted(prose[verdict.end :], verdict.winner)
+    if against is not None:
+        return against
+    native = verdict.protocol == "evenhand"
+    return Reading(
+        verdict.winner,
+        verdict.protocol,
+        confidence=lines.confidence if native else None,
+        criteria=lines.criteria if native else (),
+        flags=lines.flags if native else (),
+    )
+
+
+def _final(stated: list[Statement]) -> Statement | Failure | None:
+    """The final statement; two that both have a claim to be it, and differ, are none."""
+    if not stated:
+        return None
+    last = stated[-1]
+    rivals = [
+        other
+        for other in stated[:-1]
+        if other.winner != last.winner and (other.final or not last.final)
+    ]
+    if rivals:
+        return Failure(
+            "contradiction",
+            f"two statements differ: {shown(rivals[-1].text, 40)} and {shown(last.text, 40)}",
+        )
+    if last.winner is None:
+        return Failure("off_menu", f"{shown(last.text)} names none of the verdicts on offer")
+    return last
+
+
+def _contradicted(after: str, winner: Winner) -> Failure | None:
+    for claim in claims(after):
+        if claim.winner != winner and claim.concluding:
+            return Failure(
+                "contradiction",
+                f"the verdict is {winner}, but later it says {shown(after[claim.start : claim.end])}",
+            )
+    return None
+
+
+def _answer(body: str, found: list[Found]) -> Found | Failure | None:
+    """The object that is the answer, if one is."""
+    answers: list[Found] = []
+    broken: Found | None = None
+    for item in found:
+        if item.value is None:
+            broken = broken or item
+        elif is_answer(item.value) and not _mentioned(body, item):
+            if broken is not None and not is_full(item.value):
+                continue  # a part of the broken one
+            broken = None
+            answers.append(item)
+    if broken is not None:
+        if broken.unclosed:
+            return Failure("truncated", "the answer's JSON stops in the middle")
+        return Failure("malformed", "the answer's JSON is broken, and no whole one follows")
+    if not answers:
+        return None
+    full = [item for item in answers if item.value is not None and is_full(item.value)]
+    chosen = full[-1] if full else answers[-1]
+    for other in answers:
+        rival = other.start > chosen.start or _adjacent(body, other, chosen)
+        if other is not chosen and rival and _winner(other) != _winner(chosen):
+            return Failure("contradiction", "two answer objects name different winners")
+    return chosen
+
+
+def _winner(item: Found) -> Winner | None:
+    winner = winner_in(item.value or {})
+    return None if isinstance(winner, Failure) else winner
+
+
+def _adjacent(body: str, first: Found, second: Found) -> bool:
+    between = body[first.end : second.start]
+    return len(between) < 200 and _DECORATION_ONLY.fullmatch(between) is not None
+
+
+def _mentioned(body: str, item: Found) -> bool:
+    """Whether the object is quoted: in the middle of a sentence about it, or announced as such."""
+    before = body[max(0, item.start - 400) : item.start]
+    line = before.rsplit("\n", 1)[-1]
+    if line.strip(" \t*_>#`") and "`" not in line.strip("`"):
+        own = re.search(
+            r"(?i)\b(?:my|verdict|answer|result|json|output|final)\b|答案|结果|判定|回答", line
+        )
+        if own is None or introduces_quote(
+            line.rstrip() + ("" if line.rstrip().endswith(":") else ":")
+        ):
+            return True
+    elif line.count("`") % 2 and line.strip(" \t`"):
+        return True
+    lead = before[: len(before) - len(line)].rstrip()
+    while lead.rsplit("\n", 1)[-1].strip().startswith("```"):
+        lead = lead.rsplit("\n", 1)[0].rstrip() if "\n" in lead else ""
+    return introduces_quote(lead.rsplit("\n", 1)[-1])
+
+
+def _without(body: str, found: list[Found]) -> str:
+    """The prose around the objects, every character still at its place."""
+    parts: list[str] = []
+    at = 0
+    for item in found:
+        if item.value is None:
+            continue
+        parts.append(body[at : item.start])
+        parts.append(" " * (item.end - item.start))
+        at = item.end
+    parts.append(body[at:])
+    return "".join(parts)
+
+
+def _checked(answer: Found, prose: str, criteria: Sequence[Criterion]) -> Reading | Failure:
+    reading = read_answer(answer.value or {}, criteria)
+    if isinstance(reading, Failure):
+        return reading
+    after = prose[answer.end :]
+    if after.strip("`~ \n\t"):
+        later = [*labelled(after, ()).statements, *marks(after)]
+        for statement in later:
+            if statement.winner != reading.winner:
+                return Failure(
+                    "contradiction",
+                    f"the answer says {reading.winner}, then follows {shown(statement.text)}",
+                )
+        against = _contradicted(after, reading.winner)
+        if against is not None:
+            return against
+    return reading
+
+
+_OUTPUT = re.compile(r"(?:(?i:\boutput)|输出)\s{0,2}[(（][abAB][)）]|^\s*\([ab]\)[\s.]*$")
+_NUMBERED = re.compile(r"(?:(?i:\bassistant)|助手|助理)\s?[12]")
+
+
+def _foreign(body: str) -> Reading | Failure:
+    """The other protocols, each only where the text really looks like it."""
+    if body in ("1", "2", "3"):
+        return read_class(body)
+    if _OUTPUT.search(body):
+        return read_outputs(body)
+    if _NUMBERED.search(body) or "output tuple is (" in body:
+        return _numbered(body)
+    return _conclude(body)
+
+
+def _numbered(body: str) -> Reading | Failure:
+    by_class = read_class(body)
+    opening = first_line(body)
+    if opening is not None:
+        scored = read_scores(body, first_line_only=True)
+        return scored if isinstance(scored, Failure) else Reading(scored, "scores")
+    if isinstance(by_class, Reading) and body.rstrip()[-1:].isdigit():
+        return by_class
+    scored = read_scores(body)
+    if not isinstance(scored, Failure):
+        return Reading(scored, "scores")
+    return scored if scored.kind == "contradiction" else by_class
+
+
+def _conclude(body: str) -> Reading | Failure:
+    of_assistants = re.search(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]", body)
+    return read_conclusion(body, "mt-bench" if of_assistants else "evenhand")
+
+
+def _by(protocol: Protocol, body: str) -> Reading | Failure:
+    if protocol == "llmbar":
+        return read_outputs(body)
+    if protocol == "three-class":
+        return read_class(body)
+    if protocol == "scores":
+        winner = read_scores(body)
+        return winner if isinstance(winner, Failure) else Reading(winner, "scores")
+    verdict = _final(marks(body, protocol))
+    if verdict is None:
+        return read_conclusion(body, protocol)
+    if isinstance(verdict, Failure):
+        return verdict
+    return _with_lines(verdict, Labelled([], (), None, ()), body)

@@ -1,0 +1,141 @@
+"""The vocabulary of verdicts in English and Chinese: labels, ties, keys, refusals."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+from evenhand.contract import Winner
+
+NOUN: Final = (
+    r"(?:(?i:output|response|assistant|answer|option|candidate|model|chatbot)"
+    r"|输出|响应|回应|回答|回复|助手|助理|答案|选项|模型)"
+)
+
+_DIRECT: Final[dict[str, Winner]] = {
+    "A": "A",
+    "B": "B",
+    "TIE": "TIE",
+    "a": "A",
+    "b": "B",
+    "tie": "TIE",
+    "Tie": "TIE",
+}
+_LABEL = re.compile(rf"(?:(?:the\s+)?{NOUN}[\s_-]{{0,3}})?[(\[]{{0,2}}([ab])[)\]]{{0,2}}")
+_TIES = frozenset(
+    {"tie", "a tie", "draw", "a draw", "tied", "it is a tie", "it's a tie"}
+    | {"平局", "平手", "打平", "平局。", "不分胜负"}
+)
+_TRIM = " \t\r\n\u3000.。,，;；!！*_`\"'“”‘’「」"
+
+
+def winner_of(value: object) -> Winner | None:
+    """A, B or TIE where the value says exactly that, in any of its usual forms."""
+    if not isinstance(value, str):
+        return None
+    direct = _DIRECT.get(value)
+    if direct is not None:
+        return direct
+    if len(value) > 60:
+        return None
+    plain = unicodedata.normalize("NFKC", value).strip(_TRIM).casefold()
+    if plain in _TIES:
+        return "TIE"
+    match = _LABEL.fullmatch(plain)
+    return None if match is None else letter(match[1])
+
+
+def letter(label: str) -> Winner:
+    """A for a, A, 1; B for b, B, 2; brackets around it aside."""
+    return "A" if label.strip("()（） ").upper() in ("A", "1", "Ａ") else "B"
+
+
+_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "analysis": ("analysis", "分析", "各自分析", "逐一分析"),
+    "comparison": (
+        *("comparison", "comparisons", "criteria", "criteriacomparison"),
+        *("比较", "对比", "逐项比较", "逐项对比", "标准比较", "标准对比"),
+    ),
+    "result": ("result", "finalresult", "overallresult", "结果", "最终结果", "总体结果", "结论"),
+    "winner": (
+        *("winner", "finalwinner", "overallwinner"),
+        *("获胜者", "胜者", "胜出者", "获胜方", "胜方", "赢家", "最终获胜者", "优胜者"),
+    ),
+    "verdict": ("verdict", "finalverdict", "choice", "decision", "判定", "最终判定", "裁决"),
+    "confidence": ("confidence", "置信度", "信心", "信心度", "置信水平"),
+    "reasoning": (
+        *("reasoning", "reason", "reasons", "rationale", "explanation", "overallreasoning"),
+        *("理由", "推理", "原因", "解释", "说明", "推理过程"),
+    ),
+    "criterion": (
+        *("criterion", "criterionname", "name"),
+        *("标准", "准则", "评判标准", "评价标准", "评估标准", "评判准则", "维度"),
+    ),
+    "a_assessment": (
+        *("aassessment", "responseaassessment", "assessmenta", "assessmentofa"),
+        *("a评估", "a评价", "a的评估", "a的评价", "响应a评估", "响应a评价", "响应a的评估"),
+        *("对a的评估", "对a的评价", "对响应a的评估", "对响应a的评价", "响应a的评价"),
+    ),
+    "b_assessment": (
+        *("bassessment", "responsebassessment", "assessmentb", "assessmentofb"),
+        *("b评估", "b评价", "b的评估", "b的评价", "响应b评估", "响应b评价", "响应b的评估"),
+        *("对b的评估", "对b的评价", "对响应b的评估", "对响应b的评价", "响应b的评价"),
+    ),
+    "strengths": ("strengths", "strength", "pros", "优点", "优势", "长处"),
+    "weaknesses": ("weaknesses", "weakness", "cons", "缺点", "劣势", "不足", "弱点", "缺陷"),
+    "differentiators": (
+        *("differentiators", "keydifferentiators", "differentiator"),
+        *("差异点", "区别", "差异", "关键差异", "主要差异", "关键差异点", "区分点", "关键区别"),
+    ),
+    "response_a": ("responsea", "a", "assistanta", "响应a", "回答a", "回复a"),
+    "response_b": ("responseb", "b", "assistantb", "响应b", "回答b", "回复b"),
+}
+_CANONICAL: Final = {spelling: name for name, all_ in _KEYS.items() for spelling in all_}
+
+
+@lru_cache(maxsize=1024)
+def _fold(key: str) -> str | None:
+    folded = unicodedata.normalize("NFKC", key).casefold()
+    return _CANONICAL.get("".join(c for c in folded if c.isalnum()))
+
+
+# The spellings that the prompt asks for, looked up before any folding.
+_NATIVE: Final = {
+    "analysis": "analysis",
+    "responseA": "response_a",
+    "responseB": "response_b",
+    "strengths": "strengths",
+    "weaknesses": "weaknesses",
+    "comparison": "comparison",
+    "criterion": "criterion",
+    "aAssessment": "a_assessment",
+    "bAssessment": "b_assessment",
+    "winner": "winner",
+    "reasoning": "reasoning",
+    "result": "result",
+    "differentiators": "differentiators",
+    "confidence": "confidence",
+}
+
+
+def field_name(key: str) -> str | None:
+    """The contract's name for a key of an answer, in whatever case or language it was written."""
+    return _NATIVE.get(key) or (_fold(key) if len(key) <= 40 else None)
+
+
+_REFUSAL = re.compile(
+    r"\s*(?:i'?m sorry|i am sorry|sorry|i apologi[sz]e|unfortunately|as an ai(?: language model)?"
+    r"|i regret|抱歉|很抱歉|对不起|非常抱歉)?[\s,，;；.。!！:：]{0,6}(?:but )?"
+    r"(?:as an ai[^,.]{0,40}, )?"
+    r"(?:i (?:cannot|can ?not|can't|can’t|am unable to|am not able to|won't|will not|must decline)"
+    r"|i'm (?:unable|not able) to|i must (?:decline|refuse)"
+    r"|(?:作为[^，。]{0,20}，)?我?(?:无法|不能|不便|拒绝)(?:协助|帮助|提供|回答|评判|评估|完成|满足|对|为|比较|参与))",
+    re.IGNORECASE,
+)
+
+
+def is_refusal(text: str) -> bool:
+    """Whether the text opens by declining; only asked where no verdict was found."""
+    return _REFUSAL.match(text[:300].replace("’", "'")) is not None

@@ -1,0 +1,66 @@
+"""The code on the lines that fence the material: nobody who writes a response can know it."""
+
+from __future__ import annotations
+
+from base64 import b32encode
+from collections.abc import Iterator
+from hashlib import sha256
+
+from evenhand.contract import Pair
+
+# 20 base-32 characters carry 100 bits.
+_LENGTH = 20
+
+
+def text_digest(text: str) -> bytes:
+    return sha256(text.encode()).digest()
+
+
+def marker_of(pair: Pair) -> str:
+    """A code derived from the whole pair, the same in both orders, and absent from every text.
+
+    A response takes part in its own marker, so writing the marker into a response changes it;
+    that it is not there all the same is checked, and the next code taken if it is.
+    """
+    texts = list(_texts(pair))
+    seed = _pair_digest(pair)
+    lowered = [text.lower() for text in texts]
+    attempt = 0
+    while True:
+        digest = sha256(seed + attempt.to_bytes(4, "big")).digest()
+        code = b32encode(digest).decode().lower()[:_LENGTH]
+        if not any(code in text for text in lowered):
+            return code
+        attempt += 1
+
+
+def _texts(pair: Pair) -> Iterator[str]:
+    yield pair.prompt
+    yield pair.response_a
+    yield pair.response_b
+    if pair.context is not None:
+        yield pair.context
+    if pair.reference is not None:
+        yield pair.reference
+    for criterion in pair.criteria:
+        yield criterion.name
+        if criterion.description is not None:
+            yield criterion.description
+
+
+def _pair_digest(pair: Pair) -> bytes:
+    whole = sha256()
+    whole.update(text_digest(pair.prompt))
+    whole.update(_optional_digest(pair.context))
+    whole.update(_optional_digest(pair.reference))
+    for response in sorted((text_digest(pair.response_a), text_digest(pair.response_b))):
+        whole.update(response)
+    for criterion in pair.criteria:
+        whole.update(text_digest(criterion.name))
+        whole.update(_optional_digest(criterion.description))
+    return whole.digest()
+
+
+def _optional_digest(text: str | None) -> bytes:
+    # An absent text and an empty one are different material.
+    return bytes(32) if text is None else text_digest(text)

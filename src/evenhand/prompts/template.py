@@ -1,0 +1,216 @@
+"""Templates: where they come from, which slots they have, and the version that names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+from evenhand.contract import Locale, Mode
+from evenhand.errors import TemplateError
+from evenhand.prompts.words import words_for
+
+Role = Literal["system", "user"]
+
+# Slots that hold the caller's texts are fenced; the others are our own words.
+MATERIAL = ("criteria", "prompt", "context", "reference", "response_a", "response_b")
+WORDING = ("marker", "tie_rule", "menu", "question")
+KNOWN = MATERIAL + WORDING
+ALWAYS_NEEDED = ("prompt", "response_a", "response_b", "criteria")
+
+_SLOT = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECTION = re.compile(r"^===[ \t]*(system|user)[ \t]*===[ \t]*$", re.MULTILINE)
+_JINJA_ENDINGS = (".j2", ".jinja", ".jinja2")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    name: str
+
+
+# A section filled up to its slots: literal texts and slots in turn.
+Piece = str | Slot
+
+
+class Section(Protocol):
+    """One message of a template, in either of the two template languages."""
+
+    @property
+    def slots(self) -> frozenset[str]: ...
+
+    def pieces(self, present: Mapping[str, bool]) -> tuple[Piece, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSection:
+    """Text with {slots}. Split once; filling is then joining, so nothing is ever filled twice."""
+
+    parts: tuple[Piece, ...]
+
+    @property
+    def slots(self) -> frozenset[str]:
+        return frozenset(part.name for part in self.parts if isinstance(part, Slot))
+
+    def pieces(self, present: Mapping[str, bool]) -> tuple[Piece, ...]:
+        return self.parts
+
+
+@dataclass(frozen=True, slots=True)
+class JinjaSection:
+    """A user's Jinja template, in the sandbox. It decides where slots go, and never sees texts.
+
+    It is rendered with a stand-in for each slot, and the stand-ins are the slots: so a template
+    cannot change a text, and what a text holds is never template code.
+    """
+
+    template: Any
+    slots: frozenset[str]
+
+    def pieces(self, present: Mapping[str, bool]) -> tuple[Piece, ...]:
+        from jinja2 import TemplateError as JinjaError
+
+        stand_ins = {name: f"\x00{name}\x00" if present.get(name) else "" for name in KNOWN}
+        try:
+            text = self.template.render(stand_ins)
+        except (JinjaError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise TemplateError(f"the template failed to render: {_one_line(error)}") from None
+        parts = text.split("\x00")
+        pieces: list[Piece] = []
+        for index, part in enumerate(parts):
+            if index % 2 == 0:
+                if part:
+                    pieces.append(part)
+            elif part in KNOWN:
+                pieces.append(Slot(part))
+            else:
+                raise TemplateError(
+                    "the template changes a slot (a filter?); texts are passed on verbatim, "
+                    "so use {{ slot }} alone"
+                )
+        return tuple(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A judge's prompt before the pair is in it."""
+
+    name: str
+    locale: Locale
+    mode: Mode
+    version: str
+    sections: tuple[tuple[Role, Section], ...]
+
+    @property
+    def slots(self) -> frozenset[str]:
+        return frozenset().union(*(section.slots for _, section in self.sections))
+
+
+@cache
+def built_in_template(locale: Locale, mode: Mode) -> Template:
+    source = files("evenhand.prompts").joinpath(locale, f"{mode}.txt").read_text("utf-8")
+    return make_template(source, name=f"{locale}/{mode}", locale=locale, mode=mode)
+
+
+def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reasoned") -> Template:
+    """A user's template: plain {slots}, or Jinja where the file's name ends in .j2 or .jinja."""
+    path = Path(path)
+    try:
+        source = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise TemplateError(
+            f"template {path} cannot be read: {error.strerror or error}; check the path"
+        ) from None
+    except UnicodeDecodeError:
+        raise TemplateError(f"template {path} is not UTF-8; save it as UTF-8") from None
+    source = source.replace("\r\n", "\n")
+    jinja = path.name.endswith(_JINJA_ENDINGS)
+    return make_template(source, name=path.name, locale=locale, mode=mode, jinja=jinja)
+
+
+def make_template(
+    source: str, *, name: str, locale: Locale, mode: Mode, jinja: bool = False
+) -> Template:
+    if "\x00" in source:
+        raise TemplateError(f"template {name} holds a NUL character; remove it")
+    make = _jinja_section if jinja else _plain_section
+    sections = tuple((role, make(text, name)) for role, text in _split_sections(source, name))
+    fingerprint = sha256(source.encode() + b"\x00" + words_for(locale).source.encode()).hexdigest()
+    template = Template(
+        name=name, locale=locale, mode=mode, version=f"{name}@{fingerprint[:12]}", sections=sections
+    )
+    _check_slots(template)
+    return template
+
+
+def _split_sections(source: str, name: str) -> Iterator[tuple[Role, str]]:
+    pieces = _SECTION.split(source)
+    if len(pieces) == 1:
+        yield "user", source.rstrip("\n")
+        return
+    if pieces[0].strip():
+        raise TemplateError(
+            f"template {name} has text before its first section line; "
+            "begin with === system === or === user ==="
+        )
+    roles = pieces[1::2]
+    if roles not in (["system", "user"], ["user"]):
+        raise TemplateError(
+            f"template {name} has the sections {', '.join(roles)}; "
+            "it takes one === user === section, and before it at most one === system ==="
+        )
+    for role, text in zip(roles, pieces[2::2], strict=True):
+        yield cast("Role", role), text.strip("\n")
+
+
+def _plain_section(source: str, name: str) -> PlainSection:
+    parts: list[Piece] = []
+    end = 0
+    for match in _SLOT.finditer(source):
+        if match.start() > end:
+            parts.append(source[end : match.start()])
+        parts.append(Slot(match[1] or match[2]))
+        end = match.end()
+    if end < len(source):
+        parts.append(source[end:])
+    return PlainSection(tuple(parts))
+
+
+def _jinja_section(source: str, name: str) -> JinjaSection:
+    from jinja2 import StrictUndefined, TemplateSyntaxError, meta
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    # Prompts are plain text for a model, so nothing is escaped for HTML.
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+    try:
+        slots = meta.find_undeclared_variables(environment.parse(source))
+        compiled = environment.from_string(source)
+    except TemplateSyntaxError as error:
+        raise TemplateError(
+            f"template {name} is not valid Jinja at line {error.lineno}: {_one_line(error)}"
+        ) from None
+    return JinjaSection(template=compiled, slots=frozenset(slots))
+
+
+def _check_slots(template: Template) -> None:
+    unknown = sorted(template.slots - set(KNOWN))
+    if unknown:
+        raise TemplateError(
+            f"template {template.name} has an unknown slot {{{unknown[0]}}}; "
+            f"the slots are {', '.join(KNOWN)}"
+        )
+    needed = ALWAYS_NEEDED + (("question",) if template.mode == "letter" else ())
+    for slot in needed:
+        if slot not in template.slots:
+            raise TemplateError(
+                f"template {template.name} lacks the slot {{{slot}}}; add it "
+                f"(needed: {', '.join(needed)})"
+            )
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,225 @@
+"""A judge's completion becomes a ballot, or an unread answer that says why."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import cast
+
+from evenhand.contract import (
+    Ballot,
+    CriterionBallot,
+    Order,
+    Pair,
+    Probabilities,
+    Unread,
+    UnreadKind,
+    Winner,
+    other_order,
+)
+from evenhand.judges import Completion, TokenLogprob
+from evenhand.parse import Protocol, read
+
+# Below this the judge would rather have said something else than a letter on offer.
+MIN_LETTER_MASS = 0.5
+
+_LETTER_WINNER: dict[str, Winner] = {"A": "A", "B": "B", "C": "TIE"}
+
+
+def read_reasoned(
+    completion: Completion,
+    *,
+    pair: Pair,
+    order: Order,
+    sample: int,
+    protocol: Protocol | None = None,
+    from_logprobs: bool = False,
+) -> Ballot | Unread:
+    def unread(kind: UnreadKind, reason: str) -> Unread:
+        return Unread(order=order, sample=sample, kind=kind, reason=reason, raw=completion.text)
+
+    if completion.verdict_as_shown is not None:
+        if completion.verdict_as_shown == "TIE" and not pair.allow_tie:
+            return unread("tie_not_allowed", "the judge named a tie, and a tie is not allowed")
+        return _as_shown_to_caller(
+            Ballot(
+                order=_built_as(order),
+                sample=sample,
+                winner=completion.verdict_as_shown,
+                criteria=tuple(CriterionBallot(criterion=c.name) for c in pair.criteria),
+                protocol="recorded",
+                flags=completion.flags,
+            ),
+            order,
+        )
+    if completion.refusal is not None or completion.finish == "refusal":
+        said = " ".join((completion.refusal or completion.text).split())[:200]
+        return unread("refusal", f"the judge declined: {said}" if said else "the judge declined")
+    if completion.finish == "filter":
+        return unread("refusal", "the provider's content filter withheld the answer")
+    if not completion.text.strip():
+        if completion.thought or completion.finish == "length":
+            return unread(
+                "thinking",
+                "the answer is empty because the thinking used up the token limit; "
+                "raise --max-tokens",
+            )
+        return unread("empty", "the judge sent an empty answer")
+    reading = read(
+        completion.text,
+        criteria=pair.criteria,
+        allow_tie=pair.allow_tie,
+        order=order,
+        sample=sample,
+        truncated=completion.finish == "length",
+        protocol=protocol,
+    )
+    if isinstance(reading, Unread):
+        return reading
+    changes: dict[str, object] = {}
+    if completion.flags:
+        changes["flags"] = (*reading.flags, *completion.flags)
+    if from_logprobs:
+        changes |= _confidence_from_logprobs(reading, completion.logprobs, order)
+    return reading.model_copy(update=changes) if changes else reading
+
+
+def read_letters(
+    completions: Sequence[Completion], *, pair: Pair, order: Order, sample: int
+) -> Ballot | Unread:
+    """The whole first, then a completion for each criterion, each a token's probabilities."""
+    raw = "\n".join(completion.text for completion in completions)
+    overall, *by_criterion = [
+        _letter_probabilities(completion, allow_tie=pair.allow_tie) for completion in completions
+    ]
+    if isinstance(overall, str):
+        return Unread(order=order, sample=sample, kind="no_probabilities", reason=overall, raw=raw)
+    winner = _likeliest(overall)
+    if winner is None:
+        return Unread(
+            order=order,
+            sample=sample,
+            kind="no_verdict",
+            reason="the letters A and B are equally probable, and a tie is not allowed",
+            raw=raw,
+        )
+    criteria = tuple(
+        CriterionBallot(criterion=criterion.name)
+        if isinstance(found, str)
+        else CriterionBallot(
+            criterion=criterion.name, winner=_likeliest(found), probabilities=found
+        )
+        for criterion, found in zip(pair.criteria, by_criterion, strict=True)
+    )
+    ballot = Ballot(
+        order=_built_as(order),
+        sample=sample,
+        winner=winner,
+        confidence=_of(overall, winner),
+        confidence_source="logprobs",
+        probabilities=overall,
+        criteria=criteria,
+        protocol="letter",
+        raw=raw,
+    )
+    return _as_shown_to_caller(ballot, order)
+
+
+def _built_as(order: Order) -> Order:
+    """The order to build a ballot with in the labels shown: mirroring turns it round again."""
+    return order if order == "original" else other_order(order)
+
+
+def _as_shown_to_caller(ballot: Ballot, order: Order) -> Ballot:
+    return ballot if order == "original" else ballot.mirrored()
+
+
+def _letter_probabilities(completion: Completion, *, allow_tie: bool) -> Probabilities | str:
+    if not completion.logprobs:
+        return "the judge gave no log-probabilities; use --mode reasoned with it"
+    mass = _letter_mass(completion.logprobs[0])
+    if not allow_tie:
+        mass.pop("TIE", None)
+    total = sum(mass.values())
+    if total < MIN_LETTER_MASS:
+        return (
+            f"the letters on offer have only {total:.1%} of the probability; "
+            "this judge does not answer with a letter"
+        )
+    return Probabilities(
+        a=mass.get("A", 0.0) / total, b=mass.get("B", 0.0) / total, tie=mass.get("TIE", 0.0) / total
+    )
+
+
+def _letter_mass(place: TokenLogprob) -> dict[Winner, float]:
+    """Probability by verdict, over the spellings of a letter (" A", "A", "a")."""
+    mass: dict[Winner, float] = {}
+    for token, logprob in place.top or ((place.token, place.logprob),):
+        letter = token.strip().strip("\u2581\u0120").upper()
+        if letter in _LETTER_WINNER:
+            winner = _LETTER_WINNER[letter]
+            mass[winner] = mass.get(winner, 0.0) + math.exp(min(0.0, logprob))
+    return mass
+
+
+def _likeliest(found: Probabilities) -> Winner | None:
+    if found.tie > 0 and found.tie >= max(found.a, found.b):
+        return "TIE"
+    if found.a == found.b:
+        return "TIE" if found.tie > 0 else None
+    return "A" if found.a > found.b else "B"
+
+
+def _of(found: Probabilities, winner: Winner) -> float:
+    return {"A": found.a, "B": found.b, "TIE": found.tie}[winner]
+
+
+def _confidence_from_logprobs(
+    ballot: Ballot, logprobs: Sequence[TokenLogprob], order: Order
+) -> dict[str, object]:
+    """The probabilities at the token that names the overall winner, in the caller's labels."""
+    place = _verdict_place(logprobs)
+    found = _verdict_probabilities(place) if place is not None else None
+    if found is None:
+        return {"confidence": None, "confidence_source": "none", "probabilities": None}
+    mapped = found if order == "original" else found.mirrored()
+    if _of(mapped, ballot.winner) == 0:
+        return {"confidence": None, "confidence_source": "none", "probabilities": None}
+    return {
+        "confidence": _of(mapped, ballot.winner),
+        "confidence_source": "logprobs",
+        "probabilities": mapped,
+    }
+
+
+def _verdict_place(logprobs: Sequence[TokenLogprob]) -> TokenLogprob | None:
+    """The first token of the last `"winner": "…"` value, which is the overall one."""
+    text = ""
+    starts: list[int] = []
+    for token in logprobs:
+        starts.append(len(text))
+        text += token.token
+    opening = None
+    for match in re.finditer(r'"winner"\s*:\s*"', text, re.IGNORECASE):
+        opening = match.end()
+    if opening is None:
+        return None
+    for index, start in enumerate(starts):
+        if start <= opening < start + len(logprobs[index].token):
+            return logprobs[index]
+    return None
+
+
+def _verdict_probabilities(place: TokenLogprob) -> Probabilities | None:
+    mass: dict[Winner, float] = {"A": 0.0, "B": 0.0, "TIE": 0.0}
+    for token, logprob in place.top or ((place.token, place.logprob),):
+        # The token may carry the quote before the value or after it.
+        value = token.strip().strip('":,} \u2581\u0120').upper()
+        winner = "TIE" if value and "TIE".startswith(value) else value
+        if winner in mass:
+            mass[cast("Winner", winner)] += math.exp(min(0.0, logprob))
+    total = sum(mass.values())
+    if total <= 0:
+        return None
+    return Probabilities(a=mass["A"] / total, b=mass["B"] / total, tie=mass["TIE"] / total)

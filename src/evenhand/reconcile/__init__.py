@@ -1,0 +1,54 @@
+"""Ballots become a ruling. Pure: the same ballots give the same ruling, and mirrored ballots the
+mirrored one. Nothing here may prefer the first pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from evenhand.contract import ORDERS, Ballot, Locale, Order, Pair, Reconciling, Unread
+from evenhand.phrases import name_pass
+from evenhand.reconcile.box import Box, Reading
+from evenhand.reconcile.criterion import Criterion
+from evenhand.reconcile.overall import agree, average
+from evenhand.reconcile.ruling import NoRuling, Ruling
+
+__all__ = ["NoRuling", "Reading", "Ruling", "reconcile"]
+
+
+def reconcile(
+    pair: Pair,
+    readings: Sequence[Reading],
+    *,
+    how: Reconciling = "agreement",
+    locale: Locale = "en",
+    shows_first: Order | None = None,
+) -> Ruling | NoRuling:
+    """What the passes come to.
+
+    `shows_first` is the order whose first-shown response has the smaller hash (None: the
+    responses are identical): the one property of a pass that does not depend on what the caller
+    calls A.
+    """
+    orders: tuple[Order, ...] = ORDERS if pair.swap_positions else ("original",)
+    for order in orders:
+        if not any(isinstance(r, Ballot) and r.order == order for r in readings):
+            return NoRuling(_why_unread(readings, order))
+    box = Box.of(pair, readings, orders, locale, shows_first)
+    if how == "average" and not box.has_weights:
+        return NoRuling(
+            "averaging needs probabilities, and the judge gave none; "
+            "ask for log-probabilities, or for several samples"
+        )
+    criteria = [Criterion.of(box, name.name, how) for name in pair.criteria]
+    choose = average if how == "average" else agree
+    return choose(box, criteria)
+
+
+def _why_unread(readings: Iterable[Reading], order: Order) -> str:
+    which = name_pass("en", order).lower()
+    reasons = list(
+        dict.fromkeys(r.reason for r in readings if isinstance(r, Unread) and r.order == order)
+    )
+    if not reasons:
+        return f"the {which} was not made, and half a comparison decides nothing"
+    return f"the {which} could not be read: {'; '.join(reasons)}"

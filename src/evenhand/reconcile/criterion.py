@@ -1,0 +1,109 @@
+"""One criterion over all the ballots of a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from evenhand.contract import (
+    CriterionBallot,
+    CriterionOutcome,
+    CriterionVerdict,
+    Order,
+    Outcome,
+    Reconciling,
+    Winner,
+    criterion_key,
+)
+from evenhand.phrases import name_pass, say
+from evenhand.reconcile.box import Box
+from evenhand.reconcile.prose import merged, representative
+from evenhand.reconcile.votes import likeliest, mean, plurality, weights
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One criterion over all ballots."""
+
+    name: str
+    winner: Winner | None
+    outcome: Outcome
+    choices: dict[Order, Winner | None]
+    spoken: dict[Order, tuple[CriterionBallot, ...]]
+
+    @classmethod
+    def of(cls, box: Box, name: str, how: Reconciling) -> Criterion:
+        key = criterion_key(name)
+        spoken = {
+            order: tuple(
+                entry
+                for ballot in box.ballots[order]
+                for entry in ballot.criteria
+                if criterion_key(entry.criterion) == key and entry.winner is not None
+            )
+            for order in box.orders
+        }
+        if not all(spoken.values()):
+            choices = {o: plurality(_winners(spoken[o])) for o in box.orders}
+            return cls(name, None, Outcome.INVALID, choices, spoken)
+        # Without probabilities and without repeats there is nothing to average: a criterion
+        # whose winner changed with the order stays inconsistent.
+        if how == "average" and (box.samples > 1 or _all_weighed(spoken)):
+            weighed = {
+                order: mean([weights(e.probabilities, e.winner) for e in entries if e.winner])
+                for order, entries in spoken.items()
+            }
+            choices = {o: likeliest(share, allow_tie=True) for o, share in weighed.items()}
+            winner = likeliest(mean(list(weighed.values())), allow_tie=True)
+            outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
+            return cls(name, winner, outcome, choices, spoken)
+        choices = {order: plurality(_winners(entries)) for order, entries in spoken.items()}
+        named = set(choices.values())
+        if len(named) == 1 and None not in named:
+            winner = choices["original"]
+            outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
+            return cls(name, winner, outcome, choices, spoken)
+        return cls(name, "TIE", Outcome.INCONSISTENT, choices, spoken)
+
+    def told(self, box: Box) -> CriterionVerdict:
+        return CriterionVerdict(
+            criterion=self.name,
+            winner=self.winner,
+            reasoning=self._reasoning(box),
+            a_strength=self._text(box, lambda entry: entry.a_assessment),
+            b_strength=self._text(box, lambda entry: entry.b_assessment),
+        )
+
+    def counted(self, box: Box) -> CriterionOutcome:
+        return CriterionOutcome(
+            criterion=self.name,
+            outcome=self.outcome,
+            first_pass_winner=self.choices["original"],
+            second_pass_winner=self.choices.get("swapped"),
+        )
+
+    def _reasoning(self, box: Box) -> str:
+        if self.outcome is not Outcome.INVALID:
+            return self._text(box, lambda entry: entry.reasoning)
+        silent = [order for order in box.canonical if not self.spoken[order]]
+        if len(silent) == len(box.orders):
+            return say(box.locale, "not_judged")
+        gap = say(box.locale, "not_judged_in", which=name_pass(box.locale, silent[0]))
+        said = self._text(box, lambda entry: entry.reasoning)
+        return f"{gap} {said}".strip()
+
+    def _text(self, box: Box, get: Callable[[CriterionBallot], str]) -> str:
+        said = [
+            (order, get(representative(self.spoken[order], self.winner, self.choices[order])))
+            for order in box.canonical
+            if self.spoken[order]
+        ]
+        return merged(box, said, both=self.outcome in (Outcome.INCONSISTENT, Outcome.INVALID))
+
+
+def _winners(entries: Iterable[CriterionBallot]) -> list[Winner]:
+    return [entry.winner for entry in entries if entry.winner is not None]
+
+
+def _all_weighed(spoken: dict[Order, tuple[CriterionBallot, ...]]) -> bool:
+    return all(entry.probabilities for entries in spoken.values() for entry in entries)

@@ -1,0 +1,84 @@
+"""One text from what several ballots said, without preferring the first pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from evenhand.contract import (
+    Analysis,
+    Ballot,
+    CriterionBallot,
+    Order,
+    ResponseAnalysis,
+    Winner,
+    criterion_key,
+)
+from evenhand.phrases import mark
+from evenhand.reconcile.box import Box
+
+Speaker = TypeVar("Speaker", Ballot, CriterionBallot)
+
+
+def representative(
+    spoken: Sequence[Speaker], winner: Winner | None, choice: Winner | None
+) -> Speaker:
+    """The first sample that says what was decided; else what its order chose; else the first."""
+    for wanted in (winner, choice):
+        for entry in spoken:
+            if entry.winner == wanted:
+                return entry
+    return spoken[0]
+
+
+def merged(box: Box, said: Sequence[tuple[Order, str]], *, both: bool) -> str:
+    """One text from what the passes said, without preferring the first pass."""
+    spoken = [(order, text.strip()) for order, text in said if text.strip()]
+    if not spoken:
+        return ""
+    distinct = len({text for _, text in spoken}) > 1
+    if both or (box.keep_both and distinct):
+        return "\n".join(mark(box.locale, order, text) for order, text in spoken)
+    return spoken[0][1]
+
+
+def with_reason(name: str, reason: str) -> str:
+    return f"{name}: {reason}" if reason else name
+
+
+def distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    """Without repeats, by the key that criteria are matched by."""
+    seen: dict[str, str] = {}
+    for text in texts:
+        if text.strip():
+            seen.setdefault(criterion_key(text), text.strip())
+    return tuple(seen.values())
+
+
+def analysis(box: Box, speakers: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
+    told = [(order, ballot.analysis) for order, ballot in speakers if _says(ballot.analysis)]
+    if not told:
+        return Analysis()
+    if not both and not (box.keep_both and len({analysis for _, analysis in told}) > 1):
+        return told[0][1]
+
+    def gathered(get: Callable[[Analysis], tuple[str, ...]]) -> tuple[str, ...]:
+        return distinct(
+            mark(box.locale, order, text) for order, analysis in told for text in get(analysis)
+        )
+
+    return Analysis(
+        response_a=ResponseAnalysis(
+            strengths=gathered(lambda analysis: analysis.response_a.strengths),
+            weaknesses=gathered(lambda analysis: analysis.response_a.weaknesses),
+        ),
+        response_b=ResponseAnalysis(
+            strengths=gathered(lambda analysis: analysis.response_b.strengths),
+            weaknesses=gathered(lambda analysis: analysis.response_b.weaknesses),
+        ),
+    )
+
+
+def _says(analysis: Analysis) -> bool:
+    a, b = analysis.response_a, analysis.response_b
+    return bool(a.strengths or a.weaknesses or b.strengths or b.weaknesses)

@@ -1,0 +1,145 @@
+"""The environment and the config files, read once and passed on as a value.
+
+A config file of the user's may set anything. One found in the working directory came with somebody
+else's checkout: it may choose how to judge, but not where requests go, which files are read, or
+with which key.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import SettingsError
+
+LOCAL_FILE = "evenhand.toml"
+
+_TEXT = ("judge", "base_url", "locale", "mode", "reconcile", "confidence", "template")
+_NUMBERS = ("timeout_s", "temperature")
+_WHOLE = ("samples", "max_tokens", "retries", "repairs")
+_KNOWN = (*_TEXT, *_NUMBERS, *_WHOLE)
+_ONLY_FROM_THE_USER = ("base_url", "template")
+_LOCALES = ("en", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds unless a caller says otherwise. None: not set."""
+
+    judge: str | None = None
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    locale: str | None = None
+    mode: str | None = None
+    reconcile: str | None = None
+    confidence: str | None = None
+    template: str | None = None
+    samples: int | None = None
+    timeout_s: float | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    retries: int | None = None
+    repairs: int | None = None
+    cache_dir: Path | None = None
+    sources: tuple[str, ...] = ()
+
+
+def load_settings(
+    environment: Mapping[str, str] | None = None,
+    *,
+    user_file: Path | None = None,
+    directory: Path | None = None,
+) -> Settings:
+    """Working directory's file, then the user's, then the environment: the later one wins."""
+    environment = os.environ if environment is None else environment
+    settings = Settings()
+    found = (directory or Path.cwd()) / LOCAL_FILE
+    if found.is_file():
+        settings = _with_file(settings, found, trusted=False)
+    user_file = user_file or _user_file(environment)
+    if user_file is not None and user_file.is_file():
+        settings = _with_file(settings, user_file, trusted=True)
+    return _with_environment(settings, environment)
+
+
+def _user_file(environment: Mapping[str, str]) -> Path | None:
+    named = environment.get("EVENHAND_CONFIG")
+    if named:
+        path = Path(named).expanduser()
+        if not path.is_file():
+            raise SettingsError(f"EVENHAND_CONFIG names {path}, which is no file; correct it")
+        return path
+    # platformdirs costs some milliseconds; a home without a config file should not pay for more.
+    from platformdirs import user_config_path
+
+    return user_config_path("evenhand") / "config.toml"
+
+
+def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
+    try:
+        table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}; correct it") from None
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in _KNOWN:
+            raise SettingsError(
+                f"{path} sets {key}, which is unknown; it may set {_listed(_KNOWN)}"
+            )
+        if not trusted:
+            _refuse_reach(path, name, value)
+        values[name] = _checked(f"{path}: {key}", name, value)
+    return replace(settings, **values, sources=(*settings.sources, str(path)))
+
+
+def _refuse_reach(path: Path, name: str, value: object) -> None:
+    if name in _ONLY_FROM_THE_USER:
+        raise SettingsError(
+            f"{path} sets {name}, which a file in the working directory may not; "
+            "put it into your own config file, the environment, or an option"
+        )
+    if name == "judge" and str(value).startswith(("local:", "replay:")):
+        raise SettingsError(
+            f"{path} names a judge that reads a file ({value}); name it with --judge instead"
+        )
+
+
+def _checked(where: str, name: str, value: object) -> object:
+    if name in _TEXT and not isinstance(value, str):
+        raise SettingsError(f"{where} takes a string, not {value!r}")
+    if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise SettingsError(f"{where} takes a number, not {value!r}")
+    if name in _WHOLE and (isinstance(value, bool) or not isinstance(value, int)):
+        raise SettingsError(f"{where} takes a whole number, not {value!r}")
+    return value
+
+
+def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    def text(name: str) -> str | None:
+        # An empty variable is how shells and CI say "not set".
+        return environment.get(name, "").strip() or None
+
+    values: dict[str, Any] = {
+        "judge": text("EVENHAND_JUDGE"),
+        "base_url": text("OPENAI_BASE_URL"),
+        "api_key": text("OPENAI_API_KEY"),
+        "locale": text("EVENHAND_LOCALE"),
+    }
+    cache_dir = text("EVENHAND_CACHE_DIR")
+    values["cache_dir"] = Path(cache_dir).expanduser() if cache_dir else None
+    if values["locale"] is not None and values["locale"] not in _LOCALES:
+        raise SettingsError(f"EVENHAND_LOCALE is {values['locale']}; it takes {_listed(_LOCALES)}")
+    return replace(settings, **{key: value for key, value in values.items() if value is not None})
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names)

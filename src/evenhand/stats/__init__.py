@@ -1,0 +1,1 @@
+"""From verdicts to conclusions. Pure functions of numbers; nothing here knows a judge."""

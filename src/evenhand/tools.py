@@ -1,0 +1,152 @@
+"""`pairwiseCompare` for agents: one definition, in the shape that each framework takes.
+
+tools=[evenhand.tools.openai_tool()]                  # the definition, for the model
+result = await evenhand.tools.run_tool(arguments, judge="openai:gpt-4o")   # the call
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from evenhand import api
+from evenhand.comparer import failure_of
+from evenhand.contract import Failure, Pair, Verdict, read_pair
+from evenhand.errors import EvenhandError, InputError, MissingExtra
+from evenhand.judges import Judge
+from evenhand.procedure import Procedure
+from evenhand.sync import run_sync
+
+if TYPE_CHECKING:
+    from langchain_core.tools import StructuredTool
+    from pydantic_ai import Tool
+
+NAME = "pairwiseCompare"
+DESCRIPTION = (
+    "Decide which of two responses to the same prompt is better by the given criteria. "
+    "An impartial judge model compares them in both orders, so the order in which they are given "
+    "does not matter. Returns the winner (A, B or TIE), a confidence or null, the reasons for "
+    "each criterion, and metadata.outcome: win, tie, inconsistent (the judge changed its mind "
+    "with the order: treat it as undecided) or, with success false, what went wrong."
+)
+
+
+@cache
+def input_schema() -> dict[str, Any]:
+    """The JSON Schema of a call's arguments, self-contained (no $ref)."""
+    schema = Pair.model_json_schema(by_alias=True)
+    definitions = schema.pop("$defs", {})
+    return _inlined(schema, definitions)
+
+
+@cache
+def output_schema() -> dict[str, Any]:
+    """The JSON Schema of a result: a verdict, or a failure."""
+    adapter: TypeAdapter[Verdict | Failure] = TypeAdapter(Verdict | Failure)
+    schema = adapter.json_schema(by_alias=True, mode="serialization")
+    # An object at the top, as protocols for tools require, whichever of the two it is.
+    return {"type": "object", **schema}
+
+
+def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_inlined(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = definitions[node["$ref"].rsplit("/", 1)[-1]]
+        siblings = {key: value for key, value in node.items() if key != "$ref"}
+        return _inlined({**target, **siblings}, definitions)
+    # Titles repeat the field's name; dropped, unless a field is itself called title.
+    return {
+        key: _inlined(value, definitions)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str))
+    }
+
+
+def openai_tool() -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {"name": NAME, "description": DESCRIPTION, "parameters": input_schema()},
+    }
+
+
+def anthropic_tool() -> dict[str, Any]:
+    return {"name": NAME, "description": DESCRIPTION, "input_schema": input_schema()}
+
+
+def pydantic_ai_tool(
+    judge: str | Judge | None = None, procedure: Procedure | None = None
+) -> Tool[Any]:
+    try:
+        from pydantic_ai import Tool
+    except ImportError:
+        raise MissingExtra("pydantic-ai", "tools") from None
+
+    async def pairwise_compare(**arguments: Any) -> dict[str, Any]:
+        return await run_tool(arguments, judge, procedure)
+
+    return Tool.from_schema(
+        pairwise_compare, name=NAME, description=DESCRIPTION, json_schema=input_schema()
+    )
+
+
+def langchain_tool(
+    judge: str | Judge | None = None, procedure: Procedure | None = None
+) -> StructuredTool:
+    try:
+        from langchain_core.tools import StructuredTool
+    except ImportError:
+        raise MissingExtra("langchain-core", "tools") from None
+
+    async def pairwise_compare(**arguments: Any) -> dict[str, Any]:
+        return await run_tool(arguments, judge, procedure)
+
+    def pairwise_compare_sync(**arguments: Any) -> dict[str, Any]:
+        return run_tool_sync(arguments, judge, procedure)
+
+    return StructuredTool.from_function(
+        func=pairwise_compare_sync,
+        coroutine=pairwise_compare,
+        name=NAME,
+        description=DESCRIPTION,
+        args_schema=input_schema(),
+        infer_schema=False,
+    )
+
+
+async def run_tool(
+    arguments: str | bytes | Mapping[str, Any],
+    judge: str | Judge | None = None,
+    procedure: Procedure | None = None,
+) -> dict[str, Any]:
+    """Run a call from its JSON arguments to the contract's JSON result, failures included."""
+    try:
+        verdict = await api.compare(_read_arguments(arguments), judge, procedure)
+    except EvenhandError as error:
+        return failure_of(error).model_dump(mode="json")
+    return verdict.model_dump(mode="json")
+
+
+def run_tool_sync(
+    arguments: str | bytes | Mapping[str, Any],
+    judge: str | Judge | None = None,
+    procedure: Procedure | None = None,
+) -> dict[str, Any]:
+    return run_sync(run_tool(arguments, judge, procedure))
+
+
+def _read_arguments(arguments: str | bytes | Mapping[str, Any]) -> Pair:
+    if isinstance(arguments, (str, bytes)):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            raise InputError(
+                "the arguments are not JSON; send one object as in the tool's schema"
+            ) from None
+    return read_pair(arguments)  # type: ignore[arg-type]  # what is not an object is refused there

@@ -1,0 +1,5 @@
+"""The fixtures that the judges' tests share."""
+
+from servers import start_server
+
+__all__ = ["start_server"]

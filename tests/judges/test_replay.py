@@ -1,0 +1,214 @@
+import asyncio
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.contract import ORDERS, Order, Pair, read_pair
+from evenhand.errors import InputError, NotRecorded
+from evenhand.judges.protocol import Completion, JudgeCall
+from evenhand.judges.replay import ReplayJudge
+
+RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "judgments"
+
+
+def a_record(**fields: Any) -> dict[str, Any]:
+    plain = {"id": "p1", "pass": "original", "raw": "[[A]]", "verdict_as_shown": "A", "model": "m"}
+    return plain | fields
+
+
+def a_file(directory: Path, *records: dict[str, Any], name: str = "recorded.jsonl") -> Path:
+    path = directory / name
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def a_pair(pair_id: str | None = "p1") -> Pair:
+    fields = {"prompt": "p", "responseA": "a", "responseB": "b", "criteria": ["accuracy"]}
+    return read_pair(fields if pair_id is None else fields | {"id": pair_id})
+
+
+def ask(
+    judge: ReplayJudge, pair_id: str | None = "p1", order: Order = "original", sample: int = 1
+) -> Completion:
+    return asyncio.run(judge.ask(JudgeCall(pair=a_pair(pair_id), order=order, sample=sample)))
+
+
+def test_a_recorded_completion_comes_back_verbatim(tmp_path: Path) -> None:
+    raw = "线\n [[A]]\r\n\u2028 end "
+    judge = ReplayJudge(a_file(tmp_path, a_record(raw=raw, finish_reason="length")))
+    answer = ask(judge)
+    assert (answer.text, answer.finish, answer.model) == (raw, "length", "m")
+    # The text is there, so it is read anew: the authors' own reading is sometimes wrong.
+    assert answer.verdict_as_shown is None
+    assert judge.name == "replay:recorded.jsonl"
+
+
+def test_a_verdict_recorded_without_its_text_comes_back_as_one(tmp_path: Path) -> None:
+    answer = ask(ReplayJudge(a_file(tmp_path, a_record(raw=None, verdict_as_shown="TIE"))))
+    assert (answer.text, answer.verdict_as_shown) == ("", "TIE")
+    assert answer.flags == ("recorded verdict, no text",)
+
+
+def test_neither_text_nor_verdict_is_an_empty_answer_and_not_a_tie(tmp_path: Path) -> None:
+    answer = ask(ReplayJudge(a_file(tmp_path, a_record(raw=None, verdict_as_shown=None))))
+    assert (answer.text, answer.verdict_as_shown, answer.flags) == ("", None, ())
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        (None, "stop"),
+        ("stop", "stop"),
+        ("content_filter", "filter"),
+        ("refusal", "refusal"),
+        ("odd", "other"),
+    ],
+)
+def test_the_finish_reason_is_kept_as_far_as_it_is_known(
+    tmp_path: Path, reason: str | None, finish: str
+) -> None:
+    judge = ReplayJudge(a_file(tmp_path, a_record(finish_reason=reason)))
+    assert ask(judge).finish == finish
+
+
+@pytest.mark.parametrize("first_number", [0, 1])
+def test_samples_are_found_by_their_repetition_whatever_the_files_order(
+    tmp_path: Path, first_number: int
+) -> None:
+    records = [a_record(raw=f"r{n}", repetition=n + first_number) for n in (2, 0, 1)]
+    judge = ReplayJudge(a_file(tmp_path, *records))
+    assert [ask(judge, sample=sample).text for sample in (1, 2, 3)] == ["r0", "r1", "r2"]
+
+
+def test_a_gap_in_the_repetitions_is_not_filled_with_the_next_one(tmp_path: Path) -> None:
+    judge = ReplayJudge(a_file(tmp_path, a_record(repetition=1), a_record(repetition=3)))
+    assert ask(judge, sample=3).text == "[[A]]"
+    with pytest.raises(NotRecorded, match="no sample 2"):
+        ask(judge, sample=2)
+
+
+def test_of_the_rounds_of_one_pass_the_last_is_its_answer(tmp_path: Path) -> None:
+    records = [a_record(raw="second", round=2), a_record(raw="first")]
+    assert ask(ReplayJudge(a_file(tmp_path, *records))).text == "second"
+
+
+@pytest.mark.parametrize(
+    ("pair_id", "order", "sample", "fact"),
+    [
+        ("p2", "original", 1, "pair 'p2'"),
+        ("p1", "swapped", 1, "pass swapped of pair 'p1'"),
+        ("p1", "original", 2, "no sample 2 of pair 'p1', pass original"),
+        (None, "original", 1, "the pair has no id"),
+    ],
+)
+def test_what_was_not_recorded_is_never_guessed(
+    tmp_path: Path, pair_id: str | None, order: Order, sample: int, fact: str
+) -> None:
+    judge = ReplayJudge(a_file(tmp_path, a_record()))
+    with pytest.raises(NotRecorded) as caught:
+        ask(judge, pair_id, order, sample)
+    assert fact in str(caught.value)
+
+
+def test_two_different_recordings_of_one_pass_are_an_error_naming_both_lines(
+    tmp_path: Path,
+) -> None:
+    path = a_file(tmp_path, a_record(), a_record(id="p2"), a_record(raw="[[B]]"))
+    with pytest.raises(InputError, match="lines 1 and 3: two different recordings of pair 'p1'"):
+        ReplayJudge(path)
+
+
+def test_the_same_recording_twice_is_one(tmp_path: Path) -> None:
+    assert ask(ReplayJudge(a_file(tmp_path, a_record(), a_record()))).text == "[[A]]"
+
+
+def test_gzip_a_byte_order_mark_blank_lines_and_windows_line_ends_are_all_read(
+    tmp_path: Path,
+) -> None:
+    plain = b"\xef\xbb\xbf" + json.dumps(a_record()).encode() + b"\r\n\r\n  \n"
+    plain += json.dumps(a_record(**{"pass": "swapped", "raw": "[[B]]"})).encode()
+    for name, content in (("a.jsonl", plain), ("b.jsonl.gz", gzip.compress(plain))):
+        (tmp_path / name).write_bytes(content)
+        judge = ReplayJudge(tmp_path / name)
+        assert [ask(judge, order=order).text for order in ORDERS] == ["[[A]]", "[[B]]"]
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ('{"id": "p1"', "line 2 is not JSON"),
+        ("[1]", "line 2 is not a JSON object"),
+        ('{"pass": "original", "raw": ""}', "line 2 has no id"),
+        ('{"id": "p1", "raw": ""}', "line 2 has no pass"),
+        ('{"id": "p1", "pass": "original"}', "line 2 has neither raw nor verdict_as_shown"),
+        ('{"id": 7, "pass": "original", "raw": ""}', "line 2: id takes a string, not 7"),
+        ('{"id": "p1", "pass": "both", "raw": ""}', "pass takes original or swapped"),
+        ('{"id": "p1", "pass": "original", "raw": 3}', "raw takes a string or null, not 3"),
+        (
+            '{"id": "p1", "pass": "original", "raw": null, "verdict_as_shown": "C"}',
+            "verdict_as_shown takes A, B, TIE or null",
+        ),
+        (
+            '{"id": "p1", "pass": "original", "raw": "", "repetition": true}',
+            "repetition takes a whole number",
+        ),
+    ],
+)
+def test_a_bad_line_is_named_with_its_file_its_number_and_what_it_should_be(
+    tmp_path: Path, line: str, fact: str
+) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(json.dumps(a_record(id="p0")) + "\n" + line + "\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        ReplayJudge(path)
+    assert fact in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_a_broken_and_an_unreadable_file_are_input_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        ReplayJudge(tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match="cannot be read"):
+        ReplayJudge(tmp_path)
+    whole = gzip.compress(b"".join(json.dumps(a_record(id=str(n))).encode() for n in range(900)))
+    (tmp_path / "half.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="breaks off or is damaged"):
+        ReplayJudge(tmp_path / "half.gz")
+
+
+def test_a_replayed_judge_needs_no_prompt(tmp_path: Path) -> None:
+    judge = ReplayJudge(a_file(tmp_path, a_record()), "mt-bench")
+    assert (judge.traits.modes, judge.traits.needs_prompt) == (("reasoned",), False)
+    assert judge.protocol == "mt-bench"
+
+
+@pytest.mark.recorded
+def test_every_published_recording_is_found_again_word_for_word() -> None:
+    if not RECORDED.is_dir():
+        pytest.skip("the recorded judgments in ../shared/data are not there")
+    for path in sorted(RECORDED.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        judge = ReplayJudge(path)
+        answered = Counter[bool]()
+        for record in records:
+            call = JudgeCall(
+                pair=a_pair(record["id"]), order=record["pass"], sample=record.get("repetition", 1)
+            )
+            coroutine = judge.ask(call)
+            with pytest.raises(StopIteration) as done:
+                coroutine.send(None)
+            answer: Completion = done.value.value
+            answered[
+                answer.text == (record["raw"] or "")
+                and (
+                    record["raw"] is not None
+                    or answer.verdict_as_shown == record["verdict_as_shown"]
+                )
+            ] += 1
+        assert answered == {True: len(records)}
