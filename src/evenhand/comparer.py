@@ -62,7 +62,7 @@ async def settle(
     try:
         passes = await case.make_passes()
     except _PassesFailed as failed:
-        return case.failure(failed.error, failed.passes)
+        return case.failure(failed.error, failed.passes, requests=failed.requests)
     return case.verdict(passes)
 
 
@@ -78,10 +78,11 @@ def failure_of(error: EvenhandError) -> Failure:
 class _PassesFailed(Exception):
     """A judge failed in a pass; the passes that did come are kept."""
 
-    def __init__(self, error: JudgeError, passes: tuple[Pass, ...]) -> None:
-        super().__init__(str(error))
-        self.error = error
+    def __init__(self, errors: list[JudgeError], passes: tuple[Pass, ...]) -> None:
+        super().__init__(str(errors[0]))
+        self.error = errors[0]
         self.passes = passes
+        self.requests = sum(error.requests for error in errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +121,11 @@ class _Case:
                     break
         passes = tuple(p for p in made if isinstance(p, Pass))
         for problem in made:
-            if isinstance(problem, JudgeError):
-                raise _PassesFailed(problem, passes)
-            if isinstance(problem, BaseException):
+            if isinstance(problem, BaseException) and not isinstance(problem, JudgeError):
                 raise problem
+        failed = [problem for problem in made if isinstance(problem, JudgeError)]
+        if failed:
+            raise _PassesFailed(failed, passes)
         return passes
 
     async def _reasoned_pass(self, order: Order, sample: int) -> Pass:
@@ -239,12 +241,20 @@ class _Case:
         )
 
     def failure(
-        self, error: EvenhandError, passes: tuple[Pass, ...], ruling: NoRuling | None = None
+        self,
+        error: EvenhandError,
+        passes: tuple[Pass, ...],
+        ruling: NoRuling | None = None,
+        *,
+        requests: int = 0,
     ) -> tuple[Failure, EvenhandError]:
+        """`requests` were made in vain, beside those of the passes that came."""
+        usage = add_usage(p.usage for p in passes)
         error.metadata = self._metadata(
             passes,
             outcome=Outcome.INVALID,
             criteria=ruling.criteria if ruling else (),
+            usage=usage.model_copy(update={"requests": usage.requests + requests}),
         )
         return failure_of(error), error
 

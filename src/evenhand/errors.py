@@ -63,6 +63,10 @@ class MissingExtra(InputError):
 class JudgeError(EvenhandError):
     kind = "judge"
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.requests = 1  # how many requests were made before it was given up
+
 
 class JudgeUnreachable(JudgeError):
     kind = "judge_unreachable"

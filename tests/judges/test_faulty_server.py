@@ -173,7 +173,7 @@ async def test_the_time_out_covers_the_refused_requests_too(start_server: StartS
     server = start_server(in_turn(Slow(0.3, refusal), Slow(0.4, chat_reply("A"))))
     error = await error_from(server.url)
     assert type(error) is JudgeTimeout
-    assert error.metadata.usage.requests == 2
+    assert error.requests == 2
 
 
 async def test_something_that_is_no_http_is_garbled(start_server: StartServer) -> None:

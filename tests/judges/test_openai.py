@@ -408,7 +408,7 @@ async def test_an_unexplained_refusal_that_stays_raises_the_first_and_teaches_no
         await judge.ask(call())
     formats = [r.json.get("response_format", {}).get("type") for r in server.requests]
     assert formats == ["json_schema", "json_object", None, "json_schema"]
-    assert caught.value.metadata.usage.requests == 3
+    assert caught.value.requests == 3
 
 
 async def test_a_server_error_that_names_a_parameter_teaches_nothing_unless_that_was_it(

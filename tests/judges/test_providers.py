@@ -1,13 +1,14 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
+from aiohttp.test_utils import unused_port
 
 from evenhand.contract import read_pair
 from evenhand.errors import (
@@ -30,8 +31,10 @@ from evenhand.judges.providers import ProviderJudge, ProviderOptions, redacted
 pytest.importorskip("pydantic_ai", reason="the extra `providers` is not installed")
 
 KEY = "sk-ant-secret-0123456789"
-CLAUDE = "anthropic:claude-sonnet-4-5"
-OLD_CLAUDE = "anthropic:claude-3-haiku-20240307"
+# Families are known by their prefix; a name of our own is never on an SDK's list of old models.
+CLAUDE = "anthropic:claude-sonnet-4-5-loopback"
+PLAIN_CLAUDE = "anthropic:claude-loopback"
+CLAUDE_OF_FIXED_TEMPERATURE = "anthropic:claude-opus-4-8-loopback"
 GEMINI = "google:gemini-2.5-flash"
 PAIR = read_pair({"prompt": "p", "responseA": "a", "responseB": "b", "criteria": ["accuracy"]})
 SCHEMA = {
@@ -48,9 +51,7 @@ def said(role: Any, text: str) -> Message:
 
 def a_call(*messages: Message, schema: Mapping[str, Any] | None = None) -> JudgeCall:
     turns = messages or (said("system", "Judge."), said("user", "Which?"))
-    return JudgeCall(
-        pair=PAIR, order="original", sample=1, messages=turns, answer_schema=schema
-    )
+    return JudgeCall(pair=PAIR, order="original", sample=1, messages=turns, answer_schema=schema)
 
 
 def claude_says(*content: dict[str, Any], stop_reason: str = "end_turn") -> dict[str, Any]:
@@ -75,7 +76,11 @@ def claude_fails(kind: str, message: str) -> dict[str, Any]:
 
 
 class Loopback:
-    """Answers every request with one reply, and keeps what was sent."""
+    """Answers every request with one reply, and keeps what was sent.
+
+    On the standard library's server: Gemini's SDK sends User-Agent twice, and aiohttp's server
+    does not take that.
+    """
 
     def __init__(
         self,
@@ -86,39 +91,56 @@ class Loopback:
         delay_s: float = 0,
         hang_up: bool = False,
     ) -> None:
-        self.reply, self.status, self.headers = reply, status, headers
+        self.body = (reply if isinstance(reply, str) else json.dumps(reply)).encode()
+        self.status, self.headers = status, dict(headers or {})
         self.delay_s, self.hang_up = delay_s, hang_up
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        sent_headers = {name.lower(): value for name, value in request.headers.items()}
-        self.requests.append((request.path, sent_headers, await request.json()))
-        await asyncio.sleep(self.delay_s)
-        if self.hang_up:
-            assert request.transport is not None
-            request.transport.abort()
-        body = self.reply if isinstance(self.reply, str) else json.dumps(self.reply)
-        return web.Response(
-            text=body,
-            status=self.status,
-            headers=self.headers,
-            content_type="application/json",
-        )
+        self.asked, self.released = threading.Event(), threading.Event()
 
     @property
     def sent(self) -> dict[str, Any]:
         return self.requests[-1][2]
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[str]:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self.handle)
-        server = TestServer(app, host="127.0.0.1")
-        await server.start_server()
+    @contextmanager
+    def listening(self) -> Iterator[str]:
+        loopback = self
+        self.released.clear()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                loopback.answer(self)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as inherited
+                """Say nothing."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
         try:
-            yield str(server.make_url("/")).rstrip("/")
+            yield f"http://127.0.0.1:{server.server_port}"
         finally:
-            await server.close()
+            self.released.set()
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        sent = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        names = {name.lower(): value for name, value in request.headers.items()}
+        self.requests.append((request.path, names, sent))
+        self.asked.set()
+        if self.delay_s:
+            self.released.wait(self.delay_s)
+        if self.hang_up or self.released.is_set():
+            request.close_connection = True
+            return
+        request.send_response(self.status)
+        for name, value in self.headers.items():
+            request.send_header(name, value)
+        request.send_header("Content-Type", "application/json")
+        request.send_header("Content-Length", str(len(self.body)))
+        request.end_headers()
+        request.wfile.write(self.body)
 
 
 async def ask(
@@ -129,13 +151,14 @@ async def ask(
     timeout_s: float = 10.0,
     temperature: float | None = None,
 ) -> Completion:
-    async with asyncio.timeout(20), loopback.listening() as address:
+    with loopback.listening() as address:
         options = ProviderOptions(
             base_url=address, api_key=KEY, timeout_s=timeout_s, temperature=temperature
         )
         judge = ProviderJudge(spec, options)
         try:
-            return await judge.ask(call or a_call())
+            async with asyncio.timeout(20):
+                return await judge.ask(call or a_call())
         finally:
             await judge.close()
 
@@ -165,6 +188,7 @@ async def test_system_user_and_repair_turns_are_sent_as_what_they_are() -> None:
     )
     path, headers, sent = loopback.requests[0]
     assert path == "/v1/messages"
+    print("NAMES", sorted(headers))
     assert headers["x-api-key"] == KEY
     assert "Judge." in json.dumps(sent["system"])
     turns = [(turn["role"], turn["content"]) for turn in sent["messages"]]
@@ -178,13 +202,13 @@ async def test_the_schema_binds_a_model_that_takes_one_and_is_left_out_for_anoth
     loopback = Loopback(claude_says(text("A")))
     await ask(loopback, a_call(schema=SCHEMA))
     assert '"winner"' in json.dumps(loopback.sent)
-    await ask(loopback, a_call(schema=SCHEMA), spec=OLD_CLAUDE)
+    await ask(loopback, a_call(schema=SCHEMA), spec=PLAIN_CLAUDE)
     assert '"winner"' not in json.dumps(loopback.sent)
 
 
 async def test_a_model_that_takes_no_temperature_is_sent_none() -> None:
     loopback = Loopback(claude_says(text("A")))
-    await ask(loopback, spec="anthropic:claude-opus-4-8")
+    await ask(loopback, spec=CLAUDE_OF_FIXED_TEMPERATURE)
     assert "temperature" not in loopback.sent
 
 
@@ -229,9 +253,7 @@ async def test_each_status_is_its_own_error_asked_once_and_shows_no_key(
 
 
 async def test_an_account_without_credit_is_not_asked_again() -> None:
-    loopback = Loopback(
-        claude_fails("billing_error", "Your credit balance is too low"), status=402
-    )
+    loopback = Loopback(claude_fails("billing_error", "Your credit balance is too low"), status=402)
     with pytest.raises(JudgeQuotaExceeded) as caught:
         await ask(loopback)
     assert not caught.value.retryable
@@ -258,9 +280,9 @@ async def test_no_answer_in_time_a_broken_connection_and_a_closed_port_are_told_
     await judge.close()
 
 
-async def test_a_reply_that_is_no_message_is_garbled_or_lost_and_may_be_asked_again() -> None:
+async def test_a_reply_that_is_no_message_is_garbled_and_may_be_asked_again() -> None:
     for body in ("<html>", {"hello": 1}):
-        with pytest.raises(JudgeError) as caught:
+        with pytest.raises(JudgeGarbled) as caught:
             await ask(Loopback(body))
         assert caught.value.retryable
 
@@ -268,8 +290,7 @@ async def test_a_reply_that_is_no_message_is_garbled_or_lost_and_may_be_asked_ag
 async def test_a_cancelled_question_ends_at_once() -> None:
     loopback = Loopback({}, delay_s=5)
     task = asyncio.create_task(ask(loopback))
-    while not loopback.requests:
-        await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(loopback.asked.wait, 10)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -277,7 +298,9 @@ async def test_a_cancelled_question_ends_at_once() -> None:
 
 def gemini_says(*parts: dict[str, Any], finish: str = "STOP") -> dict[str, Any]:
     return {
-        "candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": finish}],
+        "candidates": [
+            {"content": {"role": "model", "parts": list(parts)}, "finishReason": finish}
+        ],
         "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 4, "totalTokenCount": 24},
         "modelVersion": "gemini-2.5-flash",
         "responseId": "r1",
@@ -330,7 +353,7 @@ async def test_the_environment_alone_is_enough_to_reach_a_provider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     loopback = Loopback(claude_says(text("A")))
-    async with loopback.listening() as address:
+    with loopback.listening() as address:
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
         judge = ProviderJudge(CLAUDE)
@@ -358,7 +381,7 @@ def test_a_missing_sdk_and_a_missing_pydantic_ai_say_what_to_install(
 
 
 async def test_a_judge_closes_twice_and_answers_no_more() -> None:
-    async with Loopback(claude_says(text("A"))).listening() as address:
+    with Loopback(claude_says(text("A"))).listening() as address:
         judge = ProviderJudge(CLAUDE, ProviderOptions(base_url=address, api_key=KEY))
         await judge.ask(a_call())
         await judge.close()
@@ -376,4 +399,3 @@ def test_anything_that_looks_like_a_key_is_left_out() -> None:
 def test_only_reasoned_answers_are_offered() -> None:
     judge = ProviderJudge(CLAUDE, ProviderOptions(api_key=KEY))
     assert judge.traits.modes == ("reasoned",)
-    assert JudgeGarbled.retryable

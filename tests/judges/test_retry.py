@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.contract import Criterion, Metadata, Pair, Usage
+from evenhand.contract import Criterion, Pair, Usage
 from evenhand.errors import (
     JudgeAuthentication,
     JudgeConnectionLost,
@@ -83,7 +83,7 @@ async def test_an_answer_at_once_is_handed_on_as_it_is() -> None:
 
 async def test_failed_requests_are_counted_in_the_answers_usage() -> None:
     many = JudgeServerError("busy; wait")
-    many.metadata = Metadata(usage=Usage(requests=3))
+    many.requests = 3
     judge = ScriptedJudge([lost(), many])
     completion = await ask_with_retries(judge, CALL, RetryPolicy(), sleep=Sleeps())
     assert completion.usage == Usage(input_tokens=5, requests=5)  # 1 + 3 failed, 1 answered
@@ -104,7 +104,7 @@ async def test_the_last_error_says_how_often_it_was_tried() -> None:
         await ask_with_retries(judge, CALL, RetryPolicy(attempts=4), sleep=Sleeps())
     assert caught.value.message == "it broke; ask again (tried 4 times)"
     assert str(caught.value) == caught.value.message
-    assert caught.value.metadata.usage.requests == 4
+    assert caught.value.requests == 4
     assert judge.asked == 4
 
 

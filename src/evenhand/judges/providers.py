@@ -108,6 +108,10 @@ class ProviderJudge:
             raise JudgeRejected(
                 f"{self.name} cannot be asked this way ({self._safe(str(error))})"
             ) from None
+        except _UNREADABLE as error:
+            raise JudgeGarbled(
+                f"{self.name} sent a reply that cannot be read ({type(error).__name__}); ask again"
+            ) from None
         return _completion(response)
 
     async def close(self) -> None:
@@ -195,6 +199,9 @@ class ProviderJudge:
     def _safe(self, text: str) -> str:
         return redacted(text, self._secret)
 
+
+# What the SDKs and pydantic-ai trip over when a reply lacks the shape they count on.
+_UNREADABLE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 # What pydantic-ai knows of models that refuse a temperature.
 _FIXED_SAMPLING = ("anthropic_disallows_sampling_settings", "openai_supports_reasoning")

@@ -7,7 +7,6 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from evenhand.contract import Metadata, Usage
 from evenhand.errors import JudgeError, JudgeRateLimited, JudgeServerError, SettingsError
 from evenhand.judges.protocol import Completion, Judge, JudgeCall
 
@@ -52,7 +51,7 @@ async def ask_with_retries(
             completion = await judge.ask(call)
         except JudgeError as error:
             failed += 1
-            failed_requests += _requests_of(error)
+            failed_requests += error.requests
             asked_s = _asked_to_wait_s(error)
             too_long = error.retryable and asked_s is not None and asked_s > policy.cap_s
             if too_long or not error.retryable or failed >= policy.attempts:
@@ -64,8 +63,7 @@ async def ask_with_retries(
                     )
                 if failed > 1:
                     _append(error, f" (tried {failed} times)")
-                if failed_requests > 1:
-                    _carry_requests(error, failed_requests)
+                error.requests = failed_requests
                 raise
         else:
             return _with_requests(completion, failed_requests) if failed_requests else completion
@@ -76,17 +74,6 @@ def _asked_to_wait_s(error: JudgeError) -> float | None:
     if isinstance(error, JudgeRateLimited | JudgeServerError):
         return error.retry_after_s
     return None
-
-
-def _requests_of(error: JudgeError) -> int:
-    """An attempt is one request, unless its error carries a count."""
-    if isinstance(error.metadata, Metadata):
-        return max(1, error.metadata.usage.requests)
-    return 1
-
-
-def _carry_requests(error: JudgeError, requests: int) -> None:
-    error.metadata = Metadata(usage=Usage(requests=requests))
 
 
 def _with_requests(completion: Completion, failed_requests: int) -> Completion:

@@ -16,8 +16,9 @@ _DECORATION = r"[ \t\u3000>#*_`•|+~-]{0,16}(?:\d{1,2}[.)、]\s{0,2})?[*_`\"“
 _LABEL = re.compile(
     rf"(?P<lead>{_DECORATION})(?i:(?:my|the|so,?|therefore,?)\s){{0,2}}"
     r"(?P<final>(?i:final|overall)\s|最终的?|总体|整体|综合|最后的?)?"
-    r"(?:(?P<strong>(?i:verdict|decision|choice|judge?ment|winner|preferred response|better response"
-    r"|best response)|判定结果|判断结果|评判结果|判定|判断|裁决|裁定|获胜者|胜者|胜出者|获胜方|胜方|赢家"
+    r"(?:(?P<strong>(?i:verdict|decision|choice|judge?ment|winner|preferred response"
+    r"|better response|best response)"
+    r"|判定结果|判断结果|评判结果|判定|判断|裁决|裁定|获胜者|胜者|胜出者|获胜方|胜方|赢家"
     r"|优胜者|更好的(?:回答|响应|回复))"
     # Words that also open prose: only a verdict under them counts, never the lack of one.
     r"|(?P<open>(?i:conclusion|preference)|结论|选择)"
@@ -75,16 +76,27 @@ _OVERALL = re.compile(
     re.IGNORECASE,
 )
 _QUOTING = re.compile(
-    r"(?:\b(?:contain|includ|embed|inject|quot|says?|said|wrote|writes|ends? with|claims?|states?|reads"
-    r"|fake|forged|attempt|tries|trying|tells?|instruct|text|example|format)|包含|写着|声称|写道|引用|伪造|试图|如下文字|注入|其中|格式)",
+    r"(?:\b(?:contain|includ|embed|inject|quot|says?|said|wrote|writes|ends? with|claims?"
+    r"|states?|reads|fake|forged|attempt|tries|trying|tells?|instruct|text|example|format)|包含|写着|声称|写道|引用|伪造|试图|如下文字|注入|其中|格式)",
     re.IGNORECASE,
 )
 _OWN_INTRO = re.compile(r"\b(?:my|final|i|here is|verdict)\b|我的|最终|判定", re.IGNORECASE)
 # A final label may also follow a sentence on the same line.
 _INLINE_FINAL = re.compile(
-    r"(?<=[.。!！;；，,])[ \t但而]{0,3}(?=(?i:(?:my\s)?(?:final|overall)\s(?:verdict|winner|decision|choice"
+    r"(?<=[.。!！;；，,])[ \t但而]{0,3}"
+    r"(?=(?i:(?:my\s)?(?:final|overall)\s(?:verdict|winner|decision|choice"
     r"|judge?ment))[ \t]?[:：]|(?:最终|总体|综合)(?:判定|结论|裁决|获胜者|胜者|结果)[:：])"
 )
+
+
+def _but(other: str) -> re.Pattern[str]:
+    return re.compile(
+        r"(?:\b(?i:but|however|although|yet)\b|但|然而|不过).{0,60}?"
+        rf"(?<![A-Za-z])[{other}]\s?(?i:is|wins|was|更|胜)"
+    )
+
+
+_BUT_THE_OTHER: dict[Winner, re.Pattern[str]] = {"A": _but("B"), "B": _but("A"), "TIE": _but("AB")}
 _LONGEST_LINE = 600
 
 
@@ -126,14 +138,15 @@ def _lines(text: str) -> list[_Line]:
     return lines
 
 
+def quotes(line: str) -> bool:
+    """Whether a line speaks of words that somebody wrote."""
+    return _QUOTING.search(line) is not None
+
+
 def introduces_quote(line: str) -> bool:
     """Whether a line announces words that are not the judge's own."""
     plain = line.strip(" *_`#>")
-    return (
-        plain.endswith((":", "："))
-        and _QUOTING.search(plain) is not None
-        and _OWN_INTRO.search(plain) is None
-    )
+    return plain.endswith((":", "：")) and quotes(plain) and _OWN_INTRO.search(plain) is None
 
 
 def value_of(text: str) -> tuple[Winner | None, int] | None:
@@ -199,7 +212,7 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
                     ballot = CriterionBallot(criterion=wanted[block], winner=statement.winner)
                     _keep(said, block, ballot, flags)
                     continue
-                if label["weak"] and (number < len(lines) - 3 or statements):
+                if label["weak"] and (number < len(lines) - 1 or statements):
                     continue
                 if overall_block and not statement.final:
                     statement = Statement(
@@ -259,7 +272,7 @@ def _statement(label: re.Match[str], line: _Line, following: Sequence[_Line]) ->
         return None
     if winner is not None:
         others = {claim.winner for claim in claims(value_text[end:])} - {winner}
-        if others:
+        if others or _BUT_THE_OTHER[winner].search(value_text, end):
             winner = None
     said = f"{label[0].strip(' *_#>')} {value_text.strip()}"
     return Statement(start, start + len(line.text), winner, said, "evenhand", final)

@@ -15,12 +15,14 @@ _MARK = re.compile(
     r"[\"'“”*]{0,3}\s{0,3}\]\](?![A-Za-z0-9])"
 )
 _LEGEND_AFTER = re.compile(
-    r"[\s\"'`*:：)]{0,4}(?:(?:if|when|means?|indicates?|in case|denotes|stands for)\b|=\s|如果|表示|代表|意味着)",
+    r"[\s\"'`*:：)]{0,4}(?:(?:if|when|means?|indicates?|in case|denotes|stands for)\b"
+    r"|=\s|如果|表示|代表|意味着)",
     re.IGNORECASE,
 )
 # Explains a mark where several stand in one line, and goes with the verdict where one does.
 _LEGEND_AMONG_OTHERS = re.compile(
-    r"[\s\"'`*:：)(]{0,4}(?:for (?:a |an )?(?:tie|draw)|(?:assistant|response) [ab](?: is better)?\b|tie\b)"
+    r"[\s\"'`*:：)(]{0,4}(?:for (?:a |an )?(?:tie|draw)"
+    r"|(?:assistant|response) [ab](?: is better)?\b|tie\b)"
     r"|[\s\"'`*:：)(]{0,4}(?:平局|助手|回答)",
     re.IGNORECASE,
 )

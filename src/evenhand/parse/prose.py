@@ -67,7 +67,7 @@ _NEGATION = re.compile(
     r"(?:\b(?:not|never|cannot|hardly|disagree|deny|doubt|reject|wrong|false|incorrect)|n't|n’t)"
     r"\s(?:(?!therefore|so|thus|hence|and|but)[\w()']{1,20}\s){0,6}$"
     r"|(?:并不|并非|不是|不能说|不认为|未必|难说|不同意|不代表|不意味着|不比|不如|没有|不一定)"
-    r"[^，。；,]{0,16}$",
+    r"[^，。；,]{0,16}$|[不非没]\s?$",
     re.IGNORECASE,
 )
 _HYPOTHETICAL = re.compile(
@@ -80,7 +80,8 @@ _MODAL = re.compile(
     re.IGNORECASE,
 )
 _CONCESSION = re.compile(
-    r"(?:\b(?:while|although|though|whereas|despite|even if|granted)\b|虽然|尽管|虽说|即使|即便|固然)",
+    r"(?:\b(?:while|although|though|whereas|despite|even if|granted)\b"
+    r"|虽然|尽管|虽说|即使|即便|固然)",
     re.IGNORECASE,
 )
 _ASPECT = re.compile(
@@ -88,6 +89,11 @@ _ASPECT = re.compile(
     r"|for the (?:first|second)|for (?:accuracy|clarity|style|tone|detail|length|readability)"
     r"|in (?:accuracy|clarity|style|tone|detail|this (?:respect|aspect|regard)|some|certain|one))\b"
     r"|方面|而言|来说|这一点|这点|角度)",
+    re.IGNORECASE,
+)
+_ASPECT_AFTER = re.compile(
+    r"[*_]{0,3}(?:\sthan\s[^,.;]{0,30}?)?\s(?:on|in)\s(?!balance|the\swhole|general|every|all\b|this|my\b"
+    r"|the\send|total|most|both|its\s|answering|providing|executing|following|fulfilling|addressing)",
     re.IGNORECASE,
 )
 _ATTRIBUTION = re.compile(
@@ -107,7 +113,8 @@ _JOINED = re.compile(
 )
 _NEITHER = re.compile(r"\b(?:neither|either|both)\b[^,;]{0,60}$", re.IGNORECASE)
 _CONDITION_AFTER = re.compile(
-    r"[\s*_\"']{0,4}(?:if|when|only if|unless|provided|is (?:false|wrong|not))\b|[\s，]{0,3}(?:如果|的话|吗|么)",
+    r"[\s*_\"']{0,4}(?:if|when|only if|unless|provided|is (?:false|wrong|not))\b"
+    r"|[\s，]{0,3}(?:如果|的话|吗|么)",
     re.IGNORECASE,
 )
 _OVERALL = re.compile(
@@ -216,6 +223,7 @@ def _own_view(before: str, after: str, *, quoted: bool) -> bool:
         or _JOINED.search(before)
         or _NEITHER.search(clause)
         or _CONDITION_AFTER.match(after)
+        or (_ASPECT_AFTER.match(after) and not _OVERALL.search(before))
         or (_ASPECT.search(before + after[:80]) and not _OVERALL.search(before))
         or _attributed(before)
     )

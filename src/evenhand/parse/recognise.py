@@ -8,16 +8,18 @@ from dataclasses import replace
 
 from evenhand.contract import Criterion, CriterionBallot, Winner
 from evenhand.parse.answer import is_answer, is_full, read_answer, winner_in
-from evenhand.parse.lines import Labelled, introduces_quote, labelled
+from evenhand.parse.lines import Labelled, introduces_quote, labelled, quotes
 from evenhand.parse.marks import marks
 from evenhand.parse.objects import Found, Search, find
 from evenhand.parse.outcome import Failure, Protocol, Reading, Statement, shown
 from evenhand.parse.prose import claims
 from evenhand.parse.scores import first_line, read_scores
 from evenhand.parse.sentences import read_class, read_conclusion, read_outputs
-from evenhand.parse.words import is_refusal
+from evenhand.parse.words import NOUN, is_refusal
 
 _DECORATION_ONLY = re.compile(r"[\s`~*_>#-]*(?:json|JSON)?[\s`~*_>#-]*")
+_RESPONSE = re.compile(rf"{NOUN}\s?[(（]?[AB12](?![A-Za-z0-9])")
+_OWN = re.compile(r"\b(?:my|verdict|final|i)\b|我的|判定|最终", re.IGNORECASE)
 _HEAD, _TAIL = 20_000, 80_000
 
 
@@ -28,15 +30,22 @@ def read_text(
     if protocol is None or protocol == "evenhand":
         outcome = _native(body, criteria, alone=protocol is not None)
         if outcome is None:
-            outcome = _foreign(_edges(body))
+            outcome = _in_prose(_foreign(_edges(body)), body, criteria)
     else:
-        outcome = _by(protocol, _edges(body))
-    if isinstance(outcome, Reading):
-        held = outcome.criteria or tuple(CriterionBallot(criterion=c.name) for c in criteria)
-        return replace(outcome, criteria=held, reasoning=outcome.reasoning or body)
-    if outcome.kind == "no_verdict" and is_refusal(body):
+        outcome = _in_prose(_by(protocol, _edges(body)), body, criteria)
+    if isinstance(outcome, Failure) and outcome.kind == "no_verdict" and is_refusal(body):
         return Failure("refusal", f"the judge declined: {shown(body)}")
     return outcome
+
+
+def _in_prose(
+    outcome: Reading | Failure, body: str, criteria: Sequence[Criterion]
+) -> Reading | Failure:
+    """Outside JSON the text itself is the reasoning."""
+    if isinstance(outcome, Failure):
+        return outcome
+    held = outcome.criteria or tuple(CriterionBallot(criterion=c.name) for c in criteria)
+    return replace(outcome, criteria=held, reasoning=body)
 
 
 def _edges(text: str) -> str:
@@ -60,10 +69,10 @@ def _native(body: str, criteria: Sequence[Criterion], *, alone: bool) -> Reading
     stated = lines.statements if alone else [*lines.statements, *marks(prose)]
     verdict = _final(sorted(stated, key=lambda statement: statement.start))
     if verdict is None:
-        return _conclude(prose) if alone else None
+        return _in_prose(_conclude(prose), body, criteria) if alone else None
     if isinstance(verdict, Failure):
         return verdict
-    return _with_lines(verdict, lines, prose)
+    return _in_prose(_with_lines(verdict, lines, prose), body, criteria)
 
 
 def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Failure:
@@ -106,7 +115,8 @@ def _contradicted(after: str, winner: Winner) -> Failure | None:
         if claim.winner != winner and claim.concluding:
             return Failure(
                 "contradiction",
-                f"the verdict is {winner}, but later it says {shown(after[claim.start : claim.end])}",
+                f"the verdict is {winner}, but later it says "
+                f"{shown(after[claim.start : claim.end])}",
             )
     return None
 
@@ -152,16 +162,10 @@ def _mentioned(body: str, item: Found) -> bool:
     """Whether the object is quoted: in the middle of a sentence about it, or announced as such."""
     before = body[max(0, item.start - 400) : item.start]
     line = before.rsplit("\n", 1)[-1]
-    if line.strip(" \t*_>#`") and "`" not in line.strip("`"):
-        own = re.search(
-            r"(?i)\b(?:my|verdict|answer|result|json|output|final)\b|答案|结果|判定|回答", line
-        )
-        if own is None or introduces_quote(
-            line.rstrip() + ("" if line.rstrip().endswith(":") else ":")
-        ):
-            return True
-    elif line.count("`") % 2 and line.strip(" \t`"):
-        return True
+    if line.strip(" \t*_>#`") and (
+        quotes(line) or _RESPONSE.search(line) or (line.rstrip().endswith("`"))
+    ):
+        return _OWN.search(line) is None or _RESPONSE.search(line) is not None
     lead = before[: len(before) - len(line)].rstrip()
     while lead.rsplit("\n", 1)[-1].strip().startswith("```"):
         lead = lead.rsplit("\n", 1)[0].rstrip() if "\n" in lead else ""

@@ -25,7 +25,8 @@ def _who(identity: str) -> str:
 
 def _line(identity: str) -> re.Pattern[str]:
     return re.compile(
-        rf"^[ \t>*_\-•\d.]{{0,8}}{_who(identity)}(?:'s)?(?:\s(?i:score|rating)|的?(?:得分|评分|分数))?"
+        rf"^[ \t>*_\-•\d.]{{0,8}}{_who(identity)}(?:'s)?"
+        r"(?:\s(?i:score|rating)|的?(?:得分|评分|分数))?"
         rf"[*_]{{0,3}}\s?[:：=][ \t*_]{{0,4}}(?:(?i:score)\s?[:：]\s?)?{_NUMBER}(?!\d)(?!\.\d)"
         r"(?=\s?(?:/\s?10|[(（\-–—,，.。]|[ \t*_]{0,4}$))",
         re.MULTILINE,

@@ -24,7 +24,8 @@ _CHOSEN = re.compile(
     r"[\s:：]{0,3}(?i:option\s|class\s|number\s|选项)?[*_\"'(]{0,3}(?P<digit>[123])(?![\d.]\d)(?![A-Za-z0-9/])"
 )
 _UNFINISHED = re.compile(
-    r"(?i:\b(?:therefore|thus|hence|overall|in conclusion)\b[\s,]{0,3}(?:the\s)?(?:output)?[\s(]{0,3})$"
+    r"(?i:\b(?:therefore|thus|hence|overall|in conclusion)\b"
+    r"[\s,]{0,3}(?:the\s)?(?:output)?[\s(]{0,3})$"
 )
 _FINISHED = (".", "。", "!", "！", "?", "？", ")", "）", '"', "”", "`", "*", "'", ":")
 _DEBATERS = re.compile(r"(?:Assistant|助手|助理)\s?[12]")

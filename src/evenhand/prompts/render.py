@@ -36,16 +36,23 @@ class Prompt:
             )
         return cls(template=template, pair=pair, marker=marker_of(pair))
 
-    def messages(self, order: Order, *, question: str = "") -> tuple[Message, ...]:
-        """The messages of one pass. `question` fills the slot of a letter template."""
+    def messages(
+        self, order: Order, *, question: str = "", lead_in: bool = False
+    ) -> tuple[Message, ...]:
+        """The messages of one pass. `question` fills the slot of a letter template, and `lead_in`
+        begins the answer for a judge that can go on from there."""
         words = words_for(self.template.locale)
         material = self._material(order, words)
         wording = self._wording(words, question)
         present = dict.fromkeys((*material, *wording), True)
-        return tuple(
+        messages = tuple(
             Message(role, _fill(section.pieces(present), material, wording))
             for role, section in self.template.sections
         )
+        if not lead_in:
+            return messages
+        begun = Segment(words.by_mode["letter"]["lead_in"])
+        return (*messages, Message("assistant", (begun,)))
 
     def questions(self) -> tuple[str, ...]:
         """Letter mode: the whole first, then one question for each criterion."""
@@ -84,7 +91,9 @@ class Prompt:
             "response_a": first,
             "response_b": second,
         }
-        close = "\n" + words.fence["close"].replace("{marker}", self.marker)
+        # Letter prompts are kept short: a piece ends where the next one opens, and the question
+        # closes the last one.
+        close = "" if self.template.mode == "letter" else "\n" + self._close(words)
         opening = words.fence["open"].replace("{marker}", self.marker)
         return {
             slot: (
@@ -96,6 +105,9 @@ class Prompt:
             if text is not None
         }
 
+    def _close(self, words: Words) -> str:
+        return words.fence["close"].replace("{marker}", self.marker)
+
     def _wording(self, words: Words, question: str) -> dict[str, str]:
         mode = words.by_mode[self.template.mode]
         tie = self.pair.allow_tie
@@ -104,7 +116,7 @@ class Prompt:
             "tie_rule": mode["tie_allowed" if tie else "tie_forbidden"],
         }
         if self.template.mode == "letter":
-            wording["question"] = question
+            wording["question"] = f"{self._close(words)}\n{question}"
         else:
             wording["menu"] = mode["menu_with_tie" if tie else "menu_without_tie"]
         return wording

@@ -1,4 +1,4 @@
-"""The fixtures that the judges' tests share."""
+"""The fixtures that the tests share."""
 
 from servers import start_server
 

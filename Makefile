@@ -1,0 +1,66 @@
+# Everything a newcomer needs: `make demo` to see it, `make test` to check it.
+# Both do their own set-up in .venv and can be repeated.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench readings figures lock clean
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
+	@$(BIN)/evenhand demo
+
+test: .venv/.test .venv/.model lint ## Lint, type-check and run every test
+	$(BIN)/python -m pytest
+
+lint: .venv/.test ## Style, types and the rooms' import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
+	$(BIN)/python benchmarks/imports.py
+	$(BIN)/python benchmarks/comparing.py
+
+readings: .venv/.test ## Read every recorded completion and count the misread
+	$(BIN)/python scripts/readings.py
+
+figures: .venv/.test ## The published figures, by their authors' rules and by ours
+	$(BIN)/python scripts/published_figures.py
+
+lock: ## Pin the requirements anew (needs uv)
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
+	  --extra local -o requirements/demo.txt
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
+	  --extra local --extra providers --extra tools --extra speed --group dev \
+	  -c requirements/demo.txt -o requirements/test.txt
+
+clean: ## Remove the environment and every cache in the tree
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "evenhand needs Python 3.11 or newer; run: make PYTHON=python3.11 …" >&2; exit 2; }
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: requirements/demo.txt pyproject.toml | .venv/bin/python
+	$(PIP) install --require-hashes -r requirements/demo.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.test: requirements/test.txt pyproject.toml | .venv/bin/python
+	$(PIP) install --require-hashes -r requirements/test.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.model: | .venv/bin/python
+	@test -x $(BIN)/evenhand || $(MAKE) .venv/.demo
+	$(BIN)/evenhand models pull
+	@touch $@

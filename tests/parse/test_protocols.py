@@ -1,0 +1,103 @@
+"""The other protocols: marks, outputs, three classes, scores."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenhand.contract import Ballot, Unread
+from evenhand.parse import Protocol, read
+
+
+@pytest.mark.parametrize(
+    ("text", "winner", "protocol"),
+    [
+        ("My final verdict is: [[A>>B]]", "A", "arena-hard"),
+        *[("[[A>B]]", "A", "arena-hard"), ("[[A=B]]", "TIE", "arena-hard")],
+        *[("[[B>A]]", "B", "arena-hard"), ("so: **[[B>>A]]**", "B", "arena-hard")],
+        *[("Verdict: [[A]]", "A", "mt-bench"), ("[[C]]", "TIE", "mt-bench")],
+        ('It is a tie.\n[["C"]]', "TIE", "mt-bench"),
+        ("Final verdict: [[C]] for a tie.", "TIE", "mt-bench"),
+        ("[[B]] is better than [[A]]", "B", "mt-bench"),
+        ("The first is [[C]]orrect. Final verdict: [[A]]", "A", "mt-bench"),
+        (
+            "[[A]] if assistant A is better, [[B]] if assistant B is better, [[C]] for a tie.\n\n"
+            "The verdict is: [[A]]",
+            "A",
+            "mt-bench",
+        ),
+        ("They differ.\n\nTherefore, Assistant A is better.", "A", "mt-bench"),
+        *[("Output (a)", "A", "llmbar"), ("(b)", "B", "llmbar"), ("输出 (a) 更好", "A", "llmbar")],
+        ("Output (b) is better.\n\nOutput (a) is off topic.", "B", "llmbar"),
+        (
+            "Assistant (a) argues that Output (a) is better. I agree with Assistant (b) that "
+            "Output (b) is better.\n\nTherefore, Output (b) is better.",
+            "B",
+            "llmbar",
+        ),
+        (
+            "While Output (a) is better written, Output (b) is correct. So Output (b) wins.",
+            "B",
+            "llmbar",
+        ),
+        ("Assistant 2's answer is better.\n\n2", "B", "three-class"),
+        ("Assistant 1 and Assistant 2 are both wrong. I choose option 3.", "TIE", "three-class"),
+        *[("综上，助手 1 更好。", "A", "three-class"), ("1", "A", "three-class")],
+        ("9 8.5\nAssistant 1 was clearer.", "A", "scores"),
+        ("7 7\nAssistant 1 and Assistant 2 did the same.", "TIE", "scores"),
+        ("Assistant 1: 2/10\nAssistant 2: 10/10\n\nThe output tuple is (2, 10).", "B", "scores"),
+        ("因此，回答 A 更好。", "A", "evenhand"),
+        ("总之，两者平局。", "TIE", "evenhand"),
+    ],
+)
+def test_a_protocol_is_recognised_and_read(text: str, winner: str, protocol: Protocol) -> None:
+    outcome = read(text)
+    assert isinstance(outcome, Ballot), outcome
+    assert (outcome.winner, outcome.protocol) == (winner, protocol)
+    if protocol != "evenhand":
+        told = read(text, protocol=protocol)
+        assert isinstance(told, Ballot), told
+        assert told.winner == winner
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[A]] if assistant A is better, [[B]] if assistant B is better, and [[C]] for a tie.",
+        "Final verdict: [[C]] for the second question, [[B]] for the entire conversation.",
+        *["[[A]] [[B]]", "The response contains [[A]]. I ignore it.", "[[D]]"],
+        *["Output (a) is not better.", "Neither Output (a) nor Output (b) is better."],
+        "If Output (a) were correct, Output (a) is better.",
+        "Assistant (a) argues that Output (a) is better.",
+        "Output (a) is better if you like rhyme.",
+        "Output (b) is better. Output (a) is off topic. Therefore, Output (a) is better.",
+        *["Is Output (a) better? Output (a) is better?", "Output (a) or Output (b) is better."],
+        *["The answer is 1", "It ends in\n1", "9 8\nsome numbers", "5", "12"],
+        "Assistant 1 and Assistant 2 tried.\n\n4",
+        "9 8\nAssistant 1 was good.\n\nTherefore, Assistant 2 is better.",
+        *["我认为响应 A 不比响应 B 更好。", "响应 A 并不更好", "如果响应 A 更长，响应 A 更好。"],
+        *[
+            "有人认为响应 A 更好。",
+            "这不是平局。",
+            "It is not a tie.",
+            "I don't choose Response A.",
+        ],
+        *["Response A is better on accuracy.", "I can't say Response A is better."],
+        *["It would be wrong to say that Response A is better.", "{'winner': 'A'}"],
+        "The claim that Response A is better is false.",
+        "[[A]]\n\nWait, I made a mistake. [[B]]",
+        "Verdict: A is better in style but B wins overall",
+        "Both outputs (a) and (b) are good.\n\nTherefore, Output (",
+    ],
+)
+def test_what_only_looks_like_a_verdict_is_unread(text: str) -> None:
+    assert isinstance(read(text), Unread), read(text)
+
+
+def test_an_explicit_protocol_reads_only_by_that_one() -> None:
+    assert isinstance(read('{"winner": "A"}', protocol="mt-bench"), Unread)
+    assert isinstance(read("[[A]]", protocol="evenhand"), Unread)
+    assert isinstance(read("1", protocol="evenhand"), Unread)
+    assert isinstance(read("Output (a)", protocol="scores"), Unread)
+    scores = read("9 8", protocol="scores")
+    assert isinstance(scores, Ballot)
+    assert scores.winner == "A"
