@@ -16,7 +16,6 @@ from evenhand.contract import (
     Ballot,
     ErrorBody,
     Failure,
-    Message,
     Metadata,
     Mode,
     Order,
@@ -125,6 +124,9 @@ class _Case:
                 raise problem
         failed = [problem for problem in made if isinstance(problem, JudgeError)]
         if failed:
+            # Told from the side that does not depend on what the caller calls A.
+            if canonical_order(self.pair) == "swapped":
+                failed.reverse()
             raise _PassesFailed(failed, passes)
         return passes
 
@@ -168,7 +170,9 @@ class _Case:
         prompt = self.prompt
 
         def call(question: str) -> JudgeCall:
-            messages: tuple[Message, ...] = prompt.messages(order, question=question)
+            messages = prompt.messages(
+                order, question=question, lead_in=self.judge.traits.continues
+            )
             return JudgeCall(
                 self.pair, order, sample, messages=messages, letters=prompt.letters, logprobs=True
             )

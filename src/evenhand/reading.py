@@ -21,9 +21,6 @@ from evenhand.contract import (
 from evenhand.judges import Completion, TokenLogprob
 from evenhand.parse import Protocol, read
 
-# Below this the judge would rather have said something else than a letter on offer.
-MIN_LETTER_MASS = 0.5
-
 _LETTER_WINNER: dict[str, Winner] = {"A": "A", "B": "B", "C": "TIE"}
 
 
@@ -138,14 +135,17 @@ def _as_shown_to_caller(ballot: Ballot, order: Order) -> Ballot:
 def _letter_probabilities(completion: Completion, *, allow_tie: bool) -> Probabilities | str:
     if not completion.logprobs:
         return "the judge gave no log-probabilities; use --mode reasoned with it"
-    mass = _letter_mass(completion.logprobs[0])
+    place = completion.logprobs[0]
+    mass = _letter_mass(place)
     if not allow_tie:
         mass.pop("TIE", None)
     total = sum(mass.values())
-    if total < MIN_LETTER_MASS:
+    likeliest = max(place.top, key=lambda entry: entry[1], default=(place.token, place.logprob))
+    # Where the judge would rather say something else, the letters' odds are not its verdict.
+    if total <= 0 or math.exp(min(0.0, likeliest[1])) > total:
         return (
-            f"the letters on offer have only {total:.1%} of the probability; "
-            "this judge does not answer with a letter"
+            f"the judge would answer {likeliest[0]!r} rather than a letter on offer "
+            f"(which have {total:.1%} of the probability); use --mode reasoned with it"
         )
     return Probabilities(
         a=mass.get("A", 0.0) / total, b=mass.get("B", 0.0) / total, tie=mass.get("TIE", 0.0) / total

@@ -65,6 +65,7 @@ class Traits:
     modes: tuple[Mode, ...] = ("reasoned", "letter")  # the first is its default
     parallel: bool = True  # False: one pass at a time, so that its prefix cache holds
     needs_prompt: bool = True  # False: it does not read the prompt (replayed, baseline)
+    continues: bool = False  # True: it goes on from an answer that was begun for it
     caveat: str | None = None  # why it is no valid judge; said once per command
     free: bool = False  # True: asking it costs no money, so the cost is known to be 0
     provider: str | None = None  # whose price list counts, where the provider is known by name

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from evenhand.contract import ORDERS, Ballot, Locale, Order, Pair, Reconciling, Unread
 from evenhand.phrases import name_pass
-from evenhand.reconcile.box import Box, Reading
+from evenhand.reconcile.box import Box, Reading, canonical
 from evenhand.reconcile.criterion import Criterion
 from evenhand.reconcile.overall import agree, average
 from evenhand.reconcile.ruling import NoRuling, Ruling
@@ -30,9 +30,13 @@ def reconcile(
     calls A.
     """
     orders: tuple[Order, ...] = ORDERS if pair.swap_positions else ("original",)
-    for order in orders:
-        if not any(isinstance(r, Ballot) and r.order == order for r in readings):
-            return NoRuling(_why_unread(readings, order))
+    silent = [
+        order
+        for order in canonical(orders, shows_first)
+        if not any(isinstance(r, Ballot) and r.order == order for r in readings)
+    ]
+    if silent:
+        return NoRuling("; ".join(_why_unread(readings, order) for order in silent))
     box = Box.of(pair, readings, orders, locale, shows_first)
     if how == "average" and not box.has_weights:
         return NoRuling(
@@ -45,10 +49,10 @@ def reconcile(
 
 
 def _why_unread(readings: Iterable[Reading], order: Order) -> str:
-    which = name_pass("en", order).lower()
+    which = name_pass("en", order)
     reasons = list(
         dict.fromkeys(r.reason for r in readings if isinstance(r, Unread) and r.order == order)
     )
     if not reasons:
-        return f"the {which} was not made, and half a comparison decides nothing"
-    return f"the {which} could not be read: {'; '.join(reasons)}"
+        return f"{which}: not made, and half a comparison decides nothing"
+    return f"{which}: could not be read, {', '.join(reasons)}"

@@ -11,6 +11,11 @@ from evenhand.phrases import list_choices
 Reading = Ballot | Unread
 
 
+def canonical(orders: tuple[Order, ...], shows_first: Order | None) -> tuple[Order, ...]:
+    """The orders in a sequence that does not depend on what the caller calls A."""
+    return tuple(reversed(orders)) if shows_first == "swapped" else orders
+
+
 @dataclass(frozen=True, slots=True)
 class Box:
     """The ballots of a pair, by order, and the orders in the sequence that text is taken from."""
@@ -41,13 +46,12 @@ class Box:
             )
             for order in orders
         }
-        canonical = orders if shows_first != "swapped" else tuple(reversed(orders))
         return cls(
             pair=pair,
             locale=locale,
             ballots=ballots,
             orders=orders,
-            canonical=canonical,
+            canonical=canonical(orders, shows_first),
             keep_both=shows_first is None and len(orders) > 1,
             samples=max((reading.sample for reading in readings), default=1),
         )

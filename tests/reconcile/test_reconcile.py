@@ -1,0 +1,379 @@
+"""Each line of the contract's section on reconciling, with the arithmetic beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.contract import (
+    Analysis,
+    Ballot,
+    CriterionBallot,
+    Order,
+    Outcome,
+    Pair,
+    Probabilities,
+    ResponseAnalysis,
+    Unread,
+)
+from evenhand.reconcile import NoRuling, Ruling, reconcile
+
+WEIGHTED = ({"name": "accuracy", "weight": 3.0}, {"name": "clarity"}, {"name": "depth"})
+
+
+def pair(*, allow_tie: bool = True, swap: bool = True, criteria: Any = ("accuracy",)) -> Pair:
+    return Pair(
+        prompt="p",
+        response_a="x",
+        response_b="y",
+        criteria=tuple(criteria),
+        allow_tie=allow_tie,
+        swap_positions=swap,
+    )
+
+
+def ballot(
+    order: Order,
+    winner: Any,
+    confidence: float | None = None,
+    *,
+    sample: int = 1,
+    by: dict[str, Any] | None = None,
+    **more: Any,
+) -> Ballot:
+    return Ballot(
+        order=order,
+        sample=sample,
+        winner=winner,
+        confidence=confidence,
+        confidence_source="none" if confidence is None else "stated",
+        criteria=tuple(
+            CriterionBallot(criterion=name, winner=won, reasoning=f"{order} on {name}")
+            for name, won in (by or {}).items()
+        ),
+        **more,
+    )
+
+
+def unread(order: Order, reason: str = "it is empty") -> Unread:
+    return Unread(order=order, kind="empty", reason=reason)
+
+
+def ruled(*args: Any, **kwargs: Any) -> Ruling:
+    ruling = reconcile(*args, **kwargs)
+    assert isinstance(ruling, Ruling), ruling
+    return ruling
+
+
+def refused(*args: Any, **kwargs: Any) -> NoRuling:
+    ruling = reconcile(*args, **kwargs)
+    assert isinstance(ruling, NoRuling), ruling
+    return ruling
+
+
+@pytest.mark.parametrize("winner", ["A", "B", "TIE"])
+def test_passes_that_agree_give_their_winner_and_the_mean_confidence(winner: Any) -> None:
+    ruling = ruled(pair(), [ballot("original", winner, 0.9), ballot("swapped", winner, 0.6)])
+    assert ruling.winner == winner
+    assert ruling.outcome == ("tie" if winner == "TIE" else "win")
+    assert ruling.confidence == pytest.approx((0.9 + 0.6) / 2)
+    assert ruling.confidence_source == "stated"
+    assert ruling.position_consistency is not None
+    assert ruling.position_consistency.consistent
+
+
+@pytest.mark.parametrize(("first", "second"), [("A", "B"), ("B", "A"), ("A", "TIE"), ("TIE", "B")])
+def test_passes_that_differ_are_inconsistent_never_a_tie(first: Any, second: Any) -> None:
+    ruling = ruled(pair(), [ballot("original", first, 0.9), ballot("swapped", second, 0.8)])
+    assert (ruling.winner, ruling.confidence) == ("TIE", 0.5)
+    assert (ruling.outcome, ruling.confidence_source) == (Outcome.INCONSISTENT, "rule")
+    position = ruling.position_consistency
+    assert position is not None
+    assert (position.first_pass_winner, position.second_pass_winner) == (first, second)
+    assert not position.consistent
+    assert "changed with the order" in ruling.notes[0]
+
+
+def test_either_confidence_missing_leaves_none_for_the_pair() -> None:
+    ruling = ruled(pair(), [ballot("original", "A", 0.9), ballot("swapped", "A")])
+    assert (ruling.winner, ruling.confidence, ruling.confidence_source) == ("A", None, "none")
+
+
+@pytest.mark.parametrize("silent", ["original", "swapped"])
+def test_an_unread_pass_makes_the_pair_invalid_not_half_decided(silent: Order) -> None:
+    other: Order = "swapped" if silent == "original" else "original"
+    ruling = refused(pair(), [unread(silent), ballot(other, "A", 0.99)])
+    which = "First" if silent == "original" else "Second"
+    assert ruling.reason == f"{which} pass: could not be read, it is empty"
+
+
+def test_with_samples_each_order_needs_one_ballot_only() -> None:
+    readings = [
+        ballot("original", "A", 0.8),
+        Unread(order="original", sample=2, kind="empty", reason="it is empty"),
+        ballot("swapped", "A", 0.6),
+        ballot("swapped", "A", 1.0, sample=2),
+    ]
+    ruling = ruled(pair(), readings)
+    # original: 0.8; swapped: (0.6 + 1.0) / 2 = 0.8
+    assert (ruling.winner, ruling.confidence) == ("A", pytest.approx(0.8))
+
+
+def test_an_orders_choice_is_the_plurality_of_its_samples() -> None:
+    readings = [
+        ballot("original", "A", 0.9),
+        ballot("original", "A", 0.7, sample=2),
+        ballot("original", "B", 0.9, sample=3),
+        ballot("swapped", "A", 0.5),
+        ballot("swapped", "A", 0.5, sample=2),
+        ballot("swapped", "TIE", 0.5, sample=3),
+    ]
+    ruling = ruled(pair(), readings)
+    # of the ballots for A: original (0.9 + 0.7) / 2 = 0.8, swapped 0.5; their mean 0.65
+    assert (ruling.winner, ruling.confidence) == ("A", pytest.approx(0.65))
+
+
+def test_samples_that_split_evenly_have_no_choice_and_decide_nothing() -> None:
+    readings = [
+        ballot("original", "A", 0.9),
+        ballot("original", "B", 0.9, sample=2),
+        ballot("swapped", "A", 0.9),
+        ballot("swapped", "A", 0.9, sample=2),
+    ]
+    ruling = ruled(pair(), readings)
+    assert (ruling.winner, ruling.outcome) == ("TIE", Outcome.INCONSISTENT)
+    assert ruling.position_consistency is not None
+    assert ruling.position_consistency.first_pass_winner is None
+
+
+def test_without_swapping_one_pass_decides_and_no_consistency_is_claimed() -> None:
+    ruling = ruled(pair(swap=False), [ballot("original", "B", 0.7)])
+    assert (ruling.winner, ruling.confidence, ruling.outcome) == ("B", 0.7, "win")
+    assert ruling.position_consistency is None
+
+
+def test_criteria_are_reconciled_by_the_same_rule_and_matched_by_name() -> None:
+    asked = pair(criteria=["accuracy", "clarity", "depth", "tone"])
+    ruling = ruled(
+        asked,
+        [
+            ballot("original", "A", by={"depth": "TIE", "Accuracy": "A", "clarity!": "A"}),
+            ballot("swapped", "A", by={"clarity": "B", "accuracy": "A", "depth": "TIE"}),
+        ],
+    )
+    assert [(c.criterion, c.winner) for c in ruling.comparison] == [
+        ("accuracy", "A"),
+        ("clarity", "TIE"),
+        ("depth", "TIE"),
+        ("tone", None),
+    ]
+    assert [c.outcome for c in ruling.criteria] == ["win", "inconsistent", "tie", "invalid"]
+
+
+def test_a_criterion_left_out_says_that_it_was_not_judged_and_the_ballot_stands() -> None:
+    ruling = ruled(
+        pair(criteria=["accuracy", "clarity"]),
+        [
+            ballot("original", "A", by={"accuracy": "A", "clarity": "B"}),
+            ballot("swapped", "A", by={"accuracy": "A"}),
+        ],
+    )
+    assert ruling.winner == "A"
+    clarity = ruling.comparison[1]
+    assert clarity.winner is None
+    assert clarity.reasoning.startswith("Not judged in one order (Second pass).")
+    assert "original on clarity" in clarity.reasoning
+
+
+def test_where_ties_are_forbidden_the_stronger_confidence_decides() -> None:
+    ruling = ruled(
+        pair(allow_tie=False), [ballot("original", "A", 0.6), ballot("swapped", "B", 0.9)]
+    )
+    assert (ruling.winner, ruling.confidence, ruling.outcome) == ("B", 0.5, "inconsistent")
+    assert ruling.decided_by == "confidence"
+
+
+@pytest.mark.parametrize("confidence", [0.8, None])
+def test_equal_or_missing_confidence_leaves_it_to_the_weighted_criteria(
+    confidence: float | None,
+) -> None:
+    # accuracy weighs 3 for A; clarity and depth weigh 1 each for B: 3 > 2
+    by = {"accuracy": "A", "clarity": "B", "depth": "B"}
+    ruling = ruled(
+        pair(allow_tie=False, criteria=WEIGHTED),
+        [ballot("original", "A", confidence, by=by), ballot("swapped", "B", confidence, by=by)],
+    )
+    assert (ruling.winner, ruling.decided_by, ruling.confidence) == ("A", "criteria", 0.5)
+
+
+def test_where_nothing_separates_them_it_is_invalid_never_a_coin() -> None:
+    ruling = refused(
+        pair(allow_tie=False),
+        [
+            ballot("original", "A", 0.8, by={"accuracy": "A"}),
+            ballot("swapped", "B", 0.8, by={"accuracy": "B"}),
+        ],
+    )
+    assert "a tie is not allowed" in ruling.reason
+    assert ruling.criteria[0].outcome == "inconsistent"
+
+
+def probabilities(order: Order, a: float, b: float, tie: float, sample: int = 1) -> Ballot:
+    found = Probabilities(a=a, b=b, tie=tie)
+    winner: Any = max((a, "A"), (b, "B"), (tie, "TIE"))[1]
+    return ballot(order, winner, max(a, b, tie), sample=sample, probabilities=found)
+
+
+def test_average_decides_on_the_mean_probability_and_still_tells_the_flip() -> None:
+    readings = [probabilities("original", 0.7, 0.2, 0.1), probabilities("swapped", 0.35, 0.6, 0.05)]
+    ruling = ruled(pair(), readings, how="average")
+    # A: (0.7 + 0.35) / 2 = 0.525; B: (0.2 + 0.6) / 2 = 0.4; TIE: (0.1 + 0.05) / 2 = 0.075
+    assert (ruling.winner, ruling.outcome) == ("A", "win")
+    assert ruling.confidence == pytest.approx(0.525)
+    assert ruling.confidence_source == "logprobs"
+    assert ruling.probabilities is not None
+    assert ruling.probabilities.tie == pytest.approx(0.075)
+    position = ruling.position_consistency
+    assert position is not None
+    assert (position.first_pass_winner, position.second_pass_winner) == ("A", "B")
+    assert not position.consistent
+
+
+def test_average_of_samples_without_probabilities_counts_their_votes() -> None:
+    readings = [
+        ballot("original", winner, 0.9, sample=n) for n, winner in enumerate("AAB", start=1)
+    ] + [ballot("swapped", winner, 0.9, sample=n) for n, winner in enumerate("ABA", start=1)]
+    ruling = ruled(pair(), readings, how="average")
+    # A: (2/3 + 2/3) / 2 = 2/3
+    assert (ruling.winner, ruling.confidence_source) == ("A", "votes")
+    assert ruling.confidence == pytest.approx(2 / 3)
+
+
+def test_average_without_anything_to_average_is_invalid_not_certain() -> None:
+    ruling = refused(
+        pair(), [ballot("original", "A", 0.9), ballot("swapped", "A", 0.9)], how="average"
+    )
+    assert "probabilities" in ruling.reason
+
+
+def test_average_where_both_weigh_exactly_the_same_is_a_tie_without_a_confidence() -> None:
+    readings = [probabilities("original", 0.8, 0.2, 0), probabilities("swapped", 0.2, 0.8, 0)]
+    ruling = ruled(pair(), readings, how="average")
+    assert (ruling.winner, ruling.outcome, ruling.confidence) == ("TIE", "tie", None)
+    assert refused(pair(allow_tie=False), readings, how="average").reason.startswith(
+        "A and B are equally probable"
+    )
+
+
+def test_a_criterion_without_probabilities_stays_inconsistent_under_average() -> None:
+    """Averaging a flip of one stated winner an order would fold inconsistent into tie."""
+    first = probabilities("original", 0.7, 0.2, 0.1).model_copy(
+        update={"criteria": (CriterionBallot(criterion="accuracy", winner="A"),)}
+    )
+    second = probabilities("swapped", 0.7, 0.2, 0.1).model_copy(
+        update={"criteria": (CriterionBallot(criterion="accuracy", winner="B"),)}
+    )
+    ruling = ruled(pair(), [first, second], how="average")
+    assert ruling.criteria[0].outcome is Outcome.INCONSISTENT
+
+
+def spoken(order: Order, winner: Any, word: str, by: dict[str, Any]) -> Ballot:
+    return ballot(
+        order,
+        winner,
+        0.9,
+        by=by,
+        reasoning=f"{word} reasons",
+        differentiators=(f"{word} point", "shared point"),
+        analysis=Analysis(response_a=ResponseAnalysis(strengths=(f"{word} strength",))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("shows_first", "word"), [("original", "first"), ("swapped", "second")]
+)
+def test_text_comes_from_the_order_whose_first_response_has_the_smaller_hash(
+    shows_first: Order, word: str
+) -> None:
+    readings = [
+        spoken("original", "A", "first", {"accuracy": "A"}),
+        spoken("swapped", "A", "second", {"accuracy": "A"}),
+    ]
+    ruling = ruled(pair(), readings, shows_first=shows_first)
+    assert ruling.overall_reasoning == f"{word} reasons"
+    assert ruling.analysis.response_a.strengths == (f"{word} strength",)
+    assert ruling.comparison[0].reasoning == f"{shows_first} on accuracy"
+
+
+def test_where_the_responses_are_identical_both_texts_are_kept() -> None:
+    readings = [
+        spoken("original", "TIE", "first", {"accuracy": "TIE"}),
+        spoken("swapped", "TIE", "second", {"accuracy": "TIE"}),
+    ]
+    ruling = ruled(pair(), readings, shows_first=None)
+    assert ruling.overall_reasoning == "First pass: first reasons\nSecond pass: second reasons"
+
+
+def test_advantages_are_the_criteria_won_and_the_winners_points_without_duplicates() -> None:
+    by = {"accuracy": "A", "clarity": "B"}
+    readings = [spoken("original", "A", "first", by), spoken("swapped", "A", "second", by)]
+    ruling = ruled(pair(criteria=["accuracy", "clarity"]), readings, shows_first="original")
+    assert ruling.differentiators.a_advantages == (
+        "accuracy: original on accuracy",
+        "first point",
+        "shared point",
+        "second point",
+    )
+    assert ruling.differentiators.b_advantages == ("clarity: original on clarity",)
+
+
+def test_an_inconsistent_pair_keeps_what_each_pass_said_marked_with_its_pass() -> None:
+    readings = [
+        spoken("original", "A", "first", {"accuracy": "A"}),
+        spoken("swapped", "B", "second", {"accuracy": "B"}),
+    ]
+    ruling = ruled(pair(), readings, shows_first="original")
+    assert ruling.overall_reasoning == "First pass: first reasons\nSecond pass: second reasons"
+    assert ruling.differentiators.a_advantages == (
+        "First pass: accuracy: original on accuracy",
+        "First pass: first point",
+        "First pass: shared point",
+    )
+    assert ruling.differentiators.b_advantages == (
+        "Second pass: accuracy: swapped on accuracy",
+        "Second pass: second point",
+        "Second pass: shared point",
+    )
+
+
+def test_a_chinese_verdict_speaks_chinese() -> None:
+    ruling = ruled(
+        pair(), [ballot("original", "A", 0.9), ballot("swapped", "B", 0.8)], locale="zh"
+    )
+    assert ruling.notes[0].startswith("获胜者随顺序改变（第一轮：响应 A；第二轮：响应 B）")
+
+
+@given(
+    winners=st.lists(st.sampled_from(["A", "B", "TIE"]), min_size=2, max_size=6),
+    confidences=st.lists(st.none() | st.floats(0, 1), min_size=6, max_size=6),
+    allow_tie=st.booleans(),
+)
+def test_no_confidence_is_made_up_and_every_one_lies_within_0_and_1(
+    winners: list[Any], confidences: list[float | None], allow_tie: bool
+) -> None:
+    readings = [
+        ballot("original" if n % 2 else "swapped", winner, confidence, sample=n)
+        for n, (winner, confidence) in enumerate(zip(winners, confidences, strict=False))
+    ]
+    ruling = reconcile(pair(allow_tie=allow_tie), readings)
+    if isinstance(ruling, NoRuling):
+        return
+    assert ruling.confidence is None or 0 <= ruling.confidence <= 1
+    if ruling.outcome in ("win", "tie"):
+        assert (ruling.confidence is None) == (ruling.confidence_source == "none")
+        named = [b.confidence for b in readings if b.winner == ruling.winner]
+        if None in named:
+            assert ruling.confidence is None

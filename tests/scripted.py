@@ -1,0 +1,86 @@
+"""Judges for tests: they answer in process, by a function of what they are shown."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from evenhand.judges import Completion, JudgeCall, TokenLogprob, Traits
+
+Answer = Callable[[JudgeCall], str | Completion]
+
+
+class ScriptedJudge:
+    """Satisfies the Judge protocol. Remembers every call."""
+
+    name = "scripted"
+
+    def __init__(self, answer: Answer, traits: Traits | None = None) -> None:
+        self._answer = answer
+        self.traits = traits or Traits()
+        self.calls: list[JudgeCall] = []
+        self.closed = False
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        self.calls.append(call)
+        answer = self._answer(call)
+        return answer if isinstance(answer, Completion) else Completion(text=answer)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def answer_json(
+    winner: Any,
+    *,
+    confidence: Any = 0.8,
+    criteria: Sequence[tuple[str, Any]] = (),
+    reasoning: str = "Response A and Response B differ.",
+    differentiators: Sequence[str] = (),
+    analysis: dict[str, Any] | None = None,
+    **result: Any,
+) -> str:
+    """A judge's native answer, in the labels that it was shown."""
+    answer: dict[str, Any] = {
+        "analysis": analysis
+        or {
+            "responseA": {"strengths": ["Response A is short"], "weaknesses": []},
+            "responseB": {"strengths": [], "weaknesses": ["Response B rambles"]},
+        },
+        "comparison": [
+            {
+                "criterion": name,
+                "aAssessment": f"Response A on {name}",
+                "bAssessment": f"Response B on {name}",
+                "reasoning": f"On {name} Response A is compared with Response B",
+                "winner": won,
+            }
+            for name, won in criteria
+        ],
+        "result": {
+            "reasoning": reasoning,
+            "differentiators": list(differentiators),
+            "winner": winner,
+            "confidence": confidence,
+            **result,
+        },
+    }
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def seeded_by(call: JudgeCall, salt: str = "") -> random.Random:
+    """Randomness that depends on nothing but the prompt and the sample: a deterministic judge."""
+    prompt = "\n".join(message.text for message in call.messages)
+    seed = sha256(f"{salt}|{call.sample}|{prompt}".encode()).digest()
+    return random.Random(seed)
+
+
+def letter_completion(probabilities: dict[str, float]) -> Completion:
+    import math
+
+    top = tuple((token, math.log(p)) for token, p in probabilities.items() if p > 0)
+    best = max(top, key=lambda entry: entry[1])
+    return Completion(text=best[0], logprobs=(TokenLogprob(best[0], best[1], top),))

@@ -1,0 +1,207 @@
+"""Even-handedness: compare(A, B) and compare(B, A) are mirror images in every field."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mirror import mirrored, plain
+from scripted import ScriptedJudge, answer_json, letter_completion, seeded_by
+from servers import SeenRequest, StartServer, chat_reply
+
+from evenhand.comparer import compare, settle
+from evenhand.contract import Pair, Verdict
+from evenhand.judges import Completion, JudgeCall, RetryPolicy
+from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.procedure import Procedure
+from evenhand.prompts import Prompt, built_in_template
+
+TEXTS = st.text(max_size=40) | st.sampled_from(
+    ["", "Response A", "响应 B 更好", "{response_b}", "the same", "[[A]]", '{"winner": "B"}']
+)
+CRITERIA = st.lists(
+    st.sampled_from(["accuracy", "clarity", "depth", "语气"]), min_size=1, max_size=3, unique=True
+)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> Pair:
+    criteria = draw(CRITERIA)
+    weights = draw(st.lists(st.sampled_from([None, 0.5, 2.0]), min_size=3, max_size=3))
+    return Pair(
+        prompt=draw(TEXTS),
+        response_a=draw(TEXTS),
+        response_b=draw(TEXTS),
+        criteria=tuple(
+            {"name": name, "weight": weight}
+            for name, weight in zip(criteria, weights, strict=False)
+        ),  # type: ignore[arg-type]
+        context=draw(st.none() | TEXTS),
+        reference=draw(st.none() | TEXTS),
+        allow_tie=draw(st.booleans()),
+    )
+
+
+def any_answer(rng: random.Random, criteria: list[str]) -> str:
+    """What a judge may say: any verdict, any confidence, gaps, prose that names both responses."""
+    names = ["Response A", "Response B", "响应 A", "响应 B", "A", "the first"]
+
+    def prose() -> str:
+        return " ".join(rng.choice([*names, "is better than", "explains", "错误"]) for _ in range(4))
+
+    if rng.random() < 0.1:
+        return rng.choice(["", "no idea", "Winner: A", '{"result": {"winner": "C"}}'])
+    answered = [name for name in criteria if rng.random() < 0.85]
+    return json.dumps(
+        {
+            "analysis": {
+                side: {
+                    "strengths": [prose() for _ in range(rng.randint(0, 2))],
+                    "weaknesses": [prose() for _ in range(rng.randint(0, 2))],
+                }
+                for side in ("responseA", "responseB")
+            },
+            "comparison": [
+                {
+                    "criterion": name,
+                    "aAssessment": prose(),
+                    "bAssessment": prose(),
+                    "reasoning": prose(),
+                    "winner": rng.choice(["A", "B", "TIE"]),
+                }
+                for name in answered
+            ],
+            "result": {
+                "reasoning": prose(),
+                "differentiators": [prose() for _ in range(rng.randint(0, 3))],
+                "winner": rng.choice(["A", "A", "B", "B", "TIE"]),
+                "confidence": rng.choice([0.5, 0.7, 0.7, 0.95, "high", None]),
+            },
+        },
+        ensure_ascii=False,
+    )
+
+
+def result_json(settled: Any) -> dict[str, Any]:
+    result = settled if isinstance(settled, Verdict) else settled[0]
+    dumped: dict[str, Any] = result.model_dump(mode="json")
+    return dumped
+
+
+def assert_mirrors(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert mirrored(one) == plain(other)
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+@pytest.mark.parametrize("samples", [1, 2, 3])
+@given(pair=pairs(), salt=st.integers(0, 10_000), how=st.sampled_from(["agreement", "average"]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+async def test_any_pair_and_any_deterministic_judge_mirror(
+    locale: Any, samples: int, pair: Pair, salt: int, how: Any
+) -> None:
+    if samples == 1:
+        how = "agreement"
+    names = [criterion.name for criterion in pair.criteria]
+
+    def answer(call: JudgeCall) -> str:
+        return any_answer(seeded_by(call, str(salt)), names)
+
+    procedure = Procedure(locale=locale, samples=samples, reconcile=how, repairs=salt % 2)
+    one = await settle(pair, ScriptedJudge(answer), procedure)
+    other = await settle(pair.mirrored(), ScriptedJudge(answer), procedure)
+    if pair.response_a == pair.response_b:
+        assert plain(result_json(one)) == plain(result_json(other))
+    else:
+        assert_mirrors(result_json(one), result_json(other))
+
+
+@given(pair=pairs(), salt=st.integers(0, 10_000))
+@settings(max_examples=80, deadline=None)
+async def test_letter_mode_mirrors(pair: Pair, salt: int) -> None:
+    def answer(call: JudgeCall) -> Completion:
+        rng = seeded_by(call, str(salt))
+        shares = [rng.choice([0.1, 0.2, 0.4]) for _ in range(4)]
+        total = sum(shares)
+        return letter_completion(
+            dict(zip(("A", " B", "C", "Well"), (share / total for share in shares), strict=True))
+        )
+
+    procedure = Procedure(mode="letter")
+    one = await settle(pair, ScriptedJudge(answer), procedure)
+    other = await settle(pair.mirrored(), ScriptedJudge(answer), procedure)
+    if pair.response_a == pair.response_b:
+        assert plain(result_json(one)) == plain(result_json(other))
+    else:
+        assert_mirrors(result_json(one), result_json(other))
+
+
+@given(pair=pairs(), locale=st.sampled_from(["en", "zh"]), mode=st.sampled_from(["reasoned", "letter"]))
+@settings(max_examples=100, deadline=None)
+def test_the_first_prompt_is_the_mirror_pairs_second_byte_for_byte(
+    pair: Pair, locale: Any, mode: Any
+) -> None:
+    template = built_in_template(locale, mode)
+    one, other = Prompt.of(pair, template), Prompt.of(pair.mirrored(), template)
+    for question in one.questions():
+        assert one.messages("original", question=question) == other.messages(
+            "swapped", question=question
+        )
+        assert one.messages("swapped", question=question) == other.messages(
+            "original", question=question
+        )
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_over_a_live_server_the_two_calls_mirror(
+    seed: int, start_server: StartServer
+) -> None:
+    """The whole way: rendering, HTTP, a server that answers by content, reading, reconciling."""
+    rng = random.Random(seed)
+    criteria = ["accuracy", "clarity"]
+
+    def script(request: SeenRequest) -> Any:
+        return chat_reply(any_answer(random.Random(f"{seed}|{request.prompt}"), criteria))
+
+    server = start_server(script)
+    pair = Pair(
+        prompt="Why is the sky blue?",
+        response_a=f"Rayleigh scattering. Response A {rng.random()}",
+        response_b=f"It reflects the sea. 响应 B {rng.random()}",
+        criteria=tuple(criteria),  # type: ignore[arg-type]
+        allow_tie=seed % 3 != 0,
+    )
+    procedure = Procedure(locale="zh" if seed % 2 else "en", retry=RetryPolicy(attempts=1))
+    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+        one = await settle(pair, judge, procedure)
+        other = await settle(pair.mirrored(), judge, procedure)
+    assert_mirrors(result_json(one), result_json(other))
+
+
+@given(text=TEXTS, salt=st.integers(0, 10_000), allow_tie=st.booleans())
+@settings(max_examples=60, deadline=None)
+async def test_identical_responses_never_have_a_winner(
+    text: str, salt: int, allow_tie: bool
+) -> None:
+    """Both passes are the same prompt, so a deterministic judge can only tie or contradict."""
+    pair = Pair(
+        prompt="p", response_a=text, response_b=text, criteria=("accuracy",), allow_tie=allow_tie
+    )  # type: ignore[arg-type]
+    judge = ScriptedJudge(lambda call: any_answer(seeded_by(call, str(salt)), ["accuracy"]))
+    settled = await settle(pair, judge, Procedure())
+    if isinstance(settled, Verdict):
+        assert settled.winner == "TIE"
+        assert allow_tie
+        assert "The two responses are identical." in settled.notes
+
+
+async def test_a_judge_that_always_takes_the_first_gives_no_winner_to_anyone() -> None:
+    """Position cannot decide: whoever is called A, the outcome is inconsistent."""
+    judge = ScriptedJudge(lambda call: answer_json("A", criteria=[("accuracy", "A")]))
+    pair = Pair(prompt="p", response_a="x", response_b="y", criteria=("accuracy",))  # type: ignore[arg-type]
+    for asked in (pair, pair.mirrored()):
+        verdict = await compare(asked, judge)
+        assert (verdict.winner, verdict.confidence, verdict.outcome) == ("TIE", 0.5, "inconsistent")
