@@ -4,6 +4,7 @@ face."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from evenhand import comparer, judges
@@ -15,24 +16,46 @@ from evenhand.settings import Settings, load_settings
 from evenhand.sync import run_sync
 
 
-def judge_options(settings: Settings) -> JudgeOptions:
+# Samples taken at temperature 0 are one sample over again.
+_SAMPLING_TEMPERATURE = 1.0
+
+
+def judge_options(settings: Settings, spec: str, *, base_url: str | None = None) -> JudgeOptions:
+    """What the settings say for the judge named `spec`.
+
+    Their base URL and key are those of OpenAI-compatible servers: no other provider is sent them.
+    `base_url` was chosen for this very judge.
+    """
+    is_openai = spec.strip().startswith("openai:")
+    temperature = settings.temperature
+    if temperature is None and (settings.samples or 1) > 1:
+        temperature = _SAMPLING_TEMPERATURE
     return JudgeOptions(
-        base_url=settings.base_url,
-        api_key=settings.api_key,
+        base_url=base_url or (settings.base_url if is_openai else None),
+        api_key=settings.api_key if is_openai else None,
         timeout_s=settings.timeout_s,
         max_tokens=settings.max_tokens,
-        temperature=settings.temperature,
+        temperature=temperature,
         cache_dir=settings.cache_dir,
     )
 
 
+def open_judge_for(settings: Settings, spec: str, *, base_url: str | None = None) -> Judge:
+    return judges.open_judge(spec, judge_options(settings, spec, base_url=base_url))
+
+
 def open_judge(spec: str | None = None, options: JudgeOptions | None = None) -> Judge:
     """A judge by name, with the environment's and the config file's settings unless given."""
-    settings = load_settings()
+    return _open(load_settings(), spec, options)
+
+
+def _open(settings: Settings, spec: str | None, options: JudgeOptions | None = None) -> Judge:
     spec = spec or settings.judge
     if spec is None:
         raise InputError("no judge is named; give one such as openai:gpt-4o, or set EVENHAND_JUDGE")
-    return judges.open_judge(spec, options or judge_options(settings))
+    if options is not None:
+        return judges.open_judge(spec, options)
+    return open_judge_for(settings, spec)
 
 
 async def compare(
@@ -44,7 +67,8 @@ async def compare(
     checked = read_pair(pair)
     if judge is not None and not isinstance(judge, str):
         return await comparer.compare(checked, judge, procedure)
-    opened = open_judge(judge)
+    samples = procedure.samples if procedure else 1
+    opened = _open(replace(load_settings(), samples=samples), judge)
     try:
         return await comparer.compare(checked, opened, procedure)
     finally:

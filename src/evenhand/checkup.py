@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from evenhand import __version__, api, judges
+from evenhand import __version__, api
 from evenhand.comparer import settle
 from evenhand.contract import Pair, Verdict
 from evenhand.errors import EvenhandError, Status, exit_code
-from evenhand.judges import Judge
+from evenhand.judges import Judge, RetryPolicy
 from evenhand.procedure import Procedure
 from evenhand.settings import Settings
 
 State = Literal["ok", "missing", "wrong"]
 
 _EXTRAS = (
-    ("xllamacpp", "local", "the embedded judge"),
-    ("pydantic_ai", "providers", "anthropic:, google: and other judges"),
-    ("langchain_core", "tools", "the LangChain tool"),
-    ("uvloop", "speed", "a faster event loop"),
+    ("xllamacpp", "xllamacpp", "local", "the embedded judge"),
+    ("pydantic_ai", "pydantic-ai-slim", "providers", "anthropic:, google: and other judges"),
+    ("langchain_core", "langchain-core", "tools", "the LangChain tool"),
+    ("uvloop", "uvloop", "speed", "a faster event loop"),
 )
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
@@ -35,6 +35,9 @@ _TRIAL = Pair(
     response_b="7 times 8 is 54.",
     criteria=("accuracy",),  # type: ignore[arg-type]  # a name is short for a criterion
 )
+
+# What is wrong should be said at once, not after several tries.
+_TRIED_ONCE = Procedure(retry=RetryPolicy(attempts=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,12 @@ def check_set_up(settings: Settings, environment: dict[str, str]) -> Iterator[Ch
     yield Check(
         "evenhand", "ok", f"{__version__}, Python {platform.python_version()}, {sys.platform}"
     )
-    for module, extra, purpose in _EXTRAS:
+    for module, distribution, extra, purpose in _EXTRAS:
         if importlib.util.find_spec(module) is None:
             found = f"not installed ({purpose}); run: pip install 'evenhand[{extra}]'"
             yield Check(f"extra {extra}", "missing", found)
         else:
-            version = importlib.metadata.version(module.replace("_", "-").removesuffix("-ai"))
-            yield Check(f"extra {extra}", "ok", f"{module} {version}")
+            yield Check(f"extra {extra}", "ok", f"{module} {_version(distribution)}")
     yield _check_model(settings)
     read = ", ".join(settings.sources) or "none found"
     yield Check("config files", "ok", read)
@@ -68,6 +70,13 @@ def check_set_up(settings: Settings, environment: dict[str, str]) -> Iterator[Ch
         yield Check(
             "proxy", "ok", f"{' and '.join(proxies)} used for judges that NO_PROXY does not except"
         )
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "of unknown version"
 
 
 def _either(environment: dict[str, str], name: str) -> str | None:
@@ -83,7 +92,7 @@ def _check_model(settings: Settings) -> Check:
     return Check("embedded model", "ok", str(found))
 
 
-async def check_judge(settings: Settings) -> Check:
+async def check_judge(settings: Settings, *, base_url: str | None = None) -> Check:
     """Ask the judge something with one right answer, once in each order."""
     if settings.judge is None:
         return Check(
@@ -93,7 +102,7 @@ async def check_judge(settings: Settings) -> Check:
         )
     name = f"judge {settings.judge}"
     try:
-        judge = judges.open_judge(settings.judge, api.judge_options(settings))
+        judge = api.open_judge_for(settings, settings.judge, base_url=base_url)
     except EvenhandError as error:
         return Check(name, "wrong", error.message, exit_code(error))
     try:
@@ -105,7 +114,7 @@ async def check_judge(settings: Settings) -> Check:
 async def _try(name: str, judge: Judge) -> Check:
     if not judge.traits.needs_prompt:
         return Check(name, "ok", "opened; it is not asked here, since it reads no prompts")
-    settled = await settle(_TRIAL, judge, Procedure())
+    settled = await settle(_TRIAL, judge, _TRIED_ONCE)
     if not isinstance(settled, Verdict):
         _, error = settled
         return Check(name, "wrong", error.message, exit_code(error))

@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.inputs import build_pair, read_text
 from evenhand.errors import EvenhandError
 
-
-def gather(
-    prompt: str | None,
-    a: str | None,
-    b: str | None,
-    context: str | None,
-    reference: str | None,
-    identifier: str | None,
-    *,
-    no_tie: bool,
-    no_swap: bool,
-) -> dict[str, Any]:
-    """The pair's fields that the command line gives; None where it is silent."""
-    given: dict[str, Any] = {"id": identifier}
-    for field, option, value in (
-        ("prompt", "--prompt", prompt),
-        ("response_a", "--a", a),
-        ("response_b", "--b", b),
-        ("context", "--context", context),
-        ("reference", "--reference", reference),
-    ):
-        given[field] = None if value is None else read_text(value, option)
-    given["allow_tie"] = False if no_tie else None
-    given["swap_positions"] = False if no_swap else None
-    return given
+if TYPE_CHECKING:
+    from evenhand.contract import Verdict
 
 
 def compare(
@@ -70,7 +46,8 @@ def compare(
     Exit codes: 0 a verdict (an inconsistent one too), 2 bad input, 3 the judge failed,
     4 no valid verdict, 130 interrupted.
     """
-    from evenhand import api, judges
+    from evenhand import api
+    from evenhand.cli.inputs import gather_pair
     from evenhand.cli.plan import make_procedure
     from evenhand.cli.show import show_verdict
     from evenhand.comparer import compare as compare_pair
@@ -80,20 +57,29 @@ def compare(
         settings = opt.with_judge_options(
             load_settings(),
             judge=judge,
-            base_url=base_url,
             timeout_s=timeout,
             max_tokens=max_tokens,
             temperature=temperature,
+            samples=samples,
         )
-        given = gather(prompt, a, b, context, reference, identifier, no_tie=no_tie, no_swap=no_swap)
-        pair = build_pair(document, given, criteria or [])
-        opened = judges.open_judge(opt.require_judge(settings), api.judge_options(settings))
+        pair = gather_pair(
+            document,
+            prompt=prompt,
+            a=a,
+            b=b,
+            context=context,
+            reference=reference,
+            identifier=identifier,
+            criteria=criteria,
+            no_tie=no_tie,
+            no_swap=no_swap,
+        )
+        opened = api.open_judge_for(settings, opt.require_judge(settings), base_url=base_url)
         procedure = make_procedure(
             settings,
-            opened,
+            opened.traits,
             mode=mode,
             locale=locale,
-            samples=samples,
             reconcile=reconcile,
             confidence=confidence,
             template=template,
@@ -103,11 +89,11 @@ def compare(
             ask_identical=ask_identical,
         )
 
-        async def judged() -> Any:
+        async def judged() -> Verdict:
             async with session.opened(opened) as asked:
                 if as_json or not sys.stderr.isatty():
                     return await compare_pair(pair, asked, procedure)
-                with session.err().status(f"asking {asked.name} …"):
+                with session.waiting(f"asking {asked.name} …"):
                     return await compare_pair(pair, asked, procedure)
 
         verdict = session.run_async(judged())

@@ -23,20 +23,21 @@ def doctor(
 ) -> None:
     """Check the set-up and the judge, and say what is wrong.
 
-    Exit codes: 0 all is well, 2 the set-up is wrong, 3 the judge failed, 4 no valid verdict.
+    Exit codes: 0 nothing is wrong (what is merely not there is no fault), 2 the set-up is wrong,
+    3 the judge failed, 4 no valid verdict.
     """
     from rich.text import Text
 
     from evenhand.checkup import check_judge, check_set_up
-    from evenhand.cli.terminal import clean
+    from evenhand.cli.terminal import one_line
     from evenhand.settings import load_settings
 
     try:
         settings = opt.with_judge_options(
-            load_settings(), judge=judge, base_url=base_url, timeout_s=timeout
+            load_settings(), judge=judge, timeout_s=timeout
         )
         checks = list(check_set_up(settings, dict(os.environ)))
-        checks.append(session.run_async(check_judge(settings)))
+        checks.append(session.run_async(check_judge(settings, base_url=base_url)))
     except EvenhandError as error:
         session.fail(error, as_json=as_json)
     code = max(check.exit_code for check in checks)
@@ -48,7 +49,7 @@ def doctor(
         for check in checks:
             mark, style = _MARK[check.state]
             console.print(
-                Text.assemble((f"{mark} ", style), f"{check.name:<18} ", clean(check.found)),
+                Text.assemble((f"{mark} ", style), f"{one_line(check.name):<18} ", one_line(check.found)),
                 soft_wrap=True,
             )
     raise typer.Exit(code)

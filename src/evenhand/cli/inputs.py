@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenhand.contract import Pair, read_pair
-from evenhand.contract.pair import spellings
 from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    from evenhand.contract import Pair
+
+
+def gather_pair(
+    document: str | None,
+    *,
+    prompt: str | None,
+    a: str | None,
+    b: str | None,
+    context: str | None,
+    reference: str | None,
+    identifier: str | None,
+    criteria: list[str] | None,
+    no_tie: bool,
+    no_swap: bool,
+) -> Pair:
+    """A pair from a document, from options, or from both where they do not overlap."""
+    options = {"--prompt": prompt, "--a": a, "--b": b}
+    options |= {"--context": context, "--reference": reference}
+    _refuse_second_reader(document, options)
+    texts = {
+        option: None if value is None else read_text(value, option)
+        for option, value in options.items()
+    }
+    given = {
+        "prompt": texts["--prompt"],
+        "response_a": texts["--a"],
+        "response_b": texts["--b"],
+        "context": texts["--context"],
+        "reference": texts["--reference"],
+        "id": identifier,
+        "criteria": [read_criterion(value) for value in criteria] if criteria else None,
+        "allow_tie": False if no_tie else None,
+        "swap_positions": False if no_swap else None,
+    }
+    return _merged(
+        read_document(document) if document is not None else {},
+        {name: value for name, value in given.items() if value is not None},
+    )
 
 
 def read_text(value: str, option: str) -> str:
@@ -23,13 +61,17 @@ def read_text(value: str, option: str) -> str:
 
 def read_document(name: str) -> dict[str, Any]:
     """One JSON document from a file, or from standard input with -."""
+    import json
+
     text = _decode(_read_bytes(name, "the document"), name)
     if not text.strip():
         raise InputError(f"{_shown(name)} is empty; it takes one JSON object")
     try:
         document = json.loads(text)
     except RecursionError:
-        raise InputError(f"{_shown(name)} is nested too deeply to be a pair") from None
+        raise InputError(
+            f"{_shown(name)} is nested too deeply; it takes one pair, a flat JSON object"
+        ) from None
     except ValueError as error:
         raise InputError(f"{_shown(name)} is not JSON: {error}; it takes one object") from None
     if not isinstance(document, dict):
@@ -45,21 +87,16 @@ def read_criterion(value: str) -> str | dict[str, str]:
     return {"name": name.strip(), "description": description.strip()}
 
 
-def build_pair(document: str | None, given: dict[str, Any], criteria: list[str]) -> Pair:
-    """A pair from a document, from options, or from both where they do not overlap."""
-    values = read_document(document) if document is not None else {}
-    if criteria:
-        given = {**given, "criteria": [read_criterion(value) for value in criteria]}
-    for name, value in given.items():
-        if value is None:
-            continue
+def _merged(document: dict[str, Any], given: dict[str, Any]) -> Pair:
+    from evenhand.contract import Pair, read_pair
+    from evenhand.contract.pair import spellings
+
+    for name in given:
         field = Pair.model_fields[name]
-        also = [
-            spelling for spelling in spellings(name, field.validation_alias) if spelling in values
-        ]
-        if also:
-            raise InputError(f"{also[0]} is in the document and given as an option; keep one")
-        values[name] = value
+        for spelling in spellings(name, field.validation_alias):
+            if spelling in document:
+                raise InputError(f"{spelling} is in the document and given as an option; keep one")
+    values = {**document, **given}
     if not values:
         raise InputError(
             "nothing to compare; give --prompt, --a, --b and -c, or a JSON document (- for stdin)"
@@ -67,18 +104,29 @@ def build_pair(document: str | None, given: dict[str, Any], criteria: list[str])
     return read_pair(values)
 
 
+def _refuse_second_reader(document: str | None, options: dict[str, str | None]) -> None:
+    readers = ["the document"] if document == "-" else []
+    readers += [option for option, value in options.items() if value == "@-"]
+    if len(readers) > 1:
+        raise InputError(
+            f"{' and '.join(readers)} would both read standard input; give one of them as a file"
+        )
+
+
 def _read_bytes(name: str, option: str) -> bytes:
     if name == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed; give a file instead")  # type: ignore[unreachable]
         return sys.stdin.buffer.read()
     if not name:
-        raise InputError(f"{option} is @ without a file name; write @FILE, or @@ for a text")
+        raise InputError(f"{option} names no file; write @FILE, or @@ for a text that begins so")
     try:
         return Path(name).expanduser().read_bytes()
     except OSError as error:
         raise InputError(
             f"{option}: {name} cannot be read ({error.strerror or error}); check the path"
         ) from None
-    except ValueError:
+    except (RuntimeError, ValueError):  # no such user's home; a NUL in the name
         raise InputError(f"{option}: {name!r} is no file name; check it") from None
 
 

@@ -16,11 +16,11 @@ from evenhand.cli.doctor import doctor
 from evenhand.cli.models import models
 from evenhand.cli.prompt import prompt
 from evenhand.cli.schema import schema
-from evenhand.errors import EvenhandError, InputError, Status
+from evenhand.errors import EvenhandError, InputError, Status, exit_code
 
 app = typer.Typer(
     name="evenhand",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -36,11 +36,18 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def evenhand(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """An even-handed LLM judge: pairwise comparison in both orders, with honest outcomes."""
+    """An even-handed LLM judge: pairwise comparison in both orders, with honest outcomes.
+
+    Exit codes: 0 a verdict (or whatever else was asked for), 2 bad input, 3 the judge failed,
+    4 no valid verdict, 130 interrupted.
+    """
+    if context.invoked_subcommand is None:
+        session.write_text(context.get_help())
 
 
 app.command()(compare)
@@ -52,39 +59,34 @@ app.add_typer(models, name="models")
 
 
 def main() -> NoReturn:
+    session.prepare_streams()
     as_json = "--json" in sys.argv[1:]
     try:
-        code = app(standalone_mode=False)
+        # typer turns Ctrl-C into the exit code 130, wherever it comes.
+        code = app(standalone_mode=False) or Status.OK
+        if code == Status.INTERRUPTED:
+            session.say_interrupted(as_json=as_json)
     except typer.TyperException as error:
-        code = _usage(error, as_json=as_json)
+        text = " ".join(error.format_message().split()).rstrip(".")
+        code = _failed(InputError(f"{text}; see evenhand --help"), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
-        session.leave_interrupted()
+        session.say_interrupted(as_json=as_json)
+        code = Status.INTERRUPTED
     except EvenhandError as error:
         code = _failed(error, as_json=as_json)
-    except BrokenPipeError:
-        session.leave_broken_pipe()
     except OSError as error:
         code = _failed(InputError(_about(error)), as_json=as_json)
-    except Exception as error:
+    except Exception as error:  # whatever it is, it is our fault and no news for the caller
         if os.environ.get("EVENHAND_DEBUG"):
             raise
-        code = _bug(error, as_json=as_json)
-    raise SystemExit(code if isinstance(code, int) else Status.OK)
-
-
-def _usage(error: typer.TyperException, *, as_json: bool) -> int:
-    text = " ".join(error.format_message().split())
-    if not text:
-        # Help was asked for by giving no command; it has been shown.
-        return Status.BAD_INPUT
-    return _failed(InputError(f"{text.rstrip('.')}; see evenhand --help"), as_json=as_json)
+        code = _failed(_bug(error), as_json=as_json)
+    _flush()
+    raise SystemExit(code)
 
 
 def _failed(error: EvenhandError, *, as_json: bool) -> int:
-    try:
-        session.fail(error, as_json=as_json)
-    except typer.Exit as left:
-        return left.exit_code
+    session.say_failure(error, as_json=as_json)
+    return exit_code(error)
 
 
 def _about(error: OSError) -> str:
@@ -92,13 +94,17 @@ def _about(error: OSError) -> str:
     return f"{error.strerror or error}{where}; check the disk, the path and its permissions"
 
 
-def _bug(error: Exception, *, as_json: bool) -> int:
-    kind = type(error).__name__
+def _bug(error: Exception) -> EvenhandError:
     said = " ".join(str(error).split())[:200]
-    return _failed(
-        EvenhandError(
-            f"this is a bug in evenhand: {kind}: {said}; "
-            "run again with EVENHAND_DEBUG=1 and report what it shows"
-        ),
-        as_json=as_json,
+    return EvenhandError(
+        f"this is a bug in evenhand: {type(error).__name__}: {said}; "
+        "run again with EVENHAND_DEBUG=1 and report what it shows"
     )
+
+
+def _flush() -> None:
+    # At exit Python would complain of what it cannot write, and change the exit code.
+    try:
+        sys.stdout.flush()
+    except OSError:
+        session.silence_output()

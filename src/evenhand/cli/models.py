@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -11,11 +10,14 @@ import typer
 from evenhand.cli import session
 from evenhand.errors import EvenhandError, InputError
 
-models = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Fetch, locate and serve the embedded model.",
-)
+models = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+@models.callback()
+def show_help(context: typer.Context) -> None:
+    """Fetch, locate and serve the embedded model."""
+    if context.invoked_subcommand is None:
+        session.write_text(context.get_help())
 
 
 @models.command()
@@ -59,6 +61,8 @@ def serve(
     ] = 0,
 ) -> None:
     """Serve a model on loopback, for anything that speaks chat completions, until Ctrl-C."""
+    import asyncio
+
     from evenhand.judges.local import serve_local
     from evenhand.settings import load_settings
 

@@ -22,7 +22,7 @@ Document = Annotated[
 ]
 Prompt = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--prompt", "-p", help="What both responses answer: a text, or @FILE."),
+    typer.Option("--prompt", "-p", help="What both responses answer: a text, or @FILE (@- for stdin)."),
 ]
 ResponseA = Annotated[
     Optional[str],  # noqa: UP045
@@ -71,8 +71,8 @@ BaseUrl = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
         "--base-url",
-        help="The address of a chat-completions server, e.g. http://localhost:8000/v1. "
-        "Default: OPENAI_BASE_URL.",
+        help="The address of the judge's server, e.g. http://localhost:8000/v1. "
+        "Default: OPENAI_BASE_URL, for openai: judges.",
     ),
 ]
 LocaleName = Annotated[
@@ -89,7 +89,13 @@ ModeName = Annotated[
 ]
 Samples = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option("--samples", min=1, max=100, help="How often each order is judged. Default: 1."),
+    typer.Option(
+        "--samples",
+        min=1,
+        max=100,
+        help="How often each order is judged; above 1 the temperature is 1 unless given. "
+        "Default: 1.",
+    ),
 ]
 ReconcileBy = Annotated[
     Optional[Literal["agreement", "average"]],  # noqa: UP045
@@ -131,7 +137,13 @@ MaxTokens = Annotated[
 ]
 Temperature = Annotated[
     Optional[float],  # noqa: UP045
-    typer.Option("--temperature", min=0, max=2, help="The judge's temperature. Default: 0."),
+    typer.Option(
+        "--temperature",
+        min=0,
+        max=2,
+        help="The judge's temperature. Default: 0, or 1 with --samples above 1 (samples taken at 0 "
+        "are one sample over again).",
+    ),
 ]
 Retries = Annotated[
     Optional[int],  # noqa: UP045
@@ -177,17 +189,17 @@ def with_judge_options(
     settings: Settings,
     *,
     judge: str | None,
-    base_url: str | None,
     timeout_s: float | None = None,
     max_tokens: int | None = None,
     temperature: float | None = None,
+    samples: int | None = None,
 ) -> Settings:
     given = {
         "judge": judge,
-        "base_url": base_url,
         "timeout_s": timeout_s,
         "max_tokens": max_tokens,
         "temperature": temperature,
+        "samples": samples,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     return replace(settings, **chosen)

@@ -7,22 +7,19 @@ from typing import Literal
 
 from evenhand.cli.options import pick
 from evenhand.contract import Locale, Mode, Reconciling
-from evenhand.judges import Judge, RetryPolicy
-from evenhand.parse import PROTOCOLS, Protocol
+from evenhand.judges import RetryPolicy, Traits
+from evenhand.parse import Protocol
 from evenhand.procedure import Procedure
 from evenhand.prompts import Template, open_template
 from evenhand.settings import Settings
 
-__all__ = ["PROTOCOLS", "make_procedure"]
-
 
 def make_procedure(
     settings: Settings,
-    judge: Judge,
+    traits: Traits,
     *,
     mode: Mode | None = None,
     locale: Locale | None = None,
-    samples: int | None = None,
     reconcile: Reconciling | None = None,
     confidence: Literal["stated", "logprobs"] | None = None,
     template: Path | None = None,
@@ -34,13 +31,13 @@ def make_procedure(
     chosen_locale = pick(locale, settings.locale, "en", ("en", "zh")) or "en"
     chosen_mode = pick(mode, settings.mode, None, ("reasoned", "letter"))
     # A default from the settings should not stop a judge that has only the other mode.
-    if mode is None and chosen_mode not in judge.traits.modes:
-        chosen_mode = judge.traits.modes[0]
+    if mode is None and chosen_mode is not None and chosen_mode not in traits.modes:
+        chosen_mode = traits.modes[0]
     path = template or (Path(settings.template) if settings.template else None)
     opened: Template | None = None
-    if path is not None and judge.traits.needs_prompt:
+    if path is not None and traits.needs_prompt:
         opened = open_template(
-            path, locale=chosen_locale, mode=chosen_mode or judge.traits.modes[0]
+            path, locale=chosen_locale, mode=chosen_mode or traits.modes[0]
         )
     retry = RetryPolicy()
     tries = retries if retries is not None else settings.retries
@@ -49,7 +46,7 @@ def make_procedure(
     return Procedure(
         mode=chosen_mode,
         locale=chosen_locale,
-        samples=samples or settings.samples or 1,
+        samples=settings.samples or 1,
         reconcile=pick(reconcile, settings.reconcile, None, ("agreement", "average")),
         confidence=pick(confidence, settings.confidence, "stated", ("stated", "logprobs"))
         or "stated",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING, Any
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.compare import gather
-from evenhand.cli.inputs import build_pair
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, InputError, JudgeAuthentication
+
+if TYPE_CHECKING:
+    from evenhand.judges import Traits
+    from evenhand.settings import Settings
 
 
 def prompt(
@@ -23,51 +26,69 @@ def prompt(
     identifier: opt.Identifier = None,
     no_tie: opt.NoTie = False,
     no_swap: opt.NoSwap = False,
+    judge: opt.JudgeName = None,
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
     template: opt.TemplateFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show exactly what a judge would be sent, in both passes. Nothing is sent."""
-    from pathlib import Path
+    """Show exactly what a judge would be sent, in both passes. Nothing is sent.
 
+    A judge need not be named; where one is, its own mode and manner hold, as in compare.
+    """
+    from evenhand.cli.inputs import gather_pair
+    from evenhand.cli.plan import make_procedure
     from evenhand.cli.terminal import clean
     from evenhand.contract import ORDERS
-    from evenhand.prompts import Prompt, built_in_template, open_template
+    from evenhand.prompts import Prompt, answer_schema
     from evenhand.settings import load_settings
 
     try:
-        settings = load_settings()
-        given = gather(prompt, a, b, context, reference, identifier, no_tie=no_tie, no_swap=no_swap)
-        pair = build_pair(document, given, criteria or [])
-        chosen_locale = opt.pick(locale, settings.locale, "en", ("en", "zh")) or "en"
-        chosen_mode = opt.pick(mode, settings.mode, "reasoned", ("reasoned", "letter"))
-        chosen_mode = chosen_mode or "reasoned"
-        path = template or (Path(settings.template) if settings.template else None)
-        filled = Prompt.of(
-            pair,
-            open_template(path, locale=chosen_locale, mode=chosen_mode)
-            if path
-            else built_in_template(chosen_locale, chosen_mode),
+        settings = opt.with_judge_options(load_settings(), judge=judge)
+        pair = gather_pair(
+            document,
+            prompt=prompt,
+            a=a,
+            b=b,
+            context=context,
+            reference=reference,
+            identifier=identifier,
+            criteria=criteria,
+            no_tie=no_tie,
+            no_swap=no_swap,
         )
+        traits = _traits(settings)
+        procedure = make_procedure(settings, traits, mode=mode, locale=locale, template=template)
+        chosen_mode = procedure.mode or traits.modes[0]
+        if chosen_mode not in traits.modes:
+            raise InputError(
+                f"judge {settings.judge} cannot answer in {chosen_mode} mode; "
+                f"use --mode {traits.modes[0]}"
+            )
+        filled = Prompt.of(pair, procedure.template_for(chosen_mode))
     except EvenhandError as error:
         session.fail(error, as_json=as_json)
 
-    questions = filled.questions() if chosen_mode == "letter" else ("",)
+    letters = chosen_mode == "letter"
+    questions = filled.questions() if letters else ("",)
     orders = ORDERS if pair.swap_positions else ORDERS[:1]
     requests = [
         {
             "pass": order,
             "messages": [
                 {"role": message.role, "content": message.text}
-                for message in filled.messages(order, question=question)
+                for message in filled.messages(
+                    order, question=question, lead_in=letters and traits.continues
+                )
             ],
         }
         for order in orders
         for question in questions
     ]
     if as_json:
-        shown = {"promptVersion": filled.template.version, "requests": requests}
+        shown: dict[str, Any] = {"promptVersion": filled.template.version, "requests": requests}
+        if not letters and procedure.template is None:
+            shown["answerSchema"] = answer_schema(pair)
         session.write_json(json.dumps(shown, ensure_ascii=False, indent=2))
         return
     for request in requests:
@@ -76,3 +97,17 @@ def prompt(
             body = clean(message["content"]) if sys.stdout.isatty() else message["content"]
             session.write_text(f"{heading}\n{body}\n")
     session.write_text(f"──── {filled.template.version} ────")
+
+
+def _traits(settings: Settings) -> Traits:
+    from evenhand import api
+    from evenhand.judges import Traits
+
+    if settings.judge is None:
+        return Traits()
+    try:
+        traits = api.open_judge_for(settings, settings.judge).traits
+    except JudgeAuthentication:
+        # A prompt can be looked at without a key; who asks for one at opening has this one mode.
+        return Traits(modes=("reasoned",))
+    return traits if traits.needs_prompt else Traits()

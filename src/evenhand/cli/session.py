@@ -1,18 +1,20 @@
-"""What every command shares: consoles, errors to exit codes, the judge's caveat said once."""
+"""What every command shares: streams, errors to exit codes, the judge's caveat said once."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import io
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from evenhand.errors import EvenhandError, Status, exit_code
 
 if TYPE_CHECKING:
+    import asyncio
+
     from rich.console import Console
 
     from evenhand.judges import Judge
@@ -20,10 +22,33 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def prepare_streams() -> None:
+    """Streams that take every character; without an output there is no use in asking a judge."""
+    from evenhand.cli.terminal import register_plain_signs
+
+    plain_signs = register_plain_signs()
+    if sys.stderr is None:  # closed by the caller
+        sys.stderr = open(os.devnull, "w")  # type: ignore[unreachable]  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stderr.write(  # type: ignore[unreachable]
+            "error  standard output is closed; give it a file, a pipe or a terminal\n"
+        )
+        raise SystemExit(Status.BAD_INPUT)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=plain_signs)
+
+
 def out() -> Console:
     from rich.console import Console
 
-    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would leave with 1; the exit code should still be the verdict's.
+            self.quiet = True
+            silence_output()
+
+    return Output(file=sys.stdout, highlight=False, soft_wrap=False)
 
 
 def err() -> Console:
@@ -42,21 +67,35 @@ def write_json(text: str) -> None:
 def write_text(text: str) -> None:
     data = (text + "\n").encode()
     stream = getattr(sys.stdout, "buffer", None)
-    if stream is None:
-        sys.stdout.write(data.decode())
-    else:
+    try:
+        if stream is None:
+            sys.stdout.write(data.decode())
+        else:
+            sys.stdout.flush()
+            stream.write(data)
         sys.stdout.flush()
-        stream.write(data)
-    sys.stdout.flush()
+    except BrokenPipeError:
+        silence_output()
+
+
+def silence_output() -> None:
+    """Nobody reads our output any more, or it cannot be written: what is left of it is dropped."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end; Ctrl-C cancels and lets everything close, and a second one ends at once."""
+    import asyncio
+
+    before = signal.getsignal(signal.SIGINT)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(work)
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -71,15 +110,44 @@ def fail(error: EvenhandError, *, as_json: bool) -> NoReturn:
     """Say what went wrong, as JSON or on one line, and leave with its code."""
     import typer
 
+    say_failure(error, as_json=as_json)
+    raise typer.Exit(exit_code(error))
+
+
+def say_failure(error: EvenhandError, *, as_json: bool) -> None:
     from evenhand.cli.show import show_failure
     from evenhand.comparer import failure_of
 
+    # A file's name may hold bytes that are no text.
+    error.message = error.message.encode("utf-8", "backslashreplace").decode()
     failure = failure_of(error)
     if as_json:
-        write_json(failure.model_dump_json(indent=2))
-    else:
-        show_failure(err(), failure)
-    raise typer.Exit(exit_code(error))
+        try:
+            write_json(failure.model_dump_json(indent=2))
+            return
+        except OSError:
+            silence_output()
+    show_failure(err(), failure)
+
+
+def say_interrupted(*, as_json: bool) -> None:
+    if not as_json:
+        sys.stderr.write("interrupted\n")
+        return
+    interruption = EvenhandError("interrupted before there was a verdict; run it again")
+    interruption.kind = "interrupted"
+    say_failure(interruption, as_json=True)
+
+
+@contextlib.contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Something that moves while nothing can be shown."""
+    from rich.text import Text
+
+    from evenhand.cli.terminal import one_line
+
+    with err().status(Text(one_line(what))):
+        yield
 
 
 @contextlib.asynccontextmanager
@@ -88,20 +156,11 @@ async def opened(judge: Judge, *, quiet: bool = False) -> AsyncIterator[Judge]:
     if judge.traits.caveat and not quiet:
         from rich.text import Text
 
-        err().print(Text.assemble(("note  ", "yellow"), f"{judge.name}: {judge.traits.caveat}"))
+        from evenhand.cli.terminal import one_line
+
+        note = f"{one_line(judge.name)}: {judge.traits.caveat}"
+        err().print(Text.assemble(("note  ", "yellow"), note), soft_wrap=True)
     try:
         yield judge
     finally:
         await judge.close()
-
-
-def leave_interrupted() -> NoReturn:
-    sys.stderr.write("interrupted\n")
-    raise SystemExit(Status.INTERRUPTED)
-
-
-def leave_broken_pipe() -> NoReturn:
-    """The reader of our output went away; nothing is left to say to it."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(Status.OK)

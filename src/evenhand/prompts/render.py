@@ -45,9 +45,16 @@ class Prompt:
         material = self._material(order, words)
         wording = self._wording(words, question)
         present = dict.fromkeys((*material, *wording), True)
+        filled = [(role, section.pieces(present)) for role, section in self.template.sections]
+        shown = {piece.name for _, pieces in filled for piece in pieces if isinstance(piece, Slot)}
+        for slot in material:
+            if slot not in shown:
+                raise TemplateError(
+                    f"template {self.template.name} leaves out {{{slot}}} of this pair; "
+                    "show it whatever the other slots hold"
+                )
         messages = tuple(
-            Message(role, _fill(section.pieces(present), material, wording))
-            for role, section in self.template.sections
+            Message(role, _fill(pieces, material, wording)) for role, pieces in filled
         )
         if not lead_in:
             return messages
