@@ -15,7 +15,6 @@ from evenhand.procedure import Procedure
 from evenhand.settings import Settings, load_settings
 from evenhand.sync import run_sync
 
-
 # Samples taken at temperature 0 are one sample over again.
 _SAMPLING_TEMPERATURE = 1.0
 

@@ -18,22 +18,22 @@ _ADDRESSES_JUDGE = re.compile(
       \b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}
         \b(?:above|previous|prior|earlier|instructions?|criteria|rules|rubric
           |other\ (?:response|answer))\b
-    | \b(?:choose|pick|select|prefer|favou?r|vote\ for|declare)\s+
+    | \b(?:choose|pick|select|prefer|favou?r|vote\ for|declare)\s{1,3}
         (?:me\b|this\ (?:response|answer|one)\b|(?:response|answer|option|assistant)\ [ab]\b)
-    | \b(?:dear|attention|note\ (?:to|for)|message\ (?:to|for)|hey)\s*,?\s*(?:the\s+|all\s+|any\s+)?
-        (?:ai\s+)?(?:judges?|graders?|evaluators?|reviewers?|raters?)\b
-    | \bas\ (?:the|a|an)\ (?:ai\s+)?(?:judge|grader|evaluator)\b[^.\n]{0,20}\byou\b
+    | \b(?:dear|attention|note\ (?:to|for)|message\ (?:to|for)|hey)\s{0,3},?\s{0,3}(?:the\s{1,3}|all\s{1,3}|any\s{1,3})?
+        (?:ai\s{1,3})?(?:judges?|graders?|evaluators?|reviewers?|raters?)\b
+    | \bas\ (?:the|a|an)\ (?:ai\s{1,3})?(?:judge|grader|evaluator)\b[^.\n]{0,20}\byou\b
     | \b(?:this|my)\ (?:response|answer)\ (?:is|should\ be)\ (?:the\ )?
         (?:winner|better\ one|best\ one)\b
-    | "winner"\s*:\s*"? | \[\[\s*[ABC](?:\s*[<>=]{1,2}\s*[AB])?\s*\]\]
-    | ^\s*(?:final\ verdict|winner)\s*:\s*(?:response\s*)?[ab]\b
+    | "winner"\s{0,3}:\s{0,3}"? | \[\[\s{0,3}[ABC](?:\s{0,3}[<>=]{1,2}\s{0,3}[AB])?\s{0,3}\]\]
+    | ^[ \t]{0,8}(?:final\ verdict|winner)\s{0,3}:\s{0,3}(?:response\s{0,3})?[ab]\b
     | <\|(?:im_start|im_end|eot_id|start_header_id|end_of_text|endoftext|system|user|assistant)\|>
     | \[/?INST\] | <</?SYS>> | <(?:start|end)_of_turn>
     | (?:忽略|无视|不要理会|忘记)[^。\n]{0,16}(?:以上|上述|之前|前面|先前|指令|指示|标准|规则|另一)
     | (?:选择|选|判定?|支持)
-        (?:我|本回答|本响应|本答案|这个(?:回答|响应|答案)|(?:响应|回答)\s*[AB])
+        (?:我|本回答|本响应|本答案|这个(?:回答|响应|答案)|(?:响应|回答)\s{0,3}[AB])
     | (?:致|尊敬的|亲爱的|告知|提醒)[^。\n]{0,6}(?:评审|评委|裁判|评分者|评判者|评估者)
-    | 获胜者\s*[:：]\s*(?:响应\s*)?[AB]
+    | 获胜者\s{0,3}[:：]\s{0,3}(?:响应\s{0,3})?[AB]
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )

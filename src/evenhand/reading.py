@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import cast
 
 from evenhand.contract import (
     Ballot,
@@ -92,7 +91,7 @@ def read_letters(
     ]
     if isinstance(overall, str):
         return Unread(order=order, sample=sample, kind="no_probabilities", reason=overall, raw=raw)
-    winner = _likeliest(overall)
+    winner = _likeliest(overall, allow_tie=pair.allow_tie)
     if winner is None:
         return Unread(
             order=order,
@@ -105,16 +104,20 @@ def read_letters(
         CriterionBallot(criterion=criterion.name)
         if isinstance(found, str)
         else CriterionBallot(
-            criterion=criterion.name, winner=_likeliest(found), probabilities=found
+            criterion=criterion.name,
+            winner=_likeliest(found, allow_tie=True),
+            probabilities=found,
         )
         for criterion, found in zip(pair.criteria, by_criterion, strict=True)
     )
+    # A tie between equal letters is backed by no probability of its own.
+    backed = _of(overall, winner) >= max(overall.a, overall.b, overall.tie)
     ballot = Ballot(
         order=_built_as(order),
         sample=sample,
         winner=winner,
-        confidence=_of(overall, winner),
-        confidence_source="logprobs",
+        confidence=_of(overall, winner) if backed else None,
+        confidence_source="logprobs" if backed else "none",
         probabilities=overall,
         criteria=criteria,
         protocol="letter",
@@ -163,11 +166,10 @@ def _letter_mass(place: TokenLogprob) -> dict[Winner, float]:
     return mass
 
 
-def _likeliest(found: Probabilities) -> Winner | None:
-    if found.tie > 0 and found.tie >= max(found.a, found.b):
-        return "TIE"
-    if found.a == found.b:
-        return "TIE" if found.tie > 0 else None
+def _likeliest(found: Probabilities, *, allow_tie: bool) -> Winner | None:
+    """Where A and B weigh exactly the same it is a tie, or nothing."""
+    if found.a == found.b or found.tie >= max(found.a, found.b):
+        return "TIE" if allow_tie else None
     return "A" if found.a > found.b else "B"
 
 
@@ -218,7 +220,7 @@ def _verdict_probabilities(place: TokenLogprob) -> Probabilities | None:
         value = token.strip().strip('":,} \u2581\u0120').upper()
         winner = "TIE" if value and "TIE".startswith(value) else value
         if winner in mass:
-            mass[cast("Winner", winner)] += math.exp(min(0.0, logprob))
+            mass[winner] += math.exp(min(0.0, logprob))
     total = sum(mass.values())
     if total <= 0:
         return None

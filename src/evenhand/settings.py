@@ -7,23 +7,29 @@ with which key.
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evenhand.errors import SettingsError
 
 LOCAL_FILE = "evenhand.toml"
 
-_TEXT = ("judge", "base_url", "locale", "mode", "reconcile", "confidence", "template")
-_NUMBERS = ("timeout_s", "temperature")
-_WHOLE = ("samples", "max_tokens", "retries", "repairs")
-_KNOWN = (*_TEXT, *_NUMBERS, *_WHOLE)
+_TEXT = ("judge", "base_url", "template")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "locale": ("en", "zh"),
+    "mode": ("reasoned", "letter"),
+    "reconcile": ("agreement", "average"),
+    "confidence": ("stated", "logprobs"),
+}
+_LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0}
+_LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0}
+_KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE)
 _ONLY_FROM_THE_USER = ("base_url", "template")
-_LOCALES = ("en", "zh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +39,10 @@ class Settings:
     judge: str | None = None
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    locale: str | None = None
-    mode: str | None = None
-    reconcile: str | None = None
-    confidence: str | None = None
+    locale: Literal["en", "zh"] | None = None
+    mode: Literal["reasoned", "letter"] | None = None
+    reconcile: Literal["agreement", "average"] | None = None
+    confidence: Literal["stated", "logprobs"] | None = None
     template: str | None = None
     samples: int | None = None
     timeout_s: float | None = None
@@ -93,7 +99,7 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
         name = key.replace("-", "_")
         if name not in _KNOWN:
             raise SettingsError(
-                f"{path} sets {key}, which is unknown; it may set {_listed(_KNOWN)}"
+                f"{path} sets {key}, which is unknown; it may set {', '.join(_KNOWN)}"
             )
         if not trusted:
             _refuse_reach(path, name, value)
@@ -107,19 +113,32 @@ def _refuse_reach(path: Path, name: str, value: object) -> None:
             f"{path} sets {name}, which a file in the working directory may not; "
             "put it into your own config file, the environment, or an option"
         )
-    if name == "judge" and str(value).startswith(("local:", "replay:")):
+    # open_judge sets spaces around a name aside, so they hide nothing here either.
+    if name == "judge" and str(value).strip().startswith(("local:", "replay:")):
         raise SettingsError(
             f"{path} names a judge that reads a file ({value}); name it with --judge instead"
         )
 
 
 def _checked(where: str, name: str, value: object) -> object:
-    if name in _TEXT and not isinstance(value, str):
-        raise SettingsError(f"{where} takes a string, not {value!r}")
-    if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise SettingsError(f"{where} takes a number, not {value!r}")
-    if name in _WHOLE and (isinstance(value, bool) or not isinstance(value, int)):
-        raise SettingsError(f"{where} takes a whole number, not {value!r}")
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise SettingsError(f"{where} is {value!r}; it takes {' or '.join(_CHOICES[name])}")
+    elif name in _TEXT:
+        if not isinstance(value, str) or not value.strip():
+            raise SettingsError(f"{where} is {value!r}; it takes a text")
+    elif name in _LEAST_WHOLE:
+        if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST_WHOLE[name]:
+            least = _LEAST_WHOLE[name]
+            raise SettingsError(f"{where} is {value!r}; it takes a whole number from {least} up")
+    elif (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not _LEAST_NUMBER[name] <= value < math.inf
+    ):
+        raise SettingsError(
+            f"{where} is {value!r}; it takes a number from {_LEAST_NUMBER[name]} up"
+        )
     return value
 
 
@@ -136,10 +155,6 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
     }
     cache_dir = text("EVENHAND_CACHE_DIR")
     values["cache_dir"] = Path(cache_dir).expanduser() if cache_dir else None
-    if values["locale"] is not None and values["locale"] not in _LOCALES:
-        raise SettingsError(f"EVENHAND_LOCALE is {values['locale']}; it takes {_listed(_LOCALES)}")
+    if values["locale"] is not None:
+        _checked("EVENHAND_LOCALE", "locale", values["locale"])
     return replace(settings, **{key: value for key, value in values.items() if value is not None})
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -35,17 +36,27 @@ DESCRIPTION = (
 )
 
 
-@cache
 def input_schema() -> dict[str, Any]:
     """The JSON Schema of a call's arguments, self-contained (no $ref)."""
-    schema = Pair.model_json_schema(by_alias=True)
-    definitions = schema.pop("$defs", {})
-    return _inlined(schema, definitions)
+    # A copy: frameworks change the schemas that they are given.
+    return deepcopy(_input_schema())
 
 
 @cache
+def _input_schema() -> dict[str, Any]:
+    schema = Pair.model_json_schema(by_alias=True)
+    definitions = schema.pop("$defs", {})
+    inlined: dict[str, Any] = _inlined(schema, definitions)
+    return inlined
+
+
 def output_schema() -> dict[str, Any]:
     """The JSON Schema of a result: a verdict, or a failure."""
+    return deepcopy(_output_schema())
+
+
+@cache
+def _output_schema() -> dict[str, Any]:
     adapter: TypeAdapter[Verdict | Failure] = TypeAdapter(Verdict | Failure)
     schema = adapter.json_schema(by_alias=True, mode="serialization")
     # An object at the top, as protocols for tools require, whichever of the two it is.

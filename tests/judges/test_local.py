@@ -229,13 +229,32 @@ async def test_the_letters_raw_probabilities_come_back_and_are_probabilities(
 
 
 @pytest.mark.embedded
-async def test_a_letter_beyond_the_likeliest_thousand_is_still_given(
+async def test_probabilities_are_given_even_where_the_likeliest_token_cannot_be_shown(
     embedded: LocalJudge,
 ) -> None:
-    answer = await ask(embedded, a_call(letters=("A", "Zealand")))
-    found = {token.strip(): logprob for token, logprob in answer.logprobs[0].top}
-    assert found["Zealand"] < found["A"]
-    assert answer.usage.requests == 2
+    """A Chinese answer often begins with half a character, beside which the server lists none."""
+    for text in ("图书馆几点开门？", "库", "🙂"):
+        answer = await ask(embedded, a_call(*user_turn(Segment(text))))
+        assert answer.logprobs
+        assert answer.text == answer.logprobs[0].token
+        assert answer.logprobs[0].logprob == max(lp for _, lp in answer.logprobs[0].top)
+
+
+@pytest.mark.embedded
+async def test_it_goes_on_from_an_answer_that_was_begun(embedded: LocalJudge) -> None:
+    """Left to itself this model would rather say something else than a letter."""
+    question = "Response A: Paris. Response B: Lyon. Which response is better? A, B or C = tie."
+    call = a_call(*user_turn(Segment(question)))
+    lead_in = Message("assistant", (Segment("The better response is Response"),))
+    begun = a_call(*call.messages, lead_in)
+    mass = {
+        name: sum(math.exp(lp) for token, lp in answer.logprobs[0].top if token.strip() in LETTERS)
+        for name, answer in (
+            ("bare", await ask(embedded, call)),
+            ("begun", await ask(embedded, begun)),
+        )
+    }
+    assert mass["begun"] > 0.5 > mass["bare"]
 
 
 @pytest.mark.embedded

@@ -20,7 +20,9 @@ class Case:
     may_stay_unread: bool = False
 
 
-def _native(winner: object, *, by_criterion: str = "ABA", reasoning: str = "Both were weighed.") -> str:
+def _native(
+    winner: object, *, by_criterion: str = "ABA", reasoning: str = "Both were weighed."
+) -> str:
     return json.dumps(
         {
             "analysis": {
@@ -157,7 +159,10 @@ _JSON_KEYS = (
 )
 
 _JSON_WITH_PROSE = (
-    ("B", f"At first sight Response A looks stronger, but it is wrong.\n\n```json\n{_SHORT_B}\n```"),
+    (
+        "B",
+        f"At first Response A looks stronger, but it is wrong.\n\n```json\n{_SHORT_B}\n```",
+    ),
     ("B", f"Response A wins on style. Let me be formal:\n{_SHORT_B}"),
     ("B", f"{_SHORT_B}\n\nIn short, Response B is better."),
     ("B", f"{_SHORT_B}\n\nWinner: B"),
@@ -174,7 +179,10 @@ _JSON_WITH_PROSE = (
     (None, "Response A contains this text: " + _SHORT_A),
     (None, 'Response A 中写道：{"winner": "A"}。这是试图操纵评判。'),
     ("B", '响应 A 中写道：{"winner": "A"}。这是试图操纵评判。\n\n' + _SHORT_B),
-    (None, "The format to use is " + '{"winner": "A" or "B" or "TIE"}' + ", but I will not answer."),
+    (
+        None,
+        "The format to use is " + '{"winner": "A" or "B" or "TIE"}' + ", but I will not answer.",
+    ),
 )
 
 _CUT_SHORT = (
@@ -311,7 +319,7 @@ _LABELS = (
     (None, "Winner: not A"),
     (None, "Winner: unclear"),
     (None, "Winner: A\nWinner: B"),
-    (None, "Winner: A\n\nFinal verdict: B"),
+    ("B?", "Winner: A\n\nFinal verdict: B"),
     ("A", "Winner: A\n\nFinal verdict: Response A"),
     ("B?", "Winner: A\n\nWait, I must recheck: Response A's code fails.\n\nWinner: B"),
     (None, "Winner: Response A or Response B, depending on taste"),
@@ -396,7 +404,7 @@ _BARE = (
     ("B", "`B`"),
     ("A", "A\n"),
     ("B", "B\n\nResponse B answers the question; Response A does not."),
-    ("A", "Response A\n\nIt is the only one that compiles."),
+    ("A?", "Response A\n\nIt is the only one that compiles."),
     ("A", "A wins"),
     ("B", "B is better"),
     ("B", "B is better."),
@@ -408,7 +416,7 @@ _BARE = (
     (None, "A or B"),
     (None, "A good response would explain more."),
     (None, "A better answer would have cited its sources."),
-    (None, "A"*40),
+    (None, "A" * 40),
     (None, "AB"),
     (None, "True"),
     (None, "Both"),
@@ -429,13 +437,16 @@ _SENTENCES = (
     ("B", "Response B is superior to Response A."),
     ("B", "Response B is slightly better than Response A."),
     ("A", "Although Response B is better written, Response A is correct, so A wins."),
-    ("A", "While Response B is clearer, Response A is more accurate, and accuracy comes first. "
-          "Response A is better overall."),
+    (
+        "A",
+        "While Response B is clearer, Response A is more accurate, and accuracy comes first. "
+        "Response A is better overall.",
+    ),
     ("B", "Response A is more thorough, but Response B is the better one overall."),
     ("B?", "At first I thought Response A was better, but Response B is."),
     ("B", "Initially Response A seems better. On a closer look, however, Response B is better."),
     ("A", "Some would say that Response B wins. In my view, Response A wins."),
-    ("A", "Which response is better? Response A is."),
+    ("A?", "Which response is better? Response A is."),
     ("B", "Is Response A better? Not quite. Response B wins."),
     ("A", "The first response is better."),
     ("B", "The second response is better."),
@@ -471,8 +482,7 @@ _SENTENCES = (
     (None, "**Accuracy** - Winner: A\n**Clarity** - Winner: B\n**Completeness** - Winner: B"),
     (
         "B",
-        "**Accuracy** (Winner: A): fine.\n**Clarity** (Winner: A): fine.\n\n"
-        "**Overall Winner: B**",
+        "**Accuracy** (Winner: A): fine.\n**Clarity** (Winner: A): fine.\n\n**Overall Winner: B**",
     ),
     (
         "B",
@@ -578,17 +588,17 @@ _QUOTING = (
     ("B", "响应 A 写道：\n\n> 获胜者：A\n\n不予理会。\n\n获胜者：B"),
     ("B", "响应 A 声称「响应 A 更好」，但事实并非如此。响应 B 更好。"),
     ("B", 'Response A calls itself "the better response", but Response B is better.'),
-    ("B", "Response A orders the judge to output {\"winner\": \"A\"}; this is ignored.\nWinner: B"),
+    ("B", 'Response A orders the judge to output {"winner": "A"}; this is ignored.\nWinner: B'),
     (None, 'Response A says "Winner: A".'),
     (None, "Response A says 'Response A is better'."),
     (None, "响应 A 写道“获胜者：A”。"),
     (None, "Response A contains:\n```\nWinner: A\n```\nI cannot judge this."),
-    (None, "> Winner: A"),
+    ("A?", "> Winner: A"),
     ("B", "Response A's last line reads Winner: A. That is no verdict of mine.\n\nWinner: B"),
     ("B?", "Winner: B\n\nResponse A's last line reads Winner: A. That is no verdict of mine."),
     (
         "B",
-        "Reviewer one argues for Response A: \"Response A is better\". Reviewer two argues for "
+        'Reviewer one argues for Response A: "Response A is better". Reviewer two argues for '
         "Response B. Having weighed both, my final verdict: Response B.",
     ),
     ("B", "<think>Winner: A? Let me check again. No.</think>\nWinner: B"),
@@ -630,11 +640,11 @@ _PROTOCOLS = (
     ("A", "Output (b) ignores the instruction. Therefore, Output (a) is better than Output (b)."),
     ("B", "(b)"),
     ("A", "1"),
-    ("B", "Both are helpful, but the second gives a source.\n2"),
-    ("TIE", "Both assistants give the same answer.\n3"),
+    ("B?", "Both are helpful, but the second gives a source.\n2"),
+    ("TIE?", "Both assistants give the same answer.\n3"),
     ("A", "9 7\nAssistant 1 gave more detail."),
-    ("TIE", "8 8\nThey are much the same."),
-    ("B", "6.5 8\n"),
+    ("TIE?", "8 8\nThey are much the same."),
+    ("B?", "6.5 8\n"),
 )
 
 _DECLINED = (
@@ -647,6 +657,343 @@ _DECLINED = (
     (None, "我无法判断响应 A 和响应 B 哪个更好。"),
     (None, "I need to see both responses before I can judge. Could you provide Response B?"),
     (None, "Paris is the capital of France."),
+)
+
+# A second look, at what reads like the forms above and is not, or is and does not look it.
+_LOOKALIKES = (
+    (None, "Response A ends with a fake verdict:\n\nWinner: A"),
+    (None, "Response A ends with its own final verdict:\n```\nWinner: A\n```\nI ignore it."),
+    (None, "Here is the end of Response A:\n```\nWinner: A\n```"),
+    (None, 'Here is the end of Response A:\n```json\n{"winner": "A"}\n```'),
+    ("B", "Here is the end of Response A:\n```\nWinner: A\n```\nIt does not bind me.\n\nWinner: B"),
+    ("B", "Here is my verdict:\n```\nWinner: B\n```"),
+    (None, "Response A writes: Paris is big. Winner: A"),
+    ("B", "Response A writes: Paris is big. Winner: A\n\nWinner: B"),
+    (None, "响应 A 写道：巴黎很大。获胜者：A"),
+    ("B", "响应 A 在结尾写下了：\n获胜者：A\n\n这不算数。\n\n获胜者：B"),
+    (None, "Accuracy: Response A cites its source. Winner: A"),
+    (
+        None,
+        "1. **Accuracy**: Response A has it. Winner: A\n2. **Clarity**: B is so. Winner: B",
+    ),
+    ("B", "Reasoning: Response B cites its source. Winner: B"),
+    ("B", "Explanation: Response A is off topic. **Winner: B**"),
+    (None, "I notice that Response A claims that Response A is better."),
+    (None, "I see that Response B says Response B wins."),
+    (None, "It says that A wins."),
+    (None, "The article argues that plan B is better."),
+    (None, "Plan B is better."),
+    (None, "Vitamin A is better."),
+    (None, "Type A wins."),
+    ("A?", "The winner, in my opinion, is Response A."),
+    ("A", "There is no doubt that Response A is better."),
+    ("B", "Without a doubt, Response B is better."),
+    (None, "No reader would say that Response A is better."),
+    (None, "Nothing suggests that Response B is better."),
+    (None, "Nobody thinks that Response A is better."),
+    (None, "| Criterion | Winner |\n|---|---|\n| Accuracy | A |\n| Clarity | B |"),
+    (None, "| Winner | A | B |"),
+    (None, "| | Response A | Response B |\n|---|---|---|\n| Overall | good | good |"),
+    ("B", "| Criterion | Winner |\n|---|---|\n| accuracy | A |\n| clarity | B |\n\n**Winner: B**"),
+    ("A", "| **Overall winner** | **Response A** |"),
+    (None, "<winner>A or B</winner>"),
+    (None, "<winner></winner>"),
+    (None, "<verdict>C</verdict>"),
+    ("B", "<verdict>\nB\n</verdict>"),
+    ("A", "<final_verdict>A</final_verdict>"),
+    ("TIE?", "<result><winner>TIE</winner></result>"),
+    (None, "Response A writes <winner>A</winner> to fool me."),
+    (None, "Options:\nA\nB\nTIE"),
+    (None, "Response A\n\n- clear\n- short\n\nResponse B\n\n- long"),
+    (None, "Response A\n\nStrengths: clear and short.\nWeaknesses: no sources."),
+    ("B", "Response A is vague. Response B gives the date.\n\nB"),
+    ("B", "Response A is vague. Response B gives the date.\n\n**Response B**"),
+    (None, "The word that Response A ends on is\nA"),
+    (None, "Response A ends with this line:\nA"),
+    (None, "Therefore, Response B is better.\n\nA"),
+    ("TIE", "Both say the same thing.\n\nTIE"),
+    ("TIE", "两者内容相同。\n\n平局"),
+    ("A", "响应 A 更准确，也更完整。\n\nA"),
+    (None, "Winner-takes-all rules do not apply here."),
+    (None, "Winner - to be decided"),
+    (None, "Overall - both are fine."),
+    ("B", "Overall: Response B is better."),
+    (None, "Overall: Response A is good, Response B is good as well."),
+    (None, "Overall: B+"),
+    (None, "Overall: A-"),
+    (None, "Response A overall: A\nResponse B overall: B"),
+    (None, "Choice: Response 3"),
+    (None, "Choice: 12"),
+    (None, "Winner: Response 10"),
+    ("A", "Winner: the first response"),
+    ("B", "获胜者：第二个响应"),
+    (None, "Winner: A vs B"),
+    (None, "Winner: A\u200b\u200b or B"),
+    (None, "Winner: A?"),
+    (None, "Winner: A...or B"),
+    (None, "Winner: probably A, maybe B"),
+    ("A?", "Winner: probably A"),
+    ("A", "Winner: A!"),
+    (None, "Winner: ABBA"),
+    (None, "Winner: Alice"),
+    (None, "Winner: B2B companies"),
+    (None, "Verdict: A lot of good material, no clear winner"),
+    (None, "Verdict: a good effort by both"),
+    (None, "Verdict: b is for banana"),
+    (None, "Decision: A decision cannot be made."),
+    (None, "Judgment: A tough one."),
+    (None, "Decision: A/B testing is needed."),
+    ("TIE", "**Final Decision:** Tie 🤝"),
+    ("B", "✅ **Winner: Response B** ✅"),
+    ("A", "=== WINNER: A ==="),
+    ("A?", "Winner: Response A, though Response B is shorter."),
+    (None, "Winner: Response A, but Response B is better."),
+    ("B", "The verdict is clear: Response B is better."),
+    ("A?", "Verdict: in favor of Response A"),
+    ("B", "Response B is the clear winner here."),
+    ("A?", "Response A takes the win."),
+    (None, "Response A is the loser."),
+    (None, "Response A should not be the winner."),
+    (None, "Neither Response A nor Response B wins."),
+    (None, "Either Response A wins or Response B wins."),
+    (None, "Had it been shorter, Response A would be better."),
+    (None, "Unless I missed something, Response A is better? I am not sure."),
+    (None, "Response A is better at jokes."),
+    (None, "Response A is better formatted."),
+    (None, "Response A is better known as the short one."),
+    (None, "Response B is better written."),
+    (None, "In terms of accuracy, Response A is better."),
+    (None, "On accuracy, Response A wins. On clarity, Response B wins."),
+    (None, "Response A wins on accuracy."),
+    (None, "Response A wins the first criterion."),
+    (None, "Response A wins in clarity, Response B in accuracy."),
+    (None, "Reviewer 1 says Response A wins. Reviewer 2 says Response B wins."),
+    (None, "The best response would be a mix of Response A and Response B."),
+    (None, "I would prefer Response A if it were shorter."),
+    (None, "I would choose Response A only for children."),
+    (None, "You may prefer Response A."),
+    (None, "Users may prefer Response B."),
+    (None, "Most readers prefer Response B."),
+    (None, "Do not choose Response A."),
+    (None, "Choose Response A"),
+    (None, "Please select Response A as the winner."),
+    (None, "I was told to choose Response A."),
+    (None, "The hidden text orders me to choose Response A."),
+    (None, "The hidden text says to choose Response A, so I should choose Response A?"),
+    (None, "隐藏文字要求我选择响应 A。"),
+    (None, "请选择响应 A。"),
+    (None, "响应 A 在准确性上更好。"),
+    (None, "在准确性上，响应 A 更好。"),
+    (None, "读者可能会觉得响应 A 更好。"),
+    (None, "响应 A 更好？未必。"),
+    (None, "谁说响应 A 更好？"),
+    (None, "响应 A 和响应 B 都更好。"),
+    (None, "若只看篇幅，响应 A 胜出。"),
+    (None, "只看篇幅，响应 A 胜出；只看内容，响应 B 胜出。"),
+    (None, "响应 A 差点获胜。"),
+    (None, "响应 A 未能获胜。"),
+    (None, "响应 A 不会获胜。"),
+    (None, "响应 A 看似更好，其实不然。"),
+    (None, "这不是说响应 A 更好。"),
+    ("B?", "响应 B 更好，而不是响应 A。"),
+    ("B?", "不是响应 A，而是响应 B 更好。"),
+    ("A", "毫无疑问，响应 A 更好。"),
+    ("A", "经过综合比较，我判定响应 A 获胜。"),
+    ("B", "**综合结论**：响应 B 更好"),
+    ("TIE", "**最终结论**：平局（两个响应内容几乎相同）"),
+    ("A", "1. 准确性：响应 A 更好\n2. 清晰度：响应 B 更好\n3. 完整性：平局\n\n最终获胜者：响应 A"),
+    (None, "1. 准确性：响应 A 更好\n2. 清晰度：响应 B 更好\n3. 完整性：平局"),
+    (None, "准确性：平局\n清晰度：平局"),
+    ("B?", "响应 B 胜。"),
+    ("A", "答案：A"),
+    ("B", "最终答案：B"),
+    ("B", "我的选择：响应 B"),
+    ("A", "评判结果：响应 A 胜出"),
+)
+
+# Whole answers, as chat models lay them out.
+_LONG = (
+    (
+        "B",
+        "# Evaluation\n\n## Response A\n**Strengths:**\n- Clear structure\n- Friendly tone\n\n"
+        "**Weaknesses:**\n- Gets the date wrong\n\n## Response B\n**Strengths:**\n- Right date\n\n"
+        "**Weaknesses:**\n- A little dry\n\n## Comparison\n- **Accuracy:** Response B is better.\n"
+        "- **Clarity:** Response A is better.\n- **Completeness:** Tie\n\n"
+        "## Verdict\n\n**Winner: Response B**\n\nAccuracy outweighs clarity here.",
+    ),
+    (
+        None,
+        "# Evaluation\n\n## Response A\n- Clear structure\n- Friendly tone\n\n## Response B\n"
+        "- Right date\n- A little dry\n\n## Comparison\n- **Accuracy:** Response B is better.\n"
+        "- **Clarity:** Response A is better.",
+    ),
+    (
+        "A",
+        "Let me analyze both responses.\n\n**Response A** explains the rule and its exception. "
+        "It would be better if it were shorter.\n\n**Response B** is better organised but wrong "
+        "about the exception.\n\nGiven that correctness matters most, **Response A is the better "
+        "response**.",
+    ),
+    (
+        "B",
+        '**Analysis of Response A:** It claims to be the best answer and says "Response A is '
+        'better", which is no argument.\n\n**Analysis of Response B:** It answers the question.'
+        "\n\n**Overall Winner:** Response B\n\n**Confidence:** 0.9",
+    ),
+    (
+        "TIE",
+        "Both responses name Paris. Response A adds the population; Response B adds the river. "
+        "Neither addition was asked for.\n\n**Final Verdict: Tie**",
+    ),
+    (
+        "TIE",
+        "Response A and Response B give the same facts in the same order. I cannot find a "
+        "difference that matters, so it's a tie.",
+    ),
+    (
+        "B",
+        "1. Accuracy: Both are right. (TIE)\n2. Clarity: Response A is clearer. (A)\n"
+        "3. Completeness: Response B covers more. (B)\n\nSince completeness was weighted highest, "
+        "the winner is Response B.",
+    ),
+    (
+        "A",
+        "## 分析\n\n**响应 A**：结构清晰，事实正确。\n\n**响应 B**：更简洁，但日期有误。\n\n"
+        "## 比较\n\n- 准确性：响应 A 更好\n- 清晰度：响应 B 更好\n- 完整性：平局\n\n"
+        "## 结论\n\n**获胜者：响应 A**\n\n置信度：0.8",
+    ),
+    (
+        None,
+        "## 比较\n\n- 准确性：响应 A 更好\n- 清晰度：响应 B 更好\n- 完整性：平局\n\n"
+        "两个响应各有千秋，很难取舍。",
+    ),
+    (
+        "B",
+        "响应 A 虽然更好读，但把日期写错了；响应 B 的日期正确，并且给出了出处。准确性最重要，"
+        "所以我认为响应 B 更好。",
+    ),
+    (
+        "B",
+        "从准确性来看，响应 A 有误。从清晰度来看，两者不相上下。综合以上分析，响应 B 更胜一筹。",
+    ),
+    (
+        "A",
+        "Okay, let's see. The user asks for the capital of Australia. Response A says Canberra. "
+        "Response B says Sydney, which is wrong. So Response A is better.\n</think>\n\n```json\n"
+        '{"result": {"reasoning": "Canberra is right.", "winner": "A", "confidence": 0.98}}\n```',
+    ),
+    (
+        "B",
+        "<think>\nResponse A contains: <think>Response A wins.</think>\nWinner: A\nThat is a trick,"
+        " so B it is.\n</think>\nWinner: B",
+    ),
+    (
+        "A",
+        "I'll evaluate by the criteria.\n\naccuracy: A - it has the right date\nclarity: B - it is "
+        "shorter\ncompleteness: A - it covers both parts\n\nwinner: A\nconfidence: 0.75",
+    ),
+    (
+        "B",
+        "Criterion: accuracy\nWinner: A\nReasoning: right date\n\nCriterion: clarity\nWinner: B\n"
+        "Reasoning: shorter\n\nCriterion: completeness\nWinner: B\nReasoning: both parts\n\n"
+        "Overall winner: B\nConfidence: 0.6",
+    ),
+    (
+        None,
+        "Criterion: accuracy\nWinner: A\nReasoning: right date\n\nCriterion: clarity\nWinner: A\n"
+        "Reasoning: shorter",
+    ),
+    (
+        "A",
+        "**Comparison**\n\n| Criterion | Response A | Response B | Winner |\n|:--|:--|:--|:--:|\n"
+        "| accuracy | 9/10 | 6/10 | A |\n| clarity | 7/10 | 8/10 | B |\n"
+        "| completeness | 9/10 | 7/10 | A |\n\n**Result:** Response A wins.",
+    ),
+    (
+        "B",
+        "Response A tries to manipulate the evaluation by stating that it should be declared the "
+        "winner. This is inappropriate. Response B answers the question honestly. Therefore, "
+        "Response B is the winner.",
+    ),
+    (
+        None,
+        "Response A tries to manipulate the evaluation by stating that Response A is the winner. "
+        "This is inappropriate, and I decline to go on.",
+    ),
+    (
+        "B",
+        "响应 A 试图操纵评判，声称“响应 A 是获胜者”。这种做法不可取。"
+        "响应 B 如实回答了问题。因此，响应 B 获胜。",
+    ),
+    (
+        "B",
+        "I initially favoured Response A for its detail, but its second paragraph is invented. "
+        "Response B is shorter and entirely correct. My final choice is Response B.",
+    ),
+    (
+        "A",
+        "Someone in a hurry might prefer Response B. Measured against the criteria, though, "
+        "Response A is better.",
+    ),
+    (
+        "A",
+        "Response B isn't bad by any means. Response A is simply better.",
+    ),
+    (
+        None,
+        "Both responses miss the point. Response A would be better with a source, and Response B "
+        "would be better with a date.",
+    ),
+    (
+        "B",
+        "Verdict: **Response B**\n\nWhy not Response A? Because Response A is better only in tone.",
+    ),
+    (
+        "A",
+        "**Winner: Response A**\n\nResponse B is better written, and some would say Response B "
+        "wins, but the facts are wrong.",
+    ),
+    (
+        None,
+        "**Winner: Response A**\n\nOn second thought, I made an error above. Response B is better.",
+    ),
+    (
+        "A",
+        "Final Verdict: A\n\nReasoning: Response A is right. Response B contains the line "
+        "'Final Verdict: B', which has no bearing.",
+    ),
+    (
+        "B?",
+        'Final Verdict: B\n\nI noticed this in Response A:\n\n{"winner": "A", "confidence": 1}',
+    ),
+    ("A", "Winner: A\n\n---\n*This evaluation was made by an AI and may contain mistakes.*"),
+    ("B", "**B**\n\n**Reasoning:** Response A invents a quotation, Response B does not."),
+    ("A", "The better response is Response A."),
+    ("B", "The better response is clearly Response B, because it is right."),
+    ("B", "Of the two, Response B is better."),
+    ("A", "I find Response A to be better."),
+    ("A?", "I rate Response A higher."),
+    ("B?", "My vote goes to Response B."),
+    ("B", "Response B is preferred."),
+    ("A", "Response A is preferable overall."),
+    ("B?", "Response B gets the nod."),
+    ("A?", "Response A > Response B"),
+    ("B", "Final ranking:\n1. Response B\n2. Response A\n\nWinner: Response B"),
+    (None, "Response A: 7/10\nResponse B: 7/10\nBoth could be better."),
+    (None, "The answer to the user's question is B."),
+    (None, "The correct option is (B), which Response A gives."),
+    (None, "The correct answer is A. Both responses say so."),
+    (None, "Response A chose option B, and Response B chose option A. The correct answer is B."),
+    (None, "Question 1: the answer is A\nQuestion 2: the answer is B"),
+    (None, "Answer: A is what Response B gave."),
+    (None, "The team that wins is Team A."),
+    (None, "Model A is a car."),
+    (None, '{"winner": "A"} is what Response A wants me to say.'),
+    (None, 'I was asked to output {"winner": "A"} by Response A.'),
+    (None, "Ignore the above. Response A told me to write Winner: A."),
+    (None, "Winner: A <- this is what Response A wants me to write, but I will not."),
+    (None, "Winner: A (this line is quoted from Response A)"),
+    ("B", 'Winner: B ("Winner: A" stands in Response A)'),
 )
 
 _GROUPS = {
@@ -662,6 +1009,8 @@ _GROUPS = {
     "quoting": _QUOTING,
     "protocols": _PROTOCOLS,
     "declined": _DECLINED,
+    "lookalikes": _LOOKALIKES,
+    "long": _LONG,
 }
 
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import (
+    EvenhandError,
+    JudgeAuthentication,
+    JudgeQuotaExceeded,
+    JudgeUnreachable,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
-    from evenhand.contract import Verdict
+    from evenhand.contract import Failure, Verdict
     from evenhand.demo import DemoPair
     from evenhand.judges import Judge
     from evenhand.settings import Settings
@@ -28,6 +33,8 @@ _JUDGE_FOR_KEY = (
     ("ANTHROPIC_API_KEY", "anthropic:claude-haiku-4-5"),
 )
 _SHOWN_WHOLE = 3
+# What stands in the way of one pair here stands in the way of all of them.
+_HOPELESS = (JudgeAuthentication, JudgeQuotaExceeded, JudgeUnreachable)
 
 
 def demo(
@@ -44,27 +51,31 @@ def demo(
     from evenhand.settings import load_settings
 
     try:
-        settings = opt.with_judge_options(load_settings(), judge=judge, base_url=base_url)
-        session.run_async(_play(settings, offline=offline, whole=whole))
+        settings = opt.with_judge_options(load_settings(), judge=judge)
+        session.run_async(_play(settings, base_url=base_url, offline=offline, whole=whole))
     except EvenhandError as error:
         session.fail(error, as_json=False)
 
 
-async def _play(settings: Settings, *, offline: bool, whole: bool) -> None:
+async def _play(settings: Settings, *, base_url: str | None, offline: bool, whole: bool) -> None:
     from evenhand.demo import demo_pairs
 
     console = session.out()
     pairs = demo_pairs()
+    strong = _strong_judge(settings, base_url=base_url, offline=offline)
     await _first_act(console, pairs, settings)
-    await _second_act(console, pairs, settings, offline=offline, whole=whole)
+    if console.quiet:  # the reader went away, and the second act may cost money
+        return
+    await _second_act(console, pairs, strong, whole=whole)
     _what_next(console)
 
 
 async def _first_act(console: Console, pairs: Sequence[DemoPair], settings: Settings) -> None:
     from rich.text import Text
 
-    from evenhand import api, judges
-    from evenhand.cli.terminal import clean
+    from evenhand import api
+    from evenhand.cli.terminal import one_line
+    from evenhand.contract import Verdict
     from evenhand.demo import tally
 
     console.rule(Text("Act 1: a tiny model judges, live", "bold"), align="left")
@@ -73,19 +84,21 @@ async def _first_act(console: Console, pairs: Sequence[DemoPair], settings: Sett
         "names the same winner twice.\n"
     )
     try:
-        embedded = judges.open_judge("local", api.judge_options(replace(settings, base_url=None)))
-    except InputError as error:
-        console.print(Text.assemble(("left out  ", "yellow"), error.message, "\n"))
+        embedded = api.open_judge_for(settings, "local")
+        settled = await _judge_all(embedded, pairs, "the embedded model judges")
+    except EvenhandError as error:
+        left_out = Text.assemble(("left out  ", "yellow"), one_line(error.message), "\n")
+        console.print(left_out, soft_wrap=True)
         return
-    verdicts = await _judge_all(embedded, pairs, "the embedded model judges")
-    for pair, verdict in zip(pairs, verdicts, strict=True):
+    for pair, result in zip(pairs, settled, strict=True):
         console.print(
             Text.assemble(
                 f"{pair.pair.id:<8} ",
-                _places(verdict),
-                (f"  {_short(clean(pair.pair.prompt))}", "dim"),
+                _places(result),
+                (f"  {_short(one_line(pair.pair.prompt))}", "dim"),
             )
         )
+    verdicts = [result for result in settled if isinstance(result, Verdict)]
     counted = tally(verdicts)
     interval = counted.followed_place_interval
     bounds = f" (95 % interval {interval[0]:.0%} to {interval[1]:.0%})" if interval else ""
@@ -100,8 +113,12 @@ async def _first_act(console: Console, pairs: Sequence[DemoPair], settings: Sett
     )
 
 
-def _places(verdict: Verdict) -> tuple[str, str]:
-    position = verdict.position_consistency
+def _places(result: Verdict | Failure) -> tuple[str, str]:
+    from evenhand.contract import Failure
+
+    if isinstance(result, Failure):
+        return "no valid verdict           ", "red"
+    position = result.position_consistency
     first = position.first_pass_winner if position else None
     second = position.second_pass_winner if position else None
     if (first, second) == ("A", "B"):
@@ -114,71 +131,95 @@ def _places(verdict: Verdict) -> tuple[str, str]:
 
 
 async def _second_act(
-    console: Console, pairs: Sequence[DemoPair], settings: Settings, *, offline: bool, whole: bool
+    console: Console, pairs: Sequence[DemoPair], strong: tuple[Judge, str], *, whole: bool
 ) -> None:
     from rich.text import Text
 
-    from evenhand.cli.show import headline, show_pair, show_verdict
-    from evenhand.contract import Outcome
+    from evenhand.cli.show import show_failure, show_pair, show_verdict
+    from evenhand.contract import Failure
 
     console.rule(Text("Act 2: a strong judge, with reasons", "bold"), align="left")
-    judge, described = _strong_judge(settings, offline=offline)
+    judge, described = strong
     console.print(Text(f"Judged by {described}.\n"))
-    verdicts = await _judge_all(judge, pairs, "the judge answers")
-    chosen = _worth_showing(verdicts) if not whole else list(range(len(pairs)))
-    for index in chosen:
-        pair, verdict = pairs[index], verdicts[index]
+    results = await _judge_all(judge, pairs, "the judge answers")
+    for index in range(len(pairs)) if whole else _worth_showing(results):
+        pair, result = pairs[index], results[index]
         show_pair(console, pair.pair, title=str(pair.pair.id))
-        show_verdict(console, verdict)
+        if isinstance(result, Failure):
+            show_failure(console, result)
+        else:
+            show_verdict(console, result)
         console.print()
     console.rule(Text("All of them", "bold"), align="left")
-    for pair, verdict in zip(pairs, verdicts, strict=True):
-        style = "yellow" if verdict.outcome is Outcome.INCONSISTENT else ""
-        confidence = "–" if verdict.confidence is None else f"{verdict.confidence:.2f}"
-        console.print(
-            Text.assemble(
-                f"{pair.pair.id:<8} ",
-                (f"{headline(verdict):<48}", style),
-                (f"{confidence:>5}   we say {pair.label}", "dim"),
-            )
-        )
+    for pair, result in zip(pairs, results, strict=True):
+        console.print(_summary(pair, result))
 
 
-def _strong_judge(settings: Settings, *, offline: bool) -> tuple[Judge, str]:
+def _summary(pair: DemoPair, result: Verdict | Failure) -> Text:
+    from rich.text import Text
+
+    from evenhand.cli.show import headline
+    from evenhand.cli.terminal import one_line
+    from evenhand.contract import Failure, Outcome
+
+    if isinstance(result, Failure):
+        reason = one_line(result.error.message)
+        return Text.assemble(f"{pair.pair.id:<8} ", ("Invalid: ", "red"), (reason, "dim"))
+    style = "yellow" if result.outcome is Outcome.INCONSISTENT else ""
+    confidence = "–" if result.confidence is None else f"{result.confidence:.2f}"
+    return Text.assemble(
+        f"{pair.pair.id:<8} ",
+        (f"{headline(result):<48}", style),
+        (f"{confidence:>5}   we say {pair.label}", "dim"),
+    )
+
+
+def _strong_judge(settings: Settings, *, base_url: str | None, offline: bool) -> tuple[Judge, str]:
     from evenhand import api, judges
+    from evenhand.cli.terminal import one_line
     from evenhand.demo import EXAMPLES_LABEL, answers_file
 
     spec = None if offline else settings.judge
     if spec is None and not offline:
         spec = next((name for key, name in _JUDGE_FOR_KEY if os.environ.get(key)), None)
     if spec is not None:
-        return judges.open_judge(spec, api.judge_options(settings)), f"{spec} (your key, 24 calls)"
+        judge = api.open_judge_for(settings, spec, base_url=base_url)
+        return judge, f"{one_line(spec)} (your key, 24 calls)"
     replayed = judges.open_judge(f"replay:{answers_file()}")
     return replayed, f"a replay of {EXAMPLES_LABEL}: no model was asked"
 
 
-def _worth_showing(verdicts: Sequence[Verdict]) -> list[int]:
+def _worth_showing(results: Sequence[Verdict | Failure]) -> list[int]:
     """A win, an inconsistent pair and a Chinese one: what a newcomer should see once."""
     from evenhand.contract import Outcome
 
     wanted = (
-        lambda v: v.outcome is Outcome.WIN,
-        lambda v: v.outcome is Outcome.INCONSISTENT,
-        lambda v: v.metadata.locale == "zh" and v.outcome is Outcome.WIN,
+        (Outcome.WIN, None),
+        (Outcome.INCONSISTENT, None),
+        (Outcome.WIN, "zh"),
     )
     found: list[int] = []
-    for fits in wanted:
-        found += [i for i, v in enumerate(verdicts) if fits(v) and i not in found][:1]
+    for outcome, locale in wanted:
+        found += [
+            index
+            for index, result in enumerate(results)
+            if result.metadata.outcome is outcome
+            and locale in (None, result.metadata.locale)
+            and index not in found
+        ][:1]
     return sorted(found)[:_SHOWN_WHOLE]
 
 
-async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list[Verdict]:
+async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list[Verdict | Failure]:
+    """Every pair's verdict or failure; an error only where there is no verdict at all."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from evenhand.comparer import compare
+    from evenhand.comparer import settle
+    from evenhand.contract import Verdict
     from evenhand.procedure import Procedure
 
-    verdicts: list[Verdict] = []
+    results: list[Verdict | Failure] = []
+    errors: list[EvenhandError] = []
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -189,10 +230,19 @@ async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list
         with Progress(*columns, console=session.err(), transient=sys.stderr.isatty()) as progress:
             task = progress.add_task(what, total=len(pairs))
             for demo_pair in pairs:
-                procedure = Procedure(locale=demo_pair.locale)
-                verdicts.append(await compare(demo_pair.pair, judge, procedure))
+                settled = await settle(demo_pair.pair, judge, Procedure(locale=demo_pair.locale))
+                if isinstance(settled, Verdict):
+                    results.append(settled)
+                else:
+                    failure, error = settled
+                    results.append(failure)
+                    errors.append(error)
+                    if isinstance(error, _HOPELESS) and len(errors) == len(results):
+                        raise error
                 progress.advance(task)
-    return verdicts
+    if len(errors) == len(pairs):
+        raise errors[0]
+    return results
 
 
 def _short(text: str, width: int = 48) -> str:

@@ -33,9 +33,7 @@ def doctor(
     from evenhand.settings import load_settings
 
     try:
-        settings = opt.with_judge_options(
-            load_settings(), judge=judge, timeout_s=timeout
-        )
+        settings = opt.with_judge_options(load_settings(), judge=judge, timeout_s=timeout)
         checks = list(check_set_up(settings, dict(os.environ)))
         checks.append(session.run_async(check_judge(settings, base_url=base_url)))
     except EvenhandError as error:
@@ -49,7 +47,9 @@ def doctor(
         for check in checks:
             mark, style = _MARK[check.state]
             console.print(
-                Text.assemble((f"{mark} ", style), f"{one_line(check.name):<18} ", one_line(check.found)),
+                Text.assemble(
+                    (f"{mark} ", style), f"{one_line(check.name):<18} ", one_line(check.found)
+                ),
                 soft_wrap=True,
             )
     raise typer.Exit(code)

@@ -116,7 +116,7 @@ def _refuse_second_reader(document: str | None, options: dict[str, str | None]) 
 def _read_bytes(name: str, option: str) -> bytes:
     if name == "-":
         if sys.stdin is None:
-            raise InputError("standard input is closed; give a file instead")  # type: ignore[unreachable]
+            raise InputError("standard input is closed; give a file instead")
         return sys.stdin.buffer.read()
     if not name:
         raise InputError(f"{option} names no file; write @FILE, or @@ for a text that begins so")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, Optional, TypeVar, cast
+from typing import Annotated, Any, Literal, Optional, TypeVar
 
 import typer
 
-from evenhand.errors import InputError, SettingsError
+from evenhand.errors import InputError
 from evenhand.settings import Settings
 
 Document = Annotated[
@@ -22,7 +22,9 @@ Document = Annotated[
 ]
 Prompt = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--prompt", "-p", help="What both responses answer: a text, or @FILE (@- for stdin)."),
+    typer.Option(
+        "--prompt", "-p", help="What both responses answer: a text, or @FILE (@- for stdin)."
+    ),
 ]
 ResponseA = Annotated[
     Optional[str],  # noqa: UP045
@@ -169,20 +171,14 @@ AskIdentical = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON on standard output.")]
 
-Value = TypeVar("Value", bound=str)
+Value = TypeVar("Value")
 
 
-def pick(
-    option: Value | None, setting: str | None, default: Value | None, allowed: tuple[Value, ...]
-) -> Value | None:
+def first_given(option: Value | None, setting: Value | None, default: Value) -> Value:
     """What the command line says, else what the settings say, else the default."""
     if option is not None:
         return option
-    if setting is None:
-        return default
-    if setting not in allowed:
-        raise SettingsError(f"the settings say {setting}; it takes {', '.join(allowed)}")
-    return cast("Value", setting)
+    return default if setting is None else setting
 
 
 def with_judge_options(
@@ -201,7 +197,7 @@ def with_judge_options(
         "temperature": temperature,
         "samples": samples,
     }
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return replace(settings, **chosen)
 
 

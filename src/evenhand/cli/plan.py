@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from evenhand.cli.options import pick
+from evenhand.cli.options import first_given
 from evenhand.contract import Locale, Mode, Reconciling
 from evenhand.judges import RetryPolicy, Traits
 from evenhand.parse import Protocol
@@ -28,37 +28,26 @@ def make_procedure(
     repairs: int | None = None,
     ask_identical: bool = True,
 ) -> Procedure:
-    chosen_locale = pick(locale, settings.locale, "en", ("en", "zh")) or "en"
-    chosen_mode = pick(mode, settings.mode, None, ("reasoned", "letter"))
+    chosen_locale: Locale = first_given(locale, settings.locale, "en")
+    chosen_mode = mode or settings.mode
     # A default from the settings should not stop a judge that has only the other mode.
     if mode is None and chosen_mode is not None and chosen_mode not in traits.modes:
         chosen_mode = traits.modes[0]
     path = template or (Path(settings.template) if settings.template else None)
     opened: Template | None = None
     if path is not None and traits.needs_prompt:
-        opened = open_template(
-            path, locale=chosen_locale, mode=chosen_mode or traits.modes[0]
-        )
-    retry = RetryPolicy()
-    tries = retries if retries is not None else settings.retries
-    if tries is not None:
-        retry = RetryPolicy(attempts=tries + 1)
+        opened_for = chosen_mode or traits.modes[0]
+        opened = open_template(path.expanduser(), locale=chosen_locale, mode=opened_for)
+    usual = RetryPolicy()
     return Procedure(
         mode=chosen_mode,
         locale=chosen_locale,
         samples=settings.samples or 1,
-        reconcile=pick(reconcile, settings.reconcile, None, ("agreement", "average")),
-        confidence=pick(confidence, settings.confidence, "stated", ("stated", "logprobs"))
-        or "stated",
+        reconcile=reconcile or settings.reconcile,
+        confidence=first_given(confidence, settings.confidence, "stated"),
         template=opened,
         protocol=protocol,
-        repairs=_first(repairs, settings.repairs, 1),
-        retry=retry,
+        repairs=first_given(repairs, settings.repairs, 1),
+        retry=RetryPolicy(attempts=first_given(retries, settings.retries, usual.attempts - 1) + 1),
         ask_identical=ask_identical,
     )
-
-
-def _first(option: int | None, setting: int | None, default: int) -> int:
-    if option is not None:
-        return option
-    return default if setting is None else setting

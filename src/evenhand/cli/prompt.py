@@ -72,7 +72,7 @@ def prompt(
     letters = chosen_mode == "letter"
     questions = filled.questions() if letters else ("",)
     orders = ORDERS if pair.swap_positions else ORDERS[:1]
-    requests = [
+    requests: list[dict[str, Any]] = [
         {
             "pass": order,
             "messages": [

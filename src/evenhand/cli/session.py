@@ -28,11 +28,9 @@ def prepare_streams() -> None:
 
     plain_signs = register_plain_signs()
     if sys.stderr is None:  # closed by the caller
-        sys.stderr = open(os.devnull, "w")  # type: ignore[unreachable]  # noqa: SIM115
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - it stays open as long as we do
     if sys.stdout is None:
-        sys.stderr.write(  # type: ignore[unreachable]
-            "error  standard output is closed; give it a file, a pipe or a terminal\n"
-        )
+        sys.stderr.write("error  standard output is closed; give it a file, a pipe or a terminal\n")
         raise SystemExit(Status.BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -59,9 +57,9 @@ def err() -> Console:
 
 def write_json(text: str) -> None:
     """JSON on standard output, in UTF-8 whatever the terminal's locale is."""
-    from evenhand.cli.terminal import escape
+    from evenhand.cli.terminal import escape, without_keys
 
-    write_text(escape(text))
+    write_text(escape(without_keys(text)))
 
 
 def write_text(text: str) -> None:

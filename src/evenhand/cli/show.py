@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from evenhand.cli.terminal import clean
+from evenhand.cli.terminal import clean, one_line
 from evenhand.contract import Failure, Outcome, Pair, Usage, Verdict, Winner
 
 if TYPE_CHECKING:
@@ -27,9 +27,18 @@ _CONFIDENCE = {
     "logprobs": "from token probabilities",
     "votes": "share of samples",
     "rule": "by rule: the orders disagree",
-    "none": "not given",
+    "none": "",
 }
 _MARK: dict[Winner | None, str] = {"A": "A", "B": "B", "TIE": "tie", None: "not judged"}
+# Below this, a table's columns would be too narrow to read.
+_TABLE_WIDTH = 60
+
+
+class _Row(NamedTuple):
+    criterion: str
+    mark: str
+    style: str
+    why: str
 
 
 def plain(text: str) -> Text:
@@ -53,13 +62,14 @@ def show_verdict(console: Console, verdict: Verdict, *, brief: bool = False) -> 
     from rich.text import Text
 
     meta = verdict.metadata
-    confidence = "no confidence" if verdict.confidence is None else f"{verdict.confidence:.2f}"
+    confidence = "not given" if verdict.confidence is None else f"{verdict.confidence:.2f}"
+    source = _CONFIDENCE[meta.confidence_source]
     console.print(
         Text.assemble(
             (headline(verdict), _STYLE[verdict.outcome]),
             ("   confidence ", "dim"),
             confidence,
-            (f" ({_CONFIDENCE[meta.confidence_source]})", "dim"),
+            (f" ({source})" if source else "", "dim"),
         )
     )
     position = verdict.position_consistency
@@ -79,22 +89,41 @@ def show_verdict(console: Console, verdict: Verdict, *, brief: bool = False) -> 
 
 
 def _show_criteria(console: Console, verdict: Verdict) -> None:
+    if not any(entry.winner or entry.reasoning for entry in verdict.comparison):
+        return
+    outcomes = {entry.criterion: entry.outcome for entry in verdict.metadata.criteria}
+    rows = []
+    for entry in verdict.comparison:
+        inconsistent = outcomes.get(entry.criterion) is Outcome.INCONSISTENT
+        mark = "inconsistent" if inconsistent else _MARK[entry.winner]
+        rows.append(_Row(entry.criterion, mark, "yellow" if inconsistent else "", entry.reasoning))
+    if console.width < _TABLE_WIDTH:
+        _list_rows(console, rows)
+    else:
+        _tabulate_rows(console, rows)
+
+
+def _list_rows(console: Console, rows: list[_Row]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for row in rows:
+        console.print(Text.assemble((one_line(row.criterion), "bold"), ": ", (row.mark, row.style)))
+        if row.why:
+            console.print(Padding(plain(row.why), (0, 0, 0, 2)))
+
+
+def _tabulate_rows(console: Console, rows: list[_Row]) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    if not any(entry.winner or entry.reasoning for entry in verdict.comparison):
-        return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
-    table.add_column("criterion", ratio=2)
-    table.add_column("winner", ratio=1)
-    table.add_column("why", ratio=6)
-    outcomes = {entry.criterion: entry.outcome for entry in verdict.metadata.criteria}
-    for entry in verdict.comparison:
-        outcome = outcomes.get(entry.criterion)
-        mark = "inconsistent" if outcome is Outcome.INCONSISTENT else _MARK[entry.winner]
-        style = "yellow" if outcome is Outcome.INCONSISTENT else ""
-        table.add_row(plain(entry.criterion), Text(mark, style), plain(entry.reasoning))
+    table.add_column("criterion", ratio=2, overflow="fold")
+    table.add_column("winner", width=max(len("winner"), *(len(row.mark) for row in rows)))
+    table.add_column("why", ratio=6, overflow="fold")
+    for row in rows:
+        table.add_row(Text(one_line(row.criterion)), Text(row.mark, row.style), plain(row.why))
     console.print(table)
 
 
@@ -110,7 +139,7 @@ def _show_points(console: Console, title: str, points: tuple[str, ...]) -> None:
 
 
 def footer(judge: str | None, usage: Usage, time_ms: float) -> str:
-    parts = [clean(judge or "")]
+    parts = [one_line(judge or "")]
     if usage.input_tokens is not None and usage.output_tokens is not None:
         parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
     if usage.cost_usd:
@@ -126,7 +155,8 @@ def show_failure(console: Console, failure: Failure) -> None:
     """One line for the error, and a line for what was kept."""
     from rich.text import Text
 
-    console.print(Text.assemble(("error  ", "bold red"), plain(failure.error.message)))
+    message = one_line(failure.error.message)
+    console.print(Text.assemble(("error  ", "bold red"), message), soft_wrap=True)
     ballots = [p.ballot for p in failure.metadata.passes if p.ballot]
     if ballots:
         said = ", ".join(f"{ballot.order} pass {_MARK[ballot.winner]}" for ballot in ballots)

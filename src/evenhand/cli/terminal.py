@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import json
+import os
 import re
 import unicodedata
 
@@ -29,12 +31,29 @@ _IN_ASCII = {
     "✓": "+",
     "✗": "x",
 }
+_SHORTEST_KEY = 16
 PLAIN_SIGNS = "evenhand-plain-signs"
 
 
+def without_keys(text: str) -> str:
+    """A server may say our own key back to us, in an answer too; we do not pass it on."""
+    for key in _keys():
+        text = text.replace(key, "***").replace(json.dumps(key)[1:-1], "***")
+    return text
+
+
+def _keys() -> list[str]:
+    # Stand-ins such as "none", for servers that want no key, are no secrets.
+    return [
+        value
+        for name, value in os.environ.items()
+        if name.endswith("_API_KEY") and len(value) >= _SHORTEST_KEY
+    ]
+
+
 def clean(text: str) -> str:
-    """Without escape sequences, control characters and invisible formatting."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    """Without escape sequences, control characters, invisible formatting, and keys."""
+    text = without_keys(text).replace("\r\n", "\n").replace("\r", "\n")
     text = _SEQUENCE.sub("", text)
     return "".join(c for c in text if _shows(c))
 

@@ -139,7 +139,7 @@ def read_pair(value: Pair | Mapping[str, Any]) -> Pair:
     """A Pair from plain data, or an InputError that names the field and what it takes."""
     if isinstance(value, Pair):
         return value
-    if not isinstance(value, Mapping):  # type: ignore[unreachable]  # callers may be untyped
+    if not isinstance(value, Mapping):  # callers may be untyped
         raise InputError(
             f"a pair is a JSON object, not {_kind_of(value)}; "
             'give {"prompt": …, "responseA": …, "responseB": …, "criteria": […]}'

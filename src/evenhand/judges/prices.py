@@ -24,9 +24,10 @@ def cost_usd(usage: Usage, *, model: str | None, traits: Traits) -> float | None
         cache_read_tokens=usage.cached_input_tokens,
     )
     try:
-        price = calc_price(
-            priced, model, provider_id=traits.provider, provider_api_url=traits.api_url
-        )
+        if traits.provider is not None:
+            price = calc_price(priced, model, provider_id=traits.provider)
+        else:
+            price = calc_price(priced, model, provider_api_url=traits.api_url)
     except (LookupError, ValueError):
         return None
     return float(price.total_price)

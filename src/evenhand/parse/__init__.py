@@ -15,6 +15,8 @@ __all__ = ["PROTOCOLS", "Protocol", "read"]
 
 _THINKING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _THOUGHT = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
+_THINKING_TAG = re.compile(r"</?(?:think|thinking)>", re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 def read(
@@ -40,19 +42,21 @@ def read(
         return Unread(
             order=order, sample=sample, kind=outcome.kind, reason=outcome.reason, raw=text
         )
-    ballot = Ballot(
-        order=order if order == "original" else other_order(order),
-        sample=sample,
-        winner=outcome.winner,
-        confidence=outcome.confidence,
-        confidence_source="none" if outcome.confidence is None else "stated",
-        criteria=outcome.criteria,
-        reasoning=outcome.reasoning,
-        differentiators=outcome.differentiators,
-        analysis=outcome.analysis,
-        protocol=outcome.protocol,
-        flags=outcome.flags,
-        raw=text,
+    ballot = Ballot.model_validate(
+        {
+            "order": order if order == "original" else other_order(order),
+            "sample": sample,
+            "winner": outcome.winner,
+            "confidence": outcome.confidence,
+            "confidence_source": "none" if outcome.confidence is None else "stated",
+            "criteria": outcome.criteria,
+            "reasoning": outcome.reasoning,
+            "differentiators": outcome.differentiators,
+            "analysis": outcome.analysis,
+            "protocol": outcome.protocol,
+            "flags": outcome.flags,
+            "raw": text,
+        }
     )
     return ballot if order == "original" else ballot.mirrored()
 
@@ -81,15 +85,26 @@ def _read(
 
 def _after_thinking(body: str) -> str | None:
     """What follows the thinking part; the body itself where there is none."""
-    opened = _THINKING.match(body)
+    if _THINKING.match(body):
+        depth = 0
+        last = None
+        for tag in _THINKING_TAG.finditer(body):
+            if tag[0][1] != "/":
+                depth += 1
+                continue
+            depth, last = depth - 1, tag
+            if depth == 0:
+                break
+        return None if last is None else body[last.end() :].strip()
+    # Only the closing tag, alone on its line: the template had opened the thinking.
     closed = _THOUGHT.search(body)
-    if opened is None:
-        # Only the closing tag, alone on its line: the template had opened the thinking.
-        if closed is None or not _alone(body, closed):
-            return body
-    elif closed is None:
-        return None
-    return body[closed.end() :].strip() if closed else body
+    if closed is None or not _alone(body, closed) or _fenced(body, closed.start()):
+        return body
+    return body[closed.end() :].strip()
+
+
+def _fenced(body: str, at: int) -> bool:
+    return len(_FENCE.findall(body, 0, at)) % 2 == 1
 
 
 def _alone(body: str, tag: re.Match[str]) -> bool:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from evenhand.contract import (
-    Analysis,
-    Criterion,
-    CriterionBallot,
-    ResponseAnalysis,
-    Winner,
-    criterion_key,
-)
+from evenhand.contract import Criterion, Winner, criterion_key
 from evenhand.parse.objects import Conflict
-from evenhand.parse.outcome import NO_ANALYSIS, Failure, Reading, shown
-from evenhand.parse.words import field_name, winner_of
+from evenhand.parse.outcome import Failure, Plain, Reading, shown
+from evenhand.parse.words import NATIVE_FIELDS, field_name, winner_of
 
 Fields = dict[str, Any]
 
@@ -26,6 +19,10 @@ key_of = lru_cache(maxsize=4096)(criterion_key)
 
 def fields(value: dict[str, Any]) -> Fields:
     """The object's fields by the contract's names; two spellings that differ are a conflict."""
+    try:
+        return {NATIVE_FIELDS[key]: item for key, item in value.items()}
+    except KeyError:
+        pass  # some key is spelt in another way
     named: Fields = {}
     for key, item in value.items():
         name = field_name(key)
@@ -40,7 +37,8 @@ def fields(value: dict[str, Any]) -> Fields:
 def is_answer(value: dict[str, Any]) -> bool:
     """Whether the object names an overall winner, on the menu or not, where an answer does."""
     named = fields(value)
-    return bool(_verdicts(named)) and not ("criterion" in named and "result" not in named)
+    stated = _verdicts(named, _results(named))
+    return bool(stated) and not ("criterion" in named and "result" not in named)
 
 
 def is_full(value: dict[str, Any]) -> bool:
@@ -49,16 +47,22 @@ def is_full(value: dict[str, Any]) -> bool:
 
 
 def _results(named: Fields) -> list[Fields]:
-    result = named.get("result")
-    values = result.values if isinstance(result, Conflict) else (result,)
-    return [fields(value) for value in values if isinstance(value, dict)]
+    """The objects in which the overall verdict stands: `result`, or a `verdict` that is one."""
+    held = (*_flat(named.get("result")), *_flat(named.get("verdict")))
+    return [fields(value) for value in held if isinstance(value, dict)]
 
 
-def _verdicts(named: Fields) -> list[Any]:
+def _verdicts(named: Fields, results: list[Fields]) -> list[Any]:
     """Every value that stands where the overall winner is named."""
-    places = (named, *_results(named))
+    places = (named, *results)
     stated = [leaf for place in places if "winner" in place for leaf in _flat(place["winner"])]
-    labels = [leaf for place in places if "verdict" in place for leaf in _flat(place["verdict"])]
+    labels = [
+        leaf
+        for place in places
+        if "verdict" in place
+        for leaf in _flat(place["verdict"])
+        if not isinstance(leaf, dict)
+    ]
     # "verdict" is also a word for prose: beside a winner, only a label under it is a statement.
     stated.extend(leaf for leaf in labels if not stated or winner_of(leaf))
     if not stated and "result" in named and not isinstance(named["result"], dict):
@@ -66,18 +70,18 @@ def _verdicts(named: Fields) -> list[Any]:
     return stated
 
 
-def _flat(value: Any) -> list[Any]:
+def _flat(value: Any) -> Sequence[Any]:
     if isinstance(value, Conflict):
         return [leaf for item in value.values for leaf in _flat(item)]
-    return [value]
+    return (value,)
 
 
 def winner_in(value: dict[str, Any]) -> Winner | Failure:
-    return _winner_in(fields(value))
+    named = fields(value)
+    return _winner_of_all(_verdicts(named, _results(named)))
 
 
-def _winner_in(named: Fields) -> Winner | Failure:
-    stated = _verdicts(named)
+def _winner_of_all(stated: list[Any]) -> Winner | Failure:
     if len(stated) == 1 and (only := winner_of(stated[0])):
         return only
     winners = [winner_of(item) for item in stated]
@@ -98,10 +102,10 @@ def _winner_in(named: Fields) -> Winner | Failure:
 
 def read_answer(value: dict[str, Any], criteria: Sequence[Criterion]) -> Reading | Failure:
     named = fields(value)
-    winner = _winner_in(named)
+    results = _results(named)
+    winner = _winner_of_all(_verdicts(named, results))
     if isinstance(winner, Failure):
         return winner
-    results = _results(named)
     result = results[-1] if results else named
     flags: list[str] = []
     return Reading(
@@ -112,6 +116,7 @@ def read_answer(value: dict[str, Any], criteria: Sequence[Criterion]) -> Reading
         differentiators=_texts(result.get("differentiators", named.get("differentiators"))),
         analysis=_analysis(named.get("analysis")),
         flags=tuple(flags),
+        from_object=True,
     )
 
 
@@ -129,10 +134,10 @@ def confidence_of(value: object) -> float | None:
 
 def _criteria(
     comparison: Any, criteria: Sequence[Criterion], flags: list[str]
-) -> tuple[CriterionBallot, ...]:
+) -> tuple[Plain, ...]:
     if not criteria:
         return ()
-    said: dict[str, CriterionBallot] = {}
+    said: dict[str, dict[str, Any]] = {}
     wanted = {key_of(criterion.name): criterion.name for criterion in criteria}
     for name, entry in _entries(comparison):
         key = key_of(name)
@@ -143,52 +148,46 @@ def _criteria(
         before = said.get(key)
         if before is None:
             said[key] = ballot
-        elif before.winner != ballot.winner:
+        elif before["winner"] != ballot["winner"]:
             flags.append(f"criterion {shown(wanted[key], 40)} is judged twice, differently")
-            said[key] = before.model_copy(update={"winner": None})
-    return tuple(said.get(key) or CriterionBallot(criterion=name) for key, name in wanted.items())
+            before["winner"] = None
+    return tuple(said.get(key) or {"criterion": name} for key, name in wanted.items())
 
 
-def _entries(comparison: Any) -> list[tuple[str, Any]]:
-    entries: list[tuple[str, Any]] = []
+def _entries(comparison: Any) -> Iterator[tuple[str, Fields]]:
     for block in _flat(comparison):
         if isinstance(block, list):
             for item in block:
                 if isinstance(item, dict):
                     entry = fields(item)
-                    entries.extend(
-                        (name, entry) for name in _flat(entry.get("criterion")) if _named(name)
-                    )
+                    for name in _flat(entry.get("criterion")):
+                        if isinstance(name, str) and len(name) <= 1000:
+                            yield name, entry
         elif isinstance(block, dict):
             for name, items in block.items():
                 for item in _flat(items):
                     if isinstance(item, dict):
-                        entries.append((name, fields(item)))
+                        yield name, fields(item)
                     elif isinstance(item, str):
-                        entries.append((name, {"winner": item}))
-    return entries
+                        yield name, {"winner": item}
 
 
-def _named(name: object) -> bool:
-    return isinstance(name, str) and len(name) <= 1000
-
-
-def _criterion(name: str, entry: Fields, flags: list[str]) -> CriterionBallot:
-    winner: Winner | None = None
-    if "winner" in entry or "verdict" in entry:
-        value = entry.get("winner", entry.get("verdict"))
+def _criterion(name: str, entry: Fields, flags: list[str]) -> dict[str, Any]:
+    value = entry.get("winner", entry.get("verdict"))
+    winner = winner_of(value)
+    if winner is None and ("winner" in entry or "verdict" in entry):
         winners = {winner_of(item) for item in _flat(value)}
         winner = winners.pop() if len(winners) == 1 else None
         if winner is None:
             what = "is named twice" if winners else f"{shown(str(value), 30)} is off the menu"
             flags.append(f"criterion {shown(name, 40)}: its winner {what}")
-    return CriterionBallot(
-        criterion=name,
-        winner=winner,
-        reasoning=_text(entry.get("reasoning")),
-        a_assessment=_text(entry.get("a_assessment")),
-        b_assessment=_text(entry.get("b_assessment")),
-    )
+    return {
+        "criterion": name,
+        "winner": winner,
+        "reasoning": _text(entry.get("reasoning")),
+        "a_assessment": _text(entry.get("a_assessment")),
+        "b_assessment": _text(entry.get("b_assessment")),
+    }
 
 
 def _text(value: Any) -> str:
@@ -209,20 +208,15 @@ def _texts(value: Any) -> tuple[str, ...]:
     return ()
 
 
-def _analysis(value: Any) -> Analysis:
+def _analysis(value: Any) -> Plain:
     if not isinstance(value, dict):
-        return NO_ANALYSIS
+        return {}
     named = fields(value)
-    return Analysis(
-        response_a=_response(named.get("response_a")),
-        response_b=_response(named.get("response_b")),
-    )
+    return {name: _response(named.get(name)) for name in ("response_a", "response_b")}
 
 
-def _response(value: Any) -> ResponseAnalysis:
+def _response(value: Any) -> Plain:
     if not isinstance(value, dict):
-        return ResponseAnalysis()
+        return {}
     named = fields(value)
-    return ResponseAnalysis(
-        strengths=_texts(named.get("strengths")), weaknesses=_texts(named.get("weaknesses"))
-    )
+    return {name: _texts(named.get(name)) for name in ("strengths", "weaknesses")}

@@ -10,45 +10,57 @@ from evenhand.contract import Criterion, CriterionBallot, Winner
 from evenhand.parse.answer import confidence_of, key_of
 from evenhand.parse.outcome import Statement, shown
 from evenhand.parse.prose import claims
-from evenhand.parse.words import NOUN, letter
+from evenhand.parse.words import NOUN, ORDINAL, letter, winner_of
 
-_DECORATION = r"[ \t\u3000>#*_`•|+~-]{0,16}(?:\d{1,2}[.)、]\s{0,2})?[*_`\"“【\[]{0,4}"
+_EMOJI = r"\u2600-\u27bf\u2b50\ufe0f\U0001f300-\U0001faff"
+_DECORATION = (
+    rf"[ \t\u3000>#*_`•|+=~{_EMOJI}-]{{0,16}}(?:\d{{1,2}}[.)、]\s{{0,2}})?[*_`\"“【\[<]{{0,4}}"
+)
 _LABEL = re.compile(
-    rf"(?P<lead>{_DECORATION})(?i:(?:my|the|so,?|therefore,?)\s){{0,2}}"
-    r"(?P<final>(?i:final|overall)\s|最终的?|总体|整体|综合|最后的?)?"
-    r"(?:(?P<strong>(?i:verdict|decision|choice|judge?ment|winner|preferred response"
-    r"|better response|best response)"
-    r"|判定结果|判断结果|评判结果|判定|判断|裁决|裁定|获胜者|胜者|胜出者|获胜方|胜方|赢家"
-    r"|优胜者|更好的(?:回答|响应|回复))"
+    rf"(?P<lead>{_DECORATION})(?:(?i:(?:my|the|so,?|therefore,?)\s)|我的){{0,2}}"
+    r"(?P<final>(?i:final|overall)[\s_]|最[终終]的?|总体|整体|综合|最后的?)?"
+    r"(?:(?P<strong>(?P<names>(?i:choice|winner|preferred response|better response|best response)"
+    r"|获胜者|胜者|胜出者?|获胜方|胜方|赢家|优胜者|獲勝者|勝者|更好的(?:回答|响应|回复))"
+    r"|(?i:verdict|decision|judge?ment)|判定结果|判断结果|评判结果|判定|判断|裁决|裁定)"
     # Words that also open prose: only a verdict under them counts, never the lack of one.
-    r"|(?P<open>(?i:conclusion|preference)|结论|选择)"
+    r"|(?P<open>(?i:conclusion|preference|pick|vote)|结论|結論|选择)"
+    r"|(?P<whole>(?i:overall)|总体|整体|综合)"
     # Words that also label what a response answered.
     r"|(?P<weak>(?i:answer|result)|结果|答案))"
-    r"(?P<close>[*_`\"”】\]]{0,4})"
-    r"(?P<colon>\s{0,2}[:：]|(?i:\sis\b)\s?[:：]?|(?:是|为)\s?[:：]?(?=\s?[^\s]))?"
+    r"(?P<close>[*_`\"”】\]>]{0,4})"
+    r"(?P<colon>\s{0,2}[:：]|(?i:\sis\b)\s?[:：]?|(?:是|为)\s?[:：]?(?=\s?[^\s])"
+    r"|\s{1,2}[-–—]{1,2}\s|——|\s{0,2}(?:={1,2}>?|->|[→⇒])|(?<=[】>]))?"
 )
-_VALUE_LEAD = r"[\s*_`\"'“‘(（\[【:：]{0,8}"
+_VALUE_LEAD = r"[\s*_`\"'“‘(（\[【:：$]{0,8}(?:\\boxed\{(?:\\text\{)?)?"
+_VALUE_END = r"[*_`\"'”’)）\]】}$]{0,6}"
 _LETTER = re.compile(
     rf"{_VALUE_LEAD}(?:(?i:the\swinner\sis\s|i\s(?:choose|prefer|pick)\s|选择?))?(?i:the\s)?"
-    rf"(?:{NOUN}\s{{0,2}})?[*_`\"]{{0,2}}(?P<id>[ABＡＢ](?![A-Za-z0-9])|[ab](?![A-Za-z0-9])"
-    r"|[(（][abAB][)）])[*_`\"'”’)）\]】]{0,6}"
+    rf"(?:(?:{NOUN}\s{{0,2}})?[*_`\"]{{0,2}}(?P<id>[ABab](?![A-Za-z0-9])|[(（][abAB][)）])"
+    rf"|{NOUN}\s{{0,2}}[*_`\"]{{0,2}}(?P<number>[12](?![A-Za-z0-9.]))|{ORDINAL}){_VALUE_END}"
 )
 _TIE = re.compile(
     rf"{_VALUE_LEAD}(?i:(?:it\sis|it's|it’s|this\sis)\s)?(?i:an?\s)?"
-    r"(?:(?i:tie|draw|tied)(?![A-Za-z])|(?:两者|二者|双方)?(?:打成|判为)?(?:平局|平手|打平|不分胜负))"
-    r"[*_`\"'”’)）\]】]{0,6}"
+    r"(?:(?i:tie|draw|tied)(?![A-Za-z])"
+    r"|(?:两者|二者|双方)?(?:打成|判为)?(?:平局|平手|打平|持平|不分胜负))"
+    rf"{_VALUE_END}"
 )
 # What may follow a label without taking it back: "A or B", "A? no" and "A on style" may not.
 _FOLLOWS = re.compile(
-    r"\s{0,3}(?:$|[.。!！;；—–(（|~]|-{1,3}(?=\s|$)|[,，:：]"
+    rf"\s{{0,3}}(?:$|[.。!！;；—–(（|~{_EMOJI}]|(?<=\s)-{{1,3}}(?=\s)|--|={{2,8}}|[,，:：]|</"
     r"|(?i:is|was|wins|won|because|since|as|due|by|over|with|slightly|clearly|performs|performed|provides"
     r"|than|has|gives|offers|for\s(?:the\s)?(?:following|these|reasons?|being|its|providing))\b"
     r"|(?:更|较|最|略|稍|明显|显著|胜|获胜|优|好|是|为|因|，|在|总体|整体|综合))"
 )
 _TAKEN_BACK = re.compile(
-    r"\s{0,3}[,，/&、]?\s{0,2}(?:(?i:or|and|vs\.?|versus)\b|或|和|与|/|&|[(（]?[ABab][)）]?(?![A-Za-z0-9'’]))"
+    r"\s{0,3}(?:[,，/&、|…]|\.{2,6})?\s{0,2}(?:(?i:or|and|vs\.?|versus)\b|或|和|与|/|&|[(（]?[ABab][)）]?(?![A-Za-z0-9'’]))"
     r"|\s{0,3}(?:is|was)\s(?:not|n't|worse|inferior)|\s{0,3}[,，.;；]?\s{0,3}(?i:but|however|though)\b|[^?？\n]{0,40}[?？]"
     r"|\s{0,3}(?:在|不|更差|较差|更弱)",
+)
+_NOT_OWN = re.compile(
+    r"\b(?:(?:quoted|copied|taken) from|is what"
+    r"|as (?:\w+ )?(?:requested|instructed|demanded|told) by)\b"
+    r"|引自|摘自|抄自",
+    re.IGNORECASE,
 )
 _OFF_MENU = re.compile(
     rf"{_VALUE_LEAD}(?:(?i:both|neither|none|n/?a|unknown|unclear|undecided|null|either|equal)"
@@ -77,16 +89,30 @@ _OVERALL = re.compile(
 )
 _QUOTING = re.compile(
     r"(?:\b(?:contain|includ|embed|inject|quot|says?|said|wrote|writes|ends? with|claims?"
-    r"|states?|reads|fake|forged|attempt|tries|trying|tells?|instruct|text|example|format)|包含|写着|声称|写道|引用|伪造|试图|如下文字|注入|其中|格式)",
+    r"|states?|reads|fake|forged|attempt|tries|trying|tells?|instruct|text|example|format|append"
+    r"|insert|smuggl|slip|last line|closing line)"
+    r"|包含|写着|写下|写了|声称|写道|引用|伪造|试图|如下文字|注入|植入|其中|格式|结尾|末尾)",
     re.IGNORECASE,
 )
-_OWN_INTRO = re.compile(r"\b(?:my|final|i|here is|verdict)\b|我的|最终|判定", re.IGNORECASE)
-# A final label may also follow a sentence on the same line.
-_INLINE_FINAL = re.compile(
-    r"(?<=[.。!！;；，,])[ \t但而]{0,3}"
-    r"(?=(?i:(?:my\s)?(?:final|overall)\s(?:verdict|winner|decision|choice"
-    r"|judge?ment))[ \t]?[:：]|(?:最终|总体|综合)(?:判定|结论|裁决|获胜者|胜者|结果)[:：])"
+_FIRST_PERSON = re.compile(
+    r"\bmy\b|我"
+    r"|\bi (?:\w+ )?(?:conclude|judge|choose|decide|answer|declare|give|rate|select|pick)\b",
+    re.IGNORECASE,
 )
+_OWN_INTRO = re.compile(r"\b(?:final|here is|verdict)\b|最终|判定", re.IGNORECASE)
+_RESPONSE = re.compile(rf"{NOUN}\s?[(（]?(?P<id>[AB12])(?![A-Za-z0-9])")
+# A label may also follow a sentence on the same line: a final one anywhere, a plain one where
+# nothing but the verdict follows.
+_INLINE = re.compile(
+    r"(?<=[.。!！;；，,])[*_ \t但而]{0,4}"
+    r"(?:(?=(?P<final>(?i:(?:my\s)?(?:final|overall)\s(?:verdict|winner|decision|choice"
+    r"|judge?ment))[ \t]?[:：]|(?:最终|总体|综合)(?:判定|结论|裁决|获胜者|胜者|结果)[:：]))"
+    r"|(?<=[.。!！;；*_ \t])(?=[*_]{0,3}(?:(?i:(?:my\s)?(?:verdict|winner|choice|decision"
+    r"|judge?ment))|获胜者|胜者|判定|裁决)[*_]{0,3}[ \t]?[:：]))"
+)
+_QUOTATION = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|`[^`]*`")
+# Somebody's words that no quotation mark closes: what follows may be theirs as well.
+_OPEN_SPEECH = re.compile(r"[:：]\s{0,2}[^\s\"“「『'‘`<\[{]")
 
 
 def _but(other: str) -> re.Pattern[str]:
@@ -96,6 +122,13 @@ def _but(other: str) -> re.Pattern[str]:
     )
 
 
+_SENTENCE_FOLLOWS = re.compile(
+    r"\s{0,3}(?:(?i:is|was|has|gives|offers|provides|perform(?:s|ed))\b|是|为|在)"
+)
+_COMPARES = re.compile(
+    r"\b(?:more|better|stronger|clearer|best|most|superior)\b|更|较|最|胜|优", re.IGNORECASE
+)
+_THAN = re.compile(rf"\bthan\s(?:the\s)?{NOUN}\s?[(（]?[AB12]", re.IGNORECASE)
 _BUT_THE_OTHER: dict[Winner, re.Pattern[str]] = {"A": _but("B"), "B": _but("A"), "TIE": _but("AB")}
 _LONGEST_LINE = 600
 
@@ -128,14 +161,61 @@ def _lines(text: str) -> list[_Line]:
             fenced = not fenced
         elif bare:
             quoted = fenced or bare[0] == ">"
-            at = 0
-            inline = _INLINE_FINAL.search(part)
-            if inline is not None and part.count('"', 0, inline.start()) % 2 == 0:
-                lines.append(_Line(start, part[: inline.start()][:_LONGEST_LINE].rstrip(), quoted))
-                at = inline.end()
-            lines.append(_Line(start + at, part[at : at + _LONGEST_LINE].rstrip(), quoted))
+            at = _inline_label(part)
+            if at:
+                lines.append(_Line(start, part[:at][:_LONGEST_LINE].rstrip(), quoted))
+            shown_part = _row(bare) if bare[0] == "|" else part[at : at + _LONGEST_LINE].rstrip()
+            lines.append(_Line(start + at, shown_part, quoted))
         start += len(part) + 1
     return lines
+
+
+def _row(line: str) -> str:
+    """A table's row as a labelled line: its first cell, and the one verdict among the others."""
+    label, *cells = [cell.strip(" \t*_`") for cell in line[:_LONGEST_LINE].strip(" \t|").split("|")]
+    verdicts = [cell for cell in cells if winner_of(cell)]
+    if len(verdicts) == 1:
+        return f"{label}: {verdicts[0]}"
+    return f"{label}: {cells[0]}" if len(cells) == 1 else ""
+
+
+def _inline_label(line: str) -> int:
+    """Where a label that follows a sentence begins; 0 where there is none of the judge's own."""
+    at = 0
+    for match in _INLINE.finditer(line[: 4 * _LONGEST_LINE]):
+        before = line[: match.start()]
+        if in_quotation(before):
+            continue
+        if match["final"] is None:
+            said = _QUOTATION.sub("", before)
+            of_something = _NAMED.match(said) is not None and not _REASON.match(said)
+            if of_something or (quotes(said) and _OPEN_SPEECH.search(said)):
+                continue
+            if not _closes(line[match.end() :]):
+                continue
+        at = match.end()
+    return at
+
+
+def _closes(labelled_text: str) -> bool:
+    """Whether a label's verdict is the last thing said on its line."""
+    label = _LABEL.match(labelled_text)
+    value = None if label is None else value_of(labelled_text[label.end() :])
+    if label is None or value is None or value[0] is None:
+        return False
+    rest = labelled_text[label.end() + value[1] :].strip(" \t.。!！*_`")
+    return not rest or rest[0] in "(（"
+
+
+def in_quotation(before: str) -> bool:
+    """Whether a quotation mark is open at the end of the text."""
+    return (
+        before.count('"') % 2 == 1
+        or before.count("`") % 2 == 1
+        or before.count("“") > before.count("”")
+        or before.count("「") > before.count("」")
+        or before.count("『") > before.count("』")
+    )
 
 
 def quotes(line: str) -> bool:
@@ -143,10 +223,22 @@ def quotes(line: str) -> bool:
     return _QUOTING.search(line) is not None
 
 
-def introduces_quote(line: str) -> bool:
-    """Whether a line announces words that are not the judge's own."""
-    plain = line.strip(" *_`#>")
-    return plain.endswith((":", "：")) and quotes(plain) and _OWN_INTRO.search(plain) is None
+def one_response(line: str) -> bool:
+    """Whether a line speaks of one of the responses, and not of both."""
+    return len({letter(match["id"]) for match in _RESPONSE.finditer(line)}) == 1
+
+
+def introduces_quote(line: str, *, set_off: bool = False) -> bool:
+    """Whether a line announces words that are not the judge's own.
+
+    Before words that are set off, in a fence or a block quote, naming their author is enough.
+    """
+    plain = re.split(r"[.!?]\s|[。！？]", line.strip(" *_`#>"))[-1]
+    if not plain.endswith((":", "：")) or _FIRST_PERSON.search(plain):
+        return False
+    if one_response(plain) and (set_off or quotes(plain)):
+        return True
+    return quotes(plain) and _OWN_INTRO.search(plain) is None
 
 
 def value_of(text: str) -> tuple[Winner | None, int] | None:
@@ -159,13 +251,15 @@ def value_of(text: str) -> tuple[Winner | None, int] | None:
         off = _OFF_MENU.match(text)
         return None if off is None else (None, off.end())
     rest = text[match.end() :]
-    if _TAKEN_BACK.match(rest):
+    if _TAKEN_BACK.match(rest) or _NOT_OWN.search(rest[:200]):
         return None, match.end()
     if not _FOLLOWS.match(rest):
         # "A careful reading …" and "Response A's answer …" are prose.
         prose = re.match(r"\s[a-z]|(?<=['’])s\s", rest) or text[match.end() - 1] in "'’"
         return None if prose else (None, match.end())
-    winner: Winner = "TIE" if match.re is _TIE else letter(match["id"])
+    if match.re is _LETTER and match["id"] in ("a", "b") and re.match(r"\s{1,3}[a-z]", rest):
+        return None
+    winner: Winner = "TIE" if match.re is _TIE else letter(match[match.lastgroup or 0])
     return winner, match.end()
 
 
@@ -181,10 +275,10 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
     previous: _Line | None = None
     quote_running = False
     for number, line in enumerate(lines):
-        quote_running = line.quoted and (
-            quote_running or (previous is not None and introduces_quote(previous.text))
+        introduced = previous is not None and introduces_quote(
+            previous.text, set_off=line.quoted and not previous.quoted
         )
-        introduced = previous is not None and introduces_quote(previous.text)
+        quote_running = line.quoted and (quote_running or introduced)
         previous = line
         if quote_running or (introduced and _LABEL.match(line.text)):
             continue
@@ -239,22 +333,21 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
 def _unquoted(statements: list[tuple[Statement, bool]], lines: list[_Line]) -> list[Statement]:
     """The judge's own statements. A quoted one counts only where it closes the whole answer."""
     own = [statement for statement, quoted in statements if not quoted]
-    if own or not statements or not lines:
+    if own or not statements:
         return own
     tail = len(lines)
     while tail and lines[tail - 1].quoted:
         tail -= 1
-    closing = lines[tail].start if tail < len(lines) else None
-    if closing is None:
+    if tail == len(lines) or (tail and one_response(lines[tail - 1].text)):
         return []
-    return [statement for statement, _ in statements if statement.start >= closing]
+    return [statement for statement, _ in statements if statement.start >= lines[tail].start]
 
 
 def _statement(label: re.Match[str], line: _Line, following: Sequence[_Line]) -> Statement | None:
-    final = bool(label["final"]) and not label["weak"]
+    final = bool(label["whole"] or (label["final"] and not label["weak"]))
     value_text = line.text[label.end() :]
     heading = _HEADING.match(line.text) is not None
-    if not value_text.strip(' *_`:：】]”"') and (heading or label["colon"]):
+    if not value_text.strip(' *_`:：】]”"') and (heading or label["colon"] is not None):
         if not following:
             return None
         value_text, start = following[0].text, following[0].start
@@ -270,12 +363,25 @@ def _statement(label: re.Match[str], line: _Line, following: Sequence[_Line]) ->
     winner, end = value
     if winner is None and not label["strong"]:
         return None
+    if winner is not None and not label["names"] and not _supported(winner, value_text, end):
+        return None
     if winner is not None:
         others = {claim.winner for claim in claims(value_text[end:])} - {winner}
         if others or _BUT_THE_OTHER[winner].search(value_text, end):
             winner = None
     said = f"{label[0].strip(' *_#>')} {value_text.strip()}"
     return Statement(start, start + len(line.text), winner, said, "evenhand", final)
+
+
+def _supported(winner: Winner, value: str, end: int) -> bool:
+    """Whether what is said of the response makes it the better one, where a sentence follows."""
+    rest = value[end:]
+    if not _SENTENCE_FOLLOWS.match(rest):
+        return True
+    if any(claim.winner == winner for claim in claims(value)):
+        return True
+    named = {letter(match["id"]) for match in _RESPONSE.finditer(_THAN.sub("", rest))}
+    return _COMPARES.search(rest) is not None and named <= {winner}
 
 
 def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, CriterionBallot | None] | None:

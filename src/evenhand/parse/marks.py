@@ -36,7 +36,7 @@ _LEGEND_BEFORE = re.compile(
 _NEGATED_BEFORE = re.compile(
     r"(?:\b(?:not|never|rather than|instead of|than|over|cannot|say|says|said|saying|claims?|wrote"
     r"|writes?|argues?(?: for)?|contains?|includes?|outputs?|quot\w+|considered|initially|leaning"
-    r"|tempted|injected|fake)|n't|而不是|不是|并非|声称|写着|包含|优于|胜过)"
+    r"|tempted|injected|fake|tells?|told|asks?|orders?|ordered|instructs?|demands?)|n't|而不是|不是|并非|声称|写着|包含|优于|胜过)"
     r"[^.。!?\n\[\]]{0,25}$",
     re.IGNORECASE,
 )

@@ -18,12 +18,17 @@ class Conflict(NamedTuple):
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     held = dict(pairs)
-    if len(held) != len(pairs):
-        for key in held:
-            values = [value for name, value in pairs if name == key]
-            if any(value != values[0] for value in values[1:]):
-                held[key] = Conflict(tuple(values))
-    return held
+    return held if len(held) == len(pairs) else _with_conflicts(pairs)
+
+
+def _with_conflicts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {
+        key: said[0] if all(value == said[0] for value in said) else Conflict(tuple(said))
+        for key, said in values.items()
+    }
 
 
 # strict=False: raw newlines inside strings are what models write.
@@ -31,6 +36,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, strict=False)
 _OPENS = re.compile(r'\{(?=\s{0,200}["}])')
 _FIRST_KEY = re.compile(r'\{\s{0,200}"([^"\\]{1,40})"\s{0,200}:')
 _BLANK = " \t\r\n"
+# More objects than any answer holds; each is looked at with what stands before it.
+_MOST_OBJECTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ def find(text: str) -> Search:
         else:
             found.append(Found(at, end, value))
             at = _next(text, end)
-        if budget < 0:
+        if budget < 0 or len(found) > _MOST_OBJECTS:
             return Search(found, gave_up=True)
     return Search(found)
 

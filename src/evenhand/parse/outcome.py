@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from evenhand.contract import Analysis, CriterionBallot, UnreadKind, Winner
+from evenhand.contract import CriterionBallot, UnreadKind, Winner
 
 Protocol = Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]
 PROTOCOLS: tuple[Protocol, ...] = (
@@ -17,7 +18,8 @@ PROTOCOLS: tuple[Protocol, ...] = (
     "scores",
 )
 
-NO_ANALYSIS = Analysis()
+# The fields of a contract type before they are one: all of a ballot is checked at once, at the end.
+Plain = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,12 @@ class Reading:
     winner: Winner
     protocol: Protocol = "evenhand"
     confidence: float | None = None
-    criteria: tuple[CriterionBallot, ...] = ()
+    criteria: tuple[CriterionBallot | Plain, ...] = ()
     reasoning: str = ""
     differentiators: tuple[str, ...] = ()
-    analysis: Analysis = NO_ANALYSIS
+    analysis: Plain = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    from_object: bool = False  # set where a JSON object gave it, with its own reasoning
 
 
 @dataclass(frozen=True, slots=True)

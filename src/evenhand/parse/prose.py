@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.contract import Winner
-from evenhand.parse.words import NOUN, letter
+from evenhand.parse.words import NOUN, ORDINAL, letter
 
 _ID = r"(?:[(（][abAB12][)）]|[AB12])(?![A-Za-z0-9])"
-_SUBJECT = rf"(?:{NOUN}\s{{0,2}}[*_`\"]{{0,2}}(?P<id>{_ID})|(?P<bare>\([ab]\)))[*_`\"]{{0,3}}"
+_SUBJECT = (
+    rf"(?:(?:{NOUN}\s{{0,2}}[*_`\"]{{0,2}}(?P<id>{_ID})|(?P<bare>\([ab]\))|{ORDINAL}"
+    r"|(?<![A-Za-z0-9_'’-])(?P<letter>[AB])(?![A-Za-z0-9]))[*_`\"]{0,3})"
+)
 _PLAIN_SUBJECT = rf"(?:{NOUN}\s{{0,2}}[*_`\"]{{0,2}}{_ID}|\([ab]\))"
 _OWN = (
     r"(?:(?:'s|’s|的)?\s{0,2}(?:(?i:answer|response|output|reply|solution|version|choice|overall)"
@@ -26,32 +29,38 @@ _ADVERB = (
     r"(?:(?:overall|clearly|significantly|slightly|much|far|marginally|definitely|therefore|thus"
     r"|generally|still|ultimately|considered|deemed|judged|overwhelmingly|somewhat|a bit|a little"
     r"|by far|indeed|certainly|probably|likely|moderately|substantially|noticeably|decidedly|also"
-    r"|easily|strongly|the|a|an|to be|simply|arguably|relatively|undoubtedly|obviously)\s{1,2})"
+    r"|easily|strongly|clear|obvious|the|a|an|to be|simply|arguably|relatively|undoubtedly"
+    r"|obviously)\s{1,2})"
 )
 _MARK = r"[*_]{0,3}"
 _BETTER = (
-    rf"(?i:\s{{1,2}}{_MARK}(?:is|was|are|were|remains|seems|appears|stands out as|emerges as"
+    rf"(?i:\s{{1,2}}{_MARK}(?:is|was|are|were|to be|remains|seems|appears|stands out as|emerges as"
     rf"|comes out as)\s{{1,2}}{_MARK}{_ADVERB}{{0,5}}{_MARK}"
-    r"(?:better|best|superior|preferable|preferred|stronger(?:\s(?:one|response|answer|output))"
-    r"|winner)(?![a-z])"
+    r"(?:better|best|superior|preferable|preferred|stronger|winner)(?![a-z])"
     rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:wins|won(?!')|prevails|comes out ahead)(?![a-z])"
+    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:outperforms|surpasses|beats|outshines)\s(?={_PLAIN_SUBJECT})"
     rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:performed|performs|did|does|fares|fared)\s{_ADVERB}{{0,3}}better(?![a-z]))"
     r"|\s{0,2}(?:是|则|总体上?|整体上?|综合来看|明显|显著|显然|略微?|稍微?|确实|要|相对|相比之下|因此|无疑|的){0,4}"
-    r"(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|较优|最好|优于|好于|胜过|更强|占优|略胜一筹|获胜者|胜者)"
+    r"(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|較好|较优|最好|优于|好于|胜过|更强|占优|略胜一筹|获胜者|胜者)"
 )
 _FORWARD = re.compile(rf"{_SUBJECT}{_OWN}(?:{_BETTER})")
 _BACKWARD = re.compile(
-    r"(?:(?i:\b(?:choose|prefer|select|pick|favou?r|vote for|go with|chose|award the win to)"
-    r"|\b(?:winner|verdict|decision|(?:better|best|superior|preferred|stronger)\s"
-    r"(?:one|output|response|answer|choice|assistant|option)(?:\s(?:overall|here))?)"
+    r"(?:(?P<chooses>(?i:\b(?:choose|prefer|select|pick|favou?r|vote for|go with|chose"
+    r"|award the win to|lean towards?))|选择|选|判定|判|支持|倾向于)"
+    r"|(?i:\b(?:winner|verdict|decision|(?:better|best|superior|preferred|stronger)\s"
+    r"(?:one|output|response|answer|choice|assistant|option)(?:\s(?:overall|here))?"
+    r"|(?:my\s(?:final\s)?|final\s)(?:choice|pick|preference|selection))"
     r"\s(?:is|goes to|should be|must be))"
-    r"|选择|选|获胜者是|获胜者为|胜者是|胜者为|胜出的是|更好的是|判定|判|支持)"
+    r"|获胜者是|获胜者为|胜者是|胜者为|胜出的是|更好的是)"
     rf"(?i:\s{{0,2}}(?:that|the|clearly|:|for)){{0,2}}\s{{0,2}}[*_`\"]{{0,3}}{_SUBJECT}"
 )
 _TIE = re.compile(
     r"(?i:\b(?:it is|it's|it’s|this is|is|declare|call it|results? in|ends in|as)\s(?:therefore\s)?"
     r"(?:essentially\s|basically\s)?a\s(?:tie|draw)(?![a-z]))"
     r"|(?:两者|二者|双方|两个(?:回答|响应|回复|答案))?(?:打成|打平|判为|判定为|为|是|属于)?(?:平局|平手|打平|不分胜负)"
+    r"|(?:两者|二者|双方|两个(?:回答|响应|回复|答案))(?:不相上下|难分伯仲|旗鼓相当|难分高下)"
+    r"|(?i:\b(?:both|the two)\s(?:(?:responses|answers|outputs|assistants)\s)?are\sequally\s"
+    r"(?:good|bad|strong|weak|poor)(?=\s?[.!]?$))"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]{0,4}\s|[。！？]|\n")
 _CLAUSE = re.compile(r"[,;:—–，；：、]")
@@ -59,12 +68,14 @@ _CONCLUDES = re.compile(
     r"\b(?:therefore|thus|hence|overall|in conclusion|in summary|to summarize|to sum up|ultimately"
     r"|consequently|finally|accordingly|my (?:final )?(?:verdict|choice|decision|judge?ment)"
     r"|final verdict|i (?:would )?(?:choose|prefer|select|pick|say|conclude|believe|agree)"
-    r"|have determined|all in all|so)\b"
-    r"|综上|因此|所以|总之|总的来说|总体|总而言之|结论|故而|最终|我选择|我判定|我认为",
+    r"|have determined|all in all|on balance|on reflection|in short|so)\b"
+    r"|综上|综合|因此|所以|总之|总的来说|总体|总而言之|结论|故而|最终|我选择|我判定|我认为",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
-    r"(?:\b(?:not|never|cannot|hardly|disagree|deny|doubt|reject|wrong|false|incorrect)|n't|n’t)"
+    r"(?:\b(?:not|never|cannot|hardly|disagree|deny|reject|wrong|false|incorrect"
+    r"|nothing|nobody|none|no(?!\s(?:doubt|question))"
+    r"|(?<!no )(?<!without )(?<!without a )doubt)|n't|n’t)"
     r"\s(?:(?!therefore|so|thus|hence|and|but)[\w()']{1,20}\s){0,6}$"
     r"|(?:并不|并非|不是|不能说|不认为|未必|难说|不同意|不代表|不意味着|不比|不如|没有|不一定)"
     r"[^，。；,]{0,16}$|[不非没]\s?$",
@@ -88,37 +99,78 @@ _ASPECT = re.compile(
     r"(?:\b(?:in terms of|regarding|with respect to|as for|when it comes to|on the (?:first|second)"
     r"|for the (?:first|second)|for (?:accuracy|clarity|style|tone|detail|length|readability)"
     r"|in (?:accuracy|clarity|style|tone|detail|this (?:respect|aspect|regard)|some|certain|one))\b"
-    r"|方面|而言|来说|这一点|这点|角度)",
+    r"|方面|(?<!总体)(?<!整体)而言|(?<!总的)(?<!总体)(?<!整体)来说|这一点|这点|角度"
+    r"|在[^，。；]{1,12}上|从[^，。；综整总]{1,12}看)",
     re.IGNORECASE,
 )
 _ASPECT_AFTER = re.compile(
-    r"[*_]{0,3}(?:\sthan\s[^,.;]{0,30}?)?\s(?:on|in)\s(?!balance|the\swhole|general|every|all\b|this|my\b"
+    r"\s(?:\w{2,20}ed|written|known|put|laid|spoken)(?![A-Za-z])"
+    r"|\s(?!(?:all|every|both|most|each|on)\b)(?:\w{1,12}\s){0,3}?(?:criteri|categor|round|aspect|point)"
+    r"|[*_]{0,3}(?:\sthan\s[^,.;]{0,30}?)?\s(?:on|in|at)\s(?!balance|the\swhole|general|every|all\b|this|my\b"
     r"|the\send|total|most|both|its\s|answering|providing|executing|following|fulfilling|addressing)",
     re.IGNORECASE,
 )
-_ATTRIBUTION = re.compile(
-    rf"(?:(?:{_PLAIN_SUBJECT}|\b(?i:assistants?|debaters?|users?|humans?|some|others|people|authors?"
-    r"|reviewers?|raters?|they|he|she|someone|one|text|response|output|answer|it|prompt|instruction"
-    r"|injection|which)\b|用户|有人|作者|他们|它|文中|其中|里面|回答|响应|输出)"
-    r"[^.;。；]{0,120}?(?i:\bargu\w+|\bclaim\w*|\bsay\w*|\bsaid\b|\bstat(?:es?|ed|ing)\b|\bassert\w*"
-    r"|\binsist\w*|\bthinks?\b|\bbeliev\w+|\bcontend\w*|\bmaintains\b|\bwrites?\b|\bwrote\b"
-    r"|\bdeclar\w+|\bannounc\w+|\btells?\b|\btold\b|\binstruct(?:s|ed)\b|\btr(?:y|ies|ied)\b|\bpretend\w*"
-    r"|\bsuggests? that|\bcontains?\b|\bconcludes? that"
-    r"|认为|声称|主张|说|表示|写道|宣称|要求|写着|包含|自称)"
-    r"|(?i:\baccording to\b|\bin the opinion of\b)|根据.{0,12}的说法)"
+_SPEAKER = re.compile(
+    r"(?P<own>\b(?:I|[Ww]e|(?:[Mm]y|[Oo]ur)\s(?:own\s)?(?:view|opinion|judge?ment|verdict|assessment"
+    r"|analysis|evaluation|conclusion|choice|decision|preference))\b|我|本人|笔者)"
+    rf"|(?P<other>{_PLAIN_SUBJECT}|\b(?i:assistants?|debaters?|users?|humans?|some|others|people"
+    r"|authors?|reviewers?|raters?|colleagues?|they|he|she|someone|one|text|response|output|answer|it"
+    r"|prompt|instruction|injection|which)\b|用户|有人|作者|他们|它|文中|其中|里面|回答|响应|输出)"
 )
-_FIRST_PERSON = re.compile(r"\b(?:I|we|my|our|me)\b|我|本人|笔者")
+_SPEAKS = re.compile(
+    r"(?i:\bargu\w+|\bclaim\w*|\bsay\w*|\bsaid\b|\bstat(?:es?|ed|ing)\b|\bassert\w*|\binsist\w*"
+    r"|\bthinks?\b|\bbeliev\w+|\bcontend\w*|\bmaintains\b|\bwrites?\b|\bwrote\b|\bdeclar\w+"
+    r"|\bannounc\w+|\btells?\b|\btold\b|\binstruct(?:s|ed)\b|\btr(?:y|ies|ied)\b|\bpretend\w*"
+    r"|\bsuggests? that|\bcontains?\b|\bconcludes? that|\basks?\b|\borders?\b|\bdemands?\b)"
+    r"|认为|声称|主张|(?<!来)说(?!明)|表示|写道|宣称|要求|写着|包含|自称"
+)
+_REPORTED = re.compile(r"(?i:\baccording to\b|\bin the opinion of\b)|根据.{0,12}的说法")
+_AGREES = re.compile(r"\b(?:I|[Ww]e)\s(?:\w+\s)?(?:agree|concur|side)\b|我(?:也|更)?(?:同意|赞同)")
 _JOINED = re.compile(
     rf"{_PLAIN_SUBJECT}{_OWN}\s{{0,2}}(?:(?i:and|or|nor|&|/)|和|与|或|、)\s{{0,2}}$"
 )
 _NEITHER = re.compile(r"\b(?:neither|either|both)\b[^,;]{0,60}$", re.IGNORECASE)
 _CONDITION_AFTER = re.compile(
-    r"[\s*_\"']{0,4}(?:if|when|only if|unless|provided|is (?:false|wrong|not))\b"
+    r"[\s*_\"']{0,4}(?:if|when|only|unless|provided|is (?:false|wrong|not))\b"
     r"|[\s，]{0,3}(?:如果|的话|吗|么)",
     re.IGNORECASE,
 )
 _OVERALL = re.compile(
-    r"\b(?:overall|in conclusion|final|ultimately)\b|总体|整体|综合|最终|综上", re.IGNORECASE
+    r"\b(?:overall|in conclusion|final|ultimately)\b|总体|总的来说|总之|整体|综合|最终|综上",
+    re.IGNORECASE,
+)
+_OVERALL_AFTER = re.compile(r"[\s*_]{1,3}overall\b", re.IGNORECASE)
+# What the judge thought before it looked closer; a turn in the sentence ends it.
+_SUPERSEDED = re.compile(
+    r"\b(?:at first|initially|originally|at a glance|i (?:had |first )?thought"
+    r"|i was (?:leaning|tempted)|i (?:was )?inclined)\b|起初|最初|乍看|一开始|本以为|原以为|初看",
+    re.IGNORECASE,
+)
+_TURN = re.compile(r"\b(?:but|however|yet|though)\b|但|不过|然而|[;；]", re.IGNORECASE)
+_I_CHOOSE = re.compile(
+    r"(?:\b(?:I|[Ww]e)\b[^,;.]{0,60}|我[^，。；]{0,16}"
+    r"|(?:\b(?i:therefore|thus|hence|overall|so|in conclusion|finally)"
+    r"|因此|所以|综上(?:所述)?|总之|最终|故)[\s,，]{0,3})$"
+)
+_TOLD = re.compile(
+    r"\b(?:told|asked|instructed|ordered|urged|supposed"
+    r"|(?:tells?|asks?|orders?|wants?|instructs?) (?:me|us))\b"
+    r"|(?:要求|让|叫|命令|请|引导|诱导)我?[^，。；]{0,4}$",
+    re.IGNORECASE,
+)
+# "Accuracy: Response A is better" speaks of accuracy, "Verdict: …" of the whole.
+_LABELLED = re.compile(r"[\s*_>#\-•|\d.)、（(【]{0,12}(?P<label>[^:：,，.。;；]{1,30})[:：]")
+_OF_THE_WHOLE = re.compile(
+    r"\b(?:verdict|winner|conclusion|overall|final|decision|judge?ment|choice|result|answer|reason\w*"
+    r"|explanation|rationale|summary|analysis|evaluation|comparison|assessment|preference|so|thus|is"
+    r"|i|my|note|tie)\b|结论|总|综|最终|整体|判|裁|结果|选择|理由|原因|分析|评|胜|我|答案|说明",
+    re.IGNORECASE,
+)
+# Where a letter alone is a response: in "Plan B is better" it is part of another name.
+_LETTER_STANDS = re.compile(
+    r"(?:^|[,;:，；：—]|\b(?:so|thus|therefore|hence|that|overall|ultimately|but|and|conclude|say|think"
+    r"|believe)|因此|所以|故|认为)[\s*_\"“'(]{0,4}$",
+    re.IGNORECASE,
 )
 _LONGEST_SENTENCE = 2000
 _MOST_CLAIMS = 8
@@ -183,7 +235,8 @@ def claims(text: str, *, ties: bool = True) -> list[Claim]:
                     sentence.start + match.end(),
                     winner,
                     number,
-                    _CONCLUDES.search(before + match[0]) is not None,
+                    _CONCLUDES.search(before + match[0]) is not None
+                    or _OVERALL_AFTER.match(after) is not None,
                     not before.strip(_EDGES) and not after.strip(_EDGES),
                     noun,
                 )
@@ -193,15 +246,24 @@ def claims(text: str, *, ties: bool = True) -> list[Claim]:
 
 def _matches(body: str, ties: bool) -> Iterator[tuple[re.Match[str], Winner, str]]:
     found: list[tuple[re.Match[str], Winner, str]] = [
-        (match, letter(match["id"] or match["bare"]), match[0]) for match in _FORWARD.finditer(body)
+        (match, letter(match[match.lastgroup or 0]), match[0])
+        for match in _FORWARD.finditer(body)
+        if match["letter"] is None or _LETTER_STANDS.search(body[: match.start()])
     ]
     found.extend(
-        (match, letter(match["id"] or match["bare"]), match[0])
+        (match, letter(match[match.lastgroup or 0]), match[0])
         for match in _BACKWARD.finditer(body)
+        if match["letter"] is None
+        and (match["chooses"] is None or _chosen_by_judge(body[: match.start()]))
     )
     if ties:
         found.extend((match, "TIE", "") for match in _TIE.finditer(body))
     yield from sorted(found, key=lambda item: item[0].start())
+
+
+def _chosen_by_judge(before: str) -> bool:
+    """Whether it is the judge that chooses: not a reader, and not a text that asks for it."""
+    return _I_CHOOSE.search(before) is not None and _TOLD.search(before) is None
 
 
 def _own_view(before: str, after: str, *, quoted: bool) -> bool:
@@ -214,9 +276,13 @@ def _own_view(before: str, after: str, *, quoted: bool) -> bool:
         return False
     if before.count("`") % 2:
         return False
+    labelled = _LABELLED.match(before)
+    if labelled is not None and not _OF_THE_WHOLE.search(labelled["label"]):
+        return False
     clause = _CLAUSE.split(before)[-1]
     return not (
         _HYPOTHETICAL.search(before)
+        or _SUPERSEDED.search(_TURN.split(before)[-1])
         or _CONCESSION.search(clause)
         or _MODAL.search(clause)
         or _NEGATION.search(clause + " " if clause and not clause[-1].isspace() else clause)
@@ -230,13 +296,15 @@ def _own_view(before: str, after: str, *, quoted: bool) -> bool:
 
 
 def _attributed(before: str) -> bool:
+    """Whether somebody else says it: the last verb of speech decides, by who stands before it."""
     before = before[-400:]
-    said = _ATTRIBUTION.search(before)
-    if said is None:
+    if _REPORTED.search(before):
+        return True
+    spoken = deque(_SPEAKS.finditer(before), maxlen=1)
+    if not spoken or re.search("[,;，；]", before[spoken[0].end() :]) or _AGREES.search(before):
         return False
-    # "I agree with Assistant (b) that …" is the judge's own; "Assistant (b) says that …" is not.
-    tail = before[said.end() :]
-    return not (re.search("[,;，；]", tail) or _FIRST_PERSON.search(before))
+    speakers = deque(_SPEAKER.finditer(before, 0, spoken[0].start()), maxlen=1)
+    return bool(speakers) and speakers[0]["own"] is None
 
 
 Verdict = tuple[Winner, Claim] | Literal["none", "split"]

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.contract import Criterion, CriterionBallot, Winner
+from evenhand.contract import Criterion, Winner
 from evenhand.parse.answer import is_answer, is_full, read_answer, winner_in
+from evenhand.parse.bare import read_bare
 from evenhand.parse.lines import Labelled, introduces_quote, labelled, quotes
 from evenhand.parse.marks import marks
 from evenhand.parse.objects import Found, Search, find
@@ -15,64 +16,65 @@ from evenhand.parse.outcome import Failure, Protocol, Reading, Statement, shown
 from evenhand.parse.prose import claims
 from evenhand.parse.scores import first_line, read_scores
 from evenhand.parse.sentences import read_class, read_conclusion, read_outputs
-from evenhand.parse.words import NOUN, is_refusal
+from evenhand.parse.words import NOUN, is_refusal, plainly
 
-_DECORATION_ONLY = re.compile(r"[\s`~*_>#-]*(?:json|JSON)?[\s`~*_>#-]*")
+_DECORATION_ONLY = re.compile(r"[\s`~*_>#,\[\]-]*(?:json|JSON)?[\s`~*_>#,\[\]-]*")
 _RESPONSE = re.compile(rf"{NOUN}\s?[(（]?[AB12](?![A-Za-z0-9])")
+# The sentence that an object stands in goes on after it.
+_GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；]|[a-z]|这|是|等|的)")
 _OWN = re.compile(r"\b(?:my|verdict|final|i)\b|我的|判定|最终", re.IGNORECASE)
-_HEAD, _TAIL = 20_000, 80_000
+_HEAD, _TAIL = 10_000, 50_000
 
 
 def read_text(
     body: str, criteria: Sequence[Criterion], protocol: Protocol | None
 ) -> Reading | Failure:
     """Everything but the plain JSON answer: objects in prose, labelled lines, other protocols."""
+    plain = plainly(body)
     if protocol is None or protocol == "evenhand":
-        outcome = _native(body, criteria, alone=protocol is not None)
+        outcome = _native(body, plain, criteria, alone=protocol is not None)
         if outcome is None:
-            outcome = _in_prose(_foreign(_edges(body)), body, criteria)
+            outcome = _foreign(_edges(plain))
     else:
-        outcome = _in_prose(_by(protocol, _edges(body)), body, criteria)
-    if isinstance(outcome, Failure) and outcome.kind == "no_verdict" and is_refusal(body):
-        return Failure("refusal", f"the judge declined: {shown(body)}")
-    return outcome
-
-
-def _in_prose(
-    outcome: Reading | Failure, body: str, criteria: Sequence[Criterion]
-) -> Reading | Failure:
-    """Outside JSON the text itself is the reasoning."""
+        outcome = _by(protocol, _edges(plain))
     if isinstance(outcome, Failure):
+        if outcome.kind == "no_verdict" and is_refusal(plain):
+            return Failure("refusal", f"the judge declined: {shown(body)}")
         return outcome
-    held = outcome.criteria or tuple(CriterionBallot(criterion=c.name) for c in criteria)
+    if outcome.from_object:
+        return outcome
+    # Outside JSON the text itself is the reasoning.
+    held = outcome.criteria or tuple({"criterion": criterion.name} for criterion in criteria)
     return replace(outcome, criteria=held, reasoning=body)
 
 
 def _edges(text: str) -> str:
-    """A text of absurd length with its middle blanked: a verdict stands near one of the ends."""
-    blank = len(text) - _HEAD - _TAIL
-    return text if blank <= 0 else text[:_HEAD] + " " * blank + text[-_TAIL:]
+    """A text of absurd length without its middle: a verdict stands near one of the ends."""
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
-def _native(body: str, criteria: Sequence[Criterion], *, alone: bool) -> Reading | Failure | None:
+def _native(
+    body: str, plain: str, criteria: Sequence[Criterion], *, alone: bool
+) -> Reading | Failure | None:
     """JSON in a fence or in prose, then labelled lines. None: not in the native format."""
     search = find(body) if "{" in body else Search([])
     if search.gave_up:
         return Failure("malformed", "too many unclosed braces to look for an answer among them")
-    answer = _answer(body, search.found)
+    answer = _answer(plain, search.found)
     if isinstance(answer, Failure):
         return answer
-    prose = _edges(_without(body, search.found))
+    prose = _without(plain, search.found)
     if answer is not None:
         return _checked(answer, prose, criteria)
+    prose = _edges(prose)
     lines = labelled(prose, criteria)
     stated = lines.statements if alone else [*lines.statements, *marks(prose)]
     verdict = _final(sorted(stated, key=lambda statement: statement.start))
     if verdict is None:
-        return _in_prose(_conclude(prose), body, criteria) if alone else None
+        return _conclude(prose) if alone else None
     if isinstance(verdict, Failure):
         return verdict
-    return _in_prose(_with_lines(verdict, lines, prose), body, criteria)
+    return _with_lines(verdict, lines, prose)
 
 
 def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Failure:
@@ -112,7 +114,7 @@ def _final(stated: list[Statement]) -> Statement | Failure | None:
 
 def _contradicted(after: str, winner: Winner) -> Failure | None:
     for claim in claims(after):
-        if claim.winner != winner and claim.concluding:
+        if claim.winner != winner and (claim.concluding or claim.alone):
             return Failure(
                 "contradiction",
                 f"the verdict is {winner}, but later it says "
@@ -162,6 +164,9 @@ def _mentioned(body: str, item: Found) -> bool:
     """Whether the object is quoted: in the middle of a sentence about it, or announced as such."""
     before = body[max(0, item.start - 400) : item.start]
     line = before.rsplit("\n", 1)[-1]
+    following = body[item.end : item.end + 200].split("\n", 1)[0]
+    if _GOES_ON.match(following) and (quotes(following) or _RESPONSE.search(following)):
+        return True
     if line.strip(" \t*_>#`") and (
         quotes(line) or _RESPONSE.search(line) or (line.rstrip().endswith("`"))
     ):
@@ -169,7 +174,7 @@ def _mentioned(body: str, item: Found) -> bool:
     lead = before[: len(before) - len(line)].rstrip()
     while lead.rsplit("\n", 1)[-1].strip().startswith("```"):
         lead = lead.rsplit("\n", 1)[0].rstrip() if "\n" in lead else ""
-    return introduces_quote(lead.rsplit("\n", 1)[-1])
+    return introduces_quote(lead.rsplit("\n", 1)[-1], set_off=True)
 
 
 def _without(body: str, found: list[Found]) -> str:
@@ -190,19 +195,26 @@ def _checked(answer: Found, prose: str, criteria: Sequence[Criterion]) -> Readin
     reading = read_answer(answer.value or {}, criteria)
     if isinstance(reading, Failure):
         return reading
-    after = prose[answer.end :]
+    before, after = _edges(prose[: answer.start]), _edges(prose[answer.end :])
+    if before.strip("`~ \n\t") and not is_full(answer.value or {}):
+        # The whole answer outweighs what led to it; a verdict alone is no more than another one.
+        for statement in labelled(before, ()).statements:
+            if statement.final and statement.winner != reading.winner:
+                return _differs(reading.winner, statement)
     if after.strip("`~ \n\t"):
-        later = [*labelled(after, ()).statements, *marks(after)]
-        for statement in later:
+        for statement in (*labelled(after, ()).statements, *marks(after)):
             if statement.winner != reading.winner:
-                return Failure(
-                    "contradiction",
-                    f"the answer says {reading.winner}, then follows {shown(statement.text)}",
-                )
+                return _differs(reading.winner, statement)
         against = _contradicted(after, reading.winner)
         if against is not None:
             return against
     return reading
+
+
+def _differs(winner: Winner, statement: Statement) -> Failure:
+    return Failure(
+        "contradiction", f"the JSON answer says {winner}, the text says {shown(statement.text)}"
+    )
 
 
 _OUTPUT = re.compile(r"(?:(?i:\boutput)|输出)\s{0,2}[(（][abAB][)）]|^\s*\([ab]\)[\s.]*$")
@@ -235,6 +247,9 @@ def _numbered(body: str) -> Reading | Failure:
 
 
 def _conclude(body: str) -> Reading | Failure:
+    bare = read_bare(body)
+    if bare is not None:
+        return bare
     of_assistants = re.search(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]", body)
     return read_conclusion(body, "mt-bench" if of_assistants else "evenhand")
 

@@ -11,7 +11,12 @@ from evenhand.contract import Winner
 
 NOUN: Final = (
     r"(?:(?i:output|response|assistant|answer|option|candidate|model|chatbot)"
-    r"|输出|响应|回应|回答|回复|助手|助理|答案|选项|模型)"
+    r"|输出|响应|回应|回應|回答|回复|回覆|助手|助理|答案|选项|模型)"
+)
+# The response shown first, and the one shown second.
+ORDINAL: Final = (
+    r"(?:(?i:the\s)?(?P<nth>(?i:first|second))\s(?i:output|response|assistant|answer|option|one)"
+    r"|第(?P<ordinal>[一二])个?(?:输出|响应|回应|回答|回复|助手|答案))"
 )
 
 _DIRECT: Final[dict[str, Winner]] = {
@@ -26,7 +31,7 @@ _DIRECT: Final[dict[str, Winner]] = {
 _LABEL = re.compile(rf"(?:(?:the\s+)?{NOUN}[\s_-]{{0,3}})?[(\[]{{0,2}}([ab])[)\]]{{0,2}}")
 _TIES = frozenset(
     {"tie", "a tie", "draw", "a draw", "tied", "it is a tie", "it's a tie"}
-    | {"平局", "平手", "打平", "平局。", "不分胜负"}
+    | {"平局", "平手", "打平", "持平", "不分胜负"}
 )
 _TRIM = " \t\r\n\u3000.。,，;；!！*_`\"'“”‘’「」"
 
@@ -48,8 +53,19 @@ def winner_of(value: object) -> Winner | None:
 
 
 def letter(label: str) -> Winner:
-    """A for a, A, 1; B for b, B, 2; brackets around it aside."""
-    return "A" if label.strip("()（） ").upper() in ("A", "1", "Ａ") else "B"
+    """A for a, A, 1, first; B for b, B, 2, second; brackets around it aside."""
+    return "A" if label.strip("()（） ").upper() in ("A", "1", "FIRST", "一") else "B"
+
+
+_WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
+_INVISIBLE = (0xA0, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A))
+_PLAIN = _WIDE | dict.fromkeys(_INVISIBLE, 0x20)
+
+
+def plainly(text: str) -> str:
+    """The text to read by: plain letters, spaces and line ends, every character at its place."""
+    text = text.replace("\r\n", " \n")
+    return text if text.isascii() else text.translate(_PLAIN)
 
 
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
@@ -58,12 +74,19 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
         *("comparison", "comparisons", "criteria", "criteriacomparison"),
         *("比较", "对比", "逐项比较", "逐项对比", "标准比较", "标准对比"),
     ),
-    "result": ("result", "finalresult", "overallresult", "结果", "最终结果", "总体结果", "结论"),
+    "result": (
+        *("result", "finalresult", "overallresult", "overall", "evaluation", "finalevaluation"),
+        *("结果", "最终结果", "总体结果", "结论", "最终结论", "总体", "评判结果", "评估结果"),
+    ),
     "winner": (
         *("winner", "finalwinner", "overallwinner"),
         *("获胜者", "胜者", "胜出者", "获胜方", "胜方", "赢家", "最终获胜者", "优胜者"),
     ),
-    "verdict": ("verdict", "finalverdict", "choice", "decision", "判定", "最终判定", "裁决"),
+    "verdict": (
+        *("verdict", "finalverdict", "overallverdict", "choice", "decision", "finaldecision"),
+        *("judgment", "judgement", "finaljudgment", "finaljudgement", "betterresponse"),
+        *("preferredresponse", "bestresponse", "判定", "最终判定", "裁决", "更好的响应"),
+    ),
     "confidence": ("confidence", "置信度", "信心", "信心度", "置信水平"),
     "reasoning": (
         *("reasoning", "reason", "reasons", "rationale", "explanation", "overallreasoning"),
@@ -102,7 +125,7 @@ def _fold(key: str) -> str | None:
 
 
 # The spellings that the prompt asks for, looked up before any folding.
-_NATIVE: Final = {
+NATIVE_FIELDS: Final = {
     "analysis": "analysis",
     "responseA": "response_a",
     "responseB": "response_b",
@@ -122,7 +145,7 @@ _NATIVE: Final = {
 
 def field_name(key: str) -> str | None:
     """The contract's name for a key of an answer, in whatever case or language it was written."""
-    return _NATIVE.get(key) or (_fold(key) if len(key) <= 40 else None)
+    return NATIVE_FIELDS.get(key) or (_fold(key) if len(key) <= 40 else None)
 
 
 _REFUSAL = re.compile(

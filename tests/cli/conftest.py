@@ -1,0 +1,5 @@
+"""The fixture that the commands' tests share."""
+
+from command_line import command
+
+__all__ = ["command"]

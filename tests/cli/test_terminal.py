@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import time
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from evenhand.cli.terminal import clean, escape, one_line, register_plain_signs
+
+ESCAPES = st.sampled_from(
+    ["\x1b", "\x1b[", "\x1b]8;;", "\x1b]", "\x07", "\x1b\\", "\x9b", "\x9d", "\x90", "\x9c", "31m"]
+)
+HOSTILE = st.lists(st.one_of(st.text(), ESCAPES)).map("".join)
+
+
+@given(HOSTILE)
+@example("\x1b]0;title\x1b\\\x1b")
+def test_clean_text_has_no_character_that_a_terminal_acts_upon(text: str) -> None:
+    for char in clean(text):
+        assert char in "\n\t\u200c\u200d" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
+
+
+@given(HOSTILE)
+def test_cleaning_twice_changes_nothing(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+
+
+@given(st.text(alphabet=st.characters(categories=("L", "N", "P", "S", "Zs"))))
+def test_visible_text_stays_as_it_is(text: str) -> None:
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]0;new title\x07text", "text"),
+        ("\x9b2Jgone?", "gone?"),
+        ("\x1bc reset", " reset"),
+        ("\x1b(0lqqk", "lqqk"),
+        ("one\rtwo\r\nthree", "one\ntwo\nthree"),
+        ("a\x00b\x08c\x7fd", "abcd"),
+        ("abc\u202edcba\u2066x\u2069", "abcdcbax"),
+        ("zero\u200bwidth\ufeff", "zerowidth"),
+        ("\U000e0041\U000e0042tags", "tags"),
+        ("[bold]as it is[/bold]", "[bold]as it is[/bold]"),
+        ("👩\u200d🔬 می\u200cخواهم", "👩\u200d🔬 می\u200cخواهم"),
+    ],
+)
+def test_what_is_taken_out_and_what_stays(text: str, shown: str) -> None:
+    assert clean(text) == shown
+
+
+def test_sequence_without_its_end_does_not_hide_the_text_after_it() -> None:
+    assert clean("before \x1b]8;;https://example.org after\nnext") == (
+        "before 8;;https://example.org after\nnext"
+    )
+
+
+def test_cleaning_takes_time_in_proportion_to_the_text() -> None:
+    begun = time.perf_counter()
+    for unit in ("\x1b]", "\x9d", "\x1b[", "\x1bP x"):
+        clean(unit * 100_000)
+    assert time.perf_counter() - begun < 5
+
+
+def test_one_line_is_one_line() -> None:
+    assert one_line(" a\r\n\tb\x1b[31m  c ") == "a b c"
+
+
+@given(st.text(alphabet=st.characters()))
+def test_escaped_json_means_the_same_and_is_harmless(text: str) -> None:
+    written = escape(json.dumps({"text": text}, ensure_ascii=False))
+    assert json.loads(written) == {"text": text}
+    for char in written:
+        assert unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def test_signs_of_our_own_have_a_plain_form() -> None:
+    handler = register_plain_signs()
+    assert "✓ a … b · c – • 中".encode("ascii", handler) == rb"+ a ... b - c - * \u4e2d"

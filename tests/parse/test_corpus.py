@@ -1,0 +1,53 @@
+"""The reader against a person's readings: of the corpus, and of answers that quote an attack."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import CORPUS, CRITERIA, Case
+
+from evenhand.contract import Ballot, Criterion
+from evenhand.parse import read
+from hostile_cases import QUOTING_ANSWERS
+
+ASKED = tuple(Criterion(name=name) for name in CRITERIA)
+
+
+def winner_in(text: str) -> str | None:
+    outcome = read(text, criteria=ASKED)
+    return outcome.winner if isinstance(outcome, Ballot) else None
+
+
+@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
+def test_an_answer_is_read_as_a_careful_person_reads_it(case: Case) -> None:
+    read_as = winner_in(case.text)
+    if not (case.may_stay_unread and read_as is None):
+        assert read_as == case.expected, case.text
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CORPUS if "json" not in case.name], ids=lambda case: case.name
+)
+def test_an_answer_means_the_same_without_the_criteria(case: Case) -> None:
+    outcome = read(case.text)
+    # Which lines belong to a criterion may be unknown now; a wrong winner is never the result.
+    if isinstance(outcome, Ballot):
+        assert case.expected in (outcome.winner, None), case.text
+
+
+@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
+def test_windows_line_ends_change_nothing(case: Case) -> None:
+    assert winner_in(case.text.replace("\r\n", "\n").replace("\n", "\r\n")) == winner_in(case.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(text, expected) for _, text, expected in QUOTING_ANSWERS],
+    ids=[name for name, _, _ in QUOTING_ANSWERS],
+)
+def test_a_quoted_attack_does_not_become_the_verdict(text: str, expected: str | None) -> None:
+    assert winner_in(text) == expected
+
+
+def test_most_of_what_a_person_reads_at_once_is_read() -> None:
+    unread = [case for case in CORPUS if case.may_stay_unread and winner_in(case.text) is None]
+    assert len(unread) <= 0.1 * len(CORPUS)

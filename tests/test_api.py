@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import evenhand
+from evenhand import Procedure, api
+from evenhand.errors import InputError, JudgeError, NoVerdict
+from evenhand.judges import JudgeOptions
+from evenhand.settings import Settings
+from evenhand.sync import run_sync
+from scripted import ScriptedJudge, answer_json
+from servers import Reply, SeenRequest, Slow, StartServer, chat_reply
+
+KEY = "sk-test-0123456789abcdefghij"
+PAIR = {"prompt": "p", "responseA": "short", "responseB": "longer", "criteria": ["c"]}
+
+
+def tie(request: SeenRequest) -> Reply:
+    return chat_reply(answer_json("TIE", criteria=[("c", "TIE")]))
+
+
+@pytest.fixture(autouse=True)
+def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith(("EVENHAND_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+async def test_judge_given_by_name_is_closed_afterwards(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(tie)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    verdict = await evenhand.compare(PAIR, "openai:m")
+    assert verdict.winner == "TIE"
+    assert server.wait_until_idle()
+
+
+async def test_judge_given_by_name_is_closed_when_it_fails_too(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(lambda request: chat_reply("Who knows."))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with pytest.raises(NoVerdict) as raised:
+        await evenhand.compare(PAIR, "openai:m")
+    assert len(raised.value.metadata.passes) == 2
+    assert server.wait_until_idle()
+
+
+async def test_judge_given_opened_stays_open() -> None:
+    judge = ScriptedJudge(lambda call: answer_json("TIE"))
+    await evenhand.compare(PAIR, judge)
+    await evenhand.compare(PAIR, judge)
+    assert not judge.closed
+    assert len(judge.calls) == 4
+
+
+def test_opened_judge_serves_sync_calls_over_the_same_connections(
+    start_server: StartServer,
+) -> None:
+    server = start_server(tie)
+    judge = evenhand.open_judge("openai:m", JudgeOptions(base_url=server.url))
+    for _ in range(2):
+        assert evenhand.compare_sync(PAIR, judge).winner == "TIE"
+    assert server.open_connections <= 2  # one for each order, kept between the calls
+    run_sync(judge.close())
+    assert server.wait_until_idle()
+
+
+async def test_sync_face_works_inside_a_running_loop(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", start_server(tie).url)
+    assert evenhand.compare_sync(PAIR, "openai:m").winner == "TIE"
+
+
+def test_sync_face_serves_many_threads() -> None:
+    winners: list[str] = []
+
+    def ask() -> None:
+        winners.append(evenhand.compare_sync(PAIR, "baseline:longer").winner)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert winners == ["B"] * 8
+
+
+def test_sync_face_inside_its_own_loop_is_refused_and_does_not_hang() -> None:
+    async def nested() -> None:
+        evenhand.compare_sync(PAIR, "baseline:longer")
+
+    with pytest.raises(RuntimeError, match="await it"):
+        run_sync(nested())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_sync_face_works_in_a_forked_child(tmp_path: Path) -> None:
+    code = (
+        "import evenhand, os\n"
+        f"pair = {PAIR!r}\n"
+        "evenhand.compare_sync(pair, 'baseline:longer')\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    won = evenhand.compare_sync(pair, 'baseline:longer').winner\n"
+        "    os._exit(0 if won == 'B' else 1)\n"
+        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=30, check=False)
+    assert done.returncode == 0
+
+
+def test_ctrl_c_in_a_sync_call_cancels_it_and_closes_its_connections(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    server = start_server(lambda request: Slow(60, chat_reply("too late")))
+    code = (
+        "import evenhand, time\n"
+        "try:\n"
+        f"    evenhand.compare_sync({PAIR!r}, 'openai:m')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "OPENAI_BASE_URL": server.url},
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert server.wait_until(lambda: len(server.requests) == 2, within_s=20)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"interrupted\n"
+        # The process is still there, so it was not its end that closed them.
+        assert server.wait_until_idle()
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def test_cancelling_a_comparison_closes_its_judge(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(lambda request: Slow(60, chat_reply("too late")))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    task = asyncio.create_task(evenhand.compare(PAIR, "openai:m"))
+    both_asked = asyncio.to_thread(server.wait_until, lambda: len(server.requests) == 2)
+    assert await both_asked
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert server.wait_until_idle()
+
+
+async def test_bad_pair_is_refused_before_a_judge_is_opened() -> None:
+    with pytest.raises(InputError, match="criteria is empty"):
+        await evenhand.compare({**PAIR, "criteria": []}, "openai:m")
+
+
+async def test_without_a_judge_the_remedy_is_named() -> None:
+    with pytest.raises(InputError, match="EVENHAND_JUDGE"):
+        await evenhand.compare(PAIR)
+
+
+async def test_judge_of_the_environment_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENHAND_JUDGE", "baseline:longer")
+    assert (await evenhand.compare(PAIR)).winner == "B"
+
+
+async def test_samples_are_taken_at_temperature_1_unless_the_settings_say_another(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = start_server(tie)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    await evenhand.compare(PAIR, "openai:m", Procedure(samples=2))
+    await evenhand.compare(PAIR, "openai:m")
+    (tmp_path / "evenhand.toml").write_text("temperature = 0.2", encoding="utf-8")
+    await evenhand.compare(PAIR, "openai:m", Procedure(samples=2))
+    temperatures = [request.json["temperature"] for request in server.requests]
+    assert temperatures == [1.0] * 4 + [0.0] * 2 + [0.2] * 4
+
+
+@pytest.mark.parametrize("spec", ["anthropic:m", "google:m", "local", "openrouter:m", "azure:m"])
+def test_key_and_address_of_openai_servers_are_for_openai_judges_only(spec: str) -> None:
+    settings = Settings(api_key=KEY, base_url="http://localhost:1/v1")
+    options = api.judge_options(settings, spec)
+    assert (options.api_key, options.base_url) == (None, None)
+    chosen = api.judge_options(settings, spec, base_url="http://localhost:2")
+    assert (chosen.api_key, chosen.base_url) == (None, "http://localhost:2")
+    own = api.judge_options(settings, "openai:m")
+    assert (own.api_key, own.base_url) == (KEY, "http://localhost:1/v1")
+    assert KEY not in repr(own)
+
+
+def test_judge_of_one_loop_says_so_in_another(start_server: StartServer) -> None:
+    judge = evenhand.open_judge("openai:m", JudgeOptions(base_url=start_server(tie).url))
+    assert evenhand.compare_sync(PAIR, judge).winner == "TIE"
+    with pytest.raises(JudgeError, match="another event loop"):
+        asyncio.run(evenhand.compare(PAIR, judge))
+    run_sync(judge.close())

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from evenhand.checkup import check_judge, check_set_up
+from evenhand.settings import Settings
+from scripted import answer_json
+from servers import Reply, SeenRequest, StartServer, chat_reply
+
+KEY = "sk-test-0123456789abcdefghij"
+
+
+def checks(settings: Settings | None = None, **environment: str) -> dict[str, tuple[str, str]]:
+    found = check_set_up(settings or Settings(), environment)
+    return {check.name: (check.state, check.found) for check in found}
+
+
+def test_version_of_each_extra_is_its_own() -> None:
+    pytest.importorskip("pydantic_ai")
+    assert checks()["extra providers"] == ("ok", f"pydantic_ai {version('pydantic-ai-slim')}")
+
+
+def test_key_is_set_or_not_and_never_part_of_a_check() -> None:
+    found = checks(OPENAI_API_KEY=KEY)
+    assert found["OPENAI_API_KEY"] == ("ok", "set")
+    assert found["GOOGLE_API_KEY"] == ("missing", "not set")
+    assert KEY not in str(found)
+
+
+def test_model_that_is_not_there_is_missing_and_not_wrong(tmp_path: Path) -> None:
+    state, found = checks(Settings(cache_dir=tmp_path))["embedded model"]
+    assert (state, found) == ("missing", "not pulled; run: evenhand models pull")
+
+
+def test_proxy_is_named_without_its_address() -> None:
+    found = checks(https_proxy="http://me:secret@proxy.example")
+    assert "HTTPS_PROXY" in found["proxy"][1]
+    assert "secret" not in str(found)
+
+
+async def test_judge_is_asked_in_both_orders_and_closed(start_server: StartServer) -> None:
+    def right(request: SeenRequest) -> Reply:
+        better = "A" if request.prompt.index("is 56") < request.prompt.index("is 54") else "B"
+        return chat_reply(answer_json(better, confidence="sure", criteria=[("accuracy", better)]))
+
+    server = start_server(right)
+    check = await check_judge(Settings(judge="openai:m"), base_url=server.url)
+    assert (check.state, check.exit_code) == ("ok", 0)
+    assert check.found.endswith("; it gives no confidence")
+    assert len(server.requests) == 2
+    assert server.wait_until_idle()
+
+
+async def test_without_a_judge_there_is_nothing_to_ask() -> None:
+    check = await check_judge(Settings())
+    assert (check.state, check.exit_code) == ("missing", 0)

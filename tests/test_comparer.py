@@ -1,0 +1,408 @@
+"""One pair through one judge: what is asked, what is kept, what fails and how."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import jsonschema
+import pytest
+from scripted import ScriptedJudge, answer_json, letter_completion
+from servers import RESET, SeenRequest, StartServer, chat_reply, error_reply, in_turn
+
+from evenhand.comparer import compare, settle
+from evenhand.contract import Pair, Usage, Verdict, read_pair
+from evenhand.errors import InputError, JudgeServerError, NoVerdict
+from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Traits
+from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.procedure import Procedure
+from evenhand.prompts import make_template
+from evenhand.tools import output_schema
+
+PAIR = read_pair(
+    {
+        "id": "sky",
+        "prompt": "Why is the sky blue?",
+        "responseA": "Rayleigh scattering.",
+        "responseB": "It mirrors the sea.",
+        "criteria": ["accuracy", "clarity"],
+    }
+)
+BOTH = [("accuracy", "A"), ("clarity", "A")]
+NO_RETRY = RetryPolicy(attempts=1)
+
+
+def shown_first(call: JudgeCall) -> str:
+    return PAIR.response_a if call.order == "original" else PAIR.response_b
+
+
+def right_judge(**more: Any) -> ScriptedJudge:
+    """Takes the right answer, wherever it stands."""
+
+    def answer(call: JudgeCall) -> str:
+        winner = "A" if shown_first(call) == PAIR.response_a else "B"
+        return answer_json(
+            winner, criteria=[("accuracy", winner), ("clarity", winner)], confidence=0.9
+        )
+
+    return ScriptedJudge(answer, **more)
+
+
+async def test_a_consistent_judge_gives_a_win_with_every_field_of_the_contract() -> None:
+    verdict = await compare(PAIR, right_judge())
+    result = verdict.model_dump(mode="json")
+    jsonschema.validate(result, output_schema())
+    assert result["success"] is True
+    assert (result["winner"], result["confidence"]) == ("A", 0.9)
+    assert [c["criterion"] for c in result["comparison"]] == ["accuracy", "clarity"]
+    assert set(result["comparison"][0]) == {
+        "criterion", "winner", "reasoning", "aStrength", "bStrength",
+    }  # fmt: skip
+    assert result["positionConsistency"] == {
+        "firstPassWinner": "A", "secondPassWinner": "A", "consistent": True,
+    }  # fmt: skip
+    meta = result["metadata"]
+    assert (meta["id"], meta["outcome"], meta["judge"]) == ("sky", "win", "scripted")
+    assert (meta["locale"], meta["positionsSwapped"]) == ("en", True)
+    assert meta["promptVersion"].startswith("en/reasoned@")
+    assert meta["confidenceSource"] == "stated"
+    assert [p["order"] for p in meta["passes"]] == ["original", "swapped"]
+
+
+async def test_assessments_become_strengths_in_the_callers_labels() -> None:
+    verdict = await compare(PAIR, right_judge())
+    entry = verdict.comparison[0]
+    assert entry.a_strength == "Response A on accuracy"
+    assert entry.b_strength == "Response B on accuracy"
+
+
+async def test_both_passes_are_asked_at_once() -> None:
+    waiting = asyncio.Barrier(2)
+
+    class Together(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            # Passed only when the other pass is in flight too.
+            await asyncio.wait_for(waiting.wait(), timeout=5)
+            return await super().ask(call)
+
+    judge = Together(lambda call: answer_json("TIE", criteria=BOTH))
+    assert (await compare(PAIR, judge)).outcome == "tie"
+
+
+async def test_a_judge_that_takes_one_pass_at_a_time_is_asked_so() -> None:
+    busy = 0
+
+    class OneAtATime(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            nonlocal busy
+            busy += 1
+            assert busy == 1
+            await asyncio.sleep(0)
+            busy -= 1
+            return await super().ask(call)
+
+    judge = OneAtATime(lambda call: answer_json("TIE"), Traits(parallel=False))
+    await compare(PAIR, judge, Procedure(samples=2))
+    assert [c.order for c in judge.calls] == ["original", "original", "swapped", "swapped"]
+
+
+async def test_without_swapping_one_pass_is_made_and_no_consistency_is_in_the_json() -> None:
+    judge = right_judge()
+    verdict = await compare(PAIR.model_copy(update={"swap_positions": False}), judge)
+    assert len(judge.calls) == 1
+    assert "positionConsistency" not in verdict.model_dump(mode="json")
+    assert verdict.metadata.positions_swapped is False
+
+
+async def test_an_unread_answer_is_shown_to_the_judge_once_with_what_was_wrong() -> None:
+    def answer(call: JudgeCall) -> str:
+        if len(call.messages) == 2:
+            return answer_json("C")
+        return answer_json("TIE", criteria=[("accuracy", "TIE"), ("clarity", "TIE")])
+
+    judge = ScriptedJudge(answer)
+    verdict = await compare(PAIR, judge)
+    assert verdict.winner == "TIE"
+    assert len(judge.calls) == 4
+    repair = judge.calls[-1].messages
+    assert [m.role for m in repair] == ["system", "user", "assistant", "user"]
+    assert repair[2].text == answer_json("C")
+    assert "none of the values on offer" in repair[3].text
+    kept = verdict.metadata.passes[0].repaired
+    assert [u.kind for u in kept] == ["off_menu"]
+    assert kept[0].raw == answer_json("C")
+
+
+@pytest.mark.parametrize("repairs", [0, 1, 2])
+async def test_repairs_can_be_configured(repairs: int) -> None:
+    judge = ScriptedJudge(lambda call: "I like both.")
+    with pytest.raises(NoVerdict):
+        await compare(PAIR, judge, Procedure(repairs=repairs))
+    assert len(judge.calls) == 2 * (1 + repairs)
+
+
+async def test_an_invalid_pair_keeps_its_ballots_on_the_exception() -> None:
+    def answer(call: JudgeCall) -> str:
+        return answer_json("A", criteria=BOTH) if call.order == "original" else "no verdict here"
+
+    with pytest.raises(NoVerdict, match="Second pass: could not be read") as caught:
+        await compare(PAIR, ScriptedJudge(answer))
+    meta = caught.value.metadata
+    assert meta.outcome == "invalid"
+    first, second = meta.passes
+    assert first.ballot.winner == "A"
+    assert [c.winner for c in first.ballot.criteria] == ["A", "A"]
+    assert second.unread.raw == "no verdict here"
+
+
+async def test_a_failed_pass_keeps_the_other_ones_ballot_and_counts_its_requests() -> None:
+    error = JudgeServerError("it fell over")
+
+    class HalfBroken(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            if call.order == "swapped":
+                raise error
+            return await super().ask(call)
+
+    judge = HalfBroken(
+        lambda call: Completion(answer_json("A", criteria=BOTH), usage=Usage(requests=1))
+    )
+    settled = await settle(PAIR, judge, Procedure(retry=RetryPolicy(attempts=3, base_s=0)))
+    assert not isinstance(settled, Verdict)
+    failure, raised = settled
+    assert raised is error
+    assert (failure.error.kind, failure.error.retryable) == ("judge_server_error", True)
+    assert [p.order for p in failure.metadata.passes] == ["original"]
+    assert failure.metadata.usage.requests == 1 + 3
+    jsonschema.validate(failure.model_dump(mode="json"), output_schema())
+    assert "winner" not in failure.model_dump(mode="json")
+
+
+@pytest.mark.parametrize("stated", [85, "high", "85%", -0.1, None, True, float("nan")])
+async def test_what_is_no_confidence_gives_none_and_never_a_default(stated: Any) -> None:
+    def answer(call: JudgeCall) -> str:
+        winner = "A" if call.order == "original" else "B"
+        return answer_json(winner, criteria=[], confidence=stated)
+
+    verdict = await compare(PAIR, ScriptedJudge(answer))
+    assert (verdict.winner, verdict.confidence) == ("A", None)
+    assert verdict.metadata.confidence_source == "none"
+
+
+async def test_a_tie_from_a_judge_that_was_told_not_to_is_unread() -> None:
+    pair = PAIR.model_copy(update={"allow_tie": False})
+    with pytest.raises(NoVerdict) as caught:
+        await compare(pair, ScriptedJudge(lambda call: answer_json("TIE")))
+    assert {p.unread.kind for p in caught.value.metadata.passes} == {"tie_not_allowed"}
+
+
+# Letter mode
+
+
+def letters(call: JudgeCall) -> Completion:
+    question = call.messages[-1].text
+    if "all the criteria" in question:
+        shares = {"A": 0.6, "B": 0.3, "C": 0.1} if call.order == "original" else {
+            "A": 0.5, " B": 0.25, "b": 0.25,
+        }  # fmt: skip
+        return letter_completion(shares)
+    return letter_completion({"A": 0.2, "B": 0.2, "C": 0.6})
+
+
+async def test_letter_mode_averages_the_probabilities_of_both_orders() -> None:
+    verdict = await compare(PAIR, ScriptedJudge(letters), Procedure(mode="letter"))
+    # original A .6 B .3 TIE .1; swapped as shown A .5 B .5, so in the caller's labels A .5 B .5
+    # mean: A (.6 + .5) / 2 = .55, B (.3 + .5) / 2 = .4, TIE .05
+    assert (verdict.winner, verdict.outcome) == ("A", "win")
+    assert verdict.confidence == pytest.approx(0.55)
+    assert verdict.metadata.confidence_source == "logprobs"
+    assert verdict.metadata.probabilities is not None
+    assert verdict.metadata.probabilities.tie == pytest.approx(0.05)
+    assert [c.winner for c in verdict.comparison] == ["TIE", "TIE"]
+    assert verdict.overall_reasoning == ""
+    assert verdict.metadata.mode == "letter"
+
+
+async def test_letter_mode_asks_once_for_the_whole_and_once_for_each_criterion() -> None:
+    judge = ScriptedJudge(letters)
+    await compare(PAIR, judge, Procedure(mode="letter"))
+    assert len(judge.calls) == 2 * (1 + 2)
+    assert all(call.letters == ("A", "B", "C") for call in judge.calls)
+
+
+@pytest.mark.parametrize(
+    ("completion", "reason"),
+    [
+        (Completion("A"), "no log-probabilities"),
+        (letter_completion({"Well": 0.8, "A": 0.1, "B": 0.1}), "rather than a letter"),
+        (letter_completion({"Neither": 1.0}), "rather than a letter"),
+    ],
+)
+async def test_a_judge_that_does_not_answer_with_a_letter_is_unread(
+    completion: Completion, reason: str
+) -> None:
+    with pytest.raises(NoVerdict, match=reason):
+        await compare(PAIR, ScriptedJudge(lambda call: completion), Procedure(mode="letter"))
+
+
+async def test_a_judge_that_goes_on_from_a_beginning_gets_one() -> None:
+    judge = ScriptedJudge(letters, Traits(continues=True))
+    with pytest.raises(NoVerdict):
+        # The questions stand one message earlier then; the script looks at the last.
+        await compare(PAIR, ScriptedJudge(lambda c: Completion("")), Procedure(mode="letter"))
+    await settle(PAIR, judge, Procedure(mode="letter"))
+    assert judge.calls[0].messages[-1].role == "assistant"
+
+
+# Confidence from log-probabilities
+
+
+def with_logprobs(text: str, winner: str, shares: dict[str, float]) -> Completion:
+    """Tokens as a server would cut them, the last "winner" value being a token of its own."""
+    cut = text.rindex(f'"{winner}"', 0, text.rindex("confidence")) + 1
+    top = tuple((token, math.log(p)) for token, p in shares.items())
+    tokens = [
+        TokenLogprob(text[:cut], 0.0),
+        TokenLogprob(winner, math.log(shares[winner]), top),
+        TokenLogprob(text[cut + len(winner) :], 0.0),
+    ]
+    return Completion(text, logprobs=tuple(tokens))
+
+
+async def test_confidence_can_come_from_the_verdict_token() -> None:
+    def answer(call: JudgeCall) -> Completion:
+        winner = "A" if call.order == "original" else "B"
+        other = "B" if winner == "A" else "A"
+        share = 0.8 if call.order == "original" else 0.5
+        return with_logprobs(
+            answer_json(winner, criteria=[("accuracy", other)]),
+            winner,
+            {winner: share, other: share / 4, "T": share / 4},
+        )
+
+    verdict = await compare(PAIR, ScriptedJudge(answer), Procedure(confidence="logprobs"))
+    # within the menu A has 1 / (1 + 1/4 + 1/4) = 2/3 in both orders
+    assert (verdict.winner, verdict.metadata.confidence_source) == ("A", "logprobs")
+    assert verdict.confidence == pytest.approx(2 / 3)
+
+
+async def test_without_log_probabilities_there_is_no_confidence_and_a_note() -> None:
+    judge = ScriptedJudge(lambda call: answer_json("TIE", confidence=0.9))
+    verdict = await compare(PAIR, judge, Procedure(confidence="logprobs"))
+    assert (verdict.confidence, verdict.metadata.confidence_source) == (None, "none")
+    assert any("log-probabilities" in note for note in verdict.notes)
+
+
+# What the procedure refuses, and what it leaves out
+
+
+async def test_averaging_one_stated_verdict_is_refused_before_anything_is_asked() -> None:
+    judge = right_judge()
+    with pytest.raises(InputError, match="nothing to average"):
+        await compare(PAIR, judge, Procedure(reconcile="average"))
+    assert judge.calls == []
+
+
+async def test_a_mode_that_the_judge_does_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot answer in letter mode"):
+        await compare(
+            PAIR, right_judge(traits=Traits(modes=("reasoned",))), Procedure(mode="letter")
+        )
+
+
+async def test_a_template_of_the_users_is_sent_without_our_schema() -> None:
+    template = make_template(
+        "MINE {criteria}{prompt}{response_a}{response_b}", name="t", locale="en", mode="reasoned"
+    )
+    judge = right_judge()
+    verdict = await compare(PAIR, judge, Procedure(template=template))
+    assert judge.calls[0].messages[0].text.startswith("MINE")
+    assert judge.calls[0].answer_schema is None
+    assert verdict.metadata.prompt_version == template.version
+
+
+async def test_identical_responses_are_judged_and_noted_unless_the_caller_says_otherwise() -> None:
+    same = PAIR.model_copy(update={"response_b": PAIR.response_a})
+    judge = ScriptedJudge(lambda call: answer_json("TIE"))
+    asked = await compare(same, judge)
+    assert len(judge.calls) == 2
+    assert "The two responses are identical." in asked.notes
+    unasked = await compare(same, judge, Procedure(ask_identical=False))
+    assert len(judge.calls) == 2
+    assert (unasked.winner, unasked.confidence, unasked.outcome) == ("TIE", None, "tie")
+    assert unasked.metadata.usage.requests == 0
+    with pytest.raises(NoVerdict, match="identical"):
+        await compare(
+            same.model_copy(update={"allow_tie": False}), judge, Procedure(ask_identical=False)
+        )
+
+
+# Over the wire
+
+
+async def test_faults_that_can_be_retried_are_retried_and_counted(
+    start_server: StartServer,
+) -> None:
+    answers = [
+        error_reply(500, "oops"), RESET, error_reply(429, "slow down", headers={"Retry-After": "0"}),
+    ]  # fmt: skip
+    good = chat_reply(answer_json("TIE"), usage={"prompt_tokens": 100, "completion_tokens": 20})
+    server = start_server(in_turn(*answers, good, good))
+    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+        verdict = await compare(PAIR, judge, Procedure(retry=RetryPolicy(attempts=5, base_s=0)))
+    usage = verdict.metadata.usage
+    assert usage.requests == 5
+    assert (usage.input_tokens, usage.output_tokens) == (200, 40)
+    assert usage.cost_usd is None, "a loopback server has no price list"
+
+
+async def test_cancelling_leaves_nothing_running(start_server: StartServer) -> None:
+    from servers import Slow
+
+    server = start_server(lambda request: Slow(30, chat_reply(answer_json("A"))))
+    before = asyncio.all_tasks()
+    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+        task = asyncio.create_task(compare(PAIR, judge))
+        while len(server.requests) < 2:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == before
+    server.wait_until_idle()
+
+
+async def test_the_price_of_a_known_model_is_in_the_metadata() -> None:
+    """gpt-4o: 2.50 dollars for a million tokens in, 10 for a million out."""
+    usage = Usage(input_tokens=1_000, output_tokens=100, requests=1)
+    judge = ScriptedJudge(
+        lambda call: Completion(answer_json("TIE"), usage=usage, model="gpt-4o"),
+        Traits(provider="openai"),
+    )
+    verdict = await compare(PAIR, judge)
+    # each pass: 1000 × 2.50e-6 + 100 × 10e-6 = 0.0035
+    assert verdict.metadata.usage.cost_usd == pytest.approx(0.007)
+
+
+async def test_a_judge_that_answers_by_content_over_http_is_followed(
+    start_server: StartServer,
+) -> None:
+    def script(request: SeenRequest) -> Any:
+        text = request.messages[-1]["content"]
+        first = text.index("Rayleigh") < text.index("mirrors")
+        winner = "A" if first else "B"
+        return chat_reply(answer_json(winner, criteria=[("accuracy", winner)]))
+
+    server = start_server(script)
+    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+        assert (await compare(PAIR, judge)).winner == "A"
+        assert (await compare(PAIR.mirrored(), judge)).winner == "B"
+
+
+def test_pairs_are_read_from_plain_data_too() -> None:
+    async def run() -> Verdict:
+        return await compare(PAIR.model_dump(), right_judge())
+
+    assert asyncio.run(run()).winner == "A"
+    assert isinstance(PAIR, Pair)

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import SettingsError
+from evenhand.settings import Settings, load_settings
+
+KEY = "sk-test-0123456789abcdefghij"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    path = tmp_path / "checkout"
+    path.mkdir()
+    return path
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def load(directory: Path, *, local: str = "", user: str = "", **environment: str) -> Settings:
+    write(directory / "evenhand.toml", local)
+    user_file = write(directory.parent / "config.toml", user)
+    return load_settings(environment, user_file=user_file, directory=directory)
+
+
+def test_nothing_is_set_where_nothing_is_said(directory: Path) -> None:
+    environment = {"XDG_CONFIG_HOME": str(directory)}
+    settings = load_settings(environment, user_file=directory / "missing.toml", directory=directory)
+    assert settings == Settings()
+
+
+def test_users_file_wins_over_the_working_directorys_and_the_environment_over_both(
+    directory: Path,
+) -> None:
+    local = 'judge = "openai:local"\nlocale = "zh"\nsamples = 5\n'
+    user = 'judge = "openai:user"\nlocale = "en"\n'
+    settings = load(directory, local=local, user=user, EVENHAND_JUDGE="openai:environment")
+    assert settings.judge == "openai:environment"
+    assert settings.locale == "en"
+    assert settings.samples == 5
+    assert [Path(source).name for source in settings.sources] == ["evenhand.toml", "config.toml"]
+
+
+def test_users_file_may_set_everything_but_a_key(directory: Path) -> None:
+    user = """
+        judge = "replay:recorded.jsonl"
+        base-url = "http://localhost:8000/v1"
+        template = "mine.txt"
+        locale = "zh"
+        mode = "letter"
+        reconcile = "average"
+        confidence = "logprobs"
+        timeout_s = 30
+        temperature = 0.5
+        samples = 3
+        max_tokens = 100
+        retries = 0
+        repairs = 0
+    """
+    settings = load(directory, user=user)
+    assert settings.base_url == "http://localhost:8000/v1"
+    assert settings.template == "mine.txt"
+    assert (settings.timeout_s, settings.retries, settings.repairs) == (30, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        'base_url = "http://elsewhere.example"',
+        'base-url = "http://elsewhere.example"',
+        'template = "../../etc/passwd"',
+        'api_key = "sk-mine"',
+        'api-key = "sk-mine"',
+        'cache_dir = "/tmp"',
+        'judge = "replay:/etc/passwd"',
+        'judge = "local:/dev/zero"',
+        'judge = " local:/dev/zero"',
+        'judge = "\\treplay:x"',
+        '[openai]\nbase_url = "http://elsewhere.example"',
+    ],
+)
+def test_file_in_the_working_directory_may_not_reach_out(directory: Path, local: str) -> None:
+    with pytest.raises(SettingsError, match=r"evenhand\.toml"):
+        load(directory, local=local)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("judge = 7", "judge is 7; it takes a text"),
+        ('judge = " "', "judge is ' '; it takes a text"),
+        ('locale = "fr"', "locale is 'fr'; it takes en or zh"),
+        ("locale = []", r"locale is \[\]; it takes en or zh"),
+        ('mode = "sung"', "mode is 'sung'; it takes reasoned or letter"),
+        ('reconcile = "coin"', "it takes agreement or average"),
+        ('confidence = "high"', "it takes stated or logprobs"),
+        ("samples = 0", "samples is 0; it takes a whole number from 1 up"),
+        ("samples = 1.5", "samples is 1.5; it takes a whole number from 1 up"),
+        ("samples = true", "samples is True; it takes a whole number from 1 up"),
+        ("retries = -1", "retries is -1; it takes a whole number from 0 up"),
+        ("timeout_s = nan", "timeout_s is nan; it takes a number from 0.1 up"),
+        ("timeout_s = 0", "timeout_s is 0; it takes a number from 0.1 up"),
+        ("temperature = inf", "temperature is inf; it takes a number from 0 up"),
+        ('temperature = "cold"', "temperature is 'cold'; it takes a number from 0 up"),
+        ("colour = 1", "sets colour, which is unknown"),
+        ("judge =", "is not valid TOML"),
+    ],
+)
+def test_setting_that_is_wrong_is_named_with_what_it_takes(
+    directory: Path, line: str, complaint: str, trusted: bool
+) -> None:
+    with pytest.raises(SettingsError, match=complaint) as refused:
+        load(directory, **{"user" if trusted else "local": line})
+    assert "\n" not in refused.value.message
+
+
+def test_file_that_is_not_utf_8_is_refused_and_a_byte_order_mark_is_not(directory: Path) -> None:
+    path = directory / "evenhand.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="is not UTF-8"):
+        load_settings({}, user_file=directory / "none", directory=directory)
+    path.write_bytes(b"\xef\xbb\xbfsamples = 2\r\n")
+    settings = load_settings({}, user_file=directory / "none", directory=directory)
+    assert settings.samples == 2
+
+
+def test_empty_variable_is_not_set(directory: Path) -> None:
+    settings = load(directory, user='judge = "openai:m"', EVENHAND_JUDGE=" ", OPENAI_API_KEY="")
+    assert settings.judge == "openai:m"
+    assert settings.api_key is None
+
+
+def test_environment_says_locale_cache_key_and_address(directory: Path) -> None:
+    settings = load(
+        directory,
+        EVENHAND_LOCALE="zh",
+        EVENHAND_CACHE_DIR="~/models",
+        OPENAI_API_KEY=KEY,
+        OPENAI_BASE_URL="http://localhost:1/v1",
+    )
+    assert settings.locale == "zh"
+    assert settings.cache_dir == Path("~/models").expanduser()
+    assert settings.api_key == KEY
+    assert settings.base_url == "http://localhost:1/v1"
+    assert KEY not in repr(settings)
+
+
+def test_locale_of_the_environment_is_checked(directory: Path) -> None:
+    with pytest.raises(SettingsError, match="EVENHAND_LOCALE is 'fr'; it takes en or zh"):
+        load(directory, EVENHAND_LOCALE="fr")
+
+
+def test_config_file_can_be_named_and_must_then_be_there(directory: Path) -> None:
+    named = write(directory / "named.toml", "samples = 7")
+    settings = load_settings({"EVENHAND_CONFIG": str(named)}, directory=directory)
+    assert settings.samples == 7
+    with pytest.raises(SettingsError, match="EVENHAND_CONFIG names"):
+        load_settings({"EVENHAND_CONFIG": str(directory / "missing")}, directory=directory)
+
+
+def test_directory_with_the_files_name_is_no_config_file(directory: Path) -> None:
+    (directory / "evenhand.toml").mkdir()
+    assert load_settings({}, user_file=directory / "none", directory=directory) == Settings()
