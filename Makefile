@@ -25,7 +25,7 @@ lint: .venv/.test ## Style, types and the rooms' import rules
 
 bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python benchmarks/imports.py
-	$(BIN)/python benchmarks/comparing.py
+	$(BIN)/python benchmarks/rooms.py
 
 readings: .venv/.test ## Read every recorded completion and count the misread
 	$(BIN)/python scripts/readings.py

@@ -12,31 +12,56 @@ LONGER_RATIO = 2.0
 LONGER_BY = 100
 
 # What a response says to whoever judges it, in the forms that attacks on judges take. A sign to
-# look, never a reason for a verdict. Every repetition is bounded, so that no text is slow.
-_ADDRESSES_JUDGE = re.compile(
-    r"""
-      \b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}
-        \b(?:above|previous|prior|earlier|instructions?|criteria|rules|rubric
-          |other\ (?:response|answer))\b
-    | \b(?:choose|pick|select|prefer|favou?r|vote\ for|declare)\s{1,3}
-        (?:me\b|this\ (?:response|answer|one)\b|(?:response|answer|option|assistant)\ [ab]\b)
-    | \b(?:dear|attention|note\ (?:to|for)|message\ (?:to|for)|hey)\s{0,3},?\s{0,3}(?:the\s{1,3}|all\s{1,3}|any\s{1,3})?
-        (?:ai\s{1,3})?(?:judges?|graders?|evaluators?|reviewers?|raters?)\b
-    | \bas\ (?:the|a|an)\ (?:ai\s{1,3})?(?:judge|grader|evaluator)\b[^.\n]{0,20}\byou\b
-    | \b(?:this|my)\ (?:response|answer)\ (?:is|should\ be)\ (?:the\ )?
-        (?:winner|better\ one|best\ one)\b
-    | "winner"\s{0,3}:\s{0,3}"? | \[\[\s{0,3}[ABC](?:\s{0,3}[<>=]{1,2}\s{0,3}[AB])?\s{0,3}\]\]
-    | ^[ \t]{0,8}(?:final\ verdict|winner)\s{0,3}:\s{0,3}(?:response\s{0,3})?[ab]\b
-    | <\|(?:im_start|im_end|eot_id|start_header_id|end_of_text|endoftext|system|user|assistant)\|>
-    | \[/?INST\] | <</?SYS>> | <(?:start|end)_of_turn>
-    | (?:忽略|无视|不要理会|忘记)[^。\n]{0,16}(?:以上|上述|之前|前面|先前|指令|指示|标准|规则|另一)
-    | (?:选择|选|判定?|支持)
-        (?:我|本回答|本响应|本答案|这个(?:回答|响应|答案)|(?:响应|回答)\s{0,3}[AB])
-    | (?:致|尊敬的|亲爱的|告知|提醒)[^。\n]{0,6}(?:评审|评委|裁判|评分者|评判者|评估者)
-    | 获胜者\s{0,3}[:：]\s{0,3}(?:响应\s{0,3})?[AB]
-    """,
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+# look, never a reason for a verdict. A form is looked for only where one of its words stands, and
+# every repetition is bounded, so that no text is slow.
+_FORMS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("ignore", "disregard", "forget", "override"),
+        r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier"
+        r"|instructions?|criteria|rules|rubric|other (?:response|answer))\b",
+    ),
+    (
+        ("choose", "pick", "select", "prefer", "favo", "vote", "declare"),
+        r"\b(?:choose|pick|select|prefer|favou?r|vote for|declare)\s{1,3}(?:me\b|this (?:response"
+        r"|answer|one)\b|(?:response|answer|option|assistant) [ab]\b)",
+    ),
+    (
+        ("judge", "grader", "evaluator", "reviewer", "rater"),
+        r"\b(?:dear|attention|note (?:to|for)|message (?:to|for)|hey)\s{0,3},?\s{0,3}"
+        r"(?:the\s{1,3}|all\s{1,3}|any\s{1,3})?(?:ai\s{1,3})?"
+        r"(?:judges?|graders?|evaluators?|reviewers?|raters?)\b"
+        r"|\bas (?:the|an?) (?:ai\s{1,3})?(?:judge|grader|evaluator)\b[^.\n]{0,20}\byou\b",
+    ),
+    (
+        ("winner", "better one", "best one"),
+        r"\b(?:this|my) (?:response|answer) (?:is|should be) (?:the )?"
+        r"(?:winner|better one|best one)\b"
+        r'|"winner"\s{0,3}:|^[ \t]{0,8}winner\s{0,3}:\s{0,3}(?:response\s{0,3})?[ab]\b',
+    ),
+    (("[[",), r"\[\[\s{0,3}[abc](?:\s{0,3}[<>=]{1,2}\s{0,3}[ab])?\s{0,3}\]\]"),
+    (("verdict",), r"^[ \t]{0,8}final verdict\s{0,3}:\s{0,3}(?:response\s{0,3})?[ab]\b"),
+    (
+        ("<|", "inst]", "sys>>", "_of_turn"),
+        r"<\|(?:im_start|im_end|eot_id|start_header_id|end_of_text|endoftext|system|user"
+        r"|assistant)\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>",
+    ),
+    (
+        ("忽略", "无视", "不要理会", "忘记"),
+        r"(?:忽略|无视|不要理会|忘记)[^。\n]{0,16}"
+        r"(?:以上|上述|之前|前面|先前|指令|指示|标准|规则|另一)",
+    ),
+    (
+        ("选", "判", "支持"),
+        r"(?:选择|选|判定?|支持)"
+        r"(?:我|本回答|本响应|本答案|这个(?:回答|响应|答案)|(?:响应|回答)\s{0,3}[ab])",
+    ),
+    (
+        ("评审", "评委", "裁判", "评分者", "评判者", "评估者"),
+        r"(?:致|尊敬的|亲爱的|告知|提醒)[^。\n]{0,6}(?:评审|评委|裁判|评分者|评判者|评估者)",
+    ),
+    (("获胜者",), r"获胜者\s{0,3}[:：]\s{0,3}(?:响应\s{0,3})?[ab]"),
 )
+_ADDRESSES_JUDGE = tuple((words, re.compile(form, re.MULTILINE)) for words, form in _FORMS)
 
 
 def notes_on(pair: Pair, locale: Locale) -> tuple[str, ...]:
@@ -80,4 +105,9 @@ def _on_addressing(pair: Pair, locale: Locale) -> str | None:
 
 
 def addresses_judge(text: str) -> bool:
-    return _ADDRESSES_JUDGE.search(text) is not None
+    lowered = text.lower()
+    return any(
+        form.search(lowered) is not None
+        for words, form in _ADDRESSES_JUDGE
+        if any(word in lowered for word in words)
+    )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import KEY, SUM, Ran, environment, fair, judged_by, run_command, start_command
+from command_line import KEY, SUM, environment, fair, judged_by, run_command, start_command
 from jsonschema import Draft202012Validator
 
 from evenhand.tools import output_schema
@@ -273,62 +273,6 @@ def test_narrow_terminal_has_a_list_and_a_wide_one_a_table(
     wide = run_command(*arguments, directory=tmp_path, more={"COLUMNS": "90"}).out
     assert re.search(r"^criterion +winner +why", wide, re.MULTILINE)
     assert max(map(len, wide.splitlines())) <= 90
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("--help",),
-        ("-h",),
-        ("compare", "--help"),
-        ("prompt", "--help"),
-        ("demo", "--help"),
-        ("doctor", "--help"),
-        ("schema", "--help"),
-        ("models",),
-        ("models", "--help"),
-        ("models", "pull", "--help"),
-        ("models", "path", "--help"),
-        ("models", "serve", "--help"),
-    ],
-)
-def test_help_is_on_standard_output(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    ran = run_command(*arguments, directory=tmp_path)
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("Usage: ")
-
-
-def test_exit_codes_and_the_samples_temperature_are_in_the_help(tmp_path: Path) -> None:
-    ran = run_command("compare", "--help", directory=tmp_path)
-    text = " ".join(ran.out.split())
-    for code in ("0 a verdict", "2 bad input", "3 the judge failed", "4 no valid", "130 interr"):
-        assert code in text
-    assert "or 1 with --samples above 1" in text
-
-
-def one_line_error(ran: Ran) -> bool:
-    return ran.out == "" and ran.err.startswith("error  ") and ran.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("arguments", [("judge",), ("models", "push"), ("--loud",)])
-def test_unknown_command_or_option_is_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    ran = run_command(*arguments, directory=tmp_path)
-    assert ran.code == 2
-    assert one_line_error(ran)
-
-
-def test_version_is_shown(tmp_path: Path) -> None:
-    ran = run_command("--version", directory=tmp_path)
-    assert (ran.code, ran.out.split()[0]) == (0, "evenhand")
-
-
-def test_models_path_without_a_model_names_the_command_that_fetches_it(tmp_path: Path) -> None:
-    more = {"EVENHAND_CACHE_DIR": str(tmp_path / "empty")}
-    ran = run_command("models", "path", directory=tmp_path, more=more)
-    assert ran.code == 2
-    assert one_line_error(ran)
-    assert "evenhand models pull" in ran.err
 
 
 def test_key_shows_in_no_output_even_when_debugging(

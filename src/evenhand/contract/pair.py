@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, NoReturn
 
 from pydantic import (
@@ -25,6 +26,7 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 
 
+@lru_cache(maxsize=4096)
 def criterion_key(name: str) -> str:
     """A name with case, spaces and punctuation set aside: how criteria are matched."""
     folded = unicodedata.normalize("NFKC", name).casefold()

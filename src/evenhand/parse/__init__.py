@@ -52,7 +52,7 @@ def read(
             "criteria": outcome.criteria,
             "reasoning": outcome.reasoning,
             "differentiators": outcome.differentiators,
-            "analysis": outcome.analysis,
+            "analysis": outcome.analysis or {},
             "protocol": outcome.protocol,
             "flags": outcome.flags,
             "raw": text,
@@ -67,7 +67,7 @@ def _read(
     body = text.strip()
     if not body:
         return Failure("empty", "the answer is empty")
-    if "</" in body or body[0] == "<":
+    if "<" in body:
         answer = _after_thinking(body)
         if answer is None:
             return Failure("thinking", "the thinking never ends; no answer follows it")

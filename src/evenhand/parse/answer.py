@@ -201,22 +201,27 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,) if value else ()
     if isinstance(value, list):
-        return tuple(item for item in value if isinstance(item, str))
-    return ()
+        # A list first: that is many times faster than feeding a tuple one by one.
+        return tuple([item for item in value if isinstance(item, str)])
+    return (value,) if isinstance(value, str) and value else ()
 
 
 def _analysis(value: Any) -> Plain:
     if not isinstance(value, dict):
         return {}
     named = fields(value)
-    return {name: _response(named.get(name)) for name in ("response_a", "response_b")}
+    return {
+        "response_a": _response(named.get("response_a")),
+        "response_b": _response(named.get("response_b")),
+    }
 
 
 def _response(value: Any) -> Plain:
     if not isinstance(value, dict):
         return {}
     named = fields(value)
-    return {name: _texts(named.get(name)) for name in ("strengths", "weaknesses")}
+    return {
+        "strengths": _texts(named.get("strengths")),
+        "weaknesses": _texts(named.get("weaknesses")),
+    }

@@ -57,12 +57,12 @@ class Search:
 
 
 def whole(text: str) -> dict[str, Any] | None:
-    """The text as one JSON object and nothing else, or None."""
+    """The text, without blanks around it, as one JSON object and nothing else; or None."""
     try:
-        value = _DECODER.decode(text)
+        value, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and end == len(text) else None
 
 
 def find(text: str) -> Search:

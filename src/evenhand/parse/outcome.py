@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from evenhand.contract import CriterionBallot, UnreadKind, Winner
 
@@ -22,8 +22,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
 Plain = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A verdict that was said, in the labels that the pass showed."""
 
     winner: Winner
@@ -32,7 +31,7 @@ class Reading:
     criteria: tuple[CriterionBallot | Plain, ...] = ()
     reasoning: str = ""
     differentiators: tuple[str, ...] = ()
-    analysis: Plain = field(default_factory=dict)
+    analysis: Plain | None = None
     flags: tuple[str, ...] = ()
     from_object: bool = False  # set where a JSON object gave it, with its own reasoning
 

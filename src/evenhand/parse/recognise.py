@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from evenhand.contract import Criterion, Winner
 from evenhand.parse.answer import is_answer, is_full, read_answer, winner_in
@@ -45,7 +44,7 @@ def read_text(
         return outcome
     # Outside JSON the text itself is the reasoning.
     held = outcome.criteria or tuple({"criterion": criterion.name} for criterion in criteria)
-    return replace(outcome, criteria=held, reasoning=body)
+    return outcome._replace(criteria=held, reasoning=body)
 
 
 def _edges(text: str) -> str:

@@ -12,7 +12,6 @@ from evenhand.contract import (
     Order,
     ResponseAnalysis,
     Winner,
-    criterion_key,
 )
 from evenhand.phrases import mark
 from evenhand.reconcile.box import Box
@@ -47,11 +46,12 @@ def with_reason(name: str, reason: str) -> str:
 
 
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    """Without repeats, by the key that criteria are matched by."""
+    """Without blanks and repeats; case, spacing and a closing full stop aside."""
     seen: dict[str, str] = {}
     for text in texts:
-        if text.strip():
-            seen.setdefault(criterion_key(text), text.strip())
+        stripped = text.strip()
+        if stripped:
+            seen.setdefault(" ".join(stripped.split()).rstrip(".。").casefold(), stripped)
     return tuple(seen.values())
 
 
