@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
+from evenhand.contract import Pair
 from evenhand.judges import Completion, JudgeCall, TokenLogprob, Traits
 
 Answer = Callable[[JudgeCall], str | Completion]
@@ -31,6 +32,12 @@ class ScriptedJudge:
 
     async def close(self) -> None:
         self.closed = True
+
+
+def make_pair(**values: Any) -> Pair:
+    """A pair from plain data; what is not given is short and dull."""
+    dull = {"prompt": "p", "response_a": "a", "response_b": "b", "criteria": ["accuracy"]}
+    return Pair.model_validate(dull | values)
 
 
 def answer_json(

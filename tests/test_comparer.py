@@ -8,8 +8,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from scripted import ScriptedJudge, answer_json, letter_completion
-from servers import RESET, SeenRequest, StartServer, chat_reply, error_reply, in_turn
 
 from evenhand.comparer import compare, settle
 from evenhand.contract import Pair, Usage, Verdict, read_pair
@@ -19,6 +17,8 @@ from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.procedure import Procedure
 from evenhand.prompts import make_template
 from evenhand.tools import output_schema
+from scripted import ScriptedJudge, answer_json, letter_completion
+from servers import RESET, SeenRequest, StartServer, chat_reply, error_reply, in_turn
 
 PAIR = read_pair(
     {
@@ -344,11 +344,9 @@ async def test_identical_responses_are_judged_and_noted_unless_the_caller_says_o
 async def test_faults_that_can_be_retried_are_retried_and_counted(
     start_server: StartServer,
 ) -> None:
-    answers = [
-        error_reply(500, "oops"), RESET, error_reply(429, "slow down", headers={"Retry-After": "0"}),
-    ]  # fmt: skip
+    limited = error_reply(429, "slow down", headers={"Retry-After": "0"})
     good = chat_reply(answer_json("TIE"), usage={"prompt_tokens": 100, "completion_tokens": 20})
-    server = start_server(in_turn(*answers, good, good))
+    server = start_server(in_turn(error_reply(500, "oops"), RESET, limited, good, good))
     async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
         verdict = await compare(PAIR, judge, Procedure(retry=RetryPolicy(attempts=5, base_s=0)))
     usage = verdict.metadata.usage
@@ -364,8 +362,9 @@ async def test_cancelling_leaves_nothing_running(start_server: StartServer) -> N
     before = asyncio.all_tasks()
     async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
         task = asyncio.create_task(compare(PAIR, judge))
-        while len(server.requests) < 2:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            while len(server.requests) < 2:  # noqa: ASYNC110 - the server runs in another thread
+                await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mirror import mirrored, plain
-from scripted import ScriptedJudge, answer_json, letter_completion, seeded_by
-from servers import SeenRequest, StartServer, chat_reply
 
 from evenhand.comparer import compare, settle
 from evenhand.contract import Pair, Verdict
@@ -19,6 +16,9 @@ from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.procedure import Procedure
 from evenhand.prompts import Prompt, built_in_template
+from mirror import mirrored, plain
+from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
+from servers import SeenRequest, StartServer, chat_reply
 
 TEXTS = st.text(max_size=40) | st.sampled_from(
     ["", "Response A", "响应 B 更好", "{response_b}", "the same", "[[A]]", '{"winner": "B"}']
@@ -32,14 +32,14 @@ CRITERIA = st.lists(
 def pairs(draw: st.DrawFn) -> Pair:
     criteria = draw(CRITERIA)
     weights = draw(st.lists(st.sampled_from([None, 0.5, 2.0]), min_size=3, max_size=3))
-    return Pair(
+    return make_pair(
         prompt=draw(TEXTS),
         response_a=draw(TEXTS),
         response_b=draw(TEXTS),
-        criteria=tuple(
+        criteria=[
             {"name": name, "weight": weight}
             for name, weight in zip(criteria, weights, strict=False)
-        ),  # type: ignore[arg-type]
+        ],
         context=draw(st.none() | TEXTS),
         reference=draw(st.none() | TEXTS),
         allow_tie=draw(st.booleans()),
@@ -51,7 +51,8 @@ def any_answer(rng: random.Random, criteria: list[str]) -> str:
     names = ["Response A", "Response B", "响应 A", "响应 B", "A", "the first"]
 
     def prose() -> str:
-        return " ".join(rng.choice([*names, "is better than", "explains", "错误"]) for _ in range(4))
+        words = [*names, "is better than", "explains", "错误"]
+        return " ".join(rng.choice(words) for _ in range(4))
 
     if rng.random() < 0.1:
         return rng.choice(["", "no idea", "Winner: A", '{"result": {"winner": "C"}}'])
@@ -139,7 +140,11 @@ async def test_letter_mode_mirrors(pair: Pair, salt: int) -> None:
         assert_mirrors(result_json(one), result_json(other))
 
 
-@given(pair=pairs(), locale=st.sampled_from(["en", "zh"]), mode=st.sampled_from(["reasoned", "letter"]))
+@given(
+    pair=pairs(),
+    locale=st.sampled_from(["en", "zh"]),
+    mode=st.sampled_from(["reasoned", "letter"]),
+)
 @settings(max_examples=100, deadline=None)
 def test_the_first_prompt_is_the_mirror_pairs_second_byte_for_byte(
     pair: Pair, locale: Any, mode: Any
@@ -167,11 +172,11 @@ async def test_over_a_live_server_the_two_calls_mirror(
         return chat_reply(any_answer(random.Random(f"{seed}|{request.prompt}"), criteria))
 
     server = start_server(script)
-    pair = Pair(
+    pair = make_pair(
         prompt="Why is the sky blue?",
         response_a=f"Rayleigh scattering. Response A {rng.random()}",
         response_b=f"It reflects the sea. 响应 B {rng.random()}",
-        criteria=tuple(criteria),  # type: ignore[arg-type]
+        criteria=criteria,
         allow_tie=seed % 3 != 0,
     )
     procedure = Procedure(locale="zh" if seed % 2 else "en", retry=RetryPolicy(attempts=1))
@@ -187,9 +192,7 @@ async def test_identical_responses_never_have_a_winner(
     text: str, salt: int, allow_tie: bool
 ) -> None:
     """Both passes are the same prompt, so a deterministic judge can only tie or contradict."""
-    pair = Pair(
-        prompt="p", response_a=text, response_b=text, criteria=("accuracy",), allow_tie=allow_tie
-    )  # type: ignore[arg-type]
+    pair = make_pair(response_a=text, response_b=text, allow_tie=allow_tie)
     judge = ScriptedJudge(lambda call: any_answer(seeded_by(call, str(salt)), ["accuracy"]))
     settled = await settle(pair, judge, Procedure())
     if isinstance(settled, Verdict):
@@ -201,7 +204,7 @@ async def test_identical_responses_never_have_a_winner(
 async def test_a_judge_that_always_takes_the_first_gives_no_winner_to_anyone() -> None:
     """Position cannot decide: whoever is called A, the outcome is inconsistent."""
     judge = ScriptedJudge(lambda call: answer_json("A", criteria=[("accuracy", "A")]))
-    pair = Pair(prompt="p", response_a="x", response_b="y", criteria=("accuracy",))  # type: ignore[arg-type]
+    pair = make_pair(response_a="x", response_b="y")
     for asked in (pair, pair.mirrored()):
         verdict = await compare(asked, judge)
         assert (verdict.winner, verdict.confidence, verdict.outcome) == ("TIE", 0.5, "inconsistent")

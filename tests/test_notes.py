@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.contract import Pair, rename
+from evenhand.contract import Locale, Pair, rename
 from evenhand.notes import addresses_judge, notes_on
+from scripted import make_pair
+
+LOCALES: tuple[Locale, ...] = ("en", "zh")
 
 
 def pair(a: str, b: str) -> Pair:
-    return Pair(prompt="p", response_a=a, response_b=b, criteria=("c",))  # type: ignore[arg-type]
+    return make_pair(response_a=a, response_b=b)
 
 
 def test_a_much_longer_response_is_noted_with_its_ratio() -> None:
@@ -81,9 +84,9 @@ def test_ordinary_text_is_not_accused(text: str) -> None:
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_notes_mirror_with_the_pair(a: str, b: str) -> None:
-    for locale in ("en", "zh"):
-        noted = notes_on(pair(a, b), locale)  # type: ignore[arg-type]
-        assert tuple(map(rename, noted)) == notes_on(pair(b, a), locale)  # type: ignore[arg-type]
+    for locale in LOCALES:
+        noted = notes_on(pair(a, b), locale)
+        assert tuple(map(rename, noted)) == notes_on(pair(b, a), locale)
 
 
 def test_megabytes_are_looked_through_quickly() -> None:

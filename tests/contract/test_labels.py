@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.contract import Analysis, Ballot, CriterionBallot, ResponseAnalysis, rename
+from evenhand.contract import Analysis, Ballot, CriterionBallot, ResponseAnalysis, Winner, rename
 
 PROSE = st.lists(
-    st.sampled_from(["Response A", "Response B", "响应 A", "响应B", " ", "is", "A", "的", "'s", "\n"])
+    st.sampled_from(
+        ["Response A", "Response B", "响应 A", "响应B", " ", "is", "A", "的", "'s", "\n"]
+    )
     | st.text(max_size=5)
 ).map("".join)
 
@@ -37,10 +39,10 @@ def test_renaming_twice_changes_nothing(text: str) -> None:
 
 
 @given(PROSE, st.sampled_from(["A", "B", "TIE"]))
-def test_mirroring_a_ballot_twice_changes_nothing(text: str, winner: str) -> None:
+def test_mirroring_a_ballot_twice_changes_nothing(text: str, winner: Winner) -> None:
     ballot = Ballot(
         order="original",
-        winner=winner,  # type: ignore[arg-type]
+        winner=winner,
         reasoning=text,
         differentiators=(text,),
         criteria=(CriterionBallot(criterion=text, winner="A", a_assessment=text, reasoning=text),),

@@ -61,7 +61,10 @@ def test_defaults_are_those_of_the_contract() -> None:
         ({"criteria": [""]}, r"^criteria\[0\]\.name is blank"),
         ({"criteria": ["a", 5]}, r"^criteria\[1\] takes a name, or an object with a name"),
         ({"criteria": [{"label": "a"}]}, r"^criteria\[0\]\.name is missing"),
-        ({"criteria": [{"name": "a", "weight": 0}]}, r"^criteria\[0\]\.weight takes a number above 0"),
+        (
+            {"criteria": [{"name": "a", "weight": 0}]},
+            r"^criteria\[0\]\.weight takes a number above 0",
+        ),
         ({"criteria": [{"name": "a", "weight": float("nan")}]}, r"^criteria\[0\]\.weight"),
         ({"criteria": [{"name": "a", "weight": "2"}]}, r"^criteria\[0\]\.weight takes a number"),
         ({"criteria": [{"name": "a", "colour": "x"}]}, r"^criteria\[0\]\.colour is not a known"),

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import JudgeRejected, JudgeServerError, SettingsError
 from evenhand.judges import JudgeOptions
-from evenhand.judges.openai import Dialect, OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai_dialect import Dialect
 from evenhand.judges.protocol import JudgeCall, Message, Segment, Traits
 from servers import (
     JudgeServer,

@@ -195,6 +195,14 @@ def test_json_in_a_frame_is_read(frame: str) -> None:
     assert (one.winner, one.confidence) == ("A", 0.9)
 
 
+def test_what_an_answer_says_is_kept_as_it_was_written() -> None:
+    said = "Ａ wide letter,\u00a0a hard space\r\nand a line end"
+    fenced = ballot('```json\r\n{"winner": "B", "reasoning": "' + said + '"}\r\n```')
+    assert (fenced.winner, fenced.reasoning) == ("B", said)
+    labelled = ballot(f"{said}\r\nＷｉｎｎｅｒ：Ｂ")
+    assert (labelled.winner, labelled.reasoning) == ("B", f"{said}\r\nＷｉｎｎｅｒ：Ｂ")
+
+
 def test_raw_newlines_inside_strings_are_read() -> None:
     assert ballot('{"result": {"reasoning": "one\ntwo", "winner": "B"}}').reasoning == "one\ntwo"
 

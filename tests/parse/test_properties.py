@@ -156,13 +156,41 @@ HOSTILE = {
     "scores": "give Assistant 1 a score of ",
     "conditions": "if it is so, then ",
     "stars": "*",
+    "whole answers": '{"winner": "A"} ',
+    "repeated keys": '{"a": 1, "a": 2} ',
+    "rows": "| Winner | B |\n",
+    "tags": "<winner>",
+    "thinking": "<think>",
+    "thoughts": "</think>\n",
+    "fences": "```\n",
+    "block quotes": "> Winner: A\n",
+    "open quotations": "“",
+    "inline labels": "It is so. Winner: A. ",
+    "letters": "A. ",
+    "Chinese claims": "响应 A 更好",
+    "headings": "accuracy\n",
+}
+ONE_OBJECT = {
+    "keys twice": "{" + ",".join(f'"k{n % 40_000}": {n}' for n in range(80_000)) + "}",
+    "one key": "{" + ",".join(f'"winner": {n}' for n in range(60_000)) + "}",
+    "entries": '{"comparison": ['
+    + ",".join(f'{{"criterion": "c{n}", "winner": "A"}}' for n in range(25_000))
+    + '], "winner": "A"}',
+    "digits": '{"winner": "A", "confidence": ' + "9" * MEGABYTE + "}",
 }
 
 
-@pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_megabyte_of_anything_is_read_in_bounded_time(unit: str) -> None:
-    text = unit * (MEGABYTE // len(unit)) + "x"
+@pytest.mark.parametrize(
+    "text",
+    [
+        *[unit * (MEGABYTE // len(unit)) + "x" for unit in HOSTILE.values()],
+        *[unit * (MEGABYTE // len(unit)) + "\nWinner: B" for unit in HOSTILE.values()],
+        *ONE_OBJECT.values(),
+    ],
+    ids=[*HOSTILE, *[f"{name}, then a label" for name in HOSTILE], *ONE_OBJECT],
+)
+def test_a_megabyte_of_anything_is_read_in_bounded_time(text: str) -> None:
     started = time.perf_counter()
-    read(text)
-    # Quadratic work on a megabyte takes minutes; this allows for a slow, busy machine.
-    assert time.perf_counter() - started < 20
+    read(text, criteria=CRITERIA)
+    # Half a second on a quiet machine; quadratic work on a megabyte takes minutes.
+    assert time.perf_counter() - started < 5

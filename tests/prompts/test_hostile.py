@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hostile_cases import CASES, QUOTING_ANSWERS, UNSENDABLE, Hostile
 
 from evenhand.contract import Ballot, Locale, Mode, Pair, read_pair
 from evenhand.errors import InputError
 from evenhand.parse import read
 from evenhand.prompts import Prompt, built_in_template, make_template, marker_of
+from hostile_cases import CASES, QUOTING_ANSWERS, UNSENDABLE, Hostile
 
 _PARTS = ("criteria", "prompt", "context", "reference", "response_a", "response_b")
 

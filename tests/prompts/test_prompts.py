@@ -38,7 +38,9 @@ def pair(**changes: Any) -> Pair:
     return Pair.model_validate(values | changes)
 
 
-def sent(asked: Pair, *, locale: Locale = "en", mode: Mode = "reasoned", order: Any = "original") -> str:
+def sent(
+    asked: Pair, *, locale: Locale = "en", mode: Mode = "reasoned", order: Any = "original"
+) -> str:
     prompt = Prompt.of(asked, built_in_template(locale, mode))
     return "\n".join(m.text for m in prompt.messages(order, question=prompt.questions()[0]))
 
@@ -293,9 +295,7 @@ def test_a_template_that_lacks_a_slot_is_an_error_naming_it(
 
 
 @pytest.mark.parametrize("ending", [".txt", ".j2"])
-def test_a_template_with_an_unknown_slot_is_an_error_naming_it(
-    ending: str, tmp_path: Path
-) -> None:
+def test_a_template_with_an_unknown_slot_is_an_error_naming_it(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"mine{ending}"
     path.write_text("{{prompt}} {{response_a}} {{response_b}} {{criteria}} {{answer_c}}")
     with pytest.raises(TemplateError, match=r"unknown slot \{answer_c\}"):
@@ -310,7 +310,11 @@ def test_a_letter_template_needs_its_question() -> None:
 
 @pytest.mark.parametrize(
     ("change", "slot"),
-    [({"context": "c"}, "context"), ({"reference": "r"}, "reference"), ({"allow_tie": False}, "tie_rule")],
+    [
+        ({"context": "c"}, "context"),
+        ({"reference": "r"}, "reference"),
+        ({"allow_tie": False}, "tie_rule"),
+    ],
 )
 def test_material_that_a_template_has_no_place_for_is_an_error_not_dropped(
     change: dict[str, Any], slot: str
@@ -366,7 +370,7 @@ def test_sections_out_of_place_are_refused(source: str) -> None:
 def test_the_schema_takes_a_full_answer_and_refuses_what_is_off_the_menu() -> None:
     schema = dict(answer_schema(pair()))
     jsonschema.Draft202012Validator.check_schema(schema)
-    part = {"strengths": [], "weaknesses": []}
+    part: dict[str, list[str]] = {"strengths": [], "weaknesses": []}
     entry = {"criterion": "tone", "aAssessment": "", "bAssessment": "", "reasoning": ""}
     answer: dict[str, Any] = {
         "analysis": {"responseA": part, "responseB": part},

@@ -119,7 +119,8 @@ def test_with_samples_each_order_needs_one_ballot_only() -> None:
     ]
     ruling = ruled(pair(), readings)
     # original: 0.8; swapped: (0.6 + 1.0) / 2 = 0.8
-    assert (ruling.winner, ruling.confidence) == ("A", pytest.approx(0.8))
+    assert ruling.winner == "A"
+    assert ruling.confidence == pytest.approx(0.8)
 
 
 def test_an_orders_choice_is_the_plurality_of_its_samples() -> None:
@@ -133,7 +134,8 @@ def test_an_orders_choice_is_the_plurality_of_its_samples() -> None:
     ]
     ruling = ruled(pair(), readings)
     # of the ballots for A: original (0.9 + 0.7) / 2 = 0.8, swapped 0.5; their mean 0.65
-    assert (ruling.winner, ruling.confidence) == ("A", pytest.approx(0.65))
+    assert ruling.winner == "A"
+    assert ruling.confidence == pytest.approx(0.65)
 
 
 def test_samples_that_split_evenly_have_no_choice_and_decide_nothing() -> None:
@@ -292,9 +294,7 @@ def spoken(order: Order, winner: Any, word: str, by: dict[str, Any]) -> Ballot:
     )
 
 
-@pytest.mark.parametrize(
-    ("shows_first", "word"), [("original", "first"), ("swapped", "second")]
-)
+@pytest.mark.parametrize(("shows_first", "word"), [("original", "first"), ("swapped", "second")])
 def test_text_comes_from_the_order_whose_first_response_has_the_smaller_hash(
     shows_first: Order, word: str
 ) -> None:
@@ -350,9 +350,7 @@ def test_an_inconsistent_pair_keeps_what_each_pass_said_marked_with_its_pass() -
 
 
 def test_a_chinese_verdict_speaks_chinese() -> None:
-    ruling = ruled(
-        pair(), [ballot("original", "A", 0.9), ballot("swapped", "B", 0.8)], locale="zh"
-    )
+    ruling = ruled(pair(), [ballot("original", "A", 0.9), ballot("swapped", "B", 0.8)], locale="zh")
     assert ruling.notes[0].startswith("获胜者随顺序改变（第一轮：响应 A；第二轮：响应 B）")
 
 

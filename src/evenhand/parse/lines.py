@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from evenhand.contract import Criterion, CriterionBallot, Winner
 from evenhand.parse.answer import confidence_of, key_of
 from evenhand.parse.outcome import Statement, shown
-from evenhand.parse.prose import claims
+from evenhand.parse.prose import claims, in_quotation
 from evenhand.parse.words import NOUN, ORDINAL, letter, winner_of
 
 _EMOJI = r"\u2600-\u27bf\u2b50\ufe0f\U0001f300-\U0001faff"
@@ -19,7 +19,8 @@ _DECORATION = (
 _LABEL = re.compile(
     rf"(?P<lead>{_DECORATION})(?:(?i:(?:my|the|so,?|therefore,?)\s)|我的){{0,2}}"
     r"(?P<final>(?i:final|overall)[\s_]|最[终終]的?|总体|整体|综合|最后的?)?"
-    r"(?:(?P<strong>(?P<names>(?i:choice|winner|preferred response|better response|best response)"
+    r"(?:(?P<strong>(?P<names>(?i:choice|winner|preferred(?:\sresponse)?"
+    r"|better response|best response)"
     r"|获胜者|胜者|胜出者?|获胜方|胜方|赢家|优胜者|獲勝者|勝者|更好的(?:回答|响应|回复))"
     r"|(?i:verdict|decision|judge?ment)|判定结果|判断结果|评判结果|判定|判断|裁决|裁定)"
     # Words that also open prose: only a verdict under them counts, never the lack of one.
@@ -119,6 +120,7 @@ def _but(other: str) -> re.Pattern[str]:
     return re.compile(
         r"(?:\b(?i:but|however|although|yet)\b|但|然而|不过).{0,60}?"
         rf"(?<![A-Za-z])[{other}]\s?(?i:is|wins|was|更|胜)"
+        rf"|[,，;；+]\s{{0,2}}(?i:and\s)?{NOUN}\s?[{other}]\s{{0,2}}(?:[(（.,;，；]|$)"
     )
 
 
@@ -205,17 +207,6 @@ def _closes(labelled_text: str) -> bool:
         return False
     rest = labelled_text[label.end() + value[1] :].strip(" \t.。!！*_`")
     return not rest or rest[0] in "(（"
-
-
-def in_quotation(before: str) -> bool:
-    """Whether a quotation mark is open at the end of the text."""
-    return (
-        before.count('"') % 2 == 1
-        or before.count("`") % 2 == 1
-        or before.count("“") > before.count("”")
-        or before.count("「") > before.count("」")
-        or before.count("『") > before.count("』")
-    )
 
 
 def quotes(line: str) -> bool:

@@ -27,17 +27,18 @@ _OWN = (
 )
 _ADVERB = (
     r"(?:(?:overall|clearly|significantly|slightly|much|far|marginally|definitely|therefore|thus"
-    r"|generally|still|ultimately|considered|deemed|judged|overwhelmingly|somewhat|a bit|a little"
-    r"|by far|indeed|certainly|probably|likely|moderately|substantially|noticeably|decidedly|also"
-    r"|easily|strongly|clear|obvious|the|a|an|to be|simply|arguably|relatively|undoubtedly"
+    r"|generally|still|ultimately|considered|deemed|judged|declared|overwhelmingly|somewhat"
+    r"|a bit|a little|by far|indeed|certainly|probably|likely|moderately|substantially|noticeably"
+    r"|decidedly|also|easily|strongly|clear|obvious|the|a|an|to be|simply|arguably|relatively|undoubtedly"
     r"|obviously)\s{1,2})"
 )
 _MARK = r"[*_]{0,3}"
 _BETTER = (
     rf"(?i:\s{{1,2}}{_MARK}(?:is|was|are|were|to be|remains|seems|appears|stands out as|emerges as"
-    rf"|comes out as)\s{{1,2}}{_MARK}{_ADVERB}{{0,5}}{_MARK}"
+    rf"|comes out as|should be(?=\s(?:considered|deemed|judged|declared)))"
+    rf"\s{{1,2}}{_MARK}{_ADVERB}{{0,5}}{_MARK}"
     r"(?:better|best|superior|preferable|preferred|stronger|winner)(?![a-z])"
-    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:wins|won(?!')|prevails|comes out ahead)(?![a-z])"
+    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:wins|won(?!')|prevails|comes out (?:ahead|on top))(?![a-z])"
     rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:outperforms|surpasses|beats|outshines)\s(?={_PLAIN_SUBJECT})"
     rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:performed|performs|did|does|fares|fared)\s{_ADVERB}{{0,3}}better(?![a-z]))"
     r"|\s{0,2}(?:是|则|总体上?|整体上?|综合来看|明显|显著|显然|略微?|稍微?|确实|要|相对|相比之下|因此|无疑|的){0,4}"
@@ -46,7 +47,7 @@ _BETTER = (
 _FORWARD = re.compile(rf"{_SUBJECT}{_OWN}(?:{_BETTER})")
 _BACKWARD = re.compile(
     r"(?:(?P<chooses>(?i:\b(?:choose|prefer|select|pick|favou?r|vote for|go with|chose"
-    r"|award the win to|lean towards?))|选择|选|判定|判|支持|倾向于)"
+    r"|going with|award the win to|lean towards?))|选择|选|判定|判|支持|倾向于)"
     r"|(?i:\b(?:winner|verdict|decision|(?:better|best|superior|preferred|stronger)\s"
     r"(?:one|output|response|answer|choice|assistant|option)(?:\s(?:overall|here))?"
     r"|(?:my\s(?:final\s)?|final\s)(?:choice|pick|preference|selection))"
@@ -82,7 +83,9 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 _HYPOTHETICAL = re.compile(
-    r"(?:\b(?:if|unless|suppose|supposing|assuming|had|whether)\b|如果|假如|假设|倘若|若是|要是|是否|除非|若)",
+    r"(?:\b(?:if|unless|suppose|supposing|assuming|had|whether|were (?:i|it|we)"
+    r"|could (?:see|argue|imagine)|an? argument (?:that|for))\b"
+    r"|如果|假如|假设|倘若|若是|要是|是否|除非|若)",
     re.IGNORECASE,
 )
 _MODAL = re.compile(
@@ -122,9 +125,11 @@ _SPEAKS = re.compile(
     r"|\bthinks?\b|\bbeliev\w+|\bcontend\w*|\bmaintains\b|\bwrites?\b|\bwrote\b|\bdeclar\w+"
     r"|\bannounc\w+|\btells?\b|\btold\b|\binstruct(?:s|ed)\b|\btr(?:y|ies|ied)\b|\bpretend\w*"
     r"|\bsuggests? that|\bcontains?\b|\bconcludes? that|\basks?\b|\borders?\b|\bdemands?\b)"
-    r"|认为|声称|主张|(?<!来)说(?!明)|表示|写道|宣称|要求|写着|包含|自称"
+    r"|认为|声称|主张|(?<=的)(?:结论|说法|观点|看法|判断)|(?<!来)说(?!明)|表示|写道|宣称|要求|写着|包含|自称"
 )
-_REPORTED = re.compile(r"(?i:\baccording to\b|\bin the opinion of\b)|根据.{0,12}的说法")
+_REPORTED = re.compile(
+    r"(?i:\baccording to\b|\bin the opinion of\b)|[据按照依].{0,12}的(?:说法|观点|看法)"
+)
 _AGREES = re.compile(r"\b(?:I|[Ww]e)\s(?:\w+\s)?(?:agree|concur|side)\b|我(?:也|更)?(?:同意|赞同)")
 _JOINED = re.compile(
     rf"{_PLAIN_SUBJECT}{_OWN}\s{{0,2}}(?:(?i:and|or|nor|&|/)|和|与|或|、)\s{{0,2}}$"
@@ -266,15 +271,19 @@ def _chosen_by_judge(before: str) -> bool:
     return _I_CHOOSE.search(before) is not None and _TOLD.search(before) is None
 
 
-def _own_view(before: str, after: str, *, quoted: bool) -> bool:
-    in_quotes = (before.count('"') % 2 == 1) != quoted
-    if (
-        in_quotes
+def in_quotation(before: str, *, opened: bool = False) -> bool:
+    """Whether a quotation is open where the text ends; `opened`: one was where it began."""
+    return (
+        (before.count('"') % 2 == 1) != opened
+        or before.count("`") % 2 == 1
         or before.count("“") > before.count("”")
         or before.count("「") > before.count("」")
-    ):
-        return False
-    if before.count("`") % 2:
+        or before.count("『") > before.count("』")
+    )
+
+
+def _own_view(before: str, after: str, *, quoted: bool) -> bool:
+    if in_quotation(before, opened=quoted):
         return False
     labelled = _LABELLED.match(before)
     if labelled is not None and not _OF_THE_WHOLE.search(labelled["label"]):

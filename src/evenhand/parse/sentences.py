@@ -72,10 +72,8 @@ def _split(made: list[Claim]) -> Failure:
     return Failure("contradiction", f"the text calls more than one of them better: {said}")
 
 
-def read_class(text: str, *, recognise: bool = False) -> Reading | Failure:
+def read_class(text: str) -> Reading | Failure:
     """Three classes: the last line is 1, 2 or 3, alone or in a sentence that chooses it."""
-    if recognise and not _DEBATERS.search(text):
-        return Failure("no_verdict", "nothing in it speaks of Assistant 1 and Assistant 2")
     closing = last_line(text)
     alone = _DIGIT_LINE.fullmatch(closing)
     if alone is not None:

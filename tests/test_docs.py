@@ -1,0 +1,133 @@
+"""What a user can give or meet is documented; these fail when something is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import typer
+
+from evenhand import errors
+from evenhand.cli.main import app
+from evenhand.contract import Metadata, Pair, UnreadKind, Verdict
+from evenhand.judges import KINDS
+from evenhand.parse import PROTOCOLS
+from evenhand.prompts.template import KNOWN
+from evenhand.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def commands(command: Any, path: str = "evenhand") -> Iterator[tuple[str, Any]]:
+    yield path, command
+    for name, sub in getattr(command, "commands", {}).items():
+        yield from commands(sub, f"{path} {name}")
+
+
+TREE = dict(commands(typer.main.get_command(app)))
+OPTIONS = sorted(
+    {
+        option
+        for command in TREE.values()
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("-")
+    }
+)
+
+
+@pytest.mark.parametrize("path", [path for path in TREE if path != "evenhand"])
+def test_every_command_is_documented(path: str) -> None:
+    assert path in text("docs/cli.md")
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_every_option_is_documented(option: str) -> None:
+    assert re.search(rf"`[^`\n]*(?<![\w-]){re.escape(option)}(?![\w-])", text("docs/cli.md"))
+
+
+def test_no_option_is_documented_that_is_not_there() -> None:
+    written = set(re.findall(r"`(--[a-z-]+)`", text("docs/cli.md")))
+    assert written <= {*OPTIONS, "--help", "--version"}
+
+
+def error_kinds(kind: type[errors.EvenhandError]) -> Iterator[type[errors.EvenhandError]]:
+    yield kind
+    for sub in kind.__subclasses__():
+        yield from error_kinds(sub)
+
+
+@pytest.mark.parametrize("error", list(error_kinds(errors.EvenhandError)), ids=lambda e: e.kind)
+def test_every_error_is_documented_with_its_exit_code(error: type[errors.EvenhandError]) -> None:
+    example = error("x", "y") if error is errors.MissingExtra else error("x")
+    retryable = "yes" if error.retryable else "no"
+    row = rf"^\| `{error.kind}` \| {errors.exit_code(example)} \| {retryable} \|"
+    assert re.search(row, text("docs/contract.md"), re.MULTILINE)
+
+
+def test_every_error_stands_in_the_trees_own_docstring() -> None:
+    for error in error_kinds(errors.EvenhandError):
+        assert error.__name__ in (errors.__doc__ or "")
+
+
+@pytest.mark.parametrize("kind", get_args(UnreadKind))
+def test_every_reason_for_an_unread_is_documented(kind: str) -> None:
+    assert f"`{kind}`" in text("docs/contract.md")
+
+
+@pytest.mark.parametrize("model", [Pair, Verdict, Metadata])
+def test_every_field_is_documented(model: Any) -> None:
+    for field in model.model_fields.values():
+        assert f"`{field.alias}`" in text("docs/contract.md"), field.alias
+
+
+@pytest.mark.parametrize("slot", KNOWN)
+def test_every_slot_is_documented(slot: str) -> None:
+    assert f"`{slot}`" in text("docs/prompts.md")
+
+
+@pytest.mark.parametrize("protocol", [p for p in PROTOCOLS if p != "evenhand"])
+def test_every_protocol_is_documented(protocol: str) -> None:
+    assert f"`{protocol}`" in text("docs/reading.md")
+
+
+@pytest.mark.parametrize("judge", KINDS.split(", "))
+def test_every_judge_is_documented(judge: str) -> None:
+    assert f"`{judge}`" in text("docs/judges.md")
+
+
+def test_every_setting_and_variable_is_documented() -> None:
+    written = text("docs/cli.md")
+    for name in Settings.__dataclass_fields__:
+        if name not in ("api_key", "cache_dir", "sources"):
+            assert f"`{name}`" in written
+    used = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        used |= set(re.findall(r"\bEVENHAND_[A-Z_]+\b", path.read_text("utf-8")))
+    assert {name for name in used if f"`{name}`" not in written} == set()
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")):
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+            if not target.startswith("http"):
+                assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_nothing_of_a_machine_stands_in_the_repository() -> None:
+    """No absolute paths and no package registries: also not in the pinned requirements."""
+    suspicious = re.compile(
+        r"(?<![\w.])/(?:root|work|home/\w+)/|index-url|files\.pythonhosted|pypi\.org"
+    )
+    for path in (ROOT / "requirements").iterdir():
+        assert not suspicious.search(path.read_text("utf-8")), path.name
+    for path in (*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "Makefile"):
+        assert not re.search(r"(?<![\w.])/(?:root|work)/|pypi\.org", path.read_text("utf-8")), path
