@@ -16,7 +16,8 @@
     │   ├── JudgeRejected         the server will not take this request
     │   ├── JudgeGarbled          the reply is not what a judge's server sends
     │   └── NotRecorded           a replayed judge has no recording of this pass
-    └── NoVerdict                 the judge answered, but no valid verdict came of it
+    ├── NoVerdict                 the judge answered, but no valid verdict came of it
+    └── Interrupted               somebody stopped it before there was a verdict
 
 A message is a fact with its value, then the remedy, on one line.
 """
@@ -128,6 +129,10 @@ class NoVerdict(EvenhandError):
     kind = "invalid"
 
 
+class Interrupted(EvenhandError):
+    kind = "interrupted"
+
+
 class Status:
     """Process exit codes; the documented ones."""
 
@@ -146,6 +151,7 @@ _STATUS: tuple[tuple[type[EvenhandError], int, int], ...] = (
     (JudgeTimeout, Status.JUDGE_FAILED, 504),
     (JudgeError, Status.JUDGE_FAILED, 502),
     (NoVerdict, Status.NO_VERDICT, 422),
+    (Interrupted, Status.INTERRUPTED, 503),
     (EvenhandError, Status.JUDGE_FAILED, 500),
 )
 

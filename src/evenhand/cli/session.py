@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from evenhand.errors import EvenhandError, Status, exit_code
+from evenhand.errors import EvenhandError, Interrupted, Status, exit_code
 
 if TYPE_CHECKING:
     import asyncio
@@ -132,9 +132,7 @@ def say_interrupted(*, as_json: bool) -> None:
     if not as_json:
         sys.stderr.write("interrupted\n")
         return
-    interruption = EvenhandError("interrupted before there was a verdict; run it again")
-    interruption.kind = "interrupted"
-    say_failure(interruption, as_json=True)
+    say_failure(Interrupted("interrupted before there was a verdict; run it again"), as_json=True)
 
 
 @contextlib.contextmanager

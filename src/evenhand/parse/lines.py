@@ -166,8 +166,8 @@ def _lines(text: str) -> list[_Line]:
             at = _inline_label(part)
             if at:
                 lines.append(_Line(start, part[:at][:_LONGEST_LINE].rstrip(), quoted))
-            shown_part = _row(bare) if bare[0] == "|" else part[at : at + _LONGEST_LINE].rstrip()
-            lines.append(_Line(start + at, shown_part, quoted))
+            stated = _row(bare) if bare[0] == "|" else part[at : at + _LONGEST_LINE].rstrip()
+            lines.append(_Line(start + at, stated, quoted))
         start += len(part) + 1
     return lines
 

@@ -29,8 +29,8 @@ _ADVERB = (
     r"(?:(?:overall|clearly|significantly|slightly|much|far|marginally|definitely|therefore|thus"
     r"|generally|still|ultimately|considered|deemed|judged|declared|overwhelmingly|somewhat"
     r"|a bit|a little|by far|indeed|certainly|probably|likely|moderately|substantially|noticeably"
-    r"|decidedly|also|easily|strongly|clear|obvious|the|a|an|to be|simply|arguably|relatively|undoubtedly"
-    r"|obviously)\s{1,2})"
+    r"|decidedly|also|easily|strongly|clear|obvious|the|a|an|to be|simply|arguably"
+    r"|relatively|undoubtedly|obviously)\s{1,2})"
 )
 _MARK = r"[*_]{0,3}"
 _BETTER = (
