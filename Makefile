@@ -51,7 +51,7 @@ clean: ## Remove the environment and every cache in the tree
 	$(PYTHON) -m venv .venv
 
 .venv/.demo: requirements/demo.txt pyproject.toml | .venv/bin/python
-	$(PIP) install --require-hashes -r requirements/demo.txt
+	$(PIP) install --no-compile --require-hashes -r requirements/demo.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 

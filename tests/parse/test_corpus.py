@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from corpus import CORPUS, CRITERIA, Case
 from evenhand.contract import Ballot, Criterion
 from evenhand.parse import read
 from hostile_cases import QUOTING_ANSWERS
-from parse.corpus import CORPUS, CRITERIA, Case
 
 ASKED = tuple(Criterion(name=name) for name in CRITERIA)
 

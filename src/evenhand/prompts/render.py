@@ -53,9 +53,7 @@ class Prompt:
                     f"template {self.template.name} leaves out {{{slot}}} of this pair; "
                     "show it whatever the other slots hold"
                 )
-        messages = tuple(
-            Message(role, _fill(pieces, material, wording)) for role, pieces in filled
-        )
+        messages = tuple(Message(role, _fill(pieces, material, wording)) for role, pieces in filled)
         if not lead_in:
             return messages
         begun = Segment(words.by_mode["letter"]["lead_in"])

@@ -68,14 +68,15 @@ def agree(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
 
 def _mean_confidence(box: Box, winner: Winner) -> tuple[float | None, ConfidenceSource]:
     """The mean over orders of the mean over the ballots that name this winner."""
-    means = []
+    means: list[float] = []
+    source: ConfidenceSource = "none"
     for order in box.orders:
         agreeing = [ballot for ballot in box.ballots[order] if ballot.winner == winner]
         stated = [ballot.confidence for ballot in agreeing if ballot.confidence is not None]
         if len(stated) < len(agreeing):
             return None, "none"
         means.append(sum(stated) / len(stated))
-    source = box.all[0].confidence_source
+        source = agreeing[0].confidence_source
     # Rounding aside the mean of numbers within 0 to 1 is within 0 to 1.
     return min(1.0, sum(means) / len(means)), source
 
