@@ -126,7 +126,7 @@ def _places(result: Verdict | Failure) -> tuple[str, str]:
     if (first, second) == ("B", "A"):
         return "took the second-shown twice", "yellow"
     if first == second and first is not None:
-        return f"said {first:<4} in both orders  ", "green"
+        return f"said {first} in both orders".ljust(27), "green"
     return f"said {first}, then {second}".ljust(27), "yellow"
 
 

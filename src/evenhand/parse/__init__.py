@@ -9,7 +9,6 @@ from evenhand.contract import Ballot, Criterion, Order, Unread, other_order
 from evenhand.parse.answer import read_answer
 from evenhand.parse.objects import whole
 from evenhand.parse.outcome import PROTOCOLS, Failure, Protocol, Reading
-from evenhand.parse.recognise import read_text
 
 __all__ = ["PROTOCOLS", "Protocol", "read"]
 
@@ -80,6 +79,9 @@ def _read(
             return read_answer(value, criteria)
     if truncated:
         return Failure("truncated", "the server cut the answer at its length limit")
+    # Its many patterns take 40 ms to compile, and most answers are strict JSON.
+    from evenhand.parse.recognise import read_text
+
     return read_text(body, criteria, protocol)
 
 
