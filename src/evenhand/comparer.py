@@ -275,16 +275,15 @@ class _Case:
             overall_reasoning="",
             differentiators=ruling.differentiators,
             analysis=ruling.analysis,
-            notes=(
-                say(self.procedure.locale, "not_asked"),
-                *notes_on(self.pair, self.procedure.locale),
-            ),
+            notes=(say(self.procedure.locale, "not_asked"),),
             metadata=self._metadata((), outcome=Outcome.TIE, positions_swapped=False),
         )
 
     def _notes(self, ruling: Ruling, passes: tuple[Pass, ...]) -> tuple[str, ...]:
         locale = self.procedure.locale
         notes = list(notes_on(self.pair, locale))
+        if not self.pair.swap_positions:
+            notes.append(say(locale, "one_order"))
         wanted = self.procedure.confidence == "logprobs"
         if wanted and ruling.confidence is None:
             notes.append(say(locale, "no_logprobs"))

@@ -19,8 +19,8 @@ _WINNER: dict[Locale, dict[Winner | None, str]] = {
 _SENTENCES: dict[Locale, dict[str, str]] = {
     "en": {
         "marked": "{which}: {text}",
-        "inconsistent": "The winner changed with the order ({choices}): the position decided, "
-        "not the content.",
+        "inconsistent": "The winner changed with the order ({choices}): the position made a "
+        "difference.",
         "split": "The samples do not agree on a winner ({choices}).",
         "flipped": "The orders chose differently on their own ({choices}); "
         "their mean probability decided.",
@@ -37,11 +37,12 @@ _SENTENCES: dict[Locale, dict[str, str]] = {
         "both_address_judge": "Both responses seem to address the judge; read them before you "
         "trust this verdict.",
         "no_logprobs": "The judge gave no log-probabilities, so there is no confidence.",
+        "one_order": "Judged in one order only: the position may have decided.",
         "recorded": "The verdict of a pass was recorded without its text.",
     },
     "zh": {
         "marked": "{which}：{text}",
-        "inconsistent": "获胜者随顺序改变（{choices}）：起决定作用的是位置，而不是内容。",
+        "inconsistent": "获胜者随顺序改变（{choices}）：位置影响了结果。",
         "split": "各次采样没有一致的获胜者（{choices}）。",
         "flipped": "两种顺序各自的选择不同（{choices}）；由平均概率决定。",
         "not_judged": "未评判。",
@@ -55,6 +56,7 @@ _SENTENCES: dict[Locale, dict[str, str]] = {
         "addresses_judge": "{which} 似乎在对评审说话；相信这一结论之前请先阅读它。",
         "both_address_judge": "两个响应似乎都在对评审说话；相信这一结论之前请先阅读它们。",
         "no_logprobs": "评审没有给出对数概率，因此没有置信度。",
+        "one_order": "只按一种顺序评判：位置可能起了作用。",
         "recorded": "有一轮的结论只有记录，没有文字。",
     },
 }

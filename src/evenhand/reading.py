@@ -55,11 +55,17 @@ def read_reasoned(
     if completion.finish == "filter":
         return unread("refusal", "the provider's content filter withheld the answer")
     if not completion.text.strip():
-        if completion.thought or completion.finish == "length":
+        if completion.finish == "length":
             return unread(
                 "thinking",
                 "the answer is empty because the thinking used up the token limit; "
                 "raise --max-tokens",
+            )
+        if completion.thought:
+            return unread(
+                "thinking",
+                "the judge thought, but sent no answer; check the server's reasoning parser, "
+                "or turn thinking off",
             )
         return unread("empty", "the judge sent an empty answer")
     reading = read(

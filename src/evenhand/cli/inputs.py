@@ -81,7 +81,7 @@ def read_document(name: str) -> dict[str, Any]:
 
 def read_criterion(value: str) -> str | dict[str, str]:
     """`name`, or `name: description`."""
-    name, colon, description = value.partition(":")
+    name, colon, description = value.replace("：", ":", 1).partition(":")
     if not colon or not description.strip():
         return value
     return {"name": name.strip(), "description": description.strip()}

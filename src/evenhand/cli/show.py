@@ -29,6 +29,7 @@ _CONFIDENCE = {
     "rule": "by rule: the orders disagree",
     "none": "",
 }
+_PASS = {"original": "first pass", "swapped": "second pass"}
 _MARK: dict[Winner | None, str] = {"A": "A", "B": "B", "TIE": "tie", None: "not judged"}
 # Below this, a table's columns would be too narrow to read.
 _TABLE_WIDTH = 60
@@ -81,10 +82,14 @@ def show_verdict(console: Console, verdict: Verdict, *, brief: bool = False) -> 
     if verdict.overall_reasoning and not brief:
         console.print(Padding(plain(verdict.overall_reasoning), (1, 0, 0, 0)))
     if not brief:
-        _show_points(console, "For Response A", verdict.differentiators.a_advantages)
-        _show_points(console, "For Response B", verdict.differentiators.b_advantages)
+        told = _told_in_the_table(verdict)
+        for title, points in (
+            ("For Response A", verdict.differentiators.a_advantages),
+            ("For Response B", verdict.differentiators.b_advantages),
+        ):
+            _show_points(console, title, [point for point in points if point not in told])
     for note in verdict.notes:
-        console.print(Text.assemble(("note  ", "yellow"), plain(note)))
+        _show_hanging(console, Text("note ", "yellow"), plain(note))
     console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))
 
 
@@ -127,15 +132,31 @@ def _tabulate_rows(console: Console, rows: list[_Row]) -> None:
     console.print(table)
 
 
-def _show_points(console: Console, title: str, points: tuple[str, ...]) -> None:
-    from rich.padding import Padding
+def _told_in_the_table(verdict: Verdict) -> set[str]:
+    """A criterion that was won stands in the table, with its reason; once is enough."""
+    rows = [(entry.criterion, entry.reasoning) for entry in verdict.comparison]
+    return {name for name, _ in rows} | {f"{name}: {reason}" for name, reason in rows}
+
+
+def _show_points(console: Console, title: str, points: list[str]) -> None:
     from rich.text import Text
 
     if not points:
         return
     console.print(Text(title, "bold"))
     for point in points:
-        console.print(Padding(Text.assemble("• ", plain(point)), (0, 0, 0, 2)))
+        _show_hanging(console, Text("  •"), plain(point))
+
+
+def _show_hanging(console: Console, lead: Text, text: Text) -> None:
+    """A text whose further lines begin under its first word."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(lead, text)
+    console.print(grid)
 
 
 def footer(judge: str | None, usage: Usage, time_ms: float) -> str:
@@ -159,7 +180,7 @@ def show_failure(console: Console, failure: Failure) -> None:
     console.print(Text.assemble(("error  ", "bold red"), message), soft_wrap=True)
     ballots = [p.ballot for p in failure.metadata.passes if p.ballot]
     if ballots:
-        said = ", ".join(f"{ballot.order} pass {_MARK[ballot.winner]}" for ballot in ballots)
+        said = ", ".join(f"{_PASS[ballot.order]} {_MARK[ballot.winner]}" for ballot in ballots)
         console.print(Text(f"kept: {said}; --json shows it", "dim"))
 
 
@@ -173,4 +194,4 @@ def show_pair(console: Console, pair: Pair, *, title: str = "") -> None:
         ("A", pair.response_a),
         ("B", pair.response_b),
     ):
-        console.print(Text.assemble((f"{name:>6}  ", "dim"), plain(text)))
+        _show_hanging(console, Text(f"{name:>6} ", "dim"), plain(text))

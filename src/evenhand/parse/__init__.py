@@ -41,6 +41,11 @@ def read(
         return Unread(
             order=order, sample=sample, kind=outcome.kind, reason=outcome.reason, raw=text
         )
+    reasoning = outcome.reasoning
+    if order == "swapped" and outcome.protocol != "evenhand":
+        from evenhand.parse.prose_labels import exchanged
+
+        reasoning = exchanged(reasoning, outcome.protocol)
     ballot = Ballot.model_validate(
         {
             "order": order if order == "original" else other_order(order),
@@ -49,7 +54,7 @@ def read(
             "confidence": outcome.confidence,
             "confidence_source": "none" if outcome.confidence is None else "stated",
             "criteria": outcome.criteria,
-            "reasoning": outcome.reasoning,
+            "reasoning": reasoning,
             "differentiators": outcome.differentiators,
             "analysis": outcome.analysis or {},
             "protocol": outcome.protocol,

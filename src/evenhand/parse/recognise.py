@@ -13,6 +13,7 @@ from evenhand.parse.marks import marks
 from evenhand.parse.objects import Found, Search, find
 from evenhand.parse.outcome import Failure, Protocol, Reading, Statement, shown
 from evenhand.parse.prose import claims
+from evenhand.parse.prose_labels import as_reasons
 from evenhand.parse.scores import first_line, read_scores
 from evenhand.parse.sentences import read_class, read_conclusion, read_outputs
 from evenhand.parse.words import NOUN, is_refusal, plainly
@@ -44,7 +45,7 @@ def read_text(
         return outcome
     # Outside JSON the text itself is the reasoning.
     held = outcome.criteria or tuple({"criterion": criterion.name} for criterion in criteria)
-    return outcome._replace(criteria=held, reasoning=body)
+    return outcome._replace(criteria=held, reasoning=as_reasons(body, outcome.protocol))
 
 
 def _edges(text: str) -> str:

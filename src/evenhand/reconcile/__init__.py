@@ -36,7 +36,7 @@ def reconcile(
         if not any(isinstance(r, Ballot) and r.order == order for r in readings)
     ]
     if silent:
-        return NoRuling("; ".join(_why_unread(readings, order) for order in silent))
+        return NoRuling(_why_silent(readings, silent))
     box = Box.of(pair, readings, orders, locale, shows_first)
     if how == "average" and not box.has_weights:
         return NoRuling(
@@ -48,11 +48,17 @@ def reconcile(
     return choose(box, criteria)
 
 
+def _why_silent(readings: Sequence[Reading], silent: Sequence[Order]) -> str:
+    reasons = {order: _why_unread(readings, order) for order in silent}
+    if len(silent) > 1 and len(set(reasons.values())) == 1:
+        return f"Both passes: {reasons[silent[0]]}"
+    return "; ".join(f"{name_pass('en', order)}: {reason}" for order, reason in reasons.items())
+
+
 def _why_unread(readings: Iterable[Reading], order: Order) -> str:
-    which = name_pass("en", order)
     reasons = list(
         dict.fromkeys(r.reason for r in readings if isinstance(r, Unread) and r.order == order)
     )
     if not reasons:
-        return f"{which}: not made, and half a comparison decides nothing"
-    return f"{which}: could not be read, {', '.join(reasons)}"
+        return "not made, and half a comparison decides nothing"
+    return f"could not be read, {', '.join(reasons)}"
