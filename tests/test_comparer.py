@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -11,7 +12,7 @@ import pytest
 
 from evenhand.comparer import compare, settle
 from evenhand.contract import Pair, Usage, Verdict, read_pair
-from evenhand.errors import InputError, JudgeServerError, NoVerdict
+from evenhand.errors import InputError, JudgeRejected, JudgeServerError, NoVerdict
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Traits
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.procedure import Procedure
@@ -204,7 +205,7 @@ def letters(call: JudgeCall) -> Completion:
     question = call.messages[-1].text
     if "all the criteria" in question:
         shares = {"A": 0.6, "B": 0.3, "C": 0.1} if call.order == "original" else {
-            "A": 0.5, " B": 0.25, "b": 0.25,
+            "A": 0.5, " B": 0.3, "\u2581B": 0.2
         }  # fmt: skip
         return letter_completion(shares)
     return letter_completion({"A": 0.2, "B": 0.2, "C": 0.6})
@@ -292,6 +293,163 @@ async def test_without_log_probabilities_there_is_no_confidence_and_a_note() -> 
     verdict = await compare(PAIR, judge, Procedure(confidence="logprobs"))
     assert (verdict.confidence, verdict.metadata.confidence_source) == (None, "none")
     assert any("log-probabilities" in note for note in verdict.notes)
+
+
+async def test_the_probability_is_that_of_the_overall_winner_whatever_comes_last() -> None:
+    """A judge that writes its result first: the last "winner" is a criterion's."""
+
+    def answer(call: JudgeCall) -> Completion:
+        head, tail = '{"result": {"winner": "', '"}, "comparison": [{"criterion": "accuracy", '
+        logprobs = (
+            TokenLogprob(head, 0.0),
+            TokenLogprob("A", math.log(0.51), (("A", math.log(0.51)), ("B", math.log(0.49)))),
+            TokenLogprob(tail + '"winner": "', 0.0),
+            TokenLogprob("A", math.log(0.99), (("A", math.log(0.99)), ("B", math.log(0.01)))),
+            TokenLogprob('"}]}', 0.0),
+        )
+        return Completion("".join(token.token for token in logprobs), logprobs=logprobs)
+
+    pair = PAIR.model_copy(update={"swap_positions": False})
+    verdict = await compare(pair, ScriptedJudge(answer), Procedure(confidence="logprobs"))
+    assert verdict.confidence == pytest.approx(0.51)
+
+
+async def test_odds_of_verdicts_that_the_judge_would_rather_not_say_are_no_confidence() -> None:
+    text = '{"result": {"winner": "Response B"}}'
+    top = (("Response", math.log(0.98)), ("A", math.log(0.015)), ("B", math.log(0.002)))
+    logprobs = (
+        TokenLogprob('{"result": {"winner": "', 0.0),
+        TokenLogprob("Response", math.log(0.98), top),
+        TokenLogprob(' B"}}', 0.0),
+    )
+    pair = PAIR.model_copy(update={"swap_positions": False})
+    judge = ScriptedJudge(lambda call: Completion(text, logprobs=logprobs))
+    verdict = await compare(pair, judge, Procedure(confidence="logprobs"))
+    assert (verdict.winner, verdict.confidence) == ("B", None)
+
+
+# What a failure keeps, and what it leaves running
+
+
+async def test_letter_mode_leaves_no_question_running_after_an_error() -> None:
+    class Stumbling(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            self.calls.append(call)
+            if "criterion 1" in call.messages[-1].text:
+                raise JudgeRejected("no")
+            await asyncio.sleep(0.05)
+            return replace(letters(call), usage=Usage(requests=1))
+
+    before = asyncio.all_tasks()
+    settled = await settle(PAIR, Stumbling(letters), Procedure(mode="letter", retry=NO_RETRY))
+    assert asyncio.all_tasks() == before
+    assert not isinstance(settled, Verdict)
+    # in each order: the whole was answered, then one criterion of two failed
+    assert settled[0].metadata.usage.requests >= 4
+
+
+async def test_a_repair_that_fails_keeps_the_answer_that_was_paid_for() -> None:
+    class Once(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            if len(call.messages) > 2:
+                raise JudgeServerError("it fell over")
+            return await super().ask(call)
+
+    usage = Usage(input_tokens=1000, output_tokens=500, requests=1)
+    judge = Once(lambda call: Completion("dunno", usage=usage))
+    settled = await settle(PAIR, judge, Procedure(retry=NO_RETRY))
+    assert not isinstance(settled, Verdict)
+    failure, error = settled
+    assert isinstance(error, NoVerdict)
+    assert failure.metadata.usage.requests == 4
+    unread = failure.metadata.passes[0].unread
+    assert unread is not None
+    assert unread.raw == "dunno"
+    assert "asking again failed: it fell over" in unread.reason
+
+
+async def test_a_refusal_is_told_in_the_callers_labels() -> None:
+    def answer(call: JudgeCall) -> Completion:
+        return Completion("", finish="refusal", refusal="Response A is harmful.")
+
+    with pytest.raises(NoVerdict) as caught:
+        await compare(PAIR, ScriptedJudge(answer), Procedure(repairs=0))
+    first, second = caught.value.metadata.passes
+    assert "Response A is harmful" in first.unread.reason
+    assert "Response B is harmful" in second.unread.reason
+
+
+@pytest.mark.parametrize(
+    ("completion", "kind"),
+    [
+        (Completion("", finish="refusal", refusal="No."), "refusal"),
+        (Completion("", finish="filter"), "refusal"),
+        (Completion("", finish="length"), "thinking"),
+        (Completion("", thought=True), "thinking"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["reasoned", "letter"])
+async def test_an_answer_withheld_is_named_for_what_it_is(
+    completion: Completion, kind: str, mode: Any
+) -> None:
+    with pytest.raises(NoVerdict) as caught:
+        await compare(PAIR, ScriptedJudge(lambda c: completion), Procedure(mode=mode, repairs=0))
+    unread = caught.value.metadata.passes[0].unread
+    assert unread.kind == kind
+    assert ("token limit" in unread.reason) == (completion.finish == "length")
+
+
+async def test_half_a_surrogate_pair_in_an_answer_does_not_reach_the_result() -> None:
+    text = answer_json("TIE", reasoning="cut inside \\ud83d").replace("\\\\u", "\\u")
+    verdict = await compare(PAIR, ScriptedJudge(lambda call: text))
+    assert verdict.overall_reasoning == "cut inside \ufffd"
+    verdict.model_dump_json()
+    lines = ScriptedJudge(lambda call: "Winner: TIE\n\ud800")
+    (await compare(PAIR, lines)).model_dump_json()
+
+
+async def test_each_request_is_priced_by_itself() -> None:
+    """gemini-2.5-pro costs twice as much a token above 200,000 tokens in one request."""
+    usage = Usage(input_tokens=150_000, output_tokens=100, requests=1)
+
+    def answer(call: JudgeCall) -> Completion:
+        text = "dunno" if len(call.messages) == 2 else answer_json("TIE")
+        return Completion(text, usage=usage, model="gemini-2.5-pro")
+
+    judge = ScriptedJudge(answer, Traits(provider="google"))
+    verdict = await compare(PAIR, judge)
+    # 4 requests, each 150,000 × 1.25e-6 + 100 × 10e-6 = 0.1885
+    assert verdict.metadata.usage.cost_usd == pytest.approx(4 * 0.1885)
+
+
+async def test_one_order_alone_says_so() -> None:
+    verdict = await compare(PAIR.model_copy(update={"swap_positions": False}), right_judge())
+    assert "Judged in one order only: the position may have decided." in verdict.notes
+
+
+async def test_what_the_procedure_cannot_do_for_this_pair_is_a_value_in_settle() -> None:
+    template = make_template(
+        "{criteria}{prompt}{response_a}{response_b}", name="t", locale="en", mode="reasoned"
+    )
+    pair = PAIR.model_copy(update={"context": "c", "swap_positions": False})
+    settled = await settle(pair, right_judge(), Procedure(template=template))
+    assert not isinstance(settled, Verdict)
+    failure, _ = settled
+    assert (failure.error.kind, failure.metadata.id) == ("template", "sky")
+    assert failure.metadata.positions_swapped is False
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"locale": "fr"}, {"reconcile": "mean"}, {"confidence": "x"}, {"protocol": "x"},
+        {"mode": "x"}, {"samples": "3"}, {"samples": 2.5}, {"samples": 0}, {"samples": True},
+        {"repairs": -1}, {"template": "t.txt"}, {"retry": 3}, {"ask_identical": "no"},
+    ],
+)  # fmt: skip
+def test_a_procedure_that_cannot_be_is_refused_at_once(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"^{next(iter(wrong))} is "):
+        Procedure(**wrong)
 
 
 # What the procedure refuses, and what it leaves out

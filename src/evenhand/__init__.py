@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from evenhand.errors import JudgeError as JudgeError
     from evenhand.errors import NoVerdict as NoVerdict
     from evenhand.judges import Judge as Judge
+    from evenhand.judges import JudgeOptions as JudgeOptions
     from evenhand.judges import RetryPolicy as RetryPolicy
     from evenhand.procedure import Procedure as Procedure
     from evenhand.prompts import open_template as open_template
@@ -47,6 +48,7 @@ _HOME = {
     "InputError": "evenhand.errors",
     "Judge": "evenhand.judges",
     "JudgeError": "evenhand.errors",
+    "JudgeOptions": "evenhand.judges",
     "NoVerdict": "evenhand.errors",
     "Outcome": "evenhand.contract",
     "Pair": "evenhand.contract",

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from evenhand import __version__, api
 from evenhand.comparer import settle
-from evenhand.contract import Pair, Verdict
-from evenhand.errors import EvenhandError, Status, exit_code
+from evenhand.contract import Outcome, Pair, Verdict
+from evenhand.errors import EvenhandError, SettingsError, Status, exit_code
 from evenhand.judges import Judge, RetryPolicy
 from evenhand.procedure import Procedure
-from evenhand.settings import Settings
+from evenhand.settings import Settings, load_settings
 
-State = Literal["ok", "missing", "wrong"]
+State = Literal["ok", "missing", "warning", "wrong"]
 
 _EXTRAS = (
     ("xllamacpp", "xllamacpp", "local", "the embedded judge"),
@@ -27,6 +29,9 @@ _EXTRAS = (
     ("uvloop", "uvloop", "speed", "a faster event loop"),
 )
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+# What load_settings may find wrong in the environment itself.
+_CHECKED_VARIABLES = ("EVENHAND_CONFIG", "EVENHAND_LOCALE")
 
 # Right and wrong beyond doubt, so that what a judge makes of it says something about the judge.
 _TRIAL = Pair(
@@ -42,7 +47,10 @@ _TRIED_ONCE = Procedure(retry=RetryPolicy(attempts=1))
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. `missing` is no fault; `wrong` is, and `exit_code` says of what kind."""
+    """One thing looked at. Only `wrong` is a fault, and `exit_code` says of what kind.
+
+    `missing` may be meant so; a `warning` is about a judge that answers, but not well.
+    """
 
     name: str
     state: State
@@ -50,7 +58,22 @@ class Check:
     exit_code: int = Status.OK
 
 
-def check_set_up(settings: Settings, environment: dict[str, str]) -> Iterator[Check]:
+def settings_and_fault(
+    environment: Mapping[str, str],
+) -> tuple[Settings, SettingsError | None]:
+    """The settings; where they are wrong, what is, and those of the environment alone."""
+    try:
+        return load_settings(environment), None
+    except SettingsError as error:
+        readable = {k: v for k, v in environment.items() if k not in _CHECKED_VARIABLES}
+        nowhere = Path(os.devnull)
+        return load_settings(readable, user_file=nowhere, directory=nowhere), error
+
+
+def check_set_up(
+    settings: Settings, environment: Mapping[str, str], fault: SettingsError | None = None
+) -> Iterator[Check]:
+    """Everything but the judge. `fault` is what is wrong with the settings."""
     yield Check(
         "evenhand", "ok", f"{__version__}, Python {platform.python_version()}, {sys.platform}"
     )
@@ -61,8 +84,7 @@ def check_set_up(settings: Settings, environment: dict[str, str]) -> Iterator[Ch
         else:
             yield Check(f"extra {extra}", "ok", f"{module} {_version(distribution)}")
     yield _check_model(settings)
-    read = ", ".join(settings.sources) or "none found"
-    yield Check("config files", "ok", read)
+    yield _check_files(settings, fault)
     for key in _KEYS:
         yield Check(key, *(("ok", "set") if environment.get(key) else ("missing", "not set")))
     proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY") if _either(environment, name)]
@@ -72,6 +94,12 @@ def check_set_up(settings: Settings, environment: dict[str, str]) -> Iterator[Ch
         )
 
 
+def _check_files(settings: Settings, fault: SettingsError | None) -> Check:
+    if fault is not None:
+        return Check("config files", "wrong", fault.message, exit_code(fault))
+    return Check("config files", "ok", ", ".join(settings.sources) or "none found")
+
+
 def _version(distribution: str) -> str:
     try:
         return importlib.metadata.version(distribution)
@@ -79,7 +107,7 @@ def _version(distribution: str) -> str:
         return "of unknown version"
 
 
-def _either(environment: dict[str, str], name: str) -> str | None:
+def _either(environment: Mapping[str, str], name: str) -> str | None:
     return environment.get(name) or environment.get(name.lower())
 
 
@@ -120,8 +148,13 @@ async def _try(name: str, judge: Judge) -> Check:
         return Check(name, "wrong", error.message, exit_code(error))
     meta = settled.metadata
     said = f"answered in {meta.evaluation_time_ms / 1000:.1f} s ({meta.mode} mode, {meta.outcome})"
+    state: State = "ok"
+    if settled.outcome is Outcome.INCONSISTENT:
+        state = "warning"
+        said += "; its winner changed with the order"
     if settled.winner != "A":
+        state = "warning"
         said += "; it missed a sum that a valid judge gets right"
     if settled.confidence is None:
         said += "; it gives no confidence"
-    return Check(name, "ok", said)
+    return Check(name, state, said)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from evenhand.contract import (
     Verdict,
     read_pair,
 )
-from evenhand.errors import EvenhandError, JudgeError, NoVerdict
+from evenhand.errors import EvenhandError, InputError, JudgeError, NoVerdict
 from evenhand.judges import Completion, Judge, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
 from evenhand.notes import notes_on
@@ -55,7 +55,13 @@ async def settle(
     pair: Pair, judge: Judge, procedure: Procedure
 ) -> Verdict | tuple[Failure, EvenhandError]:
     """The same, with a failure as a value: what a run of many pairs keeps."""
-    case = _Case.of(pair, judge, procedure)
+    try:
+        case = _Case.of(pair, judge, procedure)
+    except InputError as error:
+        error.metadata = Metadata(
+            id=pair.id, positions_swapped=pair.swap_positions, judge=judge.name
+        )
+        return failure_of(error), error
     if pair.response_a == pair.response_b and not procedure.ask_identical:
         return case.unasked()
     try:
@@ -119,15 +125,17 @@ class _Case:
                 if isinstance(made[-1], BaseException):
                     break
         passes = tuple(p for p in made if isinstance(p, Pass))
-        for problem in made:
-            if isinstance(problem, BaseException) and not isinstance(problem, JudgeError):
+        failed: list[tuple[Order, JudgeError]] = []
+        for (order, _), problem in zip(wanted, made, strict=False):
+            if isinstance(problem, JudgeError):
+                failed.append((order, problem))
+            elif isinstance(problem, BaseException):
                 raise problem
-        failed = [problem for problem in made if isinstance(problem, JudgeError)]
         if failed:
             # Told from the side that does not depend on what the caller calls A.
-            if canonical_order(self.pair) == "swapped":
-                failed.reverse()
-            raise _PassesFailed(failed, passes)
+            first = canonical_order(self.pair) or "original"
+            failed.sort(key=lambda entry: entry[0] != first)
+            raise _PassesFailed([error for _, error in failed], passes)
         return passes
 
     async def _reasoned_pass(self, order: Order, sample: int) -> Pass:
@@ -147,7 +155,23 @@ class _Case:
         unread: list[Unread] = []
         repairs = self.procedure.repairs if self.prompt else 0
         while True:
-            completion = await self._ask(call)
+            try:
+                completion = await self._ask(call)
+            except JudgeError as error:
+                if not unread:
+                    raise
+                # The first answer was paid for and is kept; only the repair failed.
+                last = unread.pop()
+                reason = f"{last.reason} (and asking again failed: {error.message})"
+                failed = Completion("", usage=Usage(requests=error.requests))
+                return self._pass(
+                    order,
+                    sample,
+                    last.model_copy(update={"reason": reason}),
+                    [*completions, failed],
+                    unread,
+                    begun,
+                )
             completions.append(completion)
             reading = read_reasoned(
                 completion,
@@ -181,7 +205,7 @@ class _Case:
         first, *others = prompt.questions()
         completions = [await self._ask(call(first))]
         if self.judge.traits.parallel:
-            completions += await asyncio.gather(*(self._ask(call(q)) for q in others))
+            completions += await _all_or_first_error([self._ask(call(q)) for q in others])
         else:
             completions += [await self._ask(call(q)) for q in others]
         reading = read_letters(completions, pair=self.pair, order=order, sample=sample)
@@ -199,20 +223,24 @@ class _Case:
         unread: list[Unread],
         begun: float,
     ) -> Pass:
-        model = completions[-1].model
-        usage = add_usage(completion.usage for completion in completions)
-        cost = cost_usd(usage, model=model, traits=self.judge.traits)
+        models = [completion.model for completion in completions if completion.model]
+        usage = add_usage(self._priced(completion) for completion in completions)
         return Pass(
             order=order,
             sample=sample,
             ballot=reading if isinstance(reading, Ballot) else None,
             unread=reading if isinstance(reading, Unread) else None,
-            usage=usage.model_copy(update={"cost_usd": cost}),
+            usage=usage,
             time_ms=_milliseconds_since(begun),
             repaired=tuple(unread),
-            model=model,
+            model=models[-1] if models else None,
             request_ids=tuple(c.request_id for c in completions if c.request_id),
         )
+
+    def _priced(self, completion: Completion) -> Usage:
+        """Each request by itself: prices step with a request's size, not with a pass's sum."""
+        cost = cost_usd(completion.usage, model=completion.model, traits=self.judge.traits)
+        return completion.usage.model_copy(update={"cost_usd": cost})
 
     def verdict(self, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, EvenhandError]:
         readings = [p.ballot or p.unread for p in passes]
@@ -285,12 +313,14 @@ class _Case:
         if not self.pair.swap_positions:
             notes.append(say(locale, "one_order"))
         wanted = self.procedure.confidence == "logprobs"
-        if wanted and ruling.confidence is None:
+        ballots = [p.ballot for p in passes if p.ballot]
+        if wanted and any(ballot.probabilities is None for ballot in ballots):
             notes.append(say(locale, "no_logprobs"))
-        if any(p.ballot and p.ballot.protocol == "recorded" for p in passes) and (
-            self.judge.traits.caveat is None
-        ):
+        if self.judge.traits.caveat is None and any(b.protocol == "recorded" for b in ballots):
             notes.append(say(locale, "recorded"))
+        if len(ballots) < len(passes):
+            unread = str(len(passes) - len(ballots))
+            notes.append(say(locale, "some_unread", count=unread, total=str(len(passes))))
         return tuple(notes)
 
     def _metadata(self, passes: tuple[Pass, ...], **known: Any) -> Metadata:
@@ -313,6 +343,19 @@ class _Case:
                 **known,
             }
         )
+
+
+async def _all_or_first_error(asked: list[Coroutine[Any, Any, Completion]]) -> list[Completion]:
+    """All of them, or the first error once none is running any more; every request is counted."""
+    settled = await asyncio.gather(*asked, return_exceptions=True)
+    errors = [outcome for outcome in settled if isinstance(outcome, BaseException)]
+    completions = [outcome for outcome in settled if isinstance(outcome, Completion)]
+    if errors:
+        if isinstance(errors[0], JudgeError):
+            others = sum(e.requests for e in errors[1:] if isinstance(e, JudgeError))
+            errors[0].requests += others + sum(c.usage.requests for c in completions)
+        raise errors[0]
+    return completions
 
 
 def canonical_order(pair: Pair) -> Order | None:

@@ -37,6 +37,7 @@ _SENTENCES: dict[Locale, dict[str, str]] = {
         "both_address_judge": "Both responses seem to address the judge; read them before you "
         "trust this verdict.",
         "no_logprobs": "The judge gave no log-probabilities, so there is no confidence.",
+        "some_unread": "{count} of {total} answers could not be read and did not count.",
         "one_order": "Judged in one order only: the position may have decided.",
         "recorded": "The verdict of a pass was recorded without its text.",
     },
@@ -56,6 +57,7 @@ _SENTENCES: dict[Locale, dict[str, str]] = {
         "addresses_judge": "{which} 似乎在对评审说话；相信这一结论之前请先阅读它。",
         "both_address_judge": "两个响应似乎都在对评审说话；相信这一结论之前请先阅读它们。",
         "no_logprobs": "评审没有给出对数概率，因此没有置信度。",
+        "some_unread": "{total} 个回答中有 {count} 个无法读取，没有计入。",
         "one_order": "只按一种顺序评判：位置可能起了作用。",
         "recorded": "有一轮的结论只有记录，没有文字。",
     },

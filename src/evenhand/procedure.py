@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Literal
 
 from evenhand.contract import Locale, Mode, Reconciling
 from evenhand.errors import InputError
 from evenhand.judges import Judge, RetryPolicy
-from evenhand.parse import Protocol
+from evenhand.parse import PROTOCOLS, Protocol
 from evenhand.prompts import Template, built_in_template
 
 
@@ -28,10 +29,26 @@ class Procedure:
     ask_identical: bool = True  # False: identical responses are a tie without asking
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise InputError(f"samples is {self.samples}; it takes 1 or more")
-        if self.repairs < 0:
-            raise InputError(f"repairs is {self.repairs}; it takes 0 or more")
+        for name, value, allowed in (
+            ("mode", self.mode, (None, "reasoned", "letter")),
+            ("locale", self.locale, ("en", "zh")),
+            ("reconcile", self.reconcile, (None, "agreement", "average")),
+            ("confidence", self.confidence, ("stated", "logprobs")),
+            ("protocol", self.protocol, (None, *PROTOCOLS)),
+            ("ask_identical", self.ask_identical, (True, False)),
+        ):
+            if value not in allowed:
+                offered = ", ".join(str(choice) for choice in allowed)
+                raise InputError(f"{name} is {value!r}; it takes {offered}")
+        for name, number, least in (("samples", self.samples, 1), ("repairs", self.repairs, 0)):
+            if type(number) is not int or number < least:
+                raise InputError(f"{name} is {number!r}; it takes a whole number from {least}")
+        if not isinstance(self.template, (Template, NoneType)):
+            raise InputError(
+                f"template is {self.template!r}; it takes what evenhand.open_template gives"
+            )
+        if not isinstance(self.retry, RetryPolicy):
+            raise InputError(f"retry is {self.retry!r}; it takes an evenhand.RetryPolicy")
 
     def mode_for(self, judge: Judge) -> Mode:
         modes = judge.traits.modes

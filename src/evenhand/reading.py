@@ -16,10 +16,13 @@ from evenhand.contract import (
     UnreadKind,
     Winner,
     other_order,
+    rename,
 )
 from evenhand.judges import Completion, TokenLogprob
-from evenhand.parse import Protocol, read
+from evenhand.parse import Protocol, read, whole_characters
 
+_RESULT = re.compile(r'"result"\s*:\s*\{', re.IGNORECASE)
+_WINNER = re.compile(r'"winner"\s*:\s*"', re.IGNORECASE)
 _LETTER_WINNER: dict[str, Winner] = {"A": "A", "B": "B", "C": "TIE"}
 
 
@@ -33,7 +36,7 @@ def read_reasoned(
     from_logprobs: bool = False,
 ) -> Ballot | Unread:
     def unread(kind: UnreadKind, reason: str) -> Unread:
-        return Unread(order=order, sample=sample, kind=kind, reason=reason, raw=completion.text)
+        return _unread(completion.text, order=order, sample=sample, kind=kind, reason=reason)
 
     if completion.verdict_as_shown is not None:
         if completion.verdict_as_shown == "TIE" and not pair.allow_tie:
@@ -49,24 +52,10 @@ def read_reasoned(
             ),
             order,
         )
-    if completion.refusal is not None or completion.finish == "refusal":
-        said = " ".join((completion.refusal or completion.text).split())[:200]
-        return unread("refusal", f"the judge declined: {said}" if said else "the judge declined")
-    if completion.finish == "filter":
-        return unread("refusal", "the provider's content filter withheld the answer")
+    withheld = _withheld(completion)
+    if withheld is not None:
+        return unread(*withheld)
     if not completion.text.strip():
-        if completion.finish == "length":
-            return unread(
-                "thinking",
-                "the answer is empty because the thinking used up the token limit; "
-                "raise --max-tokens",
-            )
-        if completion.thought:
-            return unread(
-                "thinking",
-                "the judge thought, but sent no answer; check the server's reasoning parser, "
-                "or turn thinking off",
-            )
         return unread("empty", "the judge sent an empty answer")
     reading = read(
         completion.text,
@@ -87,11 +76,51 @@ def read_reasoned(
     return reading.model_copy(update=changes) if changes else reading
 
 
+def _unread(text: str, *, order: Order, sample: int, kind: UnreadKind, reason: str) -> Unread:
+    # A reason may quote the judge, whose labels are those of its pass.
+    reason = reason if order == "original" else rename(reason)
+    return Unread(
+        order=order,
+        sample=sample,
+        kind=kind,
+        reason=whole_characters(reason),
+        raw=whole_characters(text),
+    )
+
+
+def _withheld(completion: Completion) -> tuple[UnreadKind, str] | None:
+    """Why there is no answer at all, where the judge or its server says so."""
+    if completion.refusal is not None or completion.finish == "refusal":
+        said = " ".join((completion.refusal or completion.text).split())[:200]
+        what = f"the judge declined: {said}" if said else "the judge declined"
+        return "refusal", f"{what}; try another judge, or judge this pair by hand"
+    if completion.finish == "filter":
+        return "refusal", "the provider's content filter withheld the answer; try another judge"
+    if completion.text.strip() or completion.logprobs:
+        return None
+    if completion.finish == "length":
+        return (
+            "thinking",
+            "the answer is empty because the thinking used up the token limit; raise --max-tokens",
+        )
+    if completion.thought:
+        return (
+            "thinking",
+            "the judge thought, but sent no answer; check the server's reasoning parser, "
+            "or turn thinking off",
+        )
+    return None
+
+
 def read_letters(
     completions: Sequence[Completion], *, pair: Pair, order: Order, sample: int
 ) -> Ballot | Unread:
     """The whole first, then a completion for each criterion, each a token's probabilities."""
-    raw = "\n".join(completion.text for completion in completions)
+    raw = whole_characters("\n".join(completion.text for completion in completions))
+    withheld = _withheld(completions[0])
+    if withheld is not None:
+        kind, why = withheld
+        return _unread(raw, order=order, sample=sample, kind=kind, reason=why)
     overall, *by_criterion = [
         _letter_probabilities(completion, allow_tie=pair.allow_tie) for completion in completions
     ]
@@ -149,11 +178,10 @@ def _letter_probabilities(completion: Completion, *, allow_tie: bool) -> Probabi
     if not allow_tie:
         mass.pop("TIE", None)
     total = sum(mass.values())
-    likeliest = max(place.top, key=lambda entry: entry[1], default=(place.token, place.logprob))
-    # Where the judge would rather say something else, the letters' odds are not its verdict.
-    if total <= 0 or math.exp(min(0.0, likeliest[1])) > total:
+    rather = _would_rather(place, total)
+    if total <= 0 or rather is not None:
         return (
-            f"the judge would answer {likeliest[0]!r} rather than a letter on offer "
+            f"the judge would answer {rather!r} rather than a letter on offer "
             f"(which have {total:.1%} of the probability); use --mode reasoned with it"
         )
     return Probabilities(
@@ -162,10 +190,11 @@ def _letter_probabilities(completion: Completion, *, allow_tie: bool) -> Probabi
 
 
 def _letter_mass(place: TokenLogprob) -> dict[Winner, float]:
-    """Probability by verdict, over the spellings of a letter (" A", "A", "a")."""
+    """Probability by verdict, over the spellings of a letter (" A", "A", "▁A")."""
     mass: dict[Winner, float] = {}
     for token, logprob in place.top or ((place.token, place.logprob),):
-        letter = token.strip().strip("\u2581\u0120").upper()
+        # Upper case only: " a" is more often an article than an answer.
+        letter = token.strip().strip("\u2581\u0120")
         if letter in _LETTER_WINNER:
             winner = _LETTER_WINNER[letter]
             mass[winner] = mass.get(winner, 0.0) + math.exp(min(0.0, logprob))
@@ -202,19 +231,20 @@ def _confidence_from_logprobs(
 
 
 def _verdict_place(logprobs: Sequence[TokenLogprob]) -> TokenLogprob | None:
-    """The first token of the last `"winner": "…"` value, which is the overall one."""
+    """The first token of the overall winner's value, where it is beyond doubt which that is."""
     text = ""
     starts: list[int] = []
     for token in logprobs:
         starts.append(len(text))
         text += token.token
-    opening = None
-    for match in re.finditer(r'"winner"\s*:\s*"', text, re.IGNORECASE):
-        opening = match.end()
-    if opening is None:
+    # The winner in the last "result", or the only winner there is. Quotes inside a string are
+    # escaped, so that a text that looks like a field is not one.
+    begun = [match.end() for match in _RESULT.finditer(text)]
+    winners = [match.end() for match in _WINNER.finditer(text, begun[-1] if begun else 0)]
+    if not winners or (not begun and len(winners) > 1):
         return None
     for index, start in enumerate(starts):
-        if start <= opening < start + len(logprobs[index].token):
+        if start <= winners[0] < start + len(logprobs[index].token):
             return logprobs[index]
     return None
 
@@ -228,6 +258,17 @@ def _verdict_probabilities(place: TokenLogprob) -> Probabilities | None:
         if winner in mass:
             mass[winner] += math.exp(min(0.0, logprob))
     total = sum(mass.values())
-    if total <= 0:
+    if total <= 0 or _would_rather(place, total) is not None:
         return None
     return Probabilities(a=mass["A"] / total, b=mass["B"] / total, tie=mass["TIE"] / total)
+
+
+def _would_rather(place: TokenLogprob, total: float) -> str | None:
+    """A token that is more probable than all verdicts on offer together: the judge's own choice.
+
+    Where there is one, the odds of the verdicts are not what the judge says.
+    """
+    token, logprob = max(
+        place.top, key=lambda entry: entry[1], default=(place.token, place.logprob)
+    )
+    return token if math.exp(min(0.0, logprob)) > total else None

@@ -349,6 +349,87 @@ def test_an_inconsistent_pair_keeps_what_each_pass_said_marked_with_its_pass() -
     )
 
 
+def test_average_speaks_in_the_words_of_those_who_named_the_winner() -> None:
+    first = probabilities("original", 0.45, 0.55, 0).model_copy(update={"reasoning": "for B"})
+    second = probabilities("swapped", 0.95, 0.05, 0).model_copy(update={"reasoning": "for A"})
+    for shows_first in ("original", "swapped"):
+        ruling = ruled(pair(), [first, second], how="average", shows_first=shows_first)
+        assert (ruling.winner, ruling.overall_reasoning) == ("A", "for A")
+
+
+def test_a_decision_that_nobody_named_keeps_everybodys_words() -> None:
+    first = probabilities("original", 0.6, 0.0, 0.4).model_copy(update={"reasoning": "for A"})
+    second = probabilities("swapped", 0.0, 0.6, 0.4).model_copy(update={"reasoning": "for B"})
+    ruling = ruled(pair(), [first, second], how="average", shows_first="original")
+    # A (0.6 + 0) / 2 = 0.3, B 0.3, TIE 0.4
+    assert ruling.winner == "TIE"
+    assert ruling.overall_reasoning == "First pass: for A\nSecond pass: for B"
+
+
+def test_samples_that_split_are_heard_on_both_sides() -> None:
+    readings = [
+        spoken("original", "A", "one", {"accuracy": "A"}),
+        spoken("original", "B", "two", {"accuracy": "B"}).model_copy(update={"sample": 2}),
+    ]
+    ruling = ruled(pair(swap=False), readings)
+    assert ruling.overall_reasoning == "First pass: one reasons\nFirst pass: two reasons"
+    assert "First pass: one point" in ruling.differentiators.a_advantages
+    assert "First pass: two point" in ruling.differentiators.b_advantages
+
+
+def test_rounding_never_decides_a_pair() -> None:
+    """Equal confidences in another sequence, and 0.1 + 0.2 against 0.3, are equal."""
+    stated = [
+        *(ballot("original", "A", c, sample=n) for n, c in enumerate((0.7, 0.8, 0.9), start=1)),
+        *(ballot("swapped", "B", c, sample=n) for n, c in enumerate((0.9, 0.8, 0.7), start=1)),
+    ]
+    refused(pair(allow_tie=False), stated)
+    weights = (
+        {"name": "x", "weight": 0.1},
+        {"name": "y", "weight": 0.2},
+        {"name": "z", "weight": 0.3},
+    )
+    by = {"x": "A", "y": "A", "z": "B"}
+    refused(
+        pair(allow_tie=False, criteria=weights),
+        [ballot("original", "A", by=by), ballot("swapped", "B", by=by)],
+    )
+    huge = tuple({"name": name, "weight": 1e308} for name in "vwxyz")
+    by = {"v": "A", "w": "A", "x": "A", "y": "B", "z": "B"}
+    ruling = ruled(
+        pair(allow_tie=False, criteria=huge),
+        [ballot("original", "A", by=by), ballot("swapped", "B", by=by)],
+    )
+    assert (ruling.winner, ruling.decided_by) == ("A", "criteria")
+
+
+def test_an_averaged_pair_that_the_criteria_had_to_decide_stays_inconsistent() -> None:
+    first, second = probabilities("original", 0.7, 0.3, 0), probabilities("swapped", 0.3, 0.7, 0)
+    by = (CriterionBallot(criterion="accuracy", winner="A"),)
+    readings = [b.model_copy(update={"criteria": by}) for b in (first, second)]
+    ruling = ruled(pair(allow_tie=False), readings, how="average")
+    assert (ruling.winner, ruling.decided_by) == ("A", "criteria")
+    assert (ruling.outcome, ruling.confidence) == (Outcome.INCONSISTENT, 0.5)
+
+
+def test_the_share_of_samples_counts_those_that_could_not_be_read() -> None:
+    readings: list[Ballot | Unread] = []
+    for order in ("original", "swapped"):
+        readings.append(ballot(order, "A", 0.9))
+        readings += [
+            Unread(order=order, sample=n, kind="empty", reason="it is empty") for n in (2, 3)
+        ]
+    ruling = ruled(pair(), readings, how="average")
+    assert ruling.winner == "A"
+    assert ruling.confidence == pytest.approx(1 / 3)
+
+
+def test_the_same_fault_in_both_passes_is_told_once() -> None:
+    assert refused(pair(), [unread("original"), unread("swapped")]).reason == (
+        "Both passes: could not be read, it is empty"
+    )
+
+
 def test_a_chinese_verdict_speaks_chinese() -> None:
     ruling = ruled(pair(), [ballot("original", "A", 0.9), ballot("swapped", "B", 0.8)], locale="zh")
     assert ruling.notes[0].startswith("获胜者随顺序改变（第一轮：响应 A；第二轮：响应 B）")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,7 +13,16 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.errors import EvenhandError
 
-_MARK = {"ok": ("✓", "green"), "missing": ("–", "dim"), "wrong": ("✗", "bold red")}
+if TYPE_CHECKING:
+    from evenhand.checkup import Check
+
+_MARK = {
+    "ok": ("✓", "green"),
+    "missing": ("–", "dim"),
+    "warning": ("!", "yellow"),
+    "wrong": ("✗", "bold red"),
+}
+_LEAST_WIDTH = 18
 
 
 def doctor(
@@ -23,18 +33,15 @@ def doctor(
 ) -> None:
     """Check the set-up and the judge, and say what is wrong.
 
-    Exit codes: 0 nothing is wrong (what is merely not there is no fault), 2 the set-up is wrong,
-    3 the judge failed, 4 no valid verdict.
+    Exit codes: 0 nothing is wrong (what is merely not there is no fault, nor is a warning),
+    2 the set-up is wrong, 3 the judge failed, 4 no valid verdict.
     """
-    from rich.text import Text
-
-    from evenhand.checkup import check_judge, check_set_up
-    from evenhand.cli.terminal import one_line
-    from evenhand.settings import load_settings
+    from evenhand.checkup import check_judge, check_set_up, settings_and_fault
 
     try:
-        settings = opt.with_judge_options(load_settings(), judge=judge, timeout_s=timeout)
-        checks = list(check_set_up(settings, dict(os.environ)))
+        found, fault = settings_and_fault(os.environ)
+        settings = opt.with_judge_options(found, judge=judge, timeout_s=timeout)
+        checks = list(check_set_up(settings, os.environ, fault))
         checks.append(session.run_async(check_judge(settings, base_url=base_url)))
     except EvenhandError as error:
         session.fail(error, as_json=as_json)
@@ -43,13 +50,20 @@ def doctor(
         shown = [{k: v for k, v in asdict(c).items() if k != "exit_code"} for c in checks]
         session.write_json(json.dumps({"ok": code == 0, "checks": shown}, indent=2))
     else:
-        console = session.out()
-        for check in checks:
-            mark, style = _MARK[check.state]
-            console.print(
-                Text.assemble(
-                    (f"{mark} ", style), f"{one_line(check.name):<18} ", one_line(check.found)
-                ),
-                soft_wrap=True,
-            )
+        _show(checks)
     raise typer.Exit(code)
+
+
+def _show(checks: list[Check]) -> None:
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    from evenhand.cli.terminal import one_line
+
+    console = session.out()
+    names = [one_line(check.name) for check in checks]
+    width = max(_LEAST_WIDTH, *(cell_len(name) for name in names))
+    for name, check in zip(names, checks, strict=True):
+        gap = " " * (width - cell_len(name) + 1)
+        line = Text.assemble(_MARK[check.state], " ", name, gap, one_line(check.found))
+        console.print(line, soft_wrap=True)

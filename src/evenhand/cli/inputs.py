@@ -11,6 +11,13 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     from evenhand.contract import Pair
 
+_OPTION_FOR = {
+    "prompt": "--prompt",
+    "response_a": "--a",
+    "response_b": "--b",
+    "criteria": "-c NAME",
+}
+
 
 def gather_pair(
     document: str | None,
@@ -101,6 +108,10 @@ def _merged(document: dict[str, Any], given: dict[str, Any]) -> Pair:
         raise InputError(
             "nothing to compare; give --prompt, --a, --b and -c, or a JSON document (- for stdin)"
         )
+    for name, option in _OPTION_FOR.items():
+        field = Pair.model_fields[name]
+        if not any(spelling in values for spelling in spellings(name, field.validation_alias)):
+            raise InputError(f"{field.alias or name} is missing; give {option}")
     return read_pair(values)
 
 

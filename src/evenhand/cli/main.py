@@ -18,6 +18,9 @@ from evenhand.cli.prompt import prompt
 from evenhand.cli.schema import schema
 from evenhand.errors import EvenhandError, InputError, Status, exit_code
 
+# typer checks choices with pydantic, which puts this before what is wrong.
+_PYDANTICS_OWN = "Value error, "
+
 app = typer.Typer(
     name="evenhand",
     invoke_without_command=True,
@@ -67,7 +70,7 @@ def main() -> NoReturn:
         if code == Status.INTERRUPTED:
             session.say_interrupted(as_json=as_json)
     except typer.TyperException as error:
-        text = " ".join(error.format_message().split()).rstrip(".")
+        text = " ".join(error.format_message().split()).rstrip(".").replace(_PYDANTICS_OWN, "", 1)
         code = _failed(InputError(f"{text}; see evenhand --help"), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         session.say_interrupted(as_json=as_json)

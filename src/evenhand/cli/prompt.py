@@ -91,9 +91,12 @@ def prompt(
             shown["answerSchema"] = answer_schema(pair)
         session.write_json(json.dumps(shown, ensure_ascii=False, indent=2))
         return
-    for request in requests:
+    # The whole is asked about first, then each criterion by its number.
+    asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]
+    for index, request in enumerate(requests):
+        which = f" · {asked[index % len(questions)]}" if letters else ""
         for message in request["messages"]:
-            heading = f"──── {request['pass']} pass · {message['role']} ────"
+            heading = f"──── {request['pass']} pass{which} · {message['role']} ────"
             body = clean(message["content"]) if sys.stdout.isatty() else message["content"]
             session.write_text(f"{heading}\n{body}\n")
     session.write_text(f"──── {filled.template.version} ────")

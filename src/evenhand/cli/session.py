@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
 
 from evenhand.errors import EvenhandError, Interrupted, Status, exit_code
 
@@ -46,7 +47,22 @@ def out() -> Console:
             self.quiet = True
             silence_output()
 
-    return Output(file=sys.stdout, highlight=False, soft_wrap=False)
+    # What Rich pads for a terminal's sake should not end up in files and pipes.
+    file = sys.stdout if sys.stdout.isatty() else cast("IO[str]", _Trimmed(sys.stdout))
+    return Output(file=file, highlight=False, soft_wrap=False)
+
+
+class _Trimmed:
+    """A text stream whose lines end without spaces; it is written to in whole lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def err() -> Console:

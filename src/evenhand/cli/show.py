@@ -94,15 +94,17 @@ def show_verdict(console: Console, verdict: Verdict, *, brief: bool = False) -> 
 
 
 def _show_criteria(console: Console, verdict: Verdict) -> None:
-    if not any(entry.winner or entry.reasoning for entry in verdict.comparison):
-        return
+    from rich.text import Text
+
     outcomes = {entry.criterion: entry.outcome for entry in verdict.metadata.criteria}
     rows = []
     for entry in verdict.comparison:
         inconsistent = outcomes.get(entry.criterion) is Outcome.INCONSISTENT
         mark = "inconsistent" if inconsistent else _MARK[entry.winner]
         rows.append(_Row(entry.criterion, mark, "yellow" if inconsistent else "", entry.reasoning))
-    if console.width < _TABLE_WIDTH:
+    if all(row.mark == _MARK[None] for row in rows):
+        console.print(Text("no criterion was judged", "dim"))
+    elif console.width < _TABLE_WIDTH:
         _list_rows(console, rows)
     else:
         _tabulate_rows(console, rows)
@@ -123,12 +125,15 @@ def _tabulate_rows(console: Console, rows: list[_Row]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
+    reasoned = any(row.why.strip() for row in rows)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=reasoned)
     table.add_column("criterion", ratio=2, overflow="fold")
     table.add_column("winner", width=max(len("winner"), *(len(row.mark) for row in rows)))
-    table.add_column("why", ratio=6, overflow="fold")
+    if reasoned:
+        table.add_column("why", ratio=6, overflow="fold")
     for row in rows:
-        table.add_row(Text(one_line(row.criterion)), Text(row.mark, row.style), plain(row.why))
+        why = (plain(row.why),) if reasoned else ()
+        table.add_row(Text(one_line(row.criterion)), Text(row.mark, row.style), *why)
     console.print(table)
 
 

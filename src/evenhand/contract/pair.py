@@ -208,6 +208,10 @@ def _path(location: Sequence[int | str]) -> str:
     return path or "the pair"
 
 
+# Python refuses to write out numbers of some thousand digits, and nobody wants to read them.
+_LONG_NUMBER = 10**40
+
+
 def _kind_of(value: object) -> str:
     if value is None:
         return "null"
@@ -216,6 +220,8 @@ def _kind_of(value: object) -> str:
     if isinstance(value, str):
         shown = value if len(value) <= 40 else value[:37] + "…"
         return f"the string {shown!r}"
+    if isinstance(value, int) and abs(value) >= _LONG_NUMBER:
+        return "a number of more than 40 digits"
     if isinstance(value, (int, float)):
         return f"the number {value}"
     if isinstance(value, (list, tuple)):

@@ -5,7 +5,7 @@ Each provider's module is imported only when a judge of it is opened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
-    """Where a judge is and how it is asked. None: its own default. The key shows in no repr."""
+    """Where a judge is and how it is asked. None: its own default. No repr shows a secret."""
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -53,10 +53,32 @@ class JudgeOptions:
     seed: int | None = None
     cache_dir: Path | None = None
 
+    def __repr__(self) -> str:
+        shown = ((f.name, self._shown(f.name)) for f in fields(self) if f.repr)
+        return f"JudgeOptions({', '.join(f'{name}={value!r}' for name, value in shown)})"
+
+    def _shown(self, name: str) -> object:
+        value = getattr(self, name)
+        if name != "base_url" or not isinstance(value, str):
+            return value
+        from evenhand.judges.http import shown_url
+
+        return shown_url(value)
+
 
 def open_judge(spec: str, options: JudgeOptions | None = None) -> Judge:
     """The judge that `spec` names. Nothing is sent or loaded before its first question."""
-    options = options or JudgeOptions()
+    if not isinstance(spec, str):  # callers may be untyped
+        raise InputError(
+            f"a judge's name is a string, not a {type(spec).__name__}; it is one of {KINDS}"
+        )
+    if options is None:
+        options = JudgeOptions()
+    elif not isinstance(options, JudgeOptions):
+        raise InputError(
+            f"options takes evenhand.JudgeOptions(…), not a {type(options).__name__}; "
+            "e.g. JudgeOptions(base_url='http://localhost:8000/v1')"
+        )
     kind, colon, rest = spec.strip().partition(":")
     if kind == "local":
         from evenhand.judges.local import open_local

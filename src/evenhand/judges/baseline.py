@@ -8,7 +8,7 @@ from evenhand.contract import Pair, Winner
 from evenhand.errors import InputError
 from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 
-_TRAITS = Traits(modes=("reasoned",), needs_prompt=False, caveat="a yardstick, no judge")
+_TRAITS = Traits(modes=("reasoned",), needs_prompt=False, caveat="a yardstick, no judge", free=True)
 _KNOWN = "longer, random, random:SEED"
 
 
@@ -42,7 +42,7 @@ class LongerWins:
 
     async def ask(self, call: JudgeCall) -> Completion:
         first, second = shown(call)
-        return _answer(call.pair, len(first) - len(second))
+        return _answer(call.pair, len(first) - len(second), draw="equally long")
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -63,14 +63,14 @@ class SeededCoin:
     async def ask(self, call: JudgeCall) -> Completion:
         first, second = (hashlib.sha256(text.encode()).digest() for text in shown(call))
         if first == second:
-            return _answer(call.pair, 0)
+            return _answer(call.pair, 0, draw="identical")
         prompt = hashlib.sha256(call.pair.prompt.encode()).digest()
         smaller, larger = sorted((first, second))
         drawn = hashlib.sha256(
             f"{self.seed}:{call.sample}:".encode() + prompt + smaller + larger
         ).digest()
         winner = larger if drawn[0] & 1 else smaller
-        return _answer(call.pair, 1 if winner == first else -1)
+        return _answer(call.pair, 1 if winner == first else -1, draw="identical")
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -84,16 +84,12 @@ def shown(call: JudgeCall) -> tuple[str, str]:
     return pair.response_b, pair.response_a
 
 
-def _answer(pair: Pair, lead_of_first: int) -> Completion:
-    verdict: Winner | None
+def _answer(pair: Pair, lead_of_first: int, *, draw: str) -> Completion:
+    """The verdict; `draw` says what the responses are where nothing separates them."""
+    verdict: Winner = "TIE"
     if lead_of_first:
         verdict = "A" if lead_of_first > 0 else "B"
-    else:
-        # Nothing separates them: a tie where ties are allowed, and otherwise no answer at all.
-        verdict = "TIE" if pair.allow_tie else None
-    return Completion(
-        text="",
-        finish="stop" if verdict else "other",
-        verdict_as_shown=verdict,
-        flags=("baseline",),
-    )
+    elif not pair.allow_tie:
+        refusal = f"the responses are {draw}, and a tie is not allowed"
+        return Completion(text="", finish="refusal", refusal=refusal, flags=("baseline",))
+    return Completion(text="", verdict_as_shown=verdict, flags=("baseline",))

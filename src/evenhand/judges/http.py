@@ -111,7 +111,6 @@ def proxy_for(url: URL) -> URL | None:
     given = urllib.request.getproxies().get(url.scheme)
     if not given:
         return None
-    variable = f"{url.scheme.upper()}_PROXY"
     try:
         proxy = URL(given if "://" in given else f"http://{given}")
         usable = proxy.scheme in ("http", "https") and bool(proxy.host)
@@ -119,10 +118,14 @@ def proxy_for(url: URL) -> URL | None:
         usable = False
     if not usable:
         raise SettingsError(
-            f"{variable} {shown_url(given)!r} is not an http(s) proxy; "
+            f"{_proxy_variable(url)} {shown_url(given)!r} is not an http(s) proxy; "
             f"give e.g. http://proxy.example:3128, or add {host} to NO_PROXY"
         )
     return proxy
+
+
+def _proxy_variable(url: URL) -> str:
+    return f"{url.scheme.upper()}_PROXY"
 
 
 class Transport:
@@ -249,8 +252,7 @@ class Transport:
             case aiohttp.ClientProxyConnectionError():
                 return JudgeUnreachable(
                     f"cannot connect to the proxy {self._proxy_shown()} "
-                    f"({_reason(error.os_error)}); "
-                    f"check the proxy, or add {self._url.host} to NO_PROXY"
+                    f"({_reason(error.os_error)}); {self._proxy_remedy()}"
                 )
             case aiohttp.ClientConnectorCertificateError():
                 reason = self._redact(str(error.certificate_error))
@@ -263,6 +265,11 @@ class Transport:
                     f"no TLS connection to {where} ({self._redact(str(error))}); "
                     "check whether the base URL should begin with http:// instead"
                 )
+            case aiohttp.ClientConnectorDNSError() | UnicodeError() if self._proxy:
+                # Only the proxy's name is resolved here; it resolves the judge's.
+                return JudgeUnreachable(
+                    f"the proxy {self._proxy_shown()} cannot be resolved; {self._proxy_remedy()}"
+                )
             case aiohttp.ClientConnectorDNSError() | UnicodeError():
                 return JudgeUnreachable(
                     f"the host name {self._url.host} cannot be resolved; "
@@ -273,10 +280,15 @@ class Transport:
                     f"cannot connect to {where} ({_reason(error.os_error)}); "
                     "check that the server runs and that the base URL is right"
                 )
+            case aiohttp.ConnectionTimeoutError() if self._proxy:
+                return JudgeUnreachable(
+                    f"no connection by way of the proxy {self._proxy_shown()} in "
+                    f"{self._connect_timeout_s:g} s; {self._proxy_remedy()}"
+                )
             case aiohttp.ConnectionTimeoutError():
                 return JudgeUnreachable(
                     f"no connection to {where} in {self._connect_timeout_s:g} s; "
-                    "check the base URL and the network, or raise connect_timeout_s"
+                    "check the base URL and the network"
                 )
             case TimeoutError():
                 return self.too_late()
@@ -306,11 +318,14 @@ class Transport:
     def too_late(self) -> JudgeTimeout:
         return JudgeTimeout(
             f"no complete answer from {self.host} in {self._timeout_s:g} s; "
-            "raise timeout_s, or ask for fewer tokens"
+            "raise --timeout, or ask for fewer tokens with --max-tokens"
         )
 
     def _proxy_shown(self) -> str:
         return f"{self._proxy.host}:{self._proxy.port}" if self._proxy else "between"
+
+    def _proxy_remedy(self) -> str:
+        return f"correct or unset {_proxy_variable(self._url)}, or add {self._url.host} to NO_PROXY"
 
 
 def _final(message: str) -> JudgeUnreachable:

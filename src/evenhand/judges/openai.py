@@ -320,7 +320,7 @@ class OpenAIJudge:
         said = f"{self._transport.host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
         if is_too_long(fault):
             return JudgeRejected(
-                f"{said}; shorten the prompt or the responses, lower max_tokens, "
+                f"{said}; shorten the prompt or the responses, lower --max-tokens, "
                 "or take a model with a longer context"
             )
         if status == 402 or (status in (403, 429) and _NO_CREDIT.search(fault.code)):

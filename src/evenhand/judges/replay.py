@@ -52,7 +52,7 @@ class _Recorded:
         )
 
 
-_Passes = dict[tuple[str, Order], dict[int, _Recorded]]
+_Key = tuple[str, Order]
 
 
 class ReplayJudge:
@@ -67,12 +67,13 @@ class ReplayJudge:
     def __init__(self, path: Path, protocol: str | None = None) -> None:
         self.name = f"replay:{path.name}"
         self.protocol = protocol
-        self._passes, self._first_number = _read(path)
+        self._passes = _read(path)
 
     async def ask(self, call: JudgeCall) -> Completion:
         if call.pair.id is None:
             raise NotRecorded(
-                f"the pair has no id, and {self.name} finds its recordings by id; give it one"
+                f"the pair has no id, and {self.name} finds its recordings by id; give it one "
+                "(--id)"
             )
         recorded = self._find(call.pair.id, call.order, call.sample)
         if recorded.raw is None:
@@ -90,30 +91,27 @@ class ReplayJudge:
         if samples is None:
             known = any((pair_id, other) in self._passes for other in ORDERS)
             what = f"pass {order} of pair {pair_id!r}" if known else f"pair {pair_id!r}"
-            raise NotRecorded(
-                f"{self.name} holds no recording of {what}; "
-                "judge only what was recorded, or record it"
-            )
-        recorded = samples.get(sample - 1 + self._first_number)
-        if recorded is None:
+            remedy = "judge only what was recorded, or record it"
+            if known and order == "swapped":
+                remedy = "record it, or judge the recorded order alone (--no-swap)"
+            raise NotRecorded(f"{self.name} holds no recording of {what}; {remedy}")
+        if sample > len(samples):
             raise NotRecorded(
                 f"{self.name} holds no sample {sample} of pair {pair_id!r}, pass {order} "
                 f"(recorded: {len(samples)}); ask for fewer samples"
             )
-        return recorded
+        return samples[sample - 1]
 
     async def close(self) -> None:
         """Nothing is held open."""
 
 
-def _read(path: Path) -> tuple[_Passes, int]:
-    """The recordings, and the number that the file gives to first samples (0 or 1)."""
-    passes: _Passes = {}
-    numbers_from = 1
+def _read(path: Path) -> dict[_Key, list[_Recorded]]:
+    """The samples of each pass, in the order of their repetition, whatever that counts from."""
+    passes: dict[_Key, dict[int, _Recorded]] = {}
     for line, text in _lines(path):
         record = _record(text, where=f"{path}, line {line}")
         key, number = (record["id"], cast("Order", record["pass"])), _sample_number(record)
-        numbers_from = min(numbers_from, number)
         recorded = _Recorded(
             raw=record.get("raw"),
             verdict_as_shown=record.get("verdict_as_shown"),
@@ -125,7 +123,7 @@ def _read(path: Path) -> tuple[_Passes, int]:
         samples = passes.setdefault(key, {})
         kept = samples.get(number)
         samples[number] = recorded if kept is None else _later(kept, recorded, path=path, key=key)
-    return passes, numbers_from
+    return {key: [samples[number] for number in sorted(samples)] for key, samples in passes.items()}
 
 
 def _sample_number(record: dict[str, Any]) -> int:
@@ -135,9 +133,7 @@ def _sample_number(record: dict[str, Any]) -> int:
     return 1
 
 
-def _later(
-    kept: _Recorded, recorded: _Recorded, *, path: Path, key: tuple[str, Order]
-) -> _Recorded:
+def _later(kept: _Recorded, recorded: _Recorded, *, path: Path, key: _Key) -> _Recorded:
     """Of the rounds of one pass the last is its answer; anything else said twice is an error."""
     if kept.round != recorded.round:
         return max(kept, recorded, key=lambda each: each.round)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from evenhand.contract import Ballot, Criterion, Order, Unread, other_order
+from evenhand.contract import Ballot, Criterion, Order, Unread, other_order, rename
 from evenhand.parse.answer import read_answer
 from evenhand.parse.objects import whole
 from evenhand.parse.outcome import PROTOCOLS, Failure, Protocol, Reading
 
-__all__ = ["PROTOCOLS", "Protocol", "read"]
+__all__ = ["PROTOCOLS", "Protocol", "read", "whole_characters"]
 
 _THINKING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _THOUGHT = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -34,35 +35,62 @@ def read(
     round. `truncated` says that the server cut the answer at its limit. Without a `protocol` the
     answer's format is recognised.
     """
+    text = whole_characters(text)
     outcome = _read(text, criteria, truncated=truncated, protocol=protocol)
     if isinstance(outcome, Reading) and outcome.winner == "TIE" and not allow_tie:
         outcome = Failure("tie_not_allowed", "the answer is TIE, but ties are not allowed")
     if isinstance(outcome, Failure):
+        reason = outcome.reason if order == "original" else rename(outcome.reason)
         return Unread(
-            order=order, sample=sample, kind=outcome.kind, reason=outcome.reason, raw=text
+            order=order,
+            sample=sample,
+            kind=outcome.kind,
+            reason=whole_characters(reason),
+            raw=text,
         )
     reasoning = outcome.reasoning
     if order == "swapped" and outcome.protocol != "evenhand":
         from evenhand.parse.prose_labels import exchanged
 
         reasoning = exchanged(reasoning, outcome.protocol)
-    ballot = Ballot.model_validate(
-        {
-            "order": order if order == "original" else other_order(order),
-            "sample": sample,
-            "winner": outcome.winner,
-            "confidence": outcome.confidence,
-            "confidence_source": "none" if outcome.confidence is None else "stated",
-            "criteria": outcome.criteria,
-            "reasoning": reasoning,
-            "differentiators": outcome.differentiators,
-            "analysis": outcome.analysis or {},
-            "protocol": outcome.protocol,
-            "flags": outcome.flags,
-            "raw": text,
-        }
-    )
+    said = {
+        "order": order if order == "original" else other_order(order),
+        "sample": sample,
+        "winner": outcome.winner,
+        "confidence": outcome.confidence,
+        "confidence_source": "none" if outcome.confidence is None else "stated",
+        "criteria": outcome.criteria,
+        "reasoning": reasoning,
+        "differentiators": outcome.differentiators,
+        "analysis": outcome.analysis or {},
+        "protocol": outcome.protocol,
+        "flags": outcome.flags,
+        "raw": text,
+    }
+    # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
+    ballot = Ballot.model_validate(_whole_strings(said) if "\\u" in text else said)
     return ballot if order == "original" else ballot.mirrored()
+
+
+def whole_characters(text: str) -> str:
+    """The text with U+FFFD where half of a surrogate pair stood; it could not be stored or sent."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _whole_strings(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, dict):
+        return {whole_characters(str(key)): _whole_strings(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(_whole_strings(item) for item in value)
+    return value
 
 
 def _read(

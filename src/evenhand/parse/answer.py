@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,6 +14,9 @@ from evenhand.parse.words import NATIVE_FIELDS, field_name, winner_of
 Fields = dict[str, Any]
 
 key_of = lru_cache(maxsize=4096)(criterion_key)
+
+# A criterion may be called by a whole paragraph; what is longer was not written to be matched.
+_LONGEST_NAME = 20_000
 
 
 def fields(value: dict[str, Any]) -> Fields:
@@ -122,14 +124,14 @@ def read_answer(value: dict[str, Any], criteria: Sequence[Criterion]) -> Reading
 
 def confidence_of(value: object) -> float | None:
     """A number from 0 to 1; anything else is no confidence."""
-    if isinstance(value, str) and len(value) <= 20:
+    if isinstance(value, str) and len(value) <= 20 and "_" not in value:
         try:
             value = float(value)
         except ValueError:
             return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if not math.isnan(value) and 0 <= value <= 1 else None
+    return float(value) if 0 <= value <= 1 else None
 
 
 def _criteria(
@@ -161,7 +163,7 @@ def _entries(comparison: Any) -> Iterator[tuple[str, Fields]]:
                 if isinstance(item, dict):
                     entry = fields(item)
                     for name in _flat(entry.get("criterion")):
-                        if isinstance(name, str) and len(name) <= 1000:
+                        if isinstance(name, str) and len(name) <= _LONGEST_NAME:
                             yield name, entry
         elif isinstance(block, dict):
             for name, items in block.items():

@@ -96,9 +96,9 @@ class Prompt:
             "response_a": first,
             "response_b": second,
         }
-        # Letter prompts are kept short: a piece ends where the next one opens, and the question
+        # Our letter prompts are kept short: a piece ends where the next one opens, and the question
         # closes the last one.
-        close = "" if self.template.mode == "letter" else "\n" + self._close(words)
+        close = "" if self.template.compact else "\n" + self._close(words)
         opening = words.fence["open"].replace("{marker}", self.marker)
         return {
             slot: (
@@ -121,7 +121,8 @@ class Prompt:
             "tie_rule": mode["tie_allowed" if tie else "tie_forbidden"],
         }
         if self.template.mode == "letter":
-            wording["question"] = f"{self._close(words)}\n{question}"
+            closing = f"{self._close(words)}\n" if self.template.compact else ""
+            wording["question"] = closing + question
         else:
             wording["menu"] = mode["menu_with_tie" if tie else "menu_without_tie"]
         return wording
@@ -130,10 +131,16 @@ class Prompt:
 def _listed(pair: Pair, words: Words) -> str:
     lines = []
     for number, criterion in enumerate(pair.criteria, start=1):
-        weight = f" ({words.names['weight']} {criterion.weight:g})" if criterion.weight else ""
+        weight = (
+            f" ({words.names['weight']} {_shown(criterion.weight)})" if criterion.weight else ""
+        )
         description = f": {criterion.description}" if criterion.description else ""
         lines.append(f"{number}. {criterion.name}{weight}{description}")
     return "\n".join(lines)
+
+
+def _shown(weight: float) -> str:
+    return repr(weight).removesuffix(".0")
 
 
 def _fill(

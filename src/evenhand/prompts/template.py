@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -24,7 +24,7 @@ KNOWN = MATERIAL + WORDING
 ALWAYS_NEEDED = ("prompt", "response_a", "response_b", "criteria")
 
 _SLOT = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SECTION = re.compile(r"^===[ \t]*(system|user)[ \t]*===[ \t]*$", re.MULTILINE)
+_SECTION = re.compile(r"^===[ \t]*(\w+)[ \t]*===[ \t]*$", re.MULTILINE)
 _JINJA_ENDINGS = (".j2", ".jinja", ".jinja2")
 
 
@@ -74,11 +74,14 @@ class JinjaSection:
     def pieces(self, present: Mapping[str, bool]) -> tuple[Piece, ...]:
         from jinja2 import TemplateError as JinjaError
 
+        faults = (JinjaError, ArithmeticError, AssertionError, LookupError, RuntimeError)
         stand_ins = {name: f"\x00{name}\x00" if present.get(name) else "" for name in KNOWN}
         try:
             text = self.template.render(stand_ins)
-        except (JinjaError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise TemplateError(f"the template failed to render: {_one_line(error)}") from None
+        except (*faults, TypeError, ValueError) as error:
+            raise TemplateError(
+                f"the template failed to render: {_one_line(error)}; correct the template"
+            ) from None
         parts = text.split("\x00")
         pieces: list[Piece] = []
         for index, part in enumerate(parts):
@@ -104,6 +107,7 @@ class Template:
     mode: Mode
     version: str
     sections: tuple[tuple[Role, Section], ...]
+    compact: bool = False  # a piece of material ends where the next opens; the question closes
 
     @property
     def slots(self) -> frozenset[str]:
@@ -113,7 +117,8 @@ class Template:
 @cache
 def built_in_template(locale: Locale, mode: Mode) -> Template:
     source = files("evenhand.prompts").joinpath(locale, f"{mode}.txt").read_text("utf-8")
-    return make_template(source, name=f"{locale}/{mode}", locale=locale, mode=mode)
+    template = make_template(source, name=f"{locale}/{mode}", locale=locale, mode=mode)
+    return replace(template, compact=mode == "letter")
 
 
 def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reasoned") -> Template:
@@ -152,12 +157,18 @@ def _split_sections(source: str, name: str) -> Iterator[tuple[Role, str]]:
     if len(pieces) == 1:
         yield "user", source.rstrip("\n")
         return
+    roles = pieces[1::2]
+    for role in roles:
+        if role not in ("system", "user"):
+            raise TemplateError(
+                f"template {name} has the section === {role} ===, which is unknown; "
+                "the sections are === system === and === user ==="
+            )
     if pieces[0].strip():
         raise TemplateError(
             f"template {name} has text before its first section line; "
             "begin with === system === or === user ==="
         )
-    roles = pieces[1::2]
     if roles not in (["system", "user"], ["user"]):
         raise TemplateError(
             f"template {name} has the sections {', '.join(roles)}; "
@@ -191,7 +202,8 @@ def _jinja_section(source: str, name: str) -> JinjaSection:
         compiled = environment.from_string(source)
     except TemplateSyntaxError as error:
         raise TemplateError(
-            f"template {name} is not valid Jinja at line {error.lineno}: {_one_line(error)}"
+            f"template {name} is not valid Jinja at line {error.lineno}: {_one_line(error)}; "
+            "correct the template"
         ) from None
     return JinjaSection(template=compiled, slots=frozenset(slots))
 
@@ -213,4 +225,4 @@ def _check_slots(template: Template) -> None:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    return " ".join(str(error).split()) or type(error).__name__

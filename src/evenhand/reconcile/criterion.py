@@ -17,7 +17,7 @@ from evenhand.contract import (
 )
 from evenhand.phrases import name_pass, say
 from evenhand.reconcile.box import Box
-from evenhand.reconcile.prose import merged, representative
+from evenhand.reconcile.prose import merged, speakers
 from evenhand.reconcile.votes import likeliest, mean, plurality, weights
 
 
@@ -93,12 +93,14 @@ class Criterion:
         return f"{gap} {said}".strip()
 
     def _text(self, box: Box, get: Callable[[CriterionBallot], str]) -> str:
-        said = [
-            (order, get(representative(self.spoken[order], self.winner, self.choices[order])))
-            for order in box.canonical
-            if self.spoken[order]
-        ]
-        return merged(box, said, both=self.outcome in (Outcome.INCONSISTENT, Outcome.INVALID))
+        heard, both = speakers(
+            box,
+            self.spoken,
+            winner=self.winner,
+            choices=self.choices,
+            decided=self.outcome in (Outcome.WIN, Outcome.TIE),
+        )
+        return merged(box, [(order, get(entry)) for order, entry in heard], both=both)
 
 
 def _winners(entries: Iterable[CriterionBallot]) -> list[Winner]:

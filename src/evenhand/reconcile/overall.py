@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from evenhand.contract import (
     Ballot,
@@ -17,9 +18,9 @@ from evenhand.contract import (
 from evenhand.phrases import mark, say
 from evenhand.reconcile.box import Box
 from evenhand.reconcile.criterion import Criterion
-from evenhand.reconcile.prose import analysis, distinct, merged, representative, with_reason
+from evenhand.reconcile.prose import analysis, distinct, merged, speakers, with_reason
 from evenhand.reconcile.ruling import DecidedBy, NoRuling, Ruling
-from evenhand.reconcile.votes import likeliest, mean, plurality, weights
+from evenhand.reconcile.votes import Weights, likeliest, mean, plurality, weights
 
 
 def agree(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
@@ -47,8 +48,8 @@ def agree(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
         winner, decided_by = _separate(box, criteria)
         if winner is None:
             return NoRuling(
-                "the orders named different winners, a tie is not allowed, and neither "
-                "confidence nor criteria separate them",
+                "the passes do not agree on a winner, a tie is not allowed, and neither "
+                "confidence nor criteria separate them; allow ties, or ask for more samples",
                 criteria=tuple(criterion.counted(box) for criterion in criteria),
                 position_consistency=box.position(choices),
             )
@@ -84,29 +85,31 @@ def _mean_confidence(box: Box, winner: Winner) -> tuple[float | None, Confidence
 def _separate(box: Box, criteria: Sequence[Criterion]) -> tuple[Winner | None, DecidedBy | None]:
     """Where passes differ and a tie is not allowed: the stronger signed confidence, then the
     criteria's majority, then nothing."""
-    signed = {"A": 0.0, "B": 0.0}
-    for order in box.orders:
-        ballots = box.ballots[order]
-        if any(ballot.confidence is None for ballot in ballots):
-            signed = {"A": 0.0, "B": 0.0}
-            break
-        for side in ("A", "B"):
-            signed[side] += sum(b.confidence or 0 for b in ballots if b.winner == side) / len(
-                ballots
-            )
+    signed = {"A": Fraction(0), "B": Fraction(0)}
+    ballots = box.all
+    if all(ballot.confidence is not None for ballot in ballots):
+        for ballot in ballots:
+            if ballot.winner != "TIE":
+                weight = _exact(ballot.confidence or 0.0) / len(box.ballots[ballot.order])
+                signed[ballot.winner] += weight
     if signed["A"] != signed["B"]:
         return ("A" if signed["A"] > signed["B"] else "B"), "confidence"
     return _majority(box, criteria)
 
 
 def _majority(box: Box, criteria: Sequence[Criterion]) -> tuple[Winner | None, DecidedBy | None]:
-    won = {"A": 0.0, "B": 0.0}
+    won = {"A": Fraction(0), "B": Fraction(0)}
     for criterion, asked in zip(criteria, box.pair.criteria, strict=True):
         if criterion.winner in ("A", "B"):
-            won[criterion.winner] += asked.weight if asked.weight is not None else 1.0
+            won[criterion.winner] += _exact(1.0 if asked.weight is None else asked.weight)
     if won["A"] == won["B"]:
         return None, None
     return ("A" if won["A"] > won["B"] else "B"), "criteria"
+
+
+def _exact(number: float) -> Fraction:
+    """The number as it was written: 0.1 + 0.2 is 0.3, and rounding never decides a pair."""
+    return Fraction(repr(number))
 
 
 def average(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
@@ -119,21 +122,30 @@ def average(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
     choices = {o: likeliest(share, allow_tie=allow_tie) for o, share in weighed.items()}
     shares = mean(list(weighed.values()))
     winner = likeliest(shares, allow_tie=allow_tie)
-    decided_by: DecidedBy | None = None
+    means = MeanProbabilities(a=shares[0], b=shares[1], tie=shares[2])
     if winner is None:
         winner, decided_by = _majority(box, criteria)
-    if winner is None:
-        return NoRuling(
-            "A and B are equally probable, a tie is not allowed, and the criteria do not "
-            "separate them",
-            criteria=tuple(criterion.counted(box) for criterion in criteria),
-            position_consistency=box.position(choices),
+        if winner is None:
+            return NoRuling(
+                "A and B are equally probable, a tie is not allowed, and the criteria do not "
+                "separate them; allow ties, or ask for more samples",
+                criteria=tuple(criterion.counted(box) for criterion in criteria),
+                position_consistency=box.position(choices),
+            )
+        return _ruling(
+            box,
+            criteria,
+            choices,
+            winner=winner,
+            outcome=Outcome.INCONSISTENT,
+            confidence=0.5,
+            source="rule",
+            notes=(say(box.locale, "split", choices=box.listed(choices)),),
+            decided_by=decided_by,
+            probabilities=means,
         )
-    a, b, tie = shares
-    # Where A and B weigh the same to the last bit, no probability backs the tie between them.
-    backed = decided_by is None and not (winner == "TIE" and tie < max(a, b))
-    confidence = min(1.0, {"A": a, "B": b, "TIE": tie}[winner]) if backed else None
     flipped = len(set(choices.values())) > 1
+    confidence, source = _averaged_confidence(box, shares, winner, exact=exact)
     return _ruling(
         box,
         criteria,
@@ -141,11 +153,24 @@ def average(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
         winner=winner,
         outcome=Outcome.TIE if winner == "TIE" else Outcome.WIN,
         confidence=confidence,
-        source=("logprobs" if exact else "votes") if backed else "none",
+        source=source,
         notes=(say(box.locale, "flipped", choices=box.listed(choices)),) if flipped else (),
-        decided_by=decided_by,
-        probabilities=MeanProbabilities(a=a, b=b, tie=tie),
+        probabilities=means,
     )
+
+
+def _averaged_confidence(
+    box: Box, shares: Weights, winner: Winner, *, exact: bool
+) -> tuple[float | None, ConfidenceSource]:
+    a, b, tie = shares
+    if winner == "TIE" and tie < max(a, b):
+        # A and B weigh the same to the last bit: no probability backs the tie between them.
+        return None, "none"
+    if exact:
+        return min(1.0, {"A": a, "B": b, "TIE": tie}[winner]), "logprobs"
+    # The share of all samples, those that could not be read included.
+    named = [sum(b.winner == winner for b in box.ballots[order]) for order in box.orders]
+    return sum(count / box.samples for count in named) / len(box.orders), "votes"
 
 
 def _ruling(
@@ -161,11 +186,10 @@ def _ruling(
     decided_by: DecidedBy | None = None,
     probabilities: MeanProbabilities | None = None,
 ) -> Ruling:
-    speakers = [
-        (order, representative(box.ballots[order], winner, choices[order]))
-        for order in box.canonical
-    ]
     inconsistent = outcome is Outcome.INCONSISTENT
+    heard, both = speakers(
+        box, box.ballots, winner=winner, choices=choices, decided=not inconsistent
+    )
     return Ruling(
         winner=winner,
         outcome=outcome,
@@ -174,10 +198,10 @@ def _ruling(
         comparison=tuple(criterion.told(box) for criterion in criteria),
         criteria=tuple(criterion.counted(box) for criterion in criteria),
         overall_reasoning=merged(
-            box, [(order, ballot.reasoning) for order, ballot in speakers], both=inconsistent
+            box, [(order, ballot.reasoning) for order, ballot in heard], both=both
         ),
-        differentiators=advantages(box, criteria, speakers, winner, inconsistent=inconsistent),
-        analysis=analysis(box, speakers, both=inconsistent),
+        differentiators=advantages(box, criteria, heard, winner, inconsistent=inconsistent),
+        analysis=analysis(box, heard, both=both),
         position_consistency=box.position(choices),
         notes=notes,
         decided_by=decided_by,
@@ -188,7 +212,7 @@ def _ruling(
 def advantages(
     box: Box,
     criteria: Sequence[Criterion],
-    speakers: Sequence[tuple[Order, Ballot]],
+    heard: Sequence[tuple[Order, Ballot]],
     winner: Winner,
     *,
     inconsistent: bool,
@@ -197,7 +221,7 @@ def advantages(
     for criterion in criteria:
         if criterion.winner is not None and criterion.outcome is Outcome.WIN:
             won[criterion.winner].append(with_reason(criterion.name, criterion.told(box).reasoning))
-    for order, ballot in speakers:
+    for order, ballot in heard:
         if inconsistent:
             lost = {criterion_key(c.name) for c in criteria if c.outcome is Outcome.INCONSISTENT}
             said = [

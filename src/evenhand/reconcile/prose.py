@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from evenhand.contract import (
@@ -19,15 +19,39 @@ from evenhand.reconcile.box import Box
 Speaker = TypeVar("Speaker", Ballot, CriterionBallot)
 
 
-def representative(
-    spoken: Sequence[Speaker], winner: Winner | None, choice: Winner | None
-) -> Speaker:
-    """The first sample that says what was decided; else what its order chose; else the first."""
-    for wanted in (winner, choice):
-        for entry in spoken:
-            if entry.winner == wanted:
-                return entry
-    return spoken[0]
+def speakers(
+    box: Box,
+    spoken: Mapping[Order, Sequence[Speaker]],
+    *,
+    winner: Winner | None,
+    choices: Mapping[Order, Winner | None],
+    decided: bool,
+) -> tuple[list[tuple[Order, Speaker]], bool]:
+    """Whose words are used, and whether all of them are kept, each marked with its pass.
+
+    A decision speaks in the words of those who named it, from the order that comes first whatever
+    the caller calls A. Where nobody named it, and where nothing was decided, everybody is heard:
+    of an order, the first who says what it chose; of one that could not choose, one of each side.
+    """
+    if decided:
+        agreeing = [
+            (order, entry)
+            for order in box.canonical
+            for entry in [next((e for e in spoken[order] if e.winner == winner), None)]
+            if entry is not None
+        ]
+        if agreeing:
+            return agreeing, False
+    heard: list[tuple[Order, Speaker]] = []
+    for order in box.canonical:
+        sides = [choices[order]] if choices[order] is not None else _sides(spoken[order])
+        for side in sides:
+            heard += [(order, entry) for entry in spoken[order] if entry.winner == side][:1]
+    return heard, True
+
+
+def _sides(spoken: Sequence[Ballot | CriterionBallot]) -> list[Winner | None]:
+    return list(dict.fromkeys(entry.winner for entry in spoken))
 
 
 def merged(box: Box, said: Sequence[tuple[Order, str]], *, both: bool) -> str:
@@ -55,8 +79,8 @@ def distinct(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(seen.values())
 
 
-def analysis(box: Box, speakers: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
-    told = [(order, ballot.analysis) for order, ballot in speakers if _says(ballot.analysis)]
+def analysis(box: Box, heard: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
+    told = [(order, ballot.analysis) for order, ballot in heard if _says(ballot.analysis)]
     if not told:
         return Analysis()
     if not both and not (box.keep_both and len({analysis for _, analysis in told}) > 1):
