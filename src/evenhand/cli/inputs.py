@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _OPTION_FOR = {
     "prompt": "--prompt",
-    "response_a": "--a",
-    "response_b": "--b",
+    "responseA": "--a",
+    "responseB": "--b",
     "criteria": "-c NAME",
 }
 
@@ -108,11 +108,13 @@ def _merged(document: dict[str, Any], given: dict[str, Any]) -> Pair:
         raise InputError(
             "nothing to compare; give --prompt, --a, --b and -c, or a JSON document (- for stdin)"
         )
-    for name, option in _OPTION_FOR.items():
-        field = Pair.model_fields[name]
-        if not any(spelling in values for spelling in spellings(name, field.validation_alias)):
-            raise InputError(f"{field.alias or name} is missing; give {option}")
-    return read_pair(values)
+    try:
+        return read_pair(values)
+    except InputError as error:
+        for field_name, option in _OPTION_FOR.items():
+            if error.message.startswith(f"{field_name} is missing;"):
+                raise InputError(f"{field_name} is missing; give {option}") from None
+        raise
 
 
 def _refuse_second_reader(document: str | None, options: dict[str, str | None]) -> None:
