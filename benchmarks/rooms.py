@@ -10,7 +10,8 @@ import json
 import time
 from collections.abc import Callable
 
-from evenhand.comparer import canonical_order, settle
+from evenhand.case import Case
+from evenhand.comparer import settle
 from evenhand.contract import Ballot, Pair, read_pair
 from evenhand.judges import Completion, JudgeCall, Traits
 from evenhand.parse import read
@@ -92,6 +93,7 @@ def settle_cpu_us(pair: Pair, *, times: int = 2_000, rounds: int = 5) -> float:
 def main() -> None:
     pair = read_pair(PLAIN)
     template = built_in_template("en", "reasoned")
+    case = Case.of(pair, Echo(), Procedure())
     asked = {"criteria": pair.criteria}
     first, second = read(ANSWER, **asked), read(ANSWER, order="swapped", **asked)  # type: ignore[arg-type]
     assert isinstance(first, Ballot)
@@ -102,7 +104,7 @@ def main() -> None:
         ("parse: one answer", cpu_us(lambda: read(ANSWER, criteria=pair.criteria))),
         ("parse: swapped", cpu_us(lambda: read(ANSWER, criteria=pair.criteria, order="swapped"))),
         ("reconcile: two ballots", cpu_us(lambda: reconcile(pair, [first, second]))),
-        ("hash of the responses", cpu_us(lambda: canonical_order(pair))),
+        ("hash of the responses", cpu_us(lambda: case.first_order)),
         ("all of a pair but the wire", settle_cpu_us(pair)),
     )
     print(

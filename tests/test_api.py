@@ -213,3 +213,11 @@ def test_judge_of_one_loop_says_so_in_another(start_server: StartServer) -> None
     with pytest.raises(JudgeError, match="another event loop"):
         asyncio.run(evenhand.compare(PAIR, judge))
     run_sync(judge.close())
+
+
+@pytest.mark.parametrize("judge", [3, ["openai:m"], {"name": "x"}])
+def test_what_is_no_judge_is_refused(judge: Any) -> None:
+    with pytest.raises(InputError, match="^judge is "):
+        evenhand.compare_sync(PAIR, judge=judge)
+    with pytest.raises(InputError, match="^judge is "):
+        evenhand.open_judge(judge)

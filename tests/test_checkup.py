@@ -54,6 +54,26 @@ async def test_judge_is_asked_in_both_orders_and_closed(start_server: StartServe
     assert server.wait_until_idle()
 
 
+@pytest.mark.parametrize(
+    ("winners", "complaint"),
+    [
+        ({"56 first": "A", "54 first": "A"}, "its winner changed with the order"),
+        ({"56 first": "B", "54 first": "A"}, "it missed a sum"),
+        ({"56 first": "TIE", "54 first": "TIE"}, "it missed a sum"),
+    ],
+)
+async def test_judge_that_answers_badly_is_a_warning_and_no_fault(
+    start_server: StartServer, winners: dict[str, str], complaint: str
+) -> None:
+    def script(request: SeenRequest) -> Reply:
+        first = "56" if request.prompt.index("is 56") < request.prompt.index("is 54") else "54"
+        return chat_reply(answer_json(winners[f"{first} first"]))
+
+    check = await check_judge(Settings(judge="openai:m"), base_url=start_server(script).url)
+    assert (check.state, check.exit_code) == ("warning", 0)
+    assert complaint in check.found
+
+
 async def test_without_a_judge_there_is_nothing_to_ask() -> None:
     check = await check_judge(Settings())
     assert (check.state, check.exit_code) == ("missing", 0)

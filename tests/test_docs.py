@@ -10,11 +10,13 @@ from typing import Any, get_args
 import pytest
 import typer
 
+import evenhand
 from evenhand import errors
 from evenhand.cli.main import app
-from evenhand.contract import Metadata, Pair, UnreadKind, Verdict
-from evenhand.judges import KINDS
+from evenhand.contract import Metadata, Pair, UnreadKind, Verdict, read_pair
+from evenhand.judges import KINDS, JudgeOptions
 from evenhand.parse import PROTOCOLS
+from evenhand.prompts import Prompt
 from evenhand.prompts.template import KNOWN
 from evenhand.settings import Settings
 
@@ -102,6 +104,39 @@ def test_every_protocol_is_documented(protocol: str) -> None:
 @pytest.mark.parametrize("judge", KINDS.split(", "))
 def test_every_judge_is_documented(judge: str) -> None:
     assert f"`{judge}`" in text("docs/judges.md")
+
+
+@pytest.mark.parametrize("name", evenhand.__all__)
+def test_every_public_name_is_documented(name: str) -> None:
+    assert re.search(rf"`{re.escape(name)}[`(]", text("docs/python.md"))
+
+
+@pytest.mark.parametrize("name", JudgeOptions.__dataclass_fields__)
+def test_every_option_of_a_judge_is_documented(name: str) -> None:
+    assert f"| `{name}` |" in text("docs/python.md")
+
+
+@pytest.mark.parametrize("option", [o for p in TREE["evenhand prompt"].params for o in p.opts])
+def test_every_option_of_prompt_stands_in_its_own_section(option: str) -> None:
+    section = text("docs/cli.md").partition("## evenhand prompt")[2].partition("\n## ")[0]
+    assert not option.startswith("--") or f"`{option}`" in section
+
+
+def test_example_of_a_template_takes_everything_that_a_pair_may_have(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```text\n(.*?)```", text("docs/prompts.md"), re.DOTALL)
+    assert example.count("\n") == 10
+    path = tmp_path / "mine.txt"
+    path.write_text(example, encoding="utf-8")
+    fields = {"prompt": "p?", "responseA": "one", "responseB": "two", "criteria": ["tone"]}
+    more = {"context": "around", "reference": "known", "allowTie": False}
+    for given in (fields, fields | more):
+        pair = read_pair(given)
+        prompt = Prompt.of(pair, evenhand.open_template(path))
+        (message,) = prompt.messages("original")
+        for held in (pair.prompt, "one", "two", "1. tone", pair.context, pair.reference):
+            assert held is None or f">>>\n{held}\n<<<end {prompt.marker}>>>" in message.text
+        assert not any(f"{{{slot}}}" in message.text for slot in KNOWN)
+        assert "\n\n" not in message.text  # what is absent takes its line with it
 
 
 def test_every_setting_and_variable_is_documented() -> None:

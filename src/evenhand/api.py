@@ -49,6 +49,8 @@ def open_judge(spec: str | None = None, options: JudgeOptions | None = None) -> 
 
 
 def _open(settings: Settings, spec: str | None, options: JudgeOptions | None = None) -> Judge:
+    if spec is not None and not isinstance(spec, str):  # callers may be untyped
+        raise InputError(f"judge is {spec!r}; it takes a name such as openai:gpt-4o")
     spec = spec or settings.judge
     if spec is None:
         raise InputError("no judge is named; give one such as openai:gpt-4o, or set EVENHAND_JUDGE")
@@ -65,6 +67,8 @@ async def compare(
     """Which of two responses is better. A judge given by name is opened and closed here."""
     checked = read_pair(pair)
     if judge is not None and not isinstance(judge, str):
+        if not (hasattr(judge, "ask") and hasattr(judge, "traits")):
+            raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
         return await comparer.compare(checked, judge, procedure)
     samples = procedure.samples if procedure else 1
     opened = _open(replace(load_settings(), samples=samples), judge)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from command_line import (
     DOCUMENT,
     KEY,
@@ -16,7 +17,6 @@ from command_line import (
     says,
     ties,
 )
-
 from scripted import answer_json
 from servers import (
     RESET,
@@ -520,3 +520,37 @@ def test_hidden_probabilities_are_not_needed_for_a_stated_confidence(
     ran = command("compare", *SUM, *judged_by(server), "--confidence", "stated", "--json")
     assert ran.verdict["metadata"]["confidenceSource"] == "stated"
     assert all("logprobs" not in request.json for request in server.requests)
+
+
+@pytest.mark.parametrize("options", [(), ("--mode", "letter")])
+def test_output_that_is_no_terminal_has_no_trailing_spaces(
+    command: Command, start_server: StartServer, options: tuple[str, ...]
+) -> None:
+    server = start_server(letters if options else fair)
+    ran = command("compare", *SUM, "-c", "tone", *judged_by(server), *options)
+    assert ran.code == 0
+    assert [line for line in ran.out.splitlines() if line != line.rstrip()] == []
+
+
+def test_column_for_reasons_is_there_only_where_a_reason_is(
+    command: Command, start_server: StartServer
+) -> None:
+    with_reasons = command("compare", *SUM, *judged_by(start_server(fair))).out
+    without = command("compare", *SUM, *judged_by(start_server(letters)), "--mode", "letter").out
+    assert "criterion" in with_reasons
+    assert " why" in with_reasons
+    assert "criterion" in without
+    assert " why" not in without
+
+
+def test_criteria_that_were_not_judged_are_one_line(command: Command) -> None:
+    ran = command("compare", *SUM, "-c", "tone", "--judge", "baseline:longer")
+    assert "\nno criterion was judged\n" in ran.out
+    assert "not judged" not in ran.out
+    assert "accuracy" not in ran.out
+
+
+def test_yardstick_that_may_not_tie_says_why_it_names_nobody(command: Command) -> None:
+    ran = command("compare", *SUM, "--no-tie", "--judge", "baseline:longer")
+    assert ran.code == 4
+    assert "the responses are equally long, and a tie is not allowed" in ran.err

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from command_line import KEY, Command, judged_by, run_command
 
+from command_line import KEY, Command, judged_by, run_command
 from evenhand.judges.embedded_model import locate
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply
@@ -31,6 +31,7 @@ def test_second_act_offline_shows_every_outcome_and_asks_nobody(
     ran = command("demo", "--offline")
     assert ran.code == 0, ran.err
     assert "no model was asked" in " ".join(ran.out.split())
+    assert [line for line in ran.out.splitlines() if line != line.rstrip()] == []
     summary = ran.out[ran.out.index("All of them") :]
     # Ten wins, one tie and one inconsistent pair, as the demo's authors wrote them.
     assert summary.count(" is better ") == 10

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from command_line import KEY, Command, judged_by, says
 
+from command_line import KEY, Command, judged_by, says
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply
 
@@ -35,6 +35,7 @@ def test_judge_that_cannot_multiply_is_told_on(command: Command, start_server: S
     ran = command("doctor", *judged_by(wrong))
     assert ran.code == 0
     assert "it missed a sum that a valid judge gets right" in ran.out
+    assert ran.out.splitlines()[-1].startswith("! judge openai:loopback ")
 
 
 @pytest.mark.parametrize(
@@ -84,11 +85,41 @@ def test_judge_that_reads_no_prompts_is_only_opened(command: Command) -> None:
     assert "it reads no prompts" in ran.out
 
 
-def test_config_file_that_is_wrong_is_named(command: Command) -> None:
-    (command.directory / "evenhand.toml").write_text("samples = 'many'", encoding="utf-8")
+@pytest.mark.parametrize("content", ["samples = 'many'", "judge = ", "colour = 1", "\xff"])
+def test_config_file_that_is_wrong_is_one_check_among_the_others(
+    command: Command, content: str
+) -> None:
+    (command.directory / "evenhand.toml").write_text(content, encoding="latin-1")
+    whole = command("doctor", "--judge", "baseline:longer")
+    assert (whole.code, whole.err) == (2, "")
+    (line,) = [line for line in whole.out.splitlines() if line.startswith("✗")]
+    assert line.startswith("✗ config files ")
+    assert "evenhand.toml" in line
+    assert "✓ judge baseline:longer " in whole.out
+    as_json = command("doctor", "--json")
+    assert (as_json.code, as_json.json["ok"], as_json.err) == (2, False, "")
+    wrong = [check["name"] for check in as_json.json["checks"] if check["state"] == "wrong"]
+    assert wrong == ["config files"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("EVENHAND_CONFIG", "nowhere.toml"), ("EVENHAND_LOCALE", "fr")]
+)
+def test_variable_that_is_wrong_is_one_check_among_the_others(
+    command: Command, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("EVENHAND_JUDGE", "baseline:longer")
     ran = command("doctor")
-    assert ran.code == 2
-    assert "evenhand.toml: samples is 'many'" in ran.err
+    assert (ran.code, ran.err) == (2, "")
+    assert f"✗ config files          {variable} " in ran.out
+    assert "✓ judge baseline:longer opened" in ran.out
+
+
+def test_columns_are_aligned_whatever_the_judge_is_called(command: Command) -> None:
+    lines = command("doctor", "--judge", "baseline:random:1234567890").out.splitlines()
+    column = lines[-1].index("opened; ")
+    assert all(line[column - 1] == " " and line[column] != " " for line in lines)
 
 
 def test_keys_are_set_or_not_and_never_shown(

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import DOCUMENT, Command, fair, judged_by
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_line import DOCUMENT, Command, fair, judged_by
 from evenhand.cli.inputs import read_criterion, read_text
 from evenhand.errors import InputError
 from servers import StartServer
@@ -237,3 +237,24 @@ def test_criterion_without_a_colon_is_its_name(name: str) -> None:
 def test_file_name_with_a_nul_is_refused() -> None:
     with pytest.raises(InputError, match="is no file name"):
         read_text("@a\x00b", "--a")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--a", "a", "--b", "b", "-c", "c"), "prompt is missing; give --prompt"),
+        (("-p", "p", "--b", "b", "-c", "c"), "responseA is missing; give --a"),
+        (("-p", "p", "--a", "a", "-c", "c"), "responseB is missing; give --b"),
+        (("-p", "p", "--a", "a", "--b", "b"), "criteria is missing; give -c NAME"),
+    ],
+)
+def test_what_is_missing_is_asked_for_by_its_option(
+    command: Command, options: tuple[str, ...], complaint: str
+) -> None:
+    ran = command("compare", *options, "--judge", "baseline:longer")
+    assert (ran.code, ran.err) == (2, f"error  {complaint}\n")
+
+
+def test_value_that_is_not_on_offer_is_said_in_our_words(command: Command) -> None:
+    ran = command("compare", "--mode", "foo")
+    assert ran.err.startswith("error  Invalid value for '--mode': 'foo' is not one of ")

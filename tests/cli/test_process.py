@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import KEY, SUM, environment, fair, judged_by, run_command, start_command
 from jsonschema import Draft202012Validator
 
+from command_line import KEY, SUM, environment, fair, judged_by, run_command, start_command
 from evenhand.tools import output_schema
 from scripted import answer_json
 from servers import Script, Slow, StartServer, chat_reply

@@ -121,3 +121,24 @@ def test_types_are_frozen() -> None:
         pair.prompt = "other"  # type: ignore[misc]
     assert Criterion.model_validate("x") == Criterion(name="x")
     assert isinstance(Pair.model_validate(GOOD).criteria, tuple)
+
+
+@pytest.mark.parametrize("number", [10**40, -(10**400), 10**5000], ids=["41", "401", "5001"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda number: {"prompt": number},
+        lambda number: {"criteria": [number]},
+        lambda number: {"allowTie": number},
+    ],
+)
+def test_number_without_end_is_not_written_out(number: int, change: Any) -> None:
+    with pytest.raises(InputError, match=r"not a number of more than 40 digits$"):
+        read_pair({**GOOD, **change(number)})
+
+
+@pytest.mark.parametrize("number", [10**400, 10**5000], ids=["401", "5001"])
+def test_weight_without_end_is_refused_in_one_short_line(number: int) -> None:
+    with pytest.raises(InputError) as caught:
+        read_pair({**GOOD, "criteria": [{"name": "a", "weight": number}]})
+    assert len(caught.value.message) < 200

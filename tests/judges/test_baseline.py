@@ -46,7 +46,9 @@ def test_equal_responses_tie_where_ties_are_allowed_and_are_no_coin_where_not(
 ) -> None:
     assert ask(which, a_pair("same", "same"), order).verdict_as_shown == "TIE"
     refused = ask(which, a_pair("same", "same", allow_tie=False), order)
-    assert (refused.text, refused.verdict_as_shown, refused.finish) == ("", None, "other")
+    assert (refused.text, refused.verdict_as_shown, refused.finish) == ("", None, "refusal")
+    said = "equally long" if which == "longer" else "identical"
+    assert refused.refusal == f"the responses are {said}, and a tie is not allowed"
 
 
 @given(texts, texts, texts, st.integers(), st.integers(1, 5), st.booleans())
@@ -85,6 +87,7 @@ def test_a_baseline_says_that_it_is_no_judge_and_needs_no_prompt() -> None:
     assert judge.name == "baseline:random:7"
     assert judge.traits.caveat == "a yardstick, no judge"
     assert (judge.traits.needs_prompt, judge.traits.modes) == (False, ("reasoned",))
+    assert judge.traits.free
     assert ask("longer", a_pair("a", "bb")).flags == ("baseline",)
 
 

@@ -165,7 +165,7 @@ async def test_a_late_answer_is_a_time_out_that_names_the_seconds(
     error = await error_of(start_server, fault)
     assert type(error) is JudgeTimeout
     assert "in 0.5 s" in error.message
-    assert "raise timeout_s" in error.message
+    assert "raise --timeout" in error.message
 
 
 async def test_the_time_out_covers_the_refused_requests_too(start_server: StartServer) -> None:
@@ -463,10 +463,26 @@ async def test_a_tunnel_never_shows_the_key_to_the_proxy(
 
 async def test_a_dead_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
-    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+    monkeypatch.setenv("HTTP_PROXY", f"http://ann:hunter22@127.0.0.1:{port}")
     error = await error_from("http://judge.invalid/v1")
     assert type(error) is JudgeUnreachable
     assert f"the proxy 127.0.0.1:{port}" in error.message
+    assert "correct or unset HTTP_PROXY" in error.message
+    assert "hunter22" not in error.message
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("host", ["proxy.invalid", "a..b"])
+async def test_a_proxy_that_cannot_be_resolved_is_named_and_not_the_judge(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, host: str
+) -> None:
+    variable = f"{scheme.upper()}_PROXY"
+    monkeypatch.setenv(variable, f"http://ann:hunter22@{host}:3128")
+    error = await error_from(f"{scheme}://127.0.0.1:9/v1", timeout_s=10.0)
+    assert type(error) is JudgeUnreachable
+    assert error.message.startswith(f"the proxy {host}:3128 cannot be resolved; ")
+    assert f"correct or unset {variable}" in error.message
+    assert "hunter22" not in error.message
 
 
 def test_a_proxy_that_is_no_http_proxy_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -543,3 +559,14 @@ async def test_many_failures_at_once_leave_nothing_open(start_server: StartServe
     assert {type(error) for error in asked} == {JudgeConnectionLost, JudgeServerError}
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert server.wait_until_idle()
+
+
+async def test_a_prompt_that_is_too_long_names_the_option_that_helps(
+    start_server: StartServer,
+) -> None:
+    fault = error_reply(
+        400, "This model's maximum context length is 8192 tokens", code="context_length_exceeded"
+    )
+    error = await error_of(start_server, fault)
+    assert type(error) is JudgeRejected
+    assert "lower --max-tokens" in error.message

@@ -84,11 +84,35 @@ def test_samples_are_found_by_their_repetition_whatever_the_files_order(
     assert [ask(judge, sample=sample).text for sample in (1, 2, 3)] == ["r0", "r1", "r2"]
 
 
-def test_a_gap_in_the_repetitions_is_not_filled_with_the_next_one(tmp_path: Path) -> None:
-    judge = ReplayJudge(a_file(tmp_path, a_record(repetition=1), a_record(repetition=3)))
-    assert ask(judge, sample=3).text == "[[A]]"
-    with pytest.raises(NotRecorded, match="no sample 2"):
-        ask(judge, sample=2)
+def test_samples_are_the_recordings_there_are_whatever_their_numbers(tmp_path: Path) -> None:
+    records = [a_record(raw="three", repetition=3), a_record(raw="one", repetition=1)]
+    judge = ReplayJudge(a_file(tmp_path, *records))
+    assert [ask(judge, sample=sample).text for sample in (1, 2)] == ["one", "three"]
+    with pytest.raises(NotRecorded, match=r"no sample 3 .* \(recorded: 2\)"):
+        ask(judge, sample=3)
+
+
+def test_each_pass_counts_its_samples_from_its_own_first_one(tmp_path: Path) -> None:
+    from_zero = [a_record(id="p2", raw=f"r{n}", repetition=n) for n in (0, 1)]
+    judge = ReplayJudge(a_file(tmp_path, a_record(raw="only"), *from_zero))
+    assert ask(judge, "p1").text == "only"
+    assert [ask(judge, "p2", sample=sample).text for sample in (1, 2)] == ["r0", "r1"]
+
+
+@pytest.mark.parametrize(
+    ("pair_id", "order", "remedy"),
+    [
+        ("p1", "swapped", "judge the recorded order alone (--no-swap)"),
+        ("p2", "swapped", "judge only what was recorded, or record it"),
+        (None, "original", "give it one (--id)"),
+    ],
+)
+def test_what_was_not_recorded_has_a_remedy(
+    tmp_path: Path, pair_id: str | None, order: Order, remedy: str
+) -> None:
+    with pytest.raises(NotRecorded) as caught:
+        ask(ReplayJudge(a_file(tmp_path, a_record())), pair_id, order)
+    assert caught.value.message.endswith(remedy)
 
 
 def test_of_the_rounds_of_one_pass_the_last_is_its_answer(tmp_path: Path) -> None:

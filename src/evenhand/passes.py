@@ -1,0 +1,193 @@
+"""The passes of a pair: each order asked, read, and if need be asked once more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterable
+from dataclasses import replace
+from typing import Any
+
+from evenhand.case import Case, milliseconds_since
+from evenhand.contract import ORDERS, Ballot, Order, Pass, Unread, Usage
+from evenhand.errors import JudgeError
+from evenhand.judges import Completion, JudgeCall, ask_with_retries
+from evenhand.judges.prices import cost_usd
+from evenhand.prompts import answer_schema
+from evenhand.reading import read_letters, read_reasoned
+
+
+class PassesFailed(Exception):
+    """A judge failed in a pass; the passes that did come are kept."""
+
+    def __init__(self, errors: list[JudgeError], passes: tuple[Pass, ...]) -> None:
+        super().__init__(str(errors[0]))
+        self.error = errors[0]
+        self.passes = passes
+        self.requests = sum(error.requests for error in errors)
+
+
+async def make_passes(case: Case) -> tuple[Pass, ...]:
+    """Both orders at once, unless the judge answers one at a time anyway."""
+    orders = ORDERS if case.pair.swap_positions else ORDERS[:1]
+    wanted = [(o, s) for o in orders for s in range(1, case.procedure.samples + 1)]
+    make = _letter_pass if case.mode == "letter" else _reasoned_pass
+    made: list[Pass | BaseException] = []
+    if case.judge.traits.parallel:
+        made += await asyncio.gather(*(make(case, o, s) for o, s in wanted), return_exceptions=True)
+    else:
+        for order, sample in wanted:
+            made += await asyncio.gather(make(case, order, sample), return_exceptions=True)
+            if isinstance(made[-1], BaseException):
+                break
+    passes = tuple(p for p in made if isinstance(p, Pass))
+    failed: list[tuple[Order, JudgeError]] = []
+    for (order, _), problem in zip(wanted, made, strict=False):
+        if isinstance(problem, JudgeError):
+            failed.append((order, problem))
+        elif isinstance(problem, BaseException):
+            raise problem
+    if failed:
+        # Told from the side that does not depend on what the caller calls A.
+        first = case.first_order or "original"
+        failed.sort(key=lambda entry: entry[0] != first)
+        raise PassesFailed([error for _, error in failed], passes)
+    return passes
+
+
+async def _reasoned_pass(case: Case, order: Order, sample: int) -> Pass:
+    begun = time.perf_counter()
+    messages = case.prompt.messages(order) if case.prompt else ()
+    schema = answer_schema(case.pair) if case.prompt and not case.procedure.template else None
+    from_logprobs = case.procedure.confidence == "logprobs"
+    call = JudgeCall(
+        pair=case.pair,
+        order=order,
+        sample=sample,
+        messages=messages,
+        answer_schema=schema,
+        logprobs=from_logprobs,
+    )
+    completions: list[Completion] = []
+    unread: list[Unread] = []
+    repairs = case.procedure.repairs if case.prompt else 0
+    while True:
+        try:
+            completion = await _ask(case, call)
+        except JudgeError as error:
+            if not unread:
+                raise
+            # The first answer was paid for and is kept; only the repair failed.
+            last = unread.pop()
+            reason = f"{last.reason} (and asking again failed: {error.message})"
+            failed = Completion("", usage=Usage(requests=error.requests))
+            return _pass(
+                case,
+                order,
+                sample,
+                last.model_copy(update={"reason": reason}),
+                [*completions, failed],
+                unread,
+                begun,
+            )
+        completions.append(completion)
+        reading = read_reasoned(
+            completion,
+            pair=case.pair,
+            order=order,
+            sample=sample,
+            protocol=case.procedure.protocol,
+            from_logprobs=from_logprobs,
+        )
+        if isinstance(reading, Ballot) or len(unread) == repairs or case.prompt is None:
+            return _pass(case, order, sample, reading, completions, unread, begun)
+        unread.append(reading)
+        call = replace(call, messages=case.prompt.repair(messages, completion.text, reading.kind))
+
+
+async def _letter_pass(case: Case, order: Order, sample: int) -> Pass:
+    assert case.prompt is not None  # noqa: S101 - only judges that read prompts have this mode
+    begun = time.perf_counter()
+    prompt = case.prompt
+
+    def call(question: str) -> JudgeCall:
+        messages = prompt.messages(order, question=question, lead_in=case.judge.traits.continues)
+        return JudgeCall(
+            case.pair, order, sample, messages=messages, letters=prompt.letters, logprobs=True
+        )
+
+    # The first question fills the server's prefix cache; the others then share it.
+    first, *others = prompt.questions()
+    completions = [await _ask(case, call(first))]
+    if case.judge.traits.parallel:
+        completions += await _all_or_first_error([_ask(case, call(q)) for q in others])
+    else:
+        completions += [await _ask(case, call(q)) for q in others]
+    reading = read_letters(completions, pair=case.pair, order=order, sample=sample)
+    return _pass(case, order, sample, reading, completions, [], begun)
+
+
+async def _ask(case: Case, call: JudgeCall) -> Completion:
+    return await ask_with_retries(case.judge, call, case.procedure.retry)
+
+
+def _pass(
+    case: Case,
+    order: Order,
+    sample: int,
+    reading: Ballot | Unread,
+    completions: list[Completion],
+    unread: list[Unread],
+    begun: float,
+) -> Pass:
+    models = [completion.model for completion in completions if completion.model]
+    usage = add_usage(_priced(case, completion) for completion in completions)
+    return Pass(
+        order=order,
+        sample=sample,
+        ballot=reading if isinstance(reading, Ballot) else None,
+        unread=reading if isinstance(reading, Unread) else None,
+        usage=usage,
+        time_ms=milliseconds_since(begun),
+        repaired=tuple(unread),
+        model=models[-1] if models else None,
+        request_ids=tuple(c.request_id for c in completions if c.request_id),
+    )
+
+
+def _priced(case: Case, completion: Completion) -> Usage:
+    """Each request by itself: prices step with a request's size, not with a pass's sum."""
+    cost = cost_usd(completion.usage, model=completion.model, traits=case.judge.traits)
+    return completion.usage.model_copy(update={"cost_usd": cost})
+
+
+async def _all_or_first_error(asked: list[Coroutine[Any, Any, Completion]]) -> list[Completion]:
+    """All of them, or the first error once none is running any more; every request is counted."""
+    settled = await asyncio.gather(*asked, return_exceptions=True)
+    errors = [outcome for outcome in settled if isinstance(outcome, BaseException)]
+    completions = [outcome for outcome in settled if isinstance(outcome, Completion)]
+    if errors:
+        if isinstance(errors[0], JudgeError):
+            others = sum(e.requests for e in errors[1:] if isinstance(e, JudgeError))
+            errors[0].requests += others + sum(c.usage.requests for c in completions)
+        raise errors[0]
+    return completions
+
+
+def add_usage(parts: Iterable[Usage]) -> Usage:
+    """A sum is known only where every part is."""
+    usages = list(parts)
+
+    def total(values: list[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if known and len(known) == len(values) else None
+
+    costs = [usage.cost_usd for usage in usages]
+    known_costs = [cost for cost in costs if cost is not None]
+    return Usage(
+        input_tokens=total([usage.input_tokens for usage in usages]),
+        output_tokens=total([usage.output_tokens for usage in usages]),
+        cached_input_tokens=total([usage.cached_input_tokens for usage in usages]),
+        cost_usd=sum(known_costs) if known_costs and len(known_costs) == len(costs) else None,
+        requests=sum(usage.requests for usage in usages),
+    )
