@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -217,7 +218,7 @@ def test_judge_of_one_loop_says_so_in_another(start_server: StartServer) -> None
 
 @pytest.mark.parametrize("judge", [3, ["openai:m"], {"name": "x"}])
 def test_what_is_no_judge_is_refused(judge: Any) -> None:
-    with pytest.raises(InputError, match="^judge is "):
+    with pytest.raises(InputError, match=r"^judge is "):
         evenhand.compare_sync(PAIR, judge=judge)
-    with pytest.raises(InputError, match="^judge is "):
+    with pytest.raises(InputError, match=r"^judge is "):
         evenhand.open_judge(judge)
