@@ -10,8 +10,9 @@ import pytest
 
 from evenhand.comparer import compare
 from evenhand.demo import demo_pairs
-from evenhand.judges import Judge, embedded_model, open_judge
+from evenhand.judges import Judge, JudgeOptions, embedded_model, open_judge
 from evenhand.procedure import Procedure
+from evenhand.settings import load_settings
 from mirror import mirrored, plain
 
 pytestmark = pytest.mark.embedded
@@ -19,13 +20,14 @@ pytestmark = pytest.mark.embedded
 
 @pytest.fixture
 async def local() -> AsyncIterator[Judge]:
-    missing = embedded_model.locate() is None or importlib.util.find_spec("xllamacpp") is None
+    cache = load_settings().cache_dir
+    missing = embedded_model.locate(cache) is None or importlib.util.find_spec("xllamacpp") is None
     if missing:
         reason = "the embedded model is not there: extra `local`, then `evenhand models pull`"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    judge = open_judge("local")
+    judge = open_judge("local", JudgeOptions(cache_dir=cache))
     yield judge
     await judge.close()
 

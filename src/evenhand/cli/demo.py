@@ -95,8 +95,10 @@ async def _first_act(console: Console, pairs: Sequence[DemoPair], settings: Sett
             Text.assemble(
                 f"{pair.pair.id:<8} ",
                 _places(result),
-                (f"  {_short(one_line(pair.pair.prompt))}", "dim"),
-            )
+                (f"  {one_line(pair.pair.prompt)}", "dim"),
+            ),
+            no_wrap=True,
+            overflow="ellipsis",
         )
     verdicts = [result for result in settled if isinstance(result, Verdict)]
     counted = tally(verdicts)
@@ -243,11 +245,6 @@ async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list
     if len(errors) == len(pairs):
         raise errors[0]
     return results
-
-
-def _short(text: str, width: int = 48) -> str:
-    one_line = " ".join(text.split())
-    return one_line if len(one_line) <= width else one_line[: width - 1] + "…"
 
 
 def _what_next(console: Console) -> None:
