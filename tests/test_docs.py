@@ -166,3 +166,11 @@ def test_nothing_of_a_machine_stands_in_the_repository() -> None:
         assert not suspicious.search(path.read_text("utf-8")), path.name
     for path in (*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "Makefile"):
         assert not re.search(r"(?<![\w.])/(?:root|work)/|pypi\.org", path.read_text("utf-8")), path
+
+
+def test_no_placeholder_is_left_in_a_document() -> None:
+    for path in (ROOT / "README.md", *DOCS.rglob("*.md")):
+        left = re.search(
+            r"\b[A-Z]+_(?:TABLE|TOTAL|FIGURE)\b|being written|TODO", path.read_text("utf-8")
+        )
+        assert left is None, f"{path.name}: {left}"
