@@ -88,7 +88,7 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
         differentiators=ruling.differentiators,
         analysis=ruling.analysis,
         position_consistency=ruling.position_consistency,
-        notes=(*ruling.notes, *_notes(case, ruling, passes)),
+        notes=(*ruling.notes, *_notes(case, passes)),
         metadata=_metadata(
             case,
             passes,
@@ -139,7 +139,7 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
     )
 
 
-def _notes(case: Case, ruling: Ruling, passes: tuple[Pass, ...]) -> tuple[str, ...]:
+def _notes(case: Case, passes: tuple[Pass, ...]) -> tuple[str, ...]:
     locale = case.procedure.locale
     notes = list(notes_on(case.pair, locale))
     if not case.pair.swap_positions:
