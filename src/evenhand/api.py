@@ -65,13 +65,15 @@ async def compare(
     procedure: Procedure | None = None,
 ) -> Verdict:
     """Which of two responses is better. A judge given by name is opened and closed here."""
-    checked = read_pair(pair)
     if judge is not None and not isinstance(judge, str):
         if not (hasattr(judge, "ask") and hasattr(judge, "traits")):
             raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
+        checked = read_pair(pair, criteria_needed=judge.traits.needs_prompt)
         return await comparer.compare(checked, judge, procedure)
     samples = procedure.samples if procedure else 1
-    opened = _open(replace(load_settings(), samples=samples), judge)
+    settings = replace(load_settings(), samples=samples)
+    checked = read_pair(pair, criteria_needed=judges.reads_prompt(judge or settings.judge))
+    opened = _open(settings, judge)
     try:
         return await comparer.compare(checked, opened, procedure)
     finally:

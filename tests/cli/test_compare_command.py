@@ -554,3 +554,17 @@ def test_yardstick_that_may_not_tie_says_why_it_names_nobody(command: Command) -
     ran = command("compare", *SUM, "--no-tie", "--judge", "baseline:longer")
     assert ran.code == 4
     assert "the responses are equally long, and a tie is not allowed" in ran.err
+
+
+def test_a_replayed_judge_needs_no_criteria(command: Command, tmp_path: Path) -> None:
+    recorded = tmp_path / "judgments.jsonl"
+    rows = [
+        {"id": "x", "pass": "original", "raw": "[[A]]", "verdict_as_shown": "A", "model": "m"},
+        {"id": "x", "pass": "swapped", "raw": "[[B]]", "verdict_as_shown": "B", "model": "m"},
+    ]
+    recorded.write_text("\n".join(json.dumps(row) for row in rows))
+    arguments = ("compare", "-p", "q", "--a", "1", "--b", "2", "--id", "x")
+    ran = command(*arguments, "--judge", f"replay:{recorded}", "--json")
+    verdict = json.loads(ran.out)
+    assert (ran.code, verdict["winner"], verdict["comparison"]) == (0, "A", [])
+    assert command(*arguments, "--judge", "openai:m").code == 2

@@ -46,7 +46,7 @@ def compare(
     Exit codes: 0 a verdict (an inconsistent one too), 2 bad input, 3 the judge failed,
     4 no valid verdict, 130 interrupted.
     """
-    from evenhand import api
+    from evenhand import api, judges
     from evenhand.cli.inputs import gather_pair
     from evenhand.cli.plan import make_procedure
     from evenhand.cli.show import show_verdict
@@ -73,6 +73,7 @@ def compare(
             criteria=criteria,
             no_tie=no_tie,
             no_swap=no_swap,
+            criteria_needed=judges.reads_prompt(settings.judge),
         )
         opened = api.open_judge_for(settings, opt.require_judge(settings), base_url=base_url)
         procedure = make_procedure(

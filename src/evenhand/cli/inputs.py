@@ -31,6 +31,7 @@ def gather_pair(
     criteria: list[str] | None,
     no_tie: bool,
     no_swap: bool,
+    criteria_needed: bool = True,
 ) -> Pair:
     """A pair from a document, from options, or from both where they do not overlap."""
     options = {"--prompt": prompt, "--a": a, "--b": b}
@@ -54,6 +55,7 @@ def gather_pair(
     return _merged(
         read_document(document) if document is not None else {},
         {name: value for name, value in given.items() if value is not None},
+        criteria_needed=criteria_needed,
     )
 
 
@@ -94,7 +96,7 @@ def read_criterion(value: str) -> str | dict[str, str]:
     return {"name": name.strip(), "description": description.strip()}
 
 
-def _merged(document: dict[str, Any], given: dict[str, Any]) -> Pair:
+def _merged(document: dict[str, Any], given: dict[str, Any], *, criteria_needed: bool) -> Pair:
     from evenhand.contract import Pair, read_pair
     from evenhand.contract.pair import spellings
 
@@ -109,7 +111,7 @@ def _merged(document: dict[str, Any], given: dict[str, Any]) -> Pair:
             "nothing to compare; give --prompt, --a, --b and -c, or a JSON document (- for stdin)"
         )
     try:
-        return read_pair(values)
+        return read_pair(values, criteria_needed=criteria_needed)
     except InputError as error:
         for field_name, option in _OPTION_FOR.items():
             if error.message.startswith(f"{field_name} is missing;"):

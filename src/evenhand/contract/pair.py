@@ -137,8 +137,11 @@ class Pair(Model):
         )
 
 
-def read_pair(value: Pair | Mapping[str, Any]) -> Pair:
-    """A Pair from plain data, or an InputError that names the field and what it takes."""
+def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) -> Pair:
+    """A Pair from plain data, or an InputError that names the field and what it takes.
+
+    `criteria_needed` is False for a judge that reads no prompt: what it says was said before.
+    """
     if isinstance(value, Pair):
         return value
     if not isinstance(value, Mapping):  # callers may be untyped
@@ -147,6 +150,9 @@ def read_pair(value: Pair | Mapping[str, Any]) -> Pair:
             'give {"prompt": …, "responseA": …, "responseB": …, "criteria": […]}'
         )
     _refuse_both_spellings(value)
+    if not criteria_needed and "criteria" not in value:
+        pair = read_pair({**value, "criteria": ["none"]})
+        return pair.model_copy(update={"criteria": ()})
     try:
         return Pair.model_validate(dict(value))
     except ValidationError as error:

@@ -33,6 +33,7 @@ __all__ = [
     "Traits",
     "ask_with_retries",
     "open_judge",
+    "reads_prompt",
 ]
 
 KINDS = (
@@ -64,6 +65,11 @@ class JudgeOptions:
         from evenhand.judges.http import shown_url
 
         return shown_url(value)
+
+
+def reads_prompt(spec: str | None) -> bool:
+    """Whether the judge of this name reads a prompt; one that replays, or a yardstick, does not."""
+    return (spec or "").strip().partition(":")[0] not in ("replay", "baseline")
 
 
 def open_judge(spec: str, options: JudgeOptions | None = None) -> Judge:
