@@ -14,7 +14,8 @@ import pytest
 from evenhand.contract import read_pair
 from evenhand.errors import InputError, JudgeRejected, JudgeTimeout, MissingExtra
 from evenhand.judges import embedded_model
-from evenhand.judges.local import LocalJudge, open_local, serve_local
+from evenhand.judges.llama_server import serve_local
+from evenhand.judges.local import LocalJudge, open_local
 from evenhand.judges.protocol import Completion, JudgeCall, Message, Segment
 from evenhand.settings import load_settings
 
@@ -407,7 +408,7 @@ async def test_a_served_model_speaks_chat_completions_to_who_has_the_key(model: 
     body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3}
     async with (
         asyncio.timeout(60),
-        serve_local() as endpoint,
+        serve_local(cache=CACHE) as endpoint,
         aiohttp.ClientSession() as session,
     ):
         assert endpoint.base_url.startswith("http://127.0.0.1:")
@@ -426,8 +427,8 @@ async def test_a_served_model_speaks_chat_completions_to_who_has_the_key(model: 
 
 @pytest.mark.embedded
 async def test_a_port_that_is_taken_is_an_input_error(model: Path) -> None:
-    async with serve_local() as endpoint:
+    async with serve_local(cache=CACHE) as endpoint:
         port = int(endpoint.base_url.removesuffix("/v1").rpartition(":")[2])
         with pytest.raises(InputError, match=f"at port {port}"):
-            async with serve_local(port=port):
+            async with serve_local(cache=CACHE, port=port):
                 pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -53,7 +53,7 @@ def path() -> None:
 @models.command()
 def serve(
     file: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads the annotation at run time
+        Path | None,
         typer.Argument(help="A GGUF file of your own. Default: the embedded model."),
     ] = None,
     port: Annotated[
@@ -63,7 +63,7 @@ def serve(
     """Serve a model on loopback, for anything that speaks chat completions, until Ctrl-C."""
     import asyncio
 
-    from evenhand.judges.local import serve_local
+    from evenhand.judges.llama_server import serve_local
     from evenhand.settings import load_settings
 
     async def served() -> None:

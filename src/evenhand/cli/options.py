@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -12,7 +12,7 @@ from evenhand.errors import InputError
 from evenhand.settings import Settings
 
 Document = Annotated[
-    Optional[str],  # noqa: UP045 - typer reads the annotation at run time
+    str | None,
     typer.Argument(
         metavar="[DOCUMENT]",
         help="One JSON object with prompt, responseA, responseB and criteria: a file, or - for "
@@ -21,31 +21,31 @@ Document = Annotated[
     ),
 ]
 Prompt = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         "--prompt", "-p", help="What both responses answer: a text, or @FILE (@- for stdin)."
     ),
 ]
 ResponseA = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         "--a", help="The first response: a text, or @FILE (@@ for a text that begins with @)."
     ),
 ]
 ResponseB = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option("--b", help="The second response: a text, or @FILE."),
 ]
 Context = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option("--context", help="Extra material for the judge: a text, or @FILE."),
 ]
 Reference = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option("--reference", help="A known good answer, as a yardstick: a text, or @FILE."),
 ]
 Criteria = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
         "--criterion",
         "-c",
@@ -53,7 +53,7 @@ Criteria = Annotated[
     ),
 ]
 Identifier = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option("--id", help="A name for the pair; it comes back in the metadata."),
 ]
 NoTie = Annotated[bool, typer.Option("--no-tie", help="A tie is not allowed.")]
@@ -61,7 +61,7 @@ NoSwap = Annotated[
     bool, typer.Option("--no-swap", help="Judge in one order only (the position may then decide).")
 ]
 JudgeName = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         "--judge",
         "-j",
@@ -70,7 +70,7 @@ JudgeName = Annotated[
     ),
 ]
 BaseUrl = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         "--base-url",
         help="The address of the judge's server, e.g. http://localhost:8000/v1. "
@@ -78,11 +78,11 @@ BaseUrl = Annotated[
     ),
 ]
 LocaleName = Annotated[
-    Optional[Literal["en", "zh"]],  # noqa: UP045
+    Literal["en", "zh"] | None,
     typer.Option("--locale", help="The language of the prompt. Default: en, or EVENHAND_LOCALE."),
 ]
 ModeName = Annotated[
-    Optional[Literal["reasoned", "letter"]],  # noqa: UP045
+    Literal["reasoned", "letter"] | None,
     typer.Option(
         "--mode",
         help="reasoned: a full answer with reasons; letter: single tokens, decided on their "
@@ -90,7 +90,7 @@ ModeName = Annotated[
     ),
 ]
 Samples = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(
         "--samples",
         min=1,
@@ -100,7 +100,7 @@ Samples = Annotated[
     ),
 ]
 ReconcileBy = Annotated[
-    Optional[Literal["agreement", "average"]],  # noqa: UP045
+    Literal["agreement", "average"] | None,
     typer.Option(
         "--reconcile",
         help="agreement: both orders must name the winner; average: their mean probability "
@@ -108,7 +108,7 @@ ReconcileBy = Annotated[
     ),
 ]
 ConfidenceFrom = Annotated[
-    Optional[Literal["stated", "logprobs"]],  # noqa: UP045
+    Literal["stated", "logprobs"] | None,
     typer.Option(
         "--confidence",
         help="stated: what the judge says; logprobs: the probability of its verdict token. "
@@ -116,29 +116,29 @@ ConfidenceFrom = Annotated[
     ),
 ]
 TemplateFile = Annotated[
-    Optional[Path],  # noqa: UP045
+    Path | None,
     typer.Option(
         "--template",
         help="A prompt template of your own: plain {slots}, or sandboxed Jinja (*.j2).",
     ),
 ]
 AnswerProtocol = Annotated[
-    Optional[Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]],  # noqa: UP045
+    Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"] | None,
     typer.Option(
         "--protocol",
         help="The answer format of recorded completions. Default: recognised from the text.",
     ),
 ]
 TimeoutS = Annotated[
-    Optional[float],  # noqa: UP045
+    float | None,
     typer.Option("--timeout", min=0.1, help="Seconds that one request may take. Default: 120."),
 ]
 MaxTokens = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option("--max-tokens", min=1, help="The most tokens of one answer. Default: 4096."),
 ]
 Temperature = Annotated[
-    Optional[float],  # noqa: UP045
+    float | None,
     typer.Option(
         "--temperature",
         min=0,
@@ -148,13 +148,13 @@ Temperature = Annotated[
     ),
 ]
 Retries = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(
         "--retries", min=0, max=20, help="Further tries after 429, 5xx or a reset. Default: 3."
     ),
 ]
 Repairs = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(
         "--repairs",
         min=0,

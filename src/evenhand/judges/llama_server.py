@@ -1,0 +1,116 @@
+"""llama.cpp's own server in this process: which file it loads, how it is set, how it is served."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand.errors import InputError, MissingExtra
+from evenhand.judges import embedded_model
+
+DEFAULT_CONTEXT = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEndpoint:
+    """Where a served model listens: an OpenAI-compatible address and the key that it asks for."""
+
+    base_url: str
+    api_key: str
+    model: str
+
+
+def model_file(path: Path | None, *, cache: Path | None = None) -> Path:
+    """The model's file, checked as far as that is possible without loading it."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise MissingExtra("xllamacpp", "local")
+    if path is None:
+        found = embedded_model.locate(cache)
+        if found is None:
+            raise InputError(
+                "the embedded model is not there, or not whole; run: evenhand models pull"
+            )
+        path = found
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; name a GGUF file") from None
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror or error}); name a GGUF file"
+        ) from None
+    if magic != b"GGUF":
+        raise InputError(f"{path} is not a GGUF file (it starts with {magic!r}); name one")
+    return path
+
+
+@asynccontextmanager
+async def serve_local(
+    path: Path | None = None,
+    *,
+    cache: Path | None = None,
+    n_ctx: int = DEFAULT_CONTEXT,
+    port: int = 0,
+    api_key: str | None = None,
+) -> AsyncIterator[LocalEndpoint]:
+    """Keep a model up as a loopback server that speaks OpenAI's chat completions."""
+    file = model_file(path, cache=cache)
+    name = "local" if path is None else file.stem
+    key = api_key or secrets.token_urlsafe(32)
+    try:
+        native = await asyncio.to_thread(
+            LlamaServer, file, n_ctx=n_ctx, name=name, api_key=key, port=port
+        )
+    except RuntimeError:
+        at = f" at port {port}" if port else ""
+        raise InputError(
+            f"{file} could not be served{at}; check that the file is a whole model"
+            + (" and the port is free" if port else "")
+        ) from None
+    try:
+        yield LocalEndpoint(base_url=f"{native.address}/v1", api_key=key, model=name)
+    finally:
+        await asyncio.to_thread(native.free)
+
+
+class LlamaServer:
+    """llama.cpp's server in this process. Loading and freeing block: do both in a thread."""
+
+    def __init__(self, file: Path, *, n_ctx: int, name: str, api_key: str, port: int = 0) -> None:
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(file)
+        params.model_alias = {name}
+        params.n_ctx = n_ctx
+        params.n_parallel = 1
+        params.n_threads_http = 4
+        # Threads that spin while they wait cost a busy machine nearly everything (a demo pair took
+        # 45 s instead of 10 s beside one busy core) and gain an idle one next to nothing.
+        params.cpuparams.poll = 0
+        params.cpuparams_batch.poll = 0
+        params.port = port
+        params.api_keys = [api_key]
+        params.verbosity = -1
+        params.warmup = False
+        params.ui = False
+        params.endpoint_slots = False
+        # The slot holds the one prefix that matters; a second cache of old prompts only takes RAM.
+        params.cache_ram_mib = 0
+        # With flash attention or 16-bit keys and values, what a prompt is answered depends on how
+        # much of it was cached (measured: up to 0.37 in a log-probability). Without, it is exact,
+        # at the same speed, and so compare(A, B) mirrors compare(B, A).
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_F32
+        params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        self._native = xllamacpp.Server(params)
+        self.address: str = self._native.listening_address
+
+    def free(self) -> None:
+        self._native = None
