@@ -16,7 +16,7 @@ from evenhand.contract import Ballot, Pair, read_pair
 from evenhand.judges import Completion, JudgeCall, Traits
 from evenhand.parse import read
 from evenhand.procedure import Procedure
-from evenhand.prompts import Prompt, built_in_template
+from evenhand.prompts import Prompt, Template, built_in_template
 from evenhand.reconcile import reconcile
 
 WORDS = "the quick brown fox explains why Response A answers what Response B leaves open " * 3
@@ -94,8 +94,8 @@ def main() -> None:
     pair = read_pair(PLAIN)
     template = built_in_template("en", "reasoned")
     case = Case.of(pair, Echo(), Procedure())
-    asked = {"criteria": pair.criteria}
-    first, second = read(ANSWER, **asked), read(ANSWER, order="swapped", **asked)  # type: ignore[arg-type]
+    first = read(ANSWER, criteria=pair.criteria)
+    second = read(ANSWER, criteria=pair.criteria, order="swapped")
     assert isinstance(first, Ballot)
     assert isinstance(second, Ballot)
     rows = (
@@ -115,8 +115,8 @@ def main() -> None:
         print(f"  {name:<28} {taken:8.1f}")
 
 
-def _both_orders(pair: Pair, template: object) -> None:
-    prompt = Prompt.of(pair, template)  # type: ignore[arg-type]
+def _both_orders(pair: Pair, template: Template) -> None:
+    prompt = Prompt.of(pair, template)
     prompt.messages("original")
     prompt.messages("swapped")
 

@@ -205,10 +205,10 @@ def test_a_missing_a_broken_and_an_unreadable_file_are_input_errors(tmp_path: Pa
         ReplayJudge(tmp_path / "half.gz")
 
 
-def test_a_replayed_judge_needs_no_prompt(tmp_path: Path) -> None:
-    judge = ReplayJudge(a_file(tmp_path, a_record()), "mt-bench")
+def test_a_replayed_judge_needs_no_prompt_and_costs_nothing(tmp_path: Path) -> None:
+    judge = ReplayJudge(a_file(tmp_path, a_record()))
     assert (judge.traits.modes, judge.traits.needs_prompt) == (("reasoned",), False)
-    assert judge.protocol == "mt-bench"
+    assert judge.traits.free
 
 
 @pytest.mark.recorded

@@ -58,7 +58,7 @@ def headline(verdict: Verdict) -> str:
     return _HEADLINE[verdict.winner]
 
 
-def show_verdict(console: Console, verdict: Verdict, *, brief: bool = False) -> None:
+def show_verdict(console: Console, verdict: Verdict) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -79,15 +79,14 @@ def show_verdict(console: Console, verdict: Verdict, *, brief: bool = False) -> 
         first, second = _MARK[position.first_pass_winner], _MARK[position.second_pass_winner]
         console.print(Text(f"first pass {first}, second pass {second}: {same}", "dim"))
     _show_criteria(console, verdict)
-    if verdict.overall_reasoning and not brief:
+    if verdict.overall_reasoning:
         console.print(Padding(plain(verdict.overall_reasoning), (1, 0, 0, 0)))
-    if not brief:
-        told = _told_in_the_table(verdict)
-        for title, points in (
-            ("For Response A", verdict.differentiators.a_advantages),
-            ("For Response B", verdict.differentiators.b_advantages),
-        ):
-            _show_points(console, title, [point for point in points if point not in told])
+    told = _told_in_the_table(verdict)
+    for title, points in (
+        ("For Response A", verdict.differentiators.a_advantages),
+        ("For Response B", verdict.differentiators.b_advantages),
+    ):
+        _show_points(console, title, [point for point in points if point not in told])
     for note in verdict.notes:
         _show_hanging(console, Text("note ", "yellow"), plain(note))
     console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))

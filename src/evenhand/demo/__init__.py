@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from evenhand.contract import Locale, Outcome, Pair, Verdict, Winner, read_pair
+from evenhand.contract import WINNERS, Locale, Outcome, Pair, Verdict, Winner, read_pair
 from evenhand.stats.proportion import wilson_interval
 
 EXAMPLES_LABEL = "example answers, written by evenhand's authors for this demo"
@@ -26,6 +26,9 @@ class DemoPair:
     why: str
 
 
+_LABELS: dict[str, Winner] = {winner: winner for winner in WINNERS}
+
+
 def demo_pairs() -> tuple[DemoPair, ...]:
     lines = files("evenhand.demo").joinpath("pairs.jsonl").read_text("utf-8").splitlines()
     return tuple(_demo_pair(json.loads(line)) for line in lines)
@@ -36,7 +39,7 @@ def _demo_pair(row: dict[str, object]) -> DemoPair:
     return DemoPair(
         pair=read_pair(row),
         locale="zh" if extras["lang"] == "zh" else "en",
-        label={"A": "A", "B": "B"}.get(str(extras["label"]), "TIE"),  # type: ignore[arg-type]
+        label=_LABELS[str(extras["label"])],
         why=str(extras["why"]),
     )
 

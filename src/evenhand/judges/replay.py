@@ -56,17 +56,12 @@ _Key = tuple[str, Order]
 
 
 class ReplayJudge:
-    """Recorded completions, found by the pair's id, the order and the number of the sample.
+    """Recorded completions, found by the pair's id, the order and the number of the sample."""
 
-    `protocol` names the answer format that the recorded judge had been asked for, where the
-    caller knows it; the judge itself only carries it.
-    """
+    traits = Traits(modes=("reasoned",), needs_prompt=False, free=True)
 
-    traits = Traits(modes=("reasoned",), needs_prompt=False)
-
-    def __init__(self, path: Path, protocol: str | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.name = f"replay:{path.name}"
-        self.protocol = protocol
         self._passes = _read(path)
 
     async def ask(self, call: JudgeCall) -> Completion:

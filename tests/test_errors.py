@@ -1,0 +1,30 @@
+"""One table maps every error to an exit code and an HTTP status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evenhand import errors
+from evenhand.errors import EvenhandError, exit_code, http_status
+
+
+def tree(kind: type[EvenhandError]) -> Iterator[type[EvenhandError]]:
+    yield kind
+    for sub in kind.__subclasses__():
+        yield from tree(sub)
+
+
+@pytest.mark.parametrize("kind", list(tree(EvenhandError)), ids=lambda kind: kind.__name__)
+def test_every_error_has_a_documented_code_and_a_fitting_status(kind: type[EvenhandError]) -> None:
+    error = kind("x", "y") if kind is errors.MissingExtra else kind("x")
+    blames_caller = isinstance(error, errors.InputError)
+    assert (exit_code(error) == 2) == blames_caller
+    assert exit_code(error) in (2, 3, 4, 130)
+    assert 400 <= http_status(error) < 600
+
+
+def test_kinds_are_distinct() -> None:
+    kinds = [kind.kind for kind in tree(EvenhandError)]
+    assert len(set(kinds)) == len(kinds)
