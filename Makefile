@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench readings figures lock clean
+.PHONY: help demo test lint bench verify readings figures lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -39,7 +39,8 @@ lock: ## Pin the requirements anew (needs uv)
 	  --extra local -o requirements/demo.txt
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
-	  --extra local --extra providers --extra tools --extra speed --group dev \
+	  --extra local --extra postgres --extra parquet --extra telemetry --extra providers \
+	  --extra tools --extra speed --group dev \
 	  -c requirements/demo.txt -o requirements/test.txt
 
 clean: ## Remove the environment and every cache in the tree
