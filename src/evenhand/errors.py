@@ -4,6 +4,7 @@
     ├── InputError                what the caller gave cannot be used
     │   ├── TemplateError         a prompt template lacks a slot, or has an unknown one
     │   ├── SettingsError         the environment, a config file or an option is wrong
+    │   ├── DataError             a data file, or a row of it, cannot be used
     │   └── MissingExtra          an optional part is not installed
     ├── JudgeError                the judge could not be asked, or did not answer
     │   ├── JudgeUnreachable      no connection could be made
@@ -16,6 +17,9 @@
     │   ├── JudgeRejected         the server will not take this request
     │   ├── JudgeGarbled          the reply is not what a judge's server sends
     │   └── NotRecorded           a replayed judge has no recording of this pass
+    ├── StoreError                the store cannot be opened, read or written
+    │   └── StoreBusy             another process has the store, or the run, in use
+    ├── CapReached                a run came to its limit of cost or calls
     ├── NoVerdict                 the judge answered, but no valid verdict came of it
     └── Interrupted               somebody stopped it before there was a verdict
 
@@ -50,6 +54,10 @@ class TemplateError(InputError):
 
 class SettingsError(InputError):
     kind = "settings"
+
+
+class DataError(InputError):
+    kind = "data"
 
 
 class MissingExtra(InputError):
@@ -123,6 +131,21 @@ class NotRecorded(JudgeError):
     kind = "not_recorded"
 
 
+class StoreError(EvenhandError):
+    kind = "store"
+
+
+class StoreBusy(StoreError):
+    kind = "store_busy"
+    retryable = True
+
+
+class CapReached(EvenhandError):
+    """A resumable stop: what was judged is stored, the rest waits for the next command."""
+
+    kind = "cap_reached"
+
+
 class NoVerdict(EvenhandError):
     """The outcome `invalid`: asked and answered, but nothing decides."""
 
@@ -140,6 +163,7 @@ class Status:
     BAD_INPUT = 2
     JUDGE_FAILED = 3
     NO_VERDICT = 4
+    CAP_REACHED = 5
     INTERRUPTED = 130
 
 
@@ -150,6 +174,9 @@ _STATUS: tuple[tuple[type[EvenhandError], int, int], ...] = (
     (JudgeRateLimited, Status.JUDGE_FAILED, 503),
     (JudgeTimeout, Status.JUDGE_FAILED, 504),
     (JudgeError, Status.JUDGE_FAILED, 502),
+    (StoreBusy, Status.BAD_INPUT, 503),
+    (StoreError, Status.BAD_INPUT, 500),
+    (CapReached, Status.CAP_REACHED, 402),
     (NoVerdict, Status.NO_VERDICT, 422),
     (Interrupted, Status.INTERRUPTED, 503),
     (EvenhandError, Status.JUDGE_FAILED, 500),
