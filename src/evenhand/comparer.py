@@ -22,7 +22,7 @@ from evenhand.contract import (
 from evenhand.errors import EvenhandError, InputError, NoVerdict
 from evenhand.judges import Judge
 from evenhand.notes import notes_on
-from evenhand.passes import PassesFailed, add_usage, make_passes
+from evenhand.passes import PassesFailed, PassKeeper, add_usage, make_passes
 from evenhand.phrases import say
 from evenhand.procedure import Procedure
 from evenhand.reconcile import NoRuling, Ruling, reconcile
@@ -41,9 +41,12 @@ async def compare(
 
 
 async def settle(
-    pair: Pair, judge: Judge, procedure: Procedure
+    pair: Pair, judge: Judge, procedure: Procedure, *, keeper: PassKeeper | None = None
 ) -> Verdict | tuple[Failure, EvenhandError]:
-    """The same, with a failure as a value: what a run of many pairs keeps."""
+    """The same, with a failure as a value: what a run of many pairs keeps.
+
+    Whatever else is raised (somebody stopped it) leaves what came before with the keeper.
+    """
     try:
         case = Case.of(pair, judge, procedure)
     except InputError as error:
@@ -54,7 +57,7 @@ async def settle(
     if pair.response_a == pair.response_b and not procedure.ask_identical:
         return _unasked(case)
     try:
-        passes = await make_passes(case)
+        passes = await make_passes(case, keeper)
     except PassesFailed as failed:
         return _failure(case, failed.error, failed.passes, requests=failed.requests)
     return _verdict(case, passes)

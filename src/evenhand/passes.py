@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from evenhand.case import Case, milliseconds_since
 from evenhand.contract import ORDERS, Ballot, Order, Pass, Unread, Usage
@@ -27,32 +27,53 @@ class PassesFailed(Exception):
         self.requests = sum(error.requests for error in errors)
 
 
-async def make_passes(case: Case) -> tuple[Pass, ...]:
+class PassKeeper(Protocol):
+    """Where passes are kept beyond one comparison: a pass that is there is not asked for again."""
+
+    def recall(self, order: Order, sample: int) -> Pass | None: ...
+
+    def keep(self, made: Pass) -> None: ...
+
+
+async def make_passes(case: Case, keeper: PassKeeper | None = None) -> tuple[Pass, ...]:
     """Both orders at once, unless the judge answers one at a time anyway."""
     orders = ORDERS if case.pair.swap_positions else ORDERS[:1]
     wanted = [(o, s) for o in orders for s in range(1, case.procedure.samples + 1)]
-    make = _letter_pass if case.mode == "letter" else _reasoned_pass
     made: list[Pass | BaseException] = []
     if case.judge.traits.parallel:
-        made += await asyncio.gather(*(make(case, o, s) for o, s in wanted), return_exceptions=True)
+        asked = (_kept_pass(case, o, s, keeper) for o, s in wanted)
+        made += await asyncio.gather(*asked, return_exceptions=True)
     else:
         for order, sample in wanted:
-            made += await asyncio.gather(make(case, order, sample), return_exceptions=True)
+            asked_alone = _kept_pass(case, order, sample, keeper)
+            made += await asyncio.gather(asked_alone, return_exceptions=True)
             if isinstance(made[-1], BaseException):
                 break
-    passes = tuple(p for p in made if isinstance(p, Pass))
+    passes = tuple([p for p in made if isinstance(p, Pass)])
+    if len(passes) == len(wanted):
+        return passes
     failed: list[tuple[Order, JudgeError]] = []
     for (order, _), problem in zip(wanted, made, strict=False):
         if isinstance(problem, JudgeError):
             failed.append((order, problem))
         elif isinstance(problem, BaseException):
             raise problem
-    if failed:
-        # Told from the side that does not depend on what the caller calls A.
-        first = case.first_order or "original"
-        failed.sort(key=lambda entry: entry[0] != first)
-        raise PassesFailed([error for _, error in failed], passes)
-    return passes
+    # Told from the side that does not depend on what the caller calls A.
+    first = case.first_order or "original"
+    failed.sort(key=lambda entry: entry[0] != first)
+    raise PassesFailed([error for _, error in failed], passes)
+
+
+async def _kept_pass(case: Case, order: Order, sample: int, keeper: PassKeeper | None) -> Pass:
+    if keeper is not None:
+        known = keeper.recall(order, sample)
+        if known is not None:
+            return known
+    make = _letter_pass if case.mode == "letter" else _reasoned_pass
+    made = await make(case, order, sample)
+    if keeper is not None:
+        keeper.keep(made)
+    return made
 
 
 async def _reasoned_pass(case: Case, order: Order, sample: int) -> Pass:
@@ -157,8 +178,11 @@ def _pass(
 
 def _priced(case: Case, completion: Completion) -> Usage:
     """Each request by itself: prices step with a request's size, not with a pass's sum."""
-    cost = cost_usd(completion.usage, model=completion.model, traits=case.judge.traits)
-    return completion.usage.model_copy(update={"cost_usd": cost})
+    usage = completion.usage
+    if usage.cost_usd is not None:  # whoever passed the call on has counted it already
+        return usage
+    cost = cost_usd(usage, model=completion.model, traits=case.judge.traits)
+    return usage if cost is None else usage.model_copy(update={"cost_usd": cost})
 
 
 async def _all_or_first_error(asked: list[Coroutine[Any, Any, Completion]]) -> list[Completion]:
@@ -177,6 +201,8 @@ async def _all_or_first_error(asked: list[Coroutine[Any, Any, Completion]]) -> l
 def add_usage(parts: Iterable[Usage]) -> Usage:
     """A sum is known only where every part is."""
     usages = list(parts)
+    if len(usages) == 1:
+        return usages[0]
 
     def total(values: list[int | None]) -> int | None:
         known = [value for value in values if value is not None]
