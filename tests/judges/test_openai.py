@@ -611,3 +611,32 @@ def test_neither_key_nor_password_shows_in_a_repr() -> None:
     assert "https://h/v1" in shown
     for secret in ("hunter22", "sk-very-secret-key", "abcdefgh"):
         assert secret not in shown
+
+
+@pytest.mark.parametrize(
+    ("headers", "pause_s"),
+    [
+        ({}, None),
+        ({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "9s"}, None),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}, 90.0),
+        ({"X-RateLimit-Remaining-Tokens": "0", "X-RateLimit-Reset-Tokens": "250ms"}, 0.25),
+        (
+            {
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "2s",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "6s",
+            },
+            6.0,  # both are used up: the longer
+        ),
+        ({"x-ratelimit-remaining-requests": "0"}, None),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "soon"}, None),
+        ({"x-ratelimit-remaining-tokens": "none", "x-ratelimit-reset-tokens": "6s"}, None),
+    ],
+)
+async def test_an_answer_says_for_how_long_nothing_is_left(
+    start_server: StartServer, headers: dict[str, str], pause_s: float | None
+) -> None:
+    server = start_server(in_turn(chat_reply("A", headers=headers)))
+    async with judge_at(server) as judge:
+        assert (await judge.ask(call())).pause_s == pause_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from evenhand.contract import Pair, Winner
 from evenhand.errors import InputError
@@ -39,6 +40,7 @@ class LongerWins:
 
     name = "baseline:longer"
     traits = _TRAITS
+    identity: Mapping[str, object] = {}
 
     async def ask(self, call: JudgeCall) -> Completion:
         first, second = shown(call)
@@ -55,6 +57,7 @@ class SeededCoin:
     """
 
     traits = _TRAITS
+    identity: Mapping[str, object] = {}  # the seed is in the name
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

@@ -371,18 +371,29 @@ def _until_date(text: str, now: float) -> float | None:
 
 def _until_reset(headers: Mapping[str, str], now: float) -> float | None:
     """The longest reset of those limits that are used up; where none says so, the shortest."""
-    waits: list[float] = []
-    used_up: list[float] = []
-    for what in ("-requests", "-tokens", ""):
-        wait = _duration(headers.get(f"x-ratelimit-reset{what}"), now)
-        if wait is None:
-            continue
-        waits.append(wait)
-        if _number(headers.get(f"x-ratelimit-remaining{what}")) == 0:
-            used_up.append(wait)
-    if used_up:
-        return max(used_up)
-    return min(waits, default=None)
+    pause = used_up_s(headers, now=now)
+    if pause is not None:
+        return pause
+    resets = (_duration(headers.get(reset), now) for _, reset in _RATE_LIMITS)
+    return min((wait for wait in resets if wait is not None), default=None)
+
+
+_RATE_LIMITS = tuple(
+    (f"x-ratelimit-remaining{what}", f"x-ratelimit-reset{what}")
+    for what in ("-requests", "-tokens", "")
+)
+
+
+def used_up_s(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
+    """How long nothing is left of a rate limit, where the headers say that nothing is."""
+    pause: float | None = None
+    for remaining, reset in _RATE_LIMITS:
+        left = headers.get(remaining)
+        if left is not None and _number(left) == 0:
+            wait = _duration(headers.get(reset), time.time() if now is None else now)
+            if wait is not None:
+                pause = wait if pause is None else max(pause, wait)
+    return pause
 
 
 def _duration(text: str | None, now: float) -> float | None:

@@ -8,9 +8,12 @@ response can end its turn or open another.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,6 +112,16 @@ class LocalJudge:
         self._closed = False
         self._turn = asyncio.Lock()
         self._frames: dict[tuple[str, ...], _Frame] = {}
+
+    @cached_property
+    def identity(self) -> Mapping[str, object]:
+        return {
+            "model": self._file.name,
+            **_file_identity(self._file),
+            "n_ctx": self._n_ctx,
+            "temperature": self._temperature,
+            "max_tokens": self._max_tokens,
+        }
 
     async def ask(self, call: JudgeCall) -> Completion:
         loaded = await self._ready()
@@ -322,6 +335,20 @@ class LocalJudge:
         if status >= 500 and error.get("type") != "invalid_request_error":
             raise JudgeServerError(f"{self.name} failed with {status} ({said}); ask again")
         raise JudgeRejected(f"{self.name} refused the request with {status} ({said})")
+
+
+# A model file may have many gigabytes. Its head holds the settings and the chat template, its tail
+# the last weights; models trained further from one base have the same size.
+_END_BYTES = 1024 * 1024
+
+
+def _file_identity(path: Path) -> Mapping[str, object]:
+    with path.open("rb") as file:
+        digest = hashlib.sha256(file.read(_END_BYTES))
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _END_BYTES))
+        digest.update(file.read(_END_BYTES))
+    return {"bytes": size, "sha256_of_ends": digest.hexdigest()}
 
 
 @dataclass(frozen=True, slots=True)

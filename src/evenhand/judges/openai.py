@@ -160,6 +160,15 @@ class OpenAIJudge:
         return self._traits
 
     @property
+    def identity(self) -> Mapping[str, object]:
+        return {
+            "base_url": self._base_url,
+            "temperature": self._options.temperature,
+            "max_tokens": self._options.max_tokens,
+            "seed": self._options.seed,
+        }
+
+    @property
     def base_url(self) -> str:
         """Where the server is, without credentials and query; prices depend on it."""
         return self._base_url

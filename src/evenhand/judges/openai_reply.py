@@ -12,7 +12,7 @@ from typing import Any, Literal
 import orjson
 
 from evenhand.contract import Usage
-from evenhand.judges.http import Reply, retry_after_s
+from evenhand.judges.http import Reply, retry_after_s, used_up_s
 from evenhand.judges.protocol import Completion, TokenLogprob
 
 Finish = Literal["stop", "length", "refusal", "filter", "other"]
@@ -179,6 +179,7 @@ def completion_of(
         usage=usage_of(usage, requests=requests),
         model=text_or_none(body.get("model")),
         request_id=text_or_none(body.get("id")) or reply.headers.get("x-request-id"),
+        pause_s=used_up_s(reply.headers),
     )
 
 

@@ -1,33 +1,185 @@
-"""What a pass costs, by the public price lists that genai-prices keeps."""
+"""What a request costs: by the caller's own price, or by the lists that genai-prices keeps."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
 from evenhand.contract import Usage
+from evenhand.errors import SettingsError
 from evenhand.judges.protocol import Traits
 
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
 
-def cost_usd(usage: Usage, *, model: str | None, traits: Traits) -> float | None:
+_MILLION = Decimal(1_000_000)
+# The price of so few tokens is every list's first step.
+_A_FEW = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars for a million tokens, as the caller pays them; cached input counts as input."""
+
+    input_per_million: float
+    output_per_million: float
+
+    def __post_init__(self) -> None:
+        for what, dollars in (
+            ("input_per_million", self.input_per_million),
+            ("output_per_million", self.output_per_million),
+        ):
+            if not (math.isfinite(dollars) and dollars >= 0):
+                raise SettingsError(f"{what} is {dollars}; give dollars for a million tokens")
+
+
+def cost_usd(
+    usage: Usage, *, model: str | None, traits: Traits, price: Price | None = None
+) -> float | None:
     """The cost in dollars; None where the tokens or the price are not known, never a guess."""
     if traits.free:
         return 0.0
-    if model is None or usage.input_tokens is None or usage.output_tokens is None:
+    if usage.input_tokens is None or usage.output_tokens is None:
         return None
-    if traits.provider is None and traits.api_url is None:
+    if price is not None:
+        return (
+            usage.input_tokens * price.input_per_million
+            + usage.output_tokens * price.output_per_million
+        ) / 1e6
+    listed = _listed(model, traits.provider, traits.api_url)
+    if listed is None or model is None:
         return None
+    cached = usage.cached_input_tokens
+    if listed.rates is not None and (cached or 0) <= usage.input_tokens:
+        return listed.rates.cost_usd(usage.input_tokens, usage.output_tokens, cached or 0)
+    try:
+        return _calculated(
+            model,
+            traits.provider,
+            traits.api_url,
+            tokens=(usage.input_tokens, usage.output_tokens, cached),
+        )
+    except (LookupError, ValueError):
+        return None
+
+
+def price_known(model: str | None, traits: Traits, price: Price | None = None) -> bool:
+    """Whether `cost_usd` will know a cost wherever the judge tells its tokens."""
+    if traits.free or price is not None:
+        return True
+    return _listed(model, traits.provider, traits.api_url) is not None
+
+
+def list_price_by_model(model: str) -> Price | None:
+    """The public price by the model's name alone, whoever sells it: an estimate, and no more.
+
+    A gateway writes the maker before the name (openai/gpt-4.1-mini), which no list does.
+    """
+    for name in dict.fromkeys((model, model.rpartition("/")[2])):
+        try:
+            priced = _calculation(name, None, None, tokens=(_A_FEW, _A_FEW, None))
+        except (LookupError, ValueError):
+            continue
+        return Price(
+            float(priced.input_price * _MILLION / _A_FEW),
+            float(priced.output_price * _MILLION / _A_FEW),
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """Dollars for a million tokens that hold at any size and any hour.
+
+    genai-prices resolves and checks a model's whole list for each request, which takes 100 µs;
+    this is the same sum.
+    """
+
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal
+
+    def cost_usd(self, input_tokens: int, output_tokens: int, cached: int) -> float:
+        dollars = (
+            (input_tokens - cached) * self.input
+            + cached * self.cached_input
+            + output_tokens * self.output
+        )
+        return float(dollars / _MILLION)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A model on a price list; without rates where its price steps with size, or with the hour."""
+
+    rates: _Rates | None
+
+
+# Not finding a model searches every list, on each request.
+@lru_cache(maxsize=256)
+def _listed(model: str | None, provider: str | None, api_url: str | None) -> _Listed | None:
+    if model is None or (provider is None and api_url is None):
+        return None
+    try:
+        found = _calculation(model, provider, api_url, tokens=(_A_FEW, _A_FEW, None))
+    except (LookupError, ValueError):
+        return None
+    return _Listed(_flat_rates(found))
+
+
+# What the rates are held against: nothing, a little, and more than any step.
+_PROBES = ((0, 0, 0), (7, 5, 3), (30_000_000, 9_000_000, 4_000_000))
+
+
+def _flat_rates(found: PriceCalculation) -> _Rates | None:
+    from genai_prices import Usage as PricedUsage
+    from genai_prices.types import ModelPrice
+
+    prices = found.model.prices
+    if not isinstance(prices, ModelPrice):  # by date or by the hour
+        return None
+    input_rate, output_rate = prices.input_mtok, prices.output_mtok
+    cached_rate = prices.cache_read_mtok
+    if cached_rate is None:
+        cached_rate = input_rate
+    if not (
+        isinstance(input_rate, Decimal)
+        and isinstance(output_rate, Decimal)
+        and isinstance(cached_rate, Decimal)
+    ):
+        return None
+    rates = _Rates(input_rate, output_rate, cached_rate)
+    for input_tokens, output_tokens, cached in _PROBES:
+        used = PricedUsage(
+            input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached
+        )
+        told = float(prices.calc_price(used)["total_price"])
+        if told != rates.cost_usd(input_tokens, output_tokens, cached):
+            return None  # the list counts something that these rates leave out
+    return rates
+
+
+_Tokens = tuple[int, int, int | None]  # input, output, and how many of the input were cached
+
+
+def _calculated(model: str, provider: str | None, api_url: str | None, *, tokens: _Tokens) -> float:
+    return float(_calculation(model, provider, api_url, tokens=tokens).total_price)
+
+
+def _calculation(
+    model: str, provider: str | None, api_url: str | None, *, tokens: _Tokens
+) -> PriceCalculation:
     # Imported here: it takes a fifth of a second, and only paid judges need it.
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
 
-    priced = PricedUsage(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cached_input_tokens,
+    input_tokens, output_tokens, cached = tokens
+    used = PricedUsage(
+        input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached
     )
-    try:
-        if traits.provider is not None:
-            price = calc_price(priced, model, provider_id=traits.provider)
-        else:
-            price = calc_price(priced, model, provider_api_url=traits.api_url)
-    except (LookupError, ValueError):
-        return None
-    return float(price.total_price)
+    if provider is not None:
+        return calc_price(used, model, provider_id=provider)
+    return calc_price(used, model, provider_api_url=api_url)

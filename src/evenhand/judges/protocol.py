@@ -16,6 +16,7 @@ __all__ = [
     "Segment",
     "TokenLogprob",
     "Traits",
+    "identity_of",
 ]
 
 
@@ -56,6 +57,7 @@ class Completion:
     model: str | None = None
     request_id: str | None = None
     flags: tuple[str, ...] = ()
+    pause_s: float | None = None  # the server says that nothing is left for this long
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,14 @@ class Traits:
     free: bool = False  # True: asking it costs no money, so the cost is known to be 0
     provider: str | None = None  # whose price list counts, where the provider is known by name
     api_url: str | None = None  # …or by its address
+    by_id: bool = False  # True: it finds its answers by the pair's id, not by its texts
 
 
 class Judge(Protocol):
-    """Opened by `open_judge`, closed by `close`. Raises only JudgeError from `ask`."""
+    """Opened by `open_judge`, closed by `close`. Raises only JudgeError from `ask`.
+
+    It may also have an `identity`, which `identity_of` reads.
+    """
 
     @property
     def name(self) -> str: ...
@@ -84,3 +90,12 @@ class Judge(Protocol):
     async def ask(self, call: JudgeCall) -> Completion: ...
 
     async def close(self) -> None: ...
+
+
+def identity_of(judge: Judge) -> Mapping[str, object]:
+    """What a judge's answers depend on beside its name, as JSON and without secrets.
+
+    No part of the protocol: a judge of the caller's own need not have it.
+    """
+    identity: Mapping[str, object] = getattr(judge, "identity", {})
+    return identity

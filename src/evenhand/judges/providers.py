@@ -78,6 +78,18 @@ class ProviderJudge:
         self._entered = False
         self._closed = False
 
+    @property
+    def identity(self) -> Mapping[str, object]:
+        from evenhand.judges.http import shown_url
+
+        options = self._options
+        return {
+            "base_url": None if options.base_url is None else shown_url(options.base_url),
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "seed": options.seed,
+        }
+
     async def ask(self, call: JudgeCall) -> Completion:
         from pydantic_ai.direct import model_request
         from pydantic_ai.exceptions import (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -58,11 +59,12 @@ _Key = tuple[str, Order]
 class ReplayJudge:
     """Recorded completions, found by the pair's id, the order and the number of the sample."""
 
-    traits = Traits(modes=("reasoned",), needs_prompt=False, free=True)
+    traits = Traits(modes=("reasoned",), needs_prompt=False, free=True, by_id=True)
 
     def __init__(self, path: Path) -> None:
         self.name = f"replay:{path.name}"
         self._passes = _read(path)
+        self.identity: Mapping[str, object] = {"sha256": _sha256_of(path)}
 
     async def ask(self, call: JudgeCall) -> Completion:
         if call.pair.id is None:
@@ -99,6 +101,11 @@ class ReplayJudge:
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read(path: Path) -> dict[_Key, list[_Recorded]]:
