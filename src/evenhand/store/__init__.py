@@ -1,0 +1,71 @@
+"""What is kept: runs, judges, pairs, every pass and every verdict, in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evenhand.store.address import default_address
+from evenhand.store.records import (
+    FailedPass,
+    ItemRecord,
+    ItemWhole,
+    JudgedItem,
+    JudgeRecord,
+    NewItem,
+    NewJudge,
+    NewPass,
+    NewRun,
+    NewVerdict,
+    PassKey,
+    PassStatus,
+    RunRecord,
+    RunState,
+    Settled,
+    SkippedRow,
+    Spending,
+    StoredPass,
+    Tally,
+    VerdictRow,
+    WholeVerdict,
+    WorkItem,
+)
+
+if TYPE_CHECKING:
+    from evenhand.store.store import Store, open_store
+
+__all__ = [
+    "FailedPass",
+    "ItemRecord",
+    "ItemWhole",
+    "JudgeRecord",
+    "JudgedItem",
+    "NewItem",
+    "NewJudge",
+    "NewPass",
+    "NewRun",
+    "NewVerdict",
+    "PassKey",
+    "PassStatus",
+    "RunRecord",
+    "RunState",
+    "Settled",
+    "SkippedRow",
+    "Spending",
+    "Store",
+    "StoredPass",
+    "Tally",
+    "VerdictRow",
+    "WholeVerdict",
+    "WorkItem",
+    "default_address",
+    "open_store",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # SQLAlchemy takes a tenth of a second to load; values alone do without it.
+    if name in ("Store", "open_store"):
+        from evenhand.store import store
+
+        return getattr(store, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

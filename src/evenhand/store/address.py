@@ -1,0 +1,87 @@
+"""Where a store is: a file, or a PostgreSQL database by URL; never shown with its password."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import StoreError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
+_SQLITE = ("sqlite", "sqlite+pysqlite")
+# libpq takes secrets in a URL's query too.
+_SECRET_OPTIONS = ("password", "sslpassword", "passfile", "oauth_client_secret")
+
+
+@dataclass(frozen=True, slots=True)
+class FileAddress:
+    path: Path
+
+    @property
+    def shown(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    url: URL = field(repr=False)
+    shown: str
+
+
+def default_address() -> str:
+    """EVENHAND_STORE, or a file in the user's data directory."""
+    named = os.environ.get("EVENHAND_STORE", "").strip()
+    if named:
+        return named
+    from platformdirs import user_data_dir
+
+    return str(Path(user_data_dir("evenhand")) / "evenhand.db")
+
+
+def read_address(address: str | Path | None) -> FileAddress | ServerAddress:
+    given = default_address() if address is None else address
+    if isinstance(given, Path):
+        return _file(given)
+    if not given.strip():
+        raise StoreError("the store's name is empty; name a file or a postgresql:// URL")
+    scheme, separator, rest = given.strip().partition("://")
+    if not separator:
+        return _file(Path(given))
+    scheme = scheme.lower()
+    if scheme in _SQLITE:
+        # sqlite:///relative.db and sqlite:////absolute.db, as SQLAlchemy writes them
+        if not rest.startswith("/") or not rest[1:]:
+            raise StoreError("a sqlite:// URL names no file; name the file itself")
+        return _file(Path(rest[1:].partition("?")[0]))
+    if scheme in _POSTGRES:
+        return _server(f"postgresql+psycopg://{rest}")
+    raise StoreError(f"{scheme}:// is no store that is known; name a file or a postgresql:// URL")
+
+
+def _file(path: Path) -> FileAddress:
+    try:
+        return FileAddress(Path(os.path.abspath(path.expanduser())))
+    except (RuntimeError, ValueError) as error:
+        raise StoreError(f"{path} is no path ({error}); name another store") from None
+
+
+def _server(text: str) -> ServerAddress:
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        # The cause is dropped: it may quote the whole URL.
+        raise StoreError(
+            "the postgresql:// URL cannot be read; write postgresql://USER@HOST:PORT/DATABASE, "
+            "with special characters percent-encoded"
+        ) from None
+    options = {key: value for key, value in url.query.items() if key not in _SECRET_OPTIONS}
+    shown = url.set(drivername="postgresql", password=None, query=options)
+    return ServerAddress(url, shown.render_as_string(hide_password=True))

@@ -1,0 +1,273 @@
+"""The values that go into a store and come out of it. Nothing here knows of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from evenhand.contract import (
+    ErrorBody,
+    Failure,
+    Locale,
+    Mode,
+    Order,
+    Outcome,
+    Pair,
+    Pass,
+    Usage,
+    Verdict,
+    Winner,
+)
+
+RunState = Literal["reading", "judging", "stopped", "finished"]
+PassStatus = Literal["ballot", "unread", "failed"]
+PassKey = tuple[Order, int]  # order and sample
+Settled = Verdict | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """`fingerprint` names what was asked for, so that the same command finds its run again."""
+
+    name: str
+    fingerprint: str
+    plan: Mapping[str, Any]  # plain JSON
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    id: int
+    name: str
+    fingerprint: str
+    plan: Mapping[str, Any]
+    sources: tuple[str, ...]
+    state: RunState
+    intake_done: bool  # every row of the sources is an item, or was skipped
+    stopped_by: str | None
+    seconds: float  # spent judging, over all resumptions
+    calls: int
+    reused_passes: int
+    summary: Mapping[str, Any]  # plain JSON, the caller's own
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewJudge:
+    """`key` names everything an answer depends on; judges with the same key share passes."""
+
+    key: str
+    name: str
+    prompt_version: str | None = None
+    locale: Locale | None = None
+    mode: Mode | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)  # plain JSON
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRecord:
+    id: int
+    key: str
+    name: str
+    prompt_version: str | None
+    locale: Locale | None
+    mode: Mode | None
+    settings: Mapping[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """One row of a data set. `key` is unique in its run, and comes back as the pair's id.
+
+    `salt` keeps pairs of equal texts apart, for judges that answer by id and not by text.
+    """
+
+    key: str
+    pair: Pair
+    source: str
+    row: int
+    label: Winner | None = None
+    model_a: str | None = None
+    model_b: str | None = None
+    tags: tuple[str, ...] = ()
+    salt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRecord:
+    number: int  # from 1, in order of arrival
+    key: str
+    pair_id: int
+    source: str
+    row: int
+    label: Winner | None
+    model_a: str | None
+    model_b: str | None
+    tags: tuple[str, ...]
+    swap_positions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRow:
+    """A row that is no pair, and why; so that it is counted and not forgotten."""
+
+    source: str
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPass:
+    """A pass that the judge did not answer."""
+
+    order: Order
+    sample: int
+    error: ErrorBody
+    usage: Usage = field(
+        default_factory=Usage
+    )  # requests made in vain, and what is known of their price
+    time_ms: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewPass:
+    pair_id: int
+    judge_id: int
+    run_id: int
+    made: Pass | FailedPass
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPass:
+    made: Pass | FailedPass
+    status: PassStatus
+    run_id: int | None  # the run that made it; None where that run was deleted
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewVerdict:
+    run_id: int
+    number: int  # of the item
+    judge_id: int
+    settled: Settled
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """An item without a verdict, and the passes that need not be made again."""
+
+    number: int
+    key: str
+    pair_id: int
+    pair: Pair
+    passes: Mapping[PassKey, StoredPass]
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """A verdict in plain columns: what statistics and tables need, without its prose."""
+
+    item: ItemRecord
+    judge_id: int
+    outcome: Outcome
+    winner: Winner | None
+    confidence: float | None
+    confidence_source: str
+    first_pass_winner: Winner | None
+    second_pass_winner: Winner | None
+    error_kind: str | None
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WholeVerdict:
+    """A verdict with everything behind it: the pair, every pass, the prose."""
+
+    row: VerdictRow
+    pair: Pair
+    settled: Settled  # with its passes in the metadata
+    passes: tuple[StoredPass, ...]  # all that are stored, also those that failed
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedItem:
+    """What one judge has on one item so far."""
+
+    judge: JudgeRecord
+    settled: Settled | None  # None: pending
+    passes: tuple[StoredPass, ...]
+    replaced: tuple[StoredPass, ...]  # earlier tries that were set aside by a retry
+
+
+@dataclass(frozen=True, slots=True)
+class ItemWhole:
+    item: ItemRecord
+    pair: Pair
+    judged: tuple[JudgedItem, ...]  # one for each judge of the run
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What passes took. A sum is over what is known, and None where nothing is."""
+
+    passes: int = 0
+    requests: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cost_usd: float | None = None
+    uncounted_passes: int = 0  # whose tokens are not known
+    unpriced_passes: int = 0  # whose cost is not known
+    time_ms: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A run in numbers: of one judge, or of all of them added up.
+
+    `pairs` counts items once; with several judges, `pending` counts an item for each of them.
+    """
+
+    pairs: int = 0
+    wins_a: int = 0
+    wins_b: int = 0
+    ties: int = 0
+    inconsistent: int = 0
+    invalid: int = 0
+    pending: int = 0
+    skipped_rows: int = 0
+    ballot_passes: int = 0
+    unread_passes: int = 0
+    failed_passes: int = 0
+    reused_passes: int = 0  # made by another run
+    used: Spending = field(default_factory=Spending)  # all passes behind this run
+    made: Spending = field(default_factory=Spending)  # those it made itself, replaced ones too
+
+    @property
+    def judged(self) -> int:
+        return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
+
+    @property
+    def passes(self) -> int:
+        return self.used.passes
+
+    @property
+    def requests(self) -> int:
+        return self.used.requests
+
+    @property
+    def input_tokens(self) -> int | None:
+        return self.used.input_tokens
+
+    @property
+    def output_tokens(self) -> int | None:
+        return self.used.output_tokens
+
+    @property
+    def cost_usd(self) -> float | None:
+        return self.used.cost_usd
