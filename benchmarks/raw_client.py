@@ -1,0 +1,57 @@
+"""The limit: a bare aiohttp client sends recorded bodies and reads each reply whole.
+
+python -m benchmarks.raw_client BODIES URL IN_FLIGHT
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import uvloop
+
+_LENGTH = struct.Struct("<I")
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "User-Agent": "evenhand",
+}
+
+
+def bodies(recorded: mmap.mmap) -> Iterator[bytes]:
+    at = 0
+    while at < len(recorded):
+        (length,) = _LENGTH.unpack_from(recorded, at)
+        at += _LENGTH.size + length
+        yield recorded[at - length : at]
+
+
+async def send_all(waiting: Iterator[bytes], url: str, *, in_flight: int) -> None:
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, headers=_HEADERS) as session:
+
+        async def send() -> None:
+            for body in waiting:
+                async with session.post(url, data=body) as response:
+                    await response.read()
+                    assert response.status == 200
+
+        await asyncio.gather(*(send() for _ in range(in_flight)))
+
+
+def main() -> None:
+    path, url, in_flight = sys.argv[1:]
+    with (
+        Path(path).open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as recorded,
+    ):
+        uvloop.run(send_all(bodies(recorded), f"{url}/chat/completions", in_flight=int(in_flight)))
+
+
+if __name__ == "__main__":
+    main()
