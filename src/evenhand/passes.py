@@ -34,6 +34,8 @@ class PassKeeper(Protocol):
 
     def keep(self, made: Pass) -> None: ...
 
+    def failed(self, order: Order, sample: int, error: JudgeError) -> None: ...
+
 
 async def make_passes(case: Case, keeper: PassKeeper | None = None) -> tuple[Pass, ...]:
     """Both orders at once, unless the judge answers one at a time anyway."""
@@ -70,7 +72,12 @@ async def _kept_pass(case: Case, order: Order, sample: int, keeper: PassKeeper |
         if known is not None:
             return known
     make = _letter_pass if case.mode == "letter" else _reasoned_pass
-    made = await make(case, order, sample)
+    try:
+        made = await make(case, order, sample)
+    except JudgeError as error:
+        if keeper is not None:
+            keeper.failed(order, sample, error)
+        raise
     if keeper is not None:
         keeper.keep(made)
     return made

@@ -1,0 +1,309 @@
+"""A run from its data to its summary: rows → items → estimate → verdicts → what it came to.
+
+The store is the only state, so a run that ends anywhere goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+
+from evenhand.contract import ErrorBody
+from evenhand.errors import CapReached, EvenhandError, InputError
+from evenhand.judges import Judge
+from evenhand.judges.prices import Price, list_price_by_model, price_known
+from evenhand.runs.budget import Budget
+from evenhand.runs.estimate import Estimate, Range, estimate
+from evenhand.runs.executor import Executor, LocalExecutor, Seat
+from evenhand.runs.intake import take_in
+from evenhand.runs.naming import find_or_create
+from evenhand.runs.observer import Observer
+from evenhand.runs.options import RunOptions
+from evenhand.runs.plan import JudgePlan
+from evenhand.runs.progress import Count, Progress, Rate
+from evenhand.runs.sources import Sources
+from evenhand.runs.stop import Stop
+from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
+from evenhand.store import RunRecord, Store, Tally
+
+_TOLD_EVERY_S = 0.25
+_ESTIMATED_FROM = 50
+
+
+async def judge_pairs(
+    sources: Sources,
+    judges: Sequence[JudgePlan],
+    options: RunOptions,
+    *,
+    store: Store,
+    stop: Stop | None = None,
+    observer: Observer | None = None,
+) -> RunSummary:
+    """Judge what is not judged yet. What goes wrong before the first call is raised; what stops
+    the run after it is in the summary."""
+    stop = stop or Stop()
+    observer = observer or Observer()
+    begun = time.monotonic()
+    run, created = await asyncio.to_thread(find_or_create, store, sources, judges, options)
+    with store.hold(run.id):
+        engine = _Engine(run, judges, options, store, stop, observer)
+        try:
+            await engine.prepare(sources)
+        except BaseException:
+            if created:
+                await asyncio.to_thread(store.delete_run, run.name)
+            raise
+        if stop.by is None and engine.pending:
+            await engine.execute()
+        return await engine.summary(time.monotonic() - begun)
+
+
+class _Engine:
+    def __init__(
+        self,
+        run: RunRecord,
+        judges: Sequence[JudgePlan],
+        options: RunOptions,
+        store: Store,
+        stop: Stop,
+        observer: Observer,
+    ) -> None:
+        self._run = run
+        self._judges = judges
+        self._options = options
+        self._store = store
+        self._stop = stop
+        self._observer = observer
+        self._budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
+        self._seats: tuple[Seat, ...] = ()
+        self._notes: list[str] = []
+
+    @property
+    def pending(self) -> int:
+        return sum(seat.count.pairs - seat.count.done for seat in self._seats)
+
+    async def prepare(self, sources: Sources) -> None:
+        """Everything that can be known before the first call."""
+        store, run = self._store, self._run
+        if not run.intake_done:
+            whole = await asyncio.to_thread(
+                take_in,
+                store,
+                run.id,
+                sources,
+                bad_rows=self._options.bad_rows,
+                by_id=any(plan.judge.traits.by_id for plan in self._judges),
+                stop=self._stop,
+                told=self._observer.reading,
+            )
+            if not whole:
+                return
+            await asyncio.to_thread(store.update_run, run.id, intake_done=True, state="judging")
+        if self._options.retry:
+            await asyncio.to_thread(store.retire, run.id, set(self._options.retry))
+        salt = run.plan.get("fresh")
+        records = [plan.record(salt=salt) for plan in self._judges]
+        ids = [store.add_judge(record) for record in records]
+        store.set_run_judges(run.id, ids)
+        self._seats = tuple(
+            [
+                Seat(
+                    judge_id,
+                    plan.judge,
+                    plan.procedure,
+                    self._price(plan),
+                    _count(plan, await asyncio.to_thread(store.tally, run.id, judge_id)),
+                )
+                for judge_id, plan in zip(ids, self._judges, strict=True)
+            ]
+        )
+        total = sum(seat.count.pairs for seat in self._seats)
+        self._observer.began(run.name, store.address, done=total - self.pending, total=total)
+        if self.pending:
+            self._observer.approve(await asyncio.to_thread(self._estimate))
+
+    def _price(self, plan: JudgePlan) -> Price | None:
+        """The caller's price, or None for the lists'. A cap on cost needs one or the other."""
+        judge, model = plan.judge, _model(plan.judge)
+        if self._options.price is not None or self._options.max_cost is None:
+            return self._options.price
+        if price_known(model, judge.traits):
+            return None
+        assumed = list_price_by_model(model) if model else None
+        if assumed is None:
+            raise InputError(
+                f"the price of {judge.name} is not known, so --max-cost cannot be kept; "
+                "give --price INPUT/OUTPUT (dollars for a million tokens), or use --max-calls"
+            )
+        self._notes.append(
+            f"{judge.name} is reckoned at the public price of {model} "
+            f"({assumed.input_per_million:g}/{assumed.output_per_million:g} dollars for a million "
+            "tokens in/out), since its server is on no price list; --price sets your own"
+        )
+        return assumed
+
+    def _estimate(self) -> Estimate:
+        nothing = Range(0, 0)
+        whole = Estimate(0, 0, nothing, nothing, nothing)
+        for seat in self._seats:
+            work = self._store.pending(
+                self._run.id, seat.judge_id, after=0, limit=_ESTIMATED_FROM
+            )
+            whole += estimate(
+                seat.count.pairs - seat.count.done,
+                [item.pair for item in work],
+                seat.judge,
+                seat.procedure,
+                model=_model(seat.judge),
+                price=seat.price,
+            )
+        return whole
+
+    async def execute(self) -> None:
+        executor = LocalExecutor(self._store, self._options, self._budget, self._stop)
+        await asyncio.to_thread(
+            self._store.update_run, self._run.id, state="judging", stopped_by=None
+        )
+        async with self._told(executor):
+            await executor.execute(self._run.id, self._seats)
+
+    @contextlib.asynccontextmanager
+    async def _told(self, executor: Executor) -> AsyncIterator[None]:
+        begun = time.monotonic()
+        rate = Rate(begun, self._done)
+
+        def tell() -> None:
+            now = time.monotonic()
+            self._observer.progress(self._progress(executor, now - begun, rate.at(now, self._done)))
+
+        async def keep_telling() -> None:
+            while True:
+                tell()
+                await asyncio.sleep(_TOLD_EVERY_S)
+
+        telling = asyncio.create_task(keep_telling())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+            tell()
+
+    @property
+    def _done(self) -> int:
+        return sum(seat.count.done for seat in self._seats)
+
+    def _progress(self, executor: Executor, elapsed_s: float, rate: float | None) -> Progress:
+        counts = [seat.count for seat in self._seats]
+        return Progress(
+            run=self._run.name,
+            done=self._done,
+            total=sum(count.pairs for count in counts),
+            calls=self._budget.calls,
+            in_flight=executor.in_flight,
+            limit=executor.limit,
+            paused_s=executor.paused_s,
+            elapsed_s=elapsed_s,
+            pairs_per_s=rate,
+            cost_usd=self._budget.known_cost_usd,
+            reused=sum(count.reused for count in counts),
+            wins_a=sum(count.wins_a for count in counts),
+            wins_b=sum(count.wins_b for count in counts),
+            ties=sum(count.ties for count in counts),
+            inconsistent=sum(count.inconsistent for count in counts),
+            invalid=sum(count.invalid for count in counts),
+            passes=sum(count.passes for count in counts),
+            unread=sum(count.unread for count in counts),
+            stopping=self._stop.by is not None,
+        )
+
+    async def summary(self, seconds: float) -> RunSummary:
+        store, run, stop = self._store, self._run, self._stop
+        tally = await asyncio.to_thread(store.tally, run.id)
+        judges = [
+            _judge_summary(seat, await asyncio.to_thread(store.tally, run.id, seat.judge_id))
+            for seat in self._seats
+        ]
+        spent = tally.made
+        budget = self._budget
+        summary = RunSummary(
+            run=run.name,
+            store=store.address,
+            pairs=tally.pairs,
+            wins_a=tally.wins_a,
+            wins_b=tally.wins_b,
+            ties=tally.ties,
+            inconsistent=tally.inconsistent,
+            invalid=tally.invalid,
+            pending=tally.pending,
+            skipped_rows=tally.skipped_rows,
+            calls=budget.calls,
+            reused_passes=sum(seat.count.reused for seat in self._seats),
+            input_tokens=budget.known_input_tokens,
+            output_tokens=budget.known_output_tokens,
+            cost_usd=budget.known_cost_usd,
+            seconds=round(seconds, 3),
+            stopped_by=stop.by,
+            judges=tuple(judges),
+            total=Spent(
+                calls=run.calls + budget.calls,
+                input_tokens=None if spent.uncounted_passes else spent.input_tokens,
+                output_tokens=None if spent.uncounted_passes else spent.output_tokens,
+                cost_usd=None if spent.unpriced_passes else spent.cost_usd,
+                seconds=round(run.seconds + seconds, 3),
+            ),
+            error=_body(stop.error),
+            notes=tuple(self._notes),
+        )
+        await asyncio.to_thread(
+            store.update_run,
+            run.id,
+            state="finished" if summary.finished else "stopped",
+            stopped_by=stop.by,
+            seconds=summary.total.seconds,
+            calls=summary.total.calls,
+            reused_passes=run.reused_passes + summary.reused_passes,
+        )
+        return summary
+
+
+def _body(error: EvenhandError | None) -> ErrorBody | None:
+    """A cap is no error: whoever set it has got what they asked for."""
+    if error is None or isinstance(error, CapReached):
+        return None
+    return ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
+
+
+def _model(judge: Judge) -> str | None:
+    return judge.name.partition(":")[2] or None
+
+
+def _count(plan: JudgePlan, tally: Tally) -> Count:
+    return Count(
+        plan.judge.name,
+        tally.pairs,
+        wins_a=tally.wins_a,
+        wins_b=tally.wins_b,
+        ties=tally.ties,
+        inconsistent=tally.inconsistent,
+        invalid=tally.invalid,
+    )
+
+
+def _judge_summary(seat: Seat, tally: Tally) -> JudgeSummary:
+    judge = seat.judge
+    reads_prompt = judge.traits.needs_prompt
+    template = seat.procedure.template_for(seat.procedure.mode_for(judge)) if reads_prompt else None
+    return JudgeSummary(
+        judge=judge.name,
+        prompt_version=template.version if template else None,
+        wins_a=tally.wins_a,
+        wins_b=tally.wins_b,
+        ties=tally.ties,
+        inconsistent=tally.inconsistent,
+        invalid=tally.invalid,
+        pending=tally.pending,
+        unread_passes=tally.unread_passes,
+    )

@@ -1,0 +1,105 @@
+"""What a run will take, before it is begun: a range, since nobody knows how much a judge says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evenhand.contract import Mode, Pair, Usage
+from evenhand.judges import Judge
+from evenhand.judges.prices import Price, cost_usd
+from evenhand.procedure import Procedure
+from evenhand.prompts import Prompt
+from evenhand.runs.size import tokens_of
+
+# Between a terse judge and a talkative one, by what the answer format asks for.
+_REASONED_LOW, _REASONED_HIGH = 120, 500
+_CRITERION_LOW, _CRITERION_HIGH = 60, 250
+# Tokens a character differ by tokenizer.
+_TOKENIZERS_LOW, _TOKENIZERS_HIGH = 0.8, 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    low: float
+    high: float
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.low + other.low, self.high + other.high)
+
+    def times(self, factor: float) -> Range:
+        return Range(self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`cost_usd` is None where a price is not known."""
+
+    pairs: int
+    calls: int
+    input_tokens: Range
+    output_tokens: Range
+    cost_usd: Range | None
+
+    def __add__(self, other: Estimate) -> Estimate:
+        cost = None
+        if self.cost_usd is not None and other.cost_usd is not None:
+            cost = self.cost_usd + other.cost_usd
+        return Estimate(
+            max(self.pairs, other.pairs),
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            cost,
+        )
+
+
+def estimate(
+    pending: int,
+    sample: Sequence[Pair],
+    judge: Judge,
+    procedure: Procedure,
+    *,
+    model: str | None,
+    price: Price | None,
+) -> Estimate:
+    """From a sample of the pending pairs. Passes that are in the store already are not known of
+    here, so it is what the run takes at most, repairs and retries aside."""
+    mode = procedure.mode_for(judge)
+    if not sample or not pending:
+        return Estimate(pending, 0, Range(0, 0), Range(0, 0), Range(0, 0))
+    passes = sum(2 if pair.swap_positions else 1 for pair in sample) * procedure.samples
+    questions = 1.0
+    if mode == "letter":
+        questions += sum(len(pair.criteria) for pair in sample) / len(sample)
+    calls = round(pending * passes / len(sample) * questions)
+    if not judge.traits.needs_prompt:
+        nothing = Range(0, 0)
+        return Estimate(pending, calls, nothing, nothing, nothing if judge.traits.free else None)
+    template = procedure.template_for(mode)
+    rendered = [_input_tokens(Prompt.of(pair, template), mode) for pair in sample]
+    each = sum(rendered) / len(rendered)
+    inputs = Range(each * _TOKENIZERS_LOW, each * _TOKENIZERS_HIGH).times(calls)
+    criteria = sum(len(pair.criteria) for pair in sample) / len(sample)
+    outputs = Range(1, 1)
+    if mode == "reasoned":
+        outputs = Range(
+            _REASONED_LOW + criteria * _CRITERION_LOW, _REASONED_HIGH + criteria * _CRITERION_HIGH
+        )
+    # By the single call, since prices step with a request's size.
+    low = _cost(each * _TOKENIZERS_LOW, outputs.low, model, judge, price)
+    high = _cost(each * _TOKENIZERS_HIGH, outputs.high, model, judge, price)
+    cost = None if low is None or high is None else Range(low, high).times(calls)
+    return Estimate(pending, calls, inputs, outputs.times(calls), cost)
+
+
+def _input_tokens(prompt: Prompt, mode: Mode) -> float:
+    question = prompt.questions()[0] if mode == "letter" else ""
+    return sum(tokens_of(m.text) for m in prompt.messages("original", question=question))
+
+
+def _cost(
+    input_tokens: float, output_tokens: float, model: str | None, judge: Judge, price: Price | None
+) -> float | None:
+    usage = Usage(input_tokens=round(input_tokens), output_tokens=round(output_tokens))
+    return cost_usd(usage, model=model, traits=judge.traits, price=price)

@@ -1,0 +1,141 @@
+"""Who carries a run's pending pairs to their verdicts. Here: this process, and its event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from evenhand.errors import EvenhandError
+from evenhand.judges import Judge, RetryPolicy
+from evenhand.judges.prices import Price
+from evenhand.procedure import Procedure
+from evenhand.runs.budget import Budget
+from evenhand.runs.gate import Gate
+from evenhand.runs.health import Health
+from evenhand.runs.lane import Lane
+from evenhand.runs.limit import AdaptiveLimit
+from evenhand.runs.options import RunOptions
+from evenhand.runs.pace import Pace
+from evenhand.runs.progress import Count
+from evenhand.runs.stop import Stop
+from evenhand.runs.telemetry import Telemetry
+from evenhand.runs.turns import GatedJudge, PatientJudge
+from evenhand.runs.writer import Writer
+from evenhand.store import Store
+
+_START, _MOST = 8, 512
+# A judge that asks to wait this long is waited for; a day is not.
+_LONGEST_WAIT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A judge in a run: how it is asked, what its calls cost, and what it has said so far."""
+
+    judge_id: int
+    judge: Judge
+    procedure: Procedure
+    price: Price | None
+    count: Count
+
+
+class Executor(Protocol):
+    """Judges what is pending until it is done or the run is stopped; all of it ends in the store.
+
+    The store is the only state: whoever takes over later needs nothing else.
+    """
+
+    async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None: ...
+
+    @property
+    def in_flight(self) -> int: ...
+
+    @property
+    def limit(self) -> int: ...
+
+    @property
+    def paused_s(self) -> float: ...
+
+
+class LocalExecutor:
+    def __init__(self, store: Store, options: RunOptions, budget: Budget, stop: Stop) -> None:
+        self._store = store
+        self._options = options
+        self._budget = budget
+        self._stop = stop
+        self._gates: list[Gate] = []
+        self._telemetry = Telemetry.found()
+
+    @property
+    def in_flight(self) -> int:
+        return sum(gate.in_flight for gate in self._gates)
+
+    @property
+    def limit(self) -> int:
+        return sum(gate.limit for gate in self._gates)
+
+    @property
+    def paused_s(self) -> float:
+        return max((gate.paused_s() for gate in self._gates), default=0.0)
+
+    async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None:
+        writer = Writer(self._store)
+        lanes = [self._lane(run_id, seat, writer) for seat in seats]
+        try:
+            with self._telemetry.run(str(run_id)):
+                await self._all(lanes)
+        except EvenhandError as error:
+            # A store that fails takes the run with it; what it holds stays.
+            self._stop.ask("store", error)
+        finally:
+            await self._closed(writer)
+
+    async def _all(self, lanes: list[Lane]) -> None:
+        running = [asyncio.create_task(lane.run()) for lane in lanes]
+        try:
+            await asyncio.gather(*running)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _closed(self, writer: Writer) -> None:
+        try:
+            await writer.close()
+        except EvenhandError as error:
+            self._stop.ask("store", error)
+
+    def _lane(self, run_id: int, seat: Seat, writer: Writer) -> Lane:
+        gate = Gate(self._adaptive(seat.judge), self._pace(), clock=time.monotonic)
+        self._gates.append(gate)
+        self._stop.listen(gate.stop)
+        health = Health(seat.judge.name, self._stop, proven=seat.count.done > seat.count.invalid)
+        gated = GatedJudge(seat.judge, gate, self._budget, price=seat.price)
+        usual = seat.procedure.retry
+        retry = RetryPolicy(usual.attempts, usual.base_s, max(usual.cap_s, _LONGEST_WAIT_S))
+        patient = PatientJudge(gated, gate, health, retry=retry, telemetry=self._telemetry)
+        return Lane(
+            run_id,
+            seat.judge_id,
+            patient,
+            procedure=seat.procedure,
+            store=self._store,
+            writer=writer,
+            gate=gate,
+            health=health,
+            count=seat.count,
+            telemetry=self._telemetry,
+        )
+
+    def _adaptive(self, judge: Judge) -> AdaptiveLimit:
+        if not judge.traits.parallel:
+            return AdaptiveLimit(1, 1, insist=True)
+        named = self._options.concurrency
+        if named is not None:
+            return AdaptiveLimit(named, named, insist=True)
+        return AdaptiveLimit(_START, _MOST)
+
+    def _pace(self) -> Pace:
+        return Pace(requests=self._options.rpm, tokens=self._options.tpm)

@@ -1,0 +1,68 @@
+"""Rows become items of a run, before anything is spent: bad rows and clashing ids show here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from evenhand.data import BadRow, Record
+from evenhand.errors import DataError
+from evenhand.runs.options import BadRows
+from evenhand.runs.sources import Sources
+from evenhand.runs.stop import Stop
+from evenhand.store import NewItem, SkippedRow, Store
+
+_AT_ONCE = 500
+
+
+def take_in(
+    store: Store,
+    run_id: int,
+    sources: Sources,
+    *,
+    bad_rows: BadRows,
+    by_id: bool,
+    stop: Stop,
+    told: Callable[[int], None],
+) -> bool:
+    """Whether all of it was read; a second time changes nothing. `told` hears of the rows so far.
+
+    `by_id`: some judge finds its answers by a pair's id, so that equal texts are not equal pairs.
+    """
+    rows = 0
+    for batch in _batches(sources):
+        if stop.by is not None:
+            return False
+        bad = [row for row in batch if isinstance(row, BadRow)]
+        if bad and bad_rows == "stop":
+            raise DataError(
+                f"{bad[0].message} (correct it, or leave such rows out with --bad-rows skip)"
+            )
+        store.add_items(run_id, [_item(r, by_id) for r in batch if isinstance(r, Record)])
+        if bad:
+            store.add_skipped(run_id, [SkippedRow(b.source, b.row, b.reason) for b in bad])
+        rows += len(batch)
+        told(rows)
+    if store.count_items(run_id) == 0:
+        raise DataError(f"{', '.join(sources.names)} holds no pairs that can be judged; check it")
+    return True
+
+
+def _batches(sources: Sources) -> Iterator[list[Record | BadRow]]:
+    rows = sources.records()
+    while batch := list(islice(rows, _AT_ONCE)):
+        yield batch
+
+
+def _item(record: Record, by_id: bool) -> NewItem:
+    return NewItem(
+        record.key,
+        record.pair,
+        record.source,
+        record.row,
+        label=record.label,
+        model_a=record.model_a,
+        model_b=record.model_b,
+        tags=record.tags,
+        salt=record.pair.id if by_id else None,
+    )

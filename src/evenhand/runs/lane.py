@@ -1,0 +1,216 @@
+"""One judge's way through a run: pending pairs come in, passes and verdicts go to the writer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from evenhand.comparer import settle
+from evenhand.contract import ErrorBody, Failure, Order, Pass, Usage, Verdict
+from evenhand.errors import JudgeError
+from evenhand.judges import Judge, RetryPolicy
+from evenhand.procedure import Procedure
+from evenhand.runs.gate import Gate, Stopped
+from evenhand.runs.health import Health
+from evenhand.runs.progress import Count
+from evenhand.runs.telemetry import Telemetry
+from evenhand.runs.writer import Writer
+from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
+
+_FETCHED_AT_ONCE = 256
+# Pairs that were just judged: one with the same content may have been fetched before they were.
+_RECENT = 4 * _FETCHED_AT_ONCE
+_ONCE = RetryPolicy(attempts=1)
+
+
+class Lane:
+    def __init__(
+        self,
+        run_id: int,
+        judge_id: int,
+        judge: Judge,
+        *,
+        procedure: Procedure,
+        store: Store,
+        writer: Writer,
+        gate: Gate,
+        health: Health,
+        count: Count,
+        telemetry: Telemetry,
+    ) -> None:
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._judge = judge
+        # The judge given here asks again by itself, at its gate.
+        self._procedure = replace(procedure, retry=_ONCE)
+        self._store = store
+        self._writer = writer
+        self._gate = gate
+        self._health = health
+        self._count = count
+        self._telemetry = telemetry
+        self._asking: dict[int, asyncio.Event] = {}
+        self._recent: deque[int] = deque(maxlen=_RECENT)
+        self._active: set[asyncio.Task[None]] = set()
+        self._place = asyncio.Event()
+        # Failures wait here until the judge answers again: a judge that is gone fails every pair,
+        # and that says nothing of the pairs.
+        self._doubtful: list[tuple[NewVerdict, list[NewPass]]] = []
+        self._broken: BaseException | None = None
+
+    async def run(self) -> None:
+        """Until nothing is pending, or the gate is shut and what was in flight has come."""
+        try:
+            async for work in self._pending():
+                while len(self._active) >= self._most_at_once:
+                    self._place.clear()
+                    await self._place.wait()
+                await self._writer.room()
+                if self._gate.is_stopped or self._broken is not None:
+                    break
+                task = asyncio.create_task(self._judged(work))
+                self._active.add(task)
+                task.add_done_callback(self._finished)
+            while self._active:
+                await asyncio.wait(self._active)
+            if self._broken is not None:
+                raise self._broken
+        except BaseException:
+            for task in self._active:
+                task.cancel()
+            await asyncio.gather(*self._active, return_exceptions=True)
+            raise
+        if not self._gate.is_stopped:
+            self._end()
+
+    @property
+    def _most_at_once(self) -> int:
+        """More pairs than calls, so that a pair that waits for its retry holds up no other; but a
+        judge that answers one at a time is to see both passes of a pair in a row."""
+        return max(2, self._gate.limit) if self._judge.traits.parallel else 1
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._active.discard(task)
+        self._place.set()
+        if not task.cancelled() and task.exception() is not None:
+            self._broken = task.exception()
+
+    async def _pending(self) -> AsyncIterator[WorkItem]:
+        """Pending pairs in their order; the next ones are fetched while these are judged."""
+        fetching = self._fetch(after=0)
+        while True:
+            fetched = await fetching
+            if not fetched:
+                return
+            fetching = self._fetch(after=fetched[-1].number)
+            try:
+                for work in fetched:
+                    yield work
+            except GeneratorExit:
+                fetching.cancel()
+                raise
+
+    def _fetch(
+        self, *, after: int, limit: int = _FETCHED_AT_ONCE
+    ) -> asyncio.Future[list[WorkItem]]:
+        return asyncio.ensure_future(
+            asyncio.to_thread(
+                self._store.pending,
+                self._run_id,
+                self._judge_id,
+                after=after,
+                limit=limit,
+            )
+        )
+
+    async def _judged(self, work: WorkItem) -> None:
+        while (same := self._asking.get(work.pair_id)) is not None:
+            await same.wait()
+        done = self._asking[work.pair_id] = asyncio.Event()
+        try:
+            if work.pair_id in self._recent:
+                await self._writer.flush()
+                work = (await self._fetch(after=work.number - 1, limit=1))[0]
+            await self._settled(work)
+        except Stopped:
+            pass  # it stays pending, and its passes so far are kept
+        finally:
+            self._recent.append(work.pair_id)
+            del self._asking[work.pair_id]
+            done.set()
+
+    async def _settled(self, work: WorkItem) -> None:
+        keeper = _Keeper(self, work)
+        with self._telemetry.pair(work.key) as span:
+            settled = await settle(work.pair, self._judge, self._procedure, keeper=keeper)
+            if isinstance(settled, Verdict):
+                span.tell(**{"evenhand.outcome": settled.outcome.value})
+                self._believe()
+                self._write(self._verdict(work, settled))
+                return
+            failure, error = settled
+            span.tell(**{"evenhand.error": error.kind})
+        if isinstance(error, JudgeError):
+            self._doubtful.append((self._verdict(work, failure), keeper.failures))
+        else:
+            self._believe()
+            self._write(self._verdict(work, failure))
+
+    def _believe(self) -> None:
+        """The judge answers, so that what it failed before it failed for good."""
+        for verdict, passes in self._doubtful:
+            for failed in passes:
+                self._writer.add_pass(failed)
+            self._write(verdict)
+        self._doubtful.clear()
+
+    def _end(self) -> None:
+        """All was tried. A judge that answered others has failed these pairs for good."""
+        if self._health.proven:
+            self._believe()
+        elif self._doubtful:
+            self._health.never_answered()
+
+    def _verdict(self, work: WorkItem, settled: Verdict | Failure) -> NewVerdict:
+        return NewVerdict(self._run_id, work.number, self._judge_id, settled)
+
+    def _write(self, verdict: NewVerdict) -> None:
+        self._writer.add_verdict(verdict)
+        self._count.settled(verdict.settled)
+
+    def new_pass(self, work: WorkItem, made: Pass | FailedPass) -> NewPass:
+        return NewPass(work.pair_id, self._judge_id, self._run_id, made)
+
+    def kept(self, work: WorkItem, made: Pass) -> None:
+        self._writer.add_pass(self.new_pass(work, made))
+        self._count.made(made)
+
+    def reused(self) -> None:
+        self._count.reused += 1
+
+
+class _Keeper:
+    """The store's passes of one pair, and the way for new ones into it."""
+
+    def __init__(self, lane: Lane, work: WorkItem) -> None:
+        self._lane = lane
+        self._work = work
+        self.failures: list[NewPass] = []
+
+    def recall(self, order: Order, sample: int) -> Pass | None:
+        stored = self._work.passes.get((order, sample))
+        if stored is None or isinstance(stored.made, FailedPass):
+            return None
+        self._lane.reused()
+        return stored.made
+
+    def keep(self, made: Pass) -> None:
+        self._lane.kept(self._work, made)
+
+    def failed(self, order: Order, sample: int, error: JudgeError) -> None:
+        body = ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
+        usage = Usage(requests=error.requests)
+        failed = FailedPass(order, sample, body, usage)
+        self.failures.append(self._lane.new_pass(self._work, failed))

@@ -1,0 +1,50 @@
+"""How a run is carried out: limits, caps and what to do again, as one frozen value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from evenhand.errors import InputError
+from evenhand.judges.prices import Price
+
+Again = Literal["failed", "unread"]
+BadRows = Literal["stop", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """None: no limit, or a good default."""
+
+    name: str | None = None
+    store: str | Path | None = None
+    concurrency: int | None = None  # None: it adapts by itself
+    rpm: float | None = None
+    tpm: float | None = None
+    max_calls: int | None = None
+    max_cost: float | None = None
+    price: Price | None = None  # the caller's own, where no list has the judge
+    fresh: bool = False
+    retry: tuple[Again, ...] = ()
+    bad_rows: BadRows = "stop"
+
+    def __post_init__(self) -> None:
+        for name, number in (("concurrency", self.concurrency), ("max_calls", self.max_calls)):
+            if number is not None and (type(number) is not int or number < 1):
+                raise InputError(f"{name} is {number!r}; it takes a whole number from 1")
+        for name, amount in (("rpm", self.rpm), ("tpm", self.tpm), ("max_cost", self.max_cost)):
+            if amount is not None and not (_is_number(amount) and 0 < amount < math.inf):
+                raise InputError(f"{name} is {amount!r}; it takes a number above 0")
+        if self.bad_rows not in ("stop", "skip"):
+            raise InputError(f"bad_rows is {self.bad_rows!r}; it takes stop or skip")
+        for what in self.retry:
+            if what not in ("failed", "unread"):
+                raise InputError(f"retry has {what!r}; it takes failed and unread")
+        if self.name is not None and not self.name.strip():
+            raise InputError("name is blank; give the run a name, or none")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,126 @@
+"""What is known while a run runs: counts that only go up, and a snapshot to show."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from evenhand.contract import Failure, Outcome, Pass, Verdict
+from evenhand.stats.proportion import wilson_interval
+
+_RATE_OVER_S = 30.0
+
+
+@dataclass(slots=True)
+class Count:
+    """One judge's pairs so far, those of earlier commands included; passes of this one."""
+
+    judge: str
+    pairs: int
+    wins_a: int = 0
+    wins_b: int = 0
+    ties: int = 0
+    inconsistent: int = 0
+    invalid: int = 0
+    passes: int = 0
+    unread: int = 0
+    reused: int = 0
+
+    @property
+    def done(self) -> int:
+        return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
+
+    def settled(self, settled: Verdict | Failure) -> None:
+        if isinstance(settled, Failure):
+            self.invalid += 1
+        elif settled.outcome is Outcome.INCONSISTENT:
+            self.inconsistent += 1
+        elif settled.outcome is Outcome.TIE:
+            self.ties += 1
+        elif settled.winner == "A":
+            self.wins_a += 1
+        else:
+            self.wins_b += 1
+
+    def made(self, made: Pass) -> None:
+        self.passes += 1
+        self.unread += made.unread is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of pairs with its 95 % interval (Wilson)."""
+
+    part: int
+    of: int
+    low: float
+    high: float
+
+    @classmethod
+    def of_counts(cls, part: int, of: int) -> Share | None:
+        """None of nothing is not zero."""
+        interval = wilson_interval(part, of)
+        return None if interval is None else cls(part, of, *interval)
+
+    @property
+    def value(self) -> float:
+        return self.part / self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A moment of a run, over all its judges."""
+
+    run: str
+    done: int
+    total: int
+    calls: int
+    in_flight: int
+    limit: int
+    paused_s: float
+    elapsed_s: float
+    pairs_per_s: float | None
+    cost_usd: float | None
+    reused: int
+    wins_a: int
+    wins_b: int
+    ties: int
+    inconsistent: int
+    invalid: int
+    passes: int
+    unread: int
+    stopping: bool
+
+    @property
+    def remaining_s(self) -> float | None:
+        if not self.pairs_per_s:
+            return None
+        return (self.total - self.done) / self.pairs_per_s
+
+    @property
+    def b_wins(self) -> Share | None:
+        """Of the pairs that somebody won."""
+        return Share.of_counts(self.wins_b, self.wins_a + self.wins_b)
+
+    @property
+    def flips(self) -> Share | None:
+        """Pairs whose winner changed with the order, of all that have a verdict."""
+        return Share.of_counts(self.inconsistent, self.done - self.invalid)
+
+    @property
+    def unread_passes(self) -> Share | None:
+        return Share.of_counts(self.unread, self.passes)
+
+
+class Rate:
+    """Pairs a second over the last half minute; a resumed run's past does not count."""
+
+    def __init__(self, now: float, done: int) -> None:
+        self._seen: deque[tuple[float, int]] = deque([(now, done)])
+
+    def at(self, now: float, done: int) -> float | None:
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[1][0] > _RATE_OVER_S:
+            self._seen.popleft()
+        begun, before = self._seen[0]
+        return (done - before) / (now - begun) if now > begun and done > before else None

@@ -1,0 +1,135 @@
+"""Where a run's pairs come from: files of pairs, files of model outputs, or Python objects."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from evenhand.contract import Pair
+from evenhand.data import (
+    OutputFile,
+    Reading,
+    Records,
+    Source,
+    file_digest,
+    read_outputs,
+    read_pairs,
+    source_of,
+)
+from evenhand.errors import DataError
+
+
+class Sources(Protocol):
+    """`title` is what a run of it is called; `describe` tells all that its pairs depend on."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def title(self) -> str: ...
+
+    def describe(self) -> Mapping[str, Any]: ...
+
+    def records(self) -> Records: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PairFiles:
+    files: tuple[Source, ...]
+    reading: Reading
+
+    @classmethod
+    def of(cls, given: Sequence[Source | Path | str], reading: Reading) -> PairFiles:
+        return cls(tuple(source_of(each) for each in given), reading)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(file.name for file in self.files)
+
+    @property
+    def title(self) -> str:
+        return "+".join(file.stem for file in self.files)
+
+    def describe(self) -> dict[str, Any]:
+        # With several files a row without an id is known by its file's name.
+        names = [file.stem for file in self.files] if len(self.files) > 1 else []
+        return {**_told(self.files, self.reading), "names": names}
+
+    def records(self) -> Records:
+        return read_pairs(self.files, self.reading)
+
+    def close(self) -> None:
+        for file in self.files:
+            file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutputs:
+    """One file a model, made into pairs: all against all, or each against the baseline."""
+
+    files: tuple[OutputFile, ...]
+    reading: Reading
+    baseline: str | None = None
+    questions: Source | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(file.source.name for file in self.files)
+
+    @property
+    def title(self) -> str:
+        return "-vs-".join(file.source.stem for file in self.files)
+
+    def describe(self) -> dict[str, Any]:
+        files = [file.source for file in self.files]
+        return {
+            **_told([*files, *([self.questions] if self.questions else [])], self.reading),
+            "models": [file.model or file.source.stem for file in self.files],
+            "baseline": self.baseline,
+        }
+
+    def records(self) -> Records:
+        return read_outputs(
+            self.files, self.reading, baseline=self.baseline, questions=self.questions
+        )
+
+    def close(self) -> None:
+        for file in self.files:
+            file.source.close()
+
+
+def given_pairs(pairs: Iterable[Pair | Mapping[str, Any]], reading: Reading) -> PairFiles:
+    """Pairs from Python, by way of a temporary file: an iterator can be read only once."""
+    spooled = tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".jsonl")
+    for number, pair in enumerate(pairs, start=1):
+        spooled.write(_line(pair, number))
+    spooled.flush()
+    return PairFiles((Source(Path(spooled.name), "pairs", spooled),), reading)  # type: ignore[arg-type]
+
+
+def _line(pair: Pair | Mapping[str, Any], number: int) -> bytes:
+    if isinstance(pair, Pair):
+        return pair.model_dump_json(exclude_none=True).encode() + b"\n"
+    try:
+        return orjson.dumps(dict(pair), option=orjson.OPT_APPEND_NEWLINE)
+    except (orjson.JSONEncodeError, TypeError, ValueError) as error:
+        raise DataError(
+            f"pairs, row {number}: it is not plain data ({error}); give a Pair, or a dict of texts"
+        ) from None
+
+
+def _told(files: Sequence[Source], reading: Reading) -> dict[str, Any]:
+    return {
+        "files": [file_digest(file) for file in files],
+        "columns": dict(reading.columns),
+        "criteria": [c.model_dump(mode="json", exclude_none=True) for c in reading.criteria],
+        "allow_tie": reading.allow_tie,
+        "swap_positions": reading.swap_positions,
+    }

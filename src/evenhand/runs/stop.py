@@ -1,0 +1,31 @@
+"""Why a run ends before its work does; whoever asks first decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from evenhand.errors import EvenhandError
+
+StoppedBy = Literal["max-calls", "max-cost", "interrupt", "judge", "store"]
+
+
+class Stop:
+    """One for a run. Asked once, it tells everyone who listens; what is in flight goes on."""
+
+    def __init__(self) -> None:
+        self.by: StoppedBy | None = None
+        self.error: EvenhandError | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    def ask(self, by: StoppedBy, error: EvenhandError | None = None) -> None:
+        if self.by is not None:
+            return
+        self.by, self.error = by, error
+        for tell in self._listeners:
+            tell()
+
+    def listen(self, tell: Callable[[], None]) -> None:
+        self._listeners.append(tell)
+        if self.by is not None:
+            tell()

@@ -1,0 +1,103 @@
+"""OpenTelemetry spans, where it is installed and somebody has set it up; else nothing at all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from evenhand.judges import Completion, JudgeCall
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+
+class Telemetry:
+    """Spans for a run, its pairs and its judge calls. No text is put into them."""
+
+    def __init__(self, tracer: Tracer | None) -> None:
+        self._tracer = tracer
+
+    @classmethod
+    def found(cls) -> Telemetry:
+        """Who sets it up has imported it: where nobody has, neither do we."""
+        if "opentelemetry" not in sys.modules:
+            return cls(None)
+        try:
+            from opentelemetry import trace
+        except ImportError:
+            return cls(None)
+        if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            return cls(None)
+        return cls(trace.get_tracer("evenhand"))
+
+    def run(self, name: str) -> AbstractContextManager[Note]:
+        return self._span("evenhand.run", {"evenhand.run": name})
+
+    def pair(self, key: str) -> AbstractContextManager[Note]:
+        return self._span("evenhand.pair", {"evenhand.pair": key})
+
+    def call(self, judge: str, call: JudgeCall) -> AbstractContextManager[Note]:
+        if self._tracer is None:
+            return _SILENT
+        return self._span(
+            "evenhand.judge_call",
+            {
+                "gen_ai.operation.name": "chat",
+                "evenhand.judge": judge,
+                "evenhand.order": call.order,
+                "evenhand.sample": call.sample,
+            },
+        )
+
+    def _span(self, name: str, facts: dict[str, str | int]) -> AbstractContextManager[Note]:
+        return _SILENT if self._tracer is None else _spoken(self._tracer, name, facts)
+
+
+@contextmanager
+def _spoken(tracer: Tracer, name: str, facts: dict[str, str | int]) -> Iterator[Note]:
+    with tracer.start_as_current_span(name) as span:
+        note = Note(span)
+        note.tell(**facts)
+        yield note
+
+
+class Note:
+    """What is added to a span once it is known."""
+
+    def __init__(self, span: Span | None) -> None:
+        self._span = span
+
+    def answered(self, completion: Completion) -> None:
+        usage = completion.usage
+        self.tell(
+            **{
+                "gen_ai.response.model": completion.model,
+                "gen_ai.usage.input_tokens": usage.input_tokens,
+                "gen_ai.usage.output_tokens": usage.output_tokens,
+                "evenhand.requests": usage.requests,
+            }
+        )
+
+    def tell(self, **facts: str | int | float | None) -> None:
+        if self._span is not None:
+            for name, fact in facts.items():
+                if fact is not None:
+                    self._span.set_attribute(name, fact)
+
+
+_NOTHING = Note(None)
+
+
+class _Silent(AbstractContextManager[Note]):
+    """No span; the hot path enters it twice a pair, so it makes nothing."""
+
+    def __enter__(self) -> Note:
+        return _NOTHING
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+_SILENT = _Silent()
