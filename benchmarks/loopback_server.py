@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import struct
 import sys
 import threading
 import time
@@ -36,8 +35,8 @@ from benchmarks.answers import (
     winner_shown,
 )
 from benchmarks.faults import draw_fault, faulty_reply
+from benchmarks.recorded import write_body
 
-BODY_LENGTH = struct.Struct("<I")  # stands before each recorded body
 _BACKLOG = 1024  # 512 clients connect at once
 
 
@@ -88,7 +87,7 @@ class Loopback:
         if served.requests == 1:
             served.first_at = served.last_at
         if self._record is not None:
-            self._record.write(BODY_LENGTH.pack(len(body)) + body)
+            write_body(self._record, body)
         answer = self._answers_for(head)[winner_shown(body)]
         return self._entered(body, answer) if self._ledger else (answer, False)
 

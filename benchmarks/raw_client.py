@@ -7,28 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import mmap
-import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
 import uvloop
+from benchmarks.recorded import read_bodies
 
-_LENGTH = struct.Struct("<I")
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
     "User-Agent": "evenhand",
 }
-
-
-def bodies(recorded: mmap.mmap) -> Iterator[bytes]:
-    at = 0
-    while at < len(recorded):
-        (length,) = _LENGTH.unpack_from(recorded, at)
-        at += _LENGTH.size + length
-        yield recorded[at - length : at]
 
 
 async def send_all(waiting: Iterator[bytes], url: str, *, in_flight: int) -> None:
@@ -45,12 +36,15 @@ async def send_all(waiting: Iterator[bytes], url: str, *, in_flight: int) -> Non
 
 
 def main() -> None:
-    path, url, in_flight = sys.argv[1:]
+    path, base_url, in_flight = sys.argv[1:]
+    url = f"{base_url}/chat/completions"
     with (
         Path(path).open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as recorded,
     ):
-        uvloop.run(send_all(bodies(recorded), f"{url}/chat/completions", in_flight=int(in_flight)))
+        uvloop.run(
+            send_all(read_bodies(recorded), f"{url}/chat/completions", in_flight=int(in_flight))
+        )
 
 
 if __name__ == "__main__":
