@@ -1,0 +1,39 @@
+"""What reading a data set yields: a pair with what is known about it, or why a row is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from evenhand.contract import Pair, Winner
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One pair of a data set. `label` is what a person chose, in the pair's own labels."""
+
+    key: str
+    pair: Pair
+    source: str
+    row: int
+    label: Winner | None = None
+    model_a: str | None = None
+    model_b: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that is no pair: its number in the source, and the reason on one line."""
+
+    source: str
+    row: int
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.source}, row {self.row}: {self.reason}"
+
+
+Records: TypeAlias = Iterator[Record | BadRow]
