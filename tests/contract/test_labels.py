@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Analysis, Ballot, CriterionBallot, ResponseAnalysis, Winner, rename
+from evenhand.contract.labels import rename_all
 
 PROSE = st.lists(
     st.sampled_from(
@@ -54,3 +57,34 @@ def test_mirroring_a_ballot_twice_changes_nothing(text: str, winner: Winner) -> 
     assert mirrored.raw == text, "what the judge wrote stays as it wrote it"
     assert mirrored.criteria[0].criterion == text, "a criterion's name is the caller's"
     assert mirrored.criteria[0].b_assessment == rename(text)
+
+
+# The forms in one pattern, as a reader would write them down.
+FULL_FORM = re.compile(
+    r"(?<![A-Za-z0-9_])([Rr]esponse[ \t\u00a0]+|RESPONSE[ \t\u00a0]+)([AB])(?![A-Za-z0-9_])"
+    r"|(响应[ \t\u00a0\u3000]*)([AB])(?![A-Za-z0-9_])"
+)
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            *("Response", "response", "RESPONSE", "esponse", "响应", "R", "r", "_", "7", "x"),
+            *(" ", "\t", "\u00a0", "\u3000", "\n", "\x00", "A", "B", "C", ".", "的", "\ud83d"),
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(PIECES)
+def test_renaming_is_what_one_pattern_of_all_forms_would_do(text: str) -> None:
+    other = {"A": "B", "B": "A"}
+    expected = FULL_FORM.sub(
+        lambda m: (m[1] or m[3]) + other[m[2] or m[4]],
+        text,
+    )
+    assert rename(text) == expected
+
+
+@given(st.lists(PROSE | PIECES, max_size=5))
+def test_texts_renamed_together_are_each_renamed(texts: list[str]) -> None:
+    assert rename_all(texts) == [rename(text) for text in texts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 Winner = Literal["A", "B", "TIE"]
@@ -17,12 +18,19 @@ _FLIPPED: dict[Winner, Winner] = {"A": "B", "B": "A", "TIE": "TIE"}
 
 # Only the full forms that the prompt asks for are renamed: a bare letter may be an article, a
 # grade or a variable. ASCII look-arounds, because in 响应A更好 the characters beside the label
-# count as word characters for \b.
-_FULL_FORM = re.compile(
-    r"(?<![A-Za-z0-9_])([Rr]esponse[ \t\u00a0]+|RESPONSE[ \t\u00a0]+)([AB])(?![A-Za-z0-9_])"
-    r"|(响应[ \t\u00a0\u3000]*)([AB])(?![A-Za-z0-9_])"
+# count as word characters for \b. Each pattern begins with a literal, which `re` finds six times
+# faster than a choice; so what stands before it is looked at from behind.
+_FULL_FORMS = tuple(
+    (literal, re.compile(rf"({literal}{before}[ \t\u00a0{blanks}]{least})([AB])(?![A-Za-z0-9_])"))
+    for literal, before, blanks, least in (
+        ("esponse", r"(?<=[Rr]esponse)(?<![A-Za-z0-9_].esponse)", "", "+"),
+        ("RESPONSE", r"(?<![A-Za-z0-9_]RESPONSE)", "", "+"),
+        ("响应", "", r"\u3000", "*"),
+    )
 )
 _OTHER = {"A": "B", "B": "A"}
+# Between texts that are renamed together; no part of any form, and no letter or digit.
+_BETWEEN = "\x00"
 
 
 def flip(winner: Winner) -> Winner:
@@ -37,15 +45,21 @@ def other_order(order: Order) -> Order:
     return "swapped" if order == "original" else "original"
 
 
-def _rename_match(match: re.Match[str]) -> str:
-    if match[1] is not None:
-        return match[1] + _OTHER[match[2]]
-    return match[3] + _OTHER[match[4]]
-
-
 def rename(text: str) -> str:
     """Exchange "Response A" and "Response B" (响应 A, 响应 B) in prose; its own inverse."""
-    # Most short texts name neither; looking for that is many times cheaper than the pattern.
-    if "esponse" in text or "响应" in text or "RESPONSE" in text:
-        return _FULL_FORM.sub(_rename_match, text)
+    for literal, form in _FULL_FORMS:
+        # Most short texts name neither; looking for that is many times cheaper than the pattern.
+        if literal in text:
+            # Splitting and joining takes half the time of a function called for each match.
+            parts = form.split(text)
+            parts[2::3] = [_OTHER[label] for label in parts[2::3]]
+            text = "".join(parts)
     return text
+
+
+def rename_all(texts: Sequence[str]) -> list[str]:
+    """Each text renamed: in one go, since the labels stand in many short texts."""
+    joined = _BETWEEN.join(texts)
+    if joined.count(_BETWEEN) != len(texts) - 1:
+        return [rename(text) for text in texts]
+    return rename(joined).split(_BETWEEN)

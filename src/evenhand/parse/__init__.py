@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from evenhand.contract import Ballot, Criterion, Order, Unread, other_order, rename
+from evenhand.contract import Ballot, Criterion, Order, Unread, rename
 from evenhand.parse.answer import read_answer
 from evenhand.parse.objects import whole
 from evenhand.parse.outcome import PROTOCOLS, Failure, Protocol, Reading
+from evenhand.parse.turned import turned
 
 __all__ = ["PROTOCOLS", "Protocol", "read", "whole_characters"]
 
@@ -48,19 +49,16 @@ def read(
             reason=whole_characters(reason),
             raw=text,
         )
-    reasoning = outcome.reasoning
-    if order == "swapped" and outcome.protocol != "evenhand":
-        from evenhand.parse.prose_labels import exchanged
-
-        reasoning = exchanged(reasoning, outcome.protocol)
+    if order == "swapped":
+        outcome = _in_the_callers_labels(outcome)
     said = {
-        "order": order if order == "original" else other_order(order),
+        "order": order,
         "sample": sample,
         "winner": outcome.winner,
         "confidence": outcome.confidence,
         "confidence_source": "none" if outcome.confidence is None else "stated",
         "criteria": outcome.criteria,
-        "reasoning": reasoning,
+        "reasoning": outcome.reasoning,
         "differentiators": outcome.differentiators,
         "analysis": outcome.analysis or {},
         "protocol": outcome.protocol,
@@ -68,8 +66,16 @@ def read(
         "raw": text,
     }
     # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
-    ballot = Ballot.model_validate(_whole_strings(said) if "\\u" in text else said)
-    return ballot if order == "original" else ballot.mirrored()
+    spelt = "\\ud" in text or "\\uD" in text
+    return Ballot.model_validate(_whole_strings(said) if spelt else said)
+
+
+def _in_the_callers_labels(reading: Reading) -> Reading:
+    if reading.protocol != "evenhand":
+        from evenhand.parse.prose_labels import exchanged
+
+        reading = reading._replace(reasoning=exchanged(reading.reasoning, reading.protocol))
+    return turned(reading)
 
 
 def whole_characters(text: str) -> str:
