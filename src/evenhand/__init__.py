@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from evenhand.api import compare as compare
     from evenhand.api import compare_sync as compare_sync
     from evenhand.api import open_judge as open_judge
+    from evenhand.api import run as run
+    from evenhand.api import run_sync as run_sync
     from evenhand.contract import Ballot as Ballot
     from evenhand.contract import Criterion as Criterion
     from evenhand.contract import Failure as Failure
@@ -35,8 +37,12 @@ if TYPE_CHECKING:
     from evenhand.judges import Judge as Judge
     from evenhand.judges import JudgeOptions as JudgeOptions
     from evenhand.judges import RetryPolicy as RetryPolicy
+    from evenhand.judges.prices import Price as Price
     from evenhand.procedure import Procedure as Procedure
     from evenhand.prompts import open_template as open_template
+    from evenhand.runs import Progress as Progress
+    from evenhand.runs import RunOptions as RunOptions
+    from evenhand.runs import RunSummary as RunSummary
 
 __version__ = "0.1.0"
 
@@ -53,7 +59,11 @@ _HOME = {
     "Outcome": "evenhand.contract",
     "Pair": "evenhand.contract",
     "Procedure": "evenhand.procedure",
+    "Price": "evenhand.judges.prices",
+    "Progress": "evenhand.runs",
     "RetryPolicy": "evenhand.judges",
+    "RunOptions": "evenhand.runs",
+    "RunSummary": "evenhand.runs",
     "Unread": "evenhand.contract",
     "Verdict": "evenhand.contract",
     "compare": "evenhand.api",
@@ -61,6 +71,8 @@ _HOME = {
     "open_judge": "evenhand.api",
     "open_template": "evenhand.prompts",
     "read_pair": "evenhand.contract",
+    "run": "evenhand.api",
+    "run_sync": "evenhand.api",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]

@@ -3,17 +3,21 @@ face."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from evenhand import comparer, judges
-from evenhand.contract import Pair, Verdict, read_pair
+from evenhand.contract import Pair, Verdict, read_criteria, read_pair
 from evenhand.errors import InputError
 from evenhand.judges import Judge, JudgeOptions
 from evenhand.procedure import Procedure
 from evenhand.settings import Settings, load_settings
-from evenhand.sync import run_sync
+from evenhand.sync import run_sync as _in_background
+
+if TYPE_CHECKING:
+    from evenhand.runs import Observer, Progress, RunOptions, RunSummary, Sources
 
 # Samples taken at temperature 0 are one sample over again.
 _SAMPLING_TEMPERATURE = 1.0
@@ -66,7 +70,7 @@ async def compare(
 ) -> Verdict:
     """Which of two responses is better. A judge given by name is opened and closed here."""
     if judge is not None and not isinstance(judge, str):
-        if not (hasattr(judge, "ask") and hasattr(judge, "traits")):
+        if not _is_judge(judge):
             raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
         checked = read_pair(pair, criteria_needed=judge.traits.needs_prompt)
         return await comparer.compare(checked, judge, procedure)
@@ -86,4 +90,126 @@ def compare_sync(
     procedure: Procedure | None = None,
 ) -> Verdict:
     """The same for code that is not async; works inside a running event loop too."""
-    return run_sync(compare(pair, judge, procedure))
+    return _in_background(compare(pair, judge, procedure))
+
+
+async def run(
+    pairs: str | Path | Iterable[Pair | Mapping[str, Any]],
+    judge: str | Judge | Sequence[str | Judge] | None = None,
+    procedure: Procedure | None = None,
+    *,
+    criteria: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    options: RunOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> RunSummary:
+    """Judge many pairs: a file of them, or any iterable. The same call again goes on.
+
+    Raises what keeps it from beginning, and what the judge or the store stopped it with; a cap
+    that was reached is in the summary.
+    """
+    from evenhand.runs import JudgePlan, RunOptions, Stop, judge_pairs
+    from evenhand.store import open_store
+
+    options = options or RunOptions()
+    procedure = procedure or Procedure()
+    settings = replace(load_settings(), samples=procedure.samples)
+    opened: list[Judge] = []
+    ours: list[Judge] = []  # to be closed here
+    stop = Stop()
+    try:
+        for each in _each(judge):
+            if each is None or isinstance(each, str):
+                ours.append(_open(settings, each))
+                opened.append(ours[-1])
+            else:
+                opened.append(each)
+        sources = _sources(pairs, criteria, columns, opened)
+        try:
+            with open_store(options.store or settings.store) as store:
+                summary = await judge_pairs(
+                    sources,
+                    [JudgePlan(each, procedure) for each in opened],
+                    options,
+                    store=store,
+                    stop=stop,
+                    observer=_listener(on_progress),
+                )
+        finally:
+            sources.close()
+    finally:
+        for each in ours:
+            await each.close()
+    if summary.error is not None and stop.error is not None:
+        raise stop.error
+    return summary
+
+
+def run_sync(
+    pairs: str | Path | Iterable[Pair | Mapping[str, Any]],
+    judge: str | Judge | Sequence[str | Judge] | None = None,
+    procedure: Procedure | None = None,
+    *,
+    criteria: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    options: RunOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> RunSummary:
+    """The same for code that is not async."""
+    work = run(
+        pairs,
+        judge,
+        procedure,
+        criteria=criteria,
+        columns=columns,
+        options=options,
+        on_progress=on_progress,
+    )
+    return _in_background(work)
+
+
+def _is_judge(value: object) -> TypeGuard[Judge]:
+    return hasattr(value, "ask") and hasattr(value, "traits")
+
+
+def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge | None]:
+    """One judge or several; what is none is told before anything is opened."""
+    if judge is None or isinstance(judge, str) or _is_judge(judge):
+        return [judge]
+    several = list(judge) if isinstance(judge, Sequence) else [judge]
+    for each in several:
+        if not isinstance(each, str) and not _is_judge(each):
+            raise InputError(f"judge is {each!r}; it takes a name, or what open_judge gives")
+    if not several:
+        raise InputError("no judge is named; give one such as openai:gpt-4o")
+    return [*several]
+
+
+def _sources(
+    pairs: str | Path | Iterable[Pair | Mapping[str, Any]],
+    criteria: Sequence[Any],
+    columns: Mapping[str, str] | None,
+    opened: Sequence[Judge],
+) -> Sources:
+    from evenhand.data import Reading
+    from evenhand.runs import PairFiles, given_pairs
+
+    reading = Reading(
+        columns=columns or {},
+        criteria=read_criteria(criteria) if criteria else (),
+        criteria_needed=any(each.traits.needs_prompt for each in opened),
+    )
+    if isinstance(pairs, str | Path):
+        return PairFiles.of([pairs], reading)
+    return given_pairs(pairs, reading)
+
+
+def _listener(on_progress: Callable[[Progress], None] | None) -> Observer:
+    from evenhand.runs import Observer
+
+    class Listener(Observer):
+        def progress(self, progress: Progress) -> None:
+            if on_progress is not None:
+                on_progress(progress)
+
+    return Listener()

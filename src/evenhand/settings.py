@@ -19,7 +19,7 @@ from evenhand.errors import SettingsError
 
 LOCAL_FILE = "evenhand.toml"
 
-_TEXT = ("judge", "base_url", "template")
+_TEXT = ("judge", "base_url", "template", "store")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "locale": ("en", "zh"),
     "mode": ("reasoned", "letter"),
@@ -29,7 +29,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0}
 _LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0}
 _KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE)
-_ONLY_FROM_THE_USER = ("base_url", "template")
+_ONLY_FROM_THE_USER = ("base_url", "template", "store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Settings:
     max_tokens: int | None = None
     retries: int | None = None
     repairs: int | None = None
+    store: str | None = None
     cache_dir: Path | None = None
     sources: tuple[str, ...] = ()
 
@@ -152,6 +153,7 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
         "base_url": text("OPENAI_BASE_URL"),
         "api_key": text("OPENAI_API_KEY"),
         "locale": text("EVENHAND_LOCALE"),
+        "store": text("EVENHAND_STORE"),
     }
     cache_dir = text("EVENHAND_CACHE_DIR")
     values["cache_dir"] = Path(cache_dir).expanduser() if cache_dir else None

@@ -15,6 +15,7 @@ from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
 from evenhand.cli.models import models
 from evenhand.cli.prompt import prompt
+from evenhand.cli.run import run
 from evenhand.cli.schema import schema
 from evenhand.errors import EvenhandError, InputError, Status, exit_code
 
@@ -47,13 +48,14 @@ def evenhand(
     """An even-handed LLM judge: pairwise comparison in both orders, with honest outcomes.
 
     Exit codes: 0 a verdict (or whatever else was asked for), 2 bad input, 3 the judge failed,
-    4 no valid verdict, 130 interrupted.
+    4 no valid verdict, 5 a run's cap was reached, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         session.write_text(context.get_help())
 
 
 app.command()(compare)
+app.command()(run)
 app.command()(prompt)
 app.command()(demo)
 app.command()(doctor)

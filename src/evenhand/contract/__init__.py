@@ -22,7 +22,7 @@ from evenhand.contract.labels import (
     rename,
 )
 from evenhand.contract.message import Message, Segment
-from evenhand.contract.pair import Criterion, Pair, criterion_key, read_pair
+from evenhand.contract.pair import Criterion, Pair, criterion_key, read_criteria, read_pair
 from evenhand.contract.verdict import (
     ConfidenceSource,
     CriterionOutcome,
@@ -76,6 +76,7 @@ __all__ = [
     "flip",
     "flip_or_none",
     "other_order",
+    "read_criteria",
     "read_pair",
     "rename",
 ]

@@ -159,6 +159,12 @@ def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) 
         refuse(error, Pair)
 
 
+def read_criteria(values: Sequence[Any]) -> tuple[Criterion, ...]:
+    """Criteria from names and objects, held to the same rules as those of a pair."""
+    texts = {"prompt": "", "responseA": "", "responseB": ""}
+    return read_pair({**texts, "criteria": list(values)}).criteria
+
+
 def _refuse_both_spellings(value: Mapping[str, Any]) -> None:
     for name, field in Pair.model_fields.items():
         given = [

@@ -1,0 +1,34 @@
+"""Many pairs through one or more judges: paced, within a budget, resumable."""
+
+from __future__ import annotations
+
+from evenhand.runs.engine import judge_pairs
+from evenhand.runs.estimate import Estimate, Range
+from evenhand.runs.observer import Observer
+from evenhand.runs.options import RunOptions
+from evenhand.runs.plan import JudgePlan
+from evenhand.runs.progress import Progress, Share
+from evenhand.runs.sources import ModelOutputs, PairFiles, Sources, given_pairs
+from evenhand.runs.stop import STOPPED_STATUS, Stop, StoppedBy
+from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
+
+__all__ = [
+    "STOPPED_STATUS",
+    "Estimate",
+    "JudgePlan",
+    "JudgeSummary",
+    "ModelOutputs",
+    "Observer",
+    "PairFiles",
+    "Progress",
+    "Range",
+    "RunOptions",
+    "RunSummary",
+    "Share",
+    "Sources",
+    "Spent",
+    "Stop",
+    "StoppedBy",
+    "given_pairs",
+    "judge_pairs",
+]

@@ -148,9 +148,7 @@ class _Engine:
         nothing = Range(0, 0)
         whole = Estimate(0, 0, nothing, nothing, nothing)
         for seat in self._seats:
-            work = self._store.pending(
-                self._run.id, seat.judge_id, after=0, limit=_ESTIMATED_FROM
-            )
+            work = self._store.pending(self._run.id, seat.judge_id, after=0, limit=_ESTIMATED_FROM)
             whole += estimate(
                 seat.count.pairs - seat.count.done,
                 [item.pair for item in work],

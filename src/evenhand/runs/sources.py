@@ -6,22 +6,17 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
 from evenhand.contract import Pair
-from evenhand.data import (
-    OutputFile,
-    Reading,
-    Records,
-    Source,
-    file_digest,
-    read_outputs,
-    read_pairs,
-    source_of,
-)
+from evenhand.data import Reading, Records, Source, file_digest, read_pairs
+from evenhand.data.source import source_of
 from evenhand.errors import DataError
+
+if TYPE_CHECKING:
+    from evenhand.data import OutputFile
 
 
 class Sources(Protocol):
@@ -96,6 +91,8 @@ class ModelOutputs:
         }
 
     def records(self) -> Records:
+        from evenhand.data import read_outputs
+
         return read_outputs(
             self.files, self.reading, baseline=self.baseline, questions=self.questions
         )
@@ -107,11 +104,12 @@ class ModelOutputs:
 
 def given_pairs(pairs: Iterable[Pair | Mapping[str, Any]], reading: Reading) -> PairFiles:
     """Pairs from Python, by way of a temporary file: an iterator can be read only once."""
-    spooled = tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".jsonl")
+    # Closed with the source that it becomes.
+    spooled = tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".jsonl")  # noqa: SIM115
     for number, pair in enumerate(pairs, start=1):
         spooled.write(_line(pair, number))
     spooled.flush()
-    return PairFiles((Source(Path(spooled.name), "pairs", spooled),), reading)  # type: ignore[arg-type]
+    return PairFiles((Source(Path(spooled.name), "pairs", spooled),), reading)
 
 
 def _line(pair: Pair | Mapping[str, Any], number: int) -> bytes:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, Status
 
 StoppedBy = Literal["max-calls", "max-cost", "interrupt", "judge", "store"]
+
+STOPPED_STATUS: dict[StoppedBy, int] = {
+    "max-calls": Status.CAP_REACHED,
+    "max-cost": Status.CAP_REACHED,
+    "interrupt": Status.INTERRUPTED,
+    "judge": Status.JUDGE_FAILED,
+    "store": Status.BAD_INPUT,
+}
 
 
 class Stop:

@@ -1,0 +1,48 @@
+"""Ctrl-C in a run: the first lets what is in flight come home, the second leaves at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evenhand.runs import Stop
+
+
+@contextlib.contextmanager
+def stop_when_told(stop: Stop, say: Callable[[str], None]) -> Iterator[None]:
+    """For SIGINT and SIGTERM, while the body runs in the current task."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    told = False
+
+    def tell() -> None:
+        nonlocal told
+        if told and task is not None:
+            task.cancel()
+            return
+        told = True
+        stop.ask("interrupt")
+        say("stopping: what is in flight is finished and saved; Ctrl-C again leaves at once")
+
+    def tell_from_handler(*_: object) -> None:
+        loop.call_soon_threadsafe(tell)
+
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.getsignal(number)
+        try:
+            loop.add_signal_handler(number, tell)
+        except NotImplementedError:  # Windows
+            signal.signal(number, tell_from_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)

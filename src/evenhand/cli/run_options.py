@@ -1,0 +1,128 @@
+"""The options of `evenhand run`, each described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+PairFilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PAIRS]...",
+        help="Files of pairs: JSON lines, JSON, CSV, Parquet, each also gzipped; - for standard "
+        "input.",
+        show_default=False,
+    ),
+]
+FileA = Annotated[
+    Path | None, typer.Option("--a", help="A file of model outputs: response A of each pair.")
+]
+FileB = Annotated[
+    Path | None, typer.Option("--b", help="A file of model outputs: response B of each pair.")
+]
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--outputs",
+        help="A file of model outputs, two or more of them: every model against every other, or "
+        "against --baseline. Repeatable.",
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", help="With --outputs: the model that the others are held against."),
+]
+Questions = Annotated[
+    Path | None,
+    typer.Option(
+        "--questions", help="The prompts of answer files that have none (MT-Bench, Arena-Hard)."
+    ),
+]
+ColumnMap = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="FIELD=COLUMN",
+        help="Which column is which field, e.g. prompt=question. Repeatable.",
+    ),
+]
+OnBadRows = Annotated[
+    Literal["stop", "skip"],
+    typer.Option(
+        "--bad-rows", help="stop: a row that is no pair is an error; skip: it is counted."
+    ),
+]
+RunName = Annotated[
+    str | None,
+    typer.Option("--name", help="The run's name. Default: by the files and what was asked for."),
+]
+StoreAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="FILE_OR_URL",
+        help="Where runs are kept: a file, or postgresql://…. Default: EVENHAND_STORE, or a file "
+        "in your data folder.",
+    ),
+]
+JudgeNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        "-j",
+        help="Who judges, as in compare; repeatable, then each judges every pair. Default: "
+        "EVENHAND_JUDGE.",
+    ),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        min=1,
+        max=4096,
+        help="The most calls in flight. Default: found by itself, up to 512.",
+    ),
+]
+Rpm = Annotated[
+    float | None, typer.Option("--rpm", min=0.01, help="The most requests a minute, for a judge.")
+]
+Tpm = Annotated[
+    float | None, typer.Option("--tpm", min=1, help="The most tokens a minute, for a judge.")
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option("--max-calls", min=1, help="The most calls that this command may make."),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", min=0.000001, help="The most dollars that this command may spend."),
+]
+PriceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--price",
+        metavar="INPUT/OUTPUT",
+        help="What the judge costs, in dollars for a million tokens, where no list has it: "
+        "e.g. 0.15/0.60.",
+    ),
+]
+ConfirmAbove = Annotated[
+    float,
+    typer.Option(
+        "--confirm-above", min=0, help="Ask before a run that may cost more dollars than this."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Ask everything anew, and share no passes with earlier runs."),
+]
+Again = Annotated[
+    list[Literal["failed", "unread"]] | None,
+    typer.Option(
+        "--retry",
+        help="Ask again what failed, or what could not be read, and only that. Repeatable.",
+    ),
+]

@@ -1,0 +1,251 @@
+"""A run on the terminal: what it will take, how it goes, what it came to."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evenhand.cli import session
+from evenhand.cli.amounts import dollars, number, seconds, share, tokens
+from evenhand.cli.terminal import one_line
+from evenhand.errors import InputError
+from evenhand.runs import Observer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from evenhand.judges import Judge
+    from evenhand.runs import Estimate, Progress, RunSummary
+
+_LOGGED_EVERY_S = 10.0
+_READ_SHOWN_EVERY = 50_000
+
+
+@contextlib.contextmanager
+def watching(*, as_json: bool, confirm_above: float | None) -> Iterator[View]:
+    """A display that moves where standard error is a terminal, else a line now and then."""
+    view = LiveView if sys.stderr.isatty() else View
+    with view(as_json=as_json, confirm_above=confirm_above) as opened:
+        yield opened
+
+
+class View(Observer):
+    """Plain lines on standard error, for logs and pipes."""
+
+    def __init__(self, *, as_json: bool, confirm_above: float | None) -> None:
+        self._as_json = as_json
+        self._confirm_above = confirm_above
+        self._logged = time.monotonic()
+        self._tenths = 0
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to put back."""
+
+    def say(self, text: str) -> None:
+        sys.stderr.write(one_line(text) + "\n")
+        sys.stderr.flush()
+
+    def caution(self, judge: Judge) -> None:
+        if judge.traits.caveat:
+            self.say(f"note  {judge.name}: {judge.traits.caveat}")
+
+    def reading(self, rows: int) -> None:
+        if rows % _READ_SHOWN_EVERY == 0:
+            self.say(f"read {number(rows)} rows")
+
+    def began(self, run: str, store: str, *, done: int, total: int) -> None:
+        if done == total:
+            self.say(f"run {run}: all {number(total)} pairs are judged already; nothing to do")
+        elif done:
+            self.say(f"run {run} goes on: {number(done)} of {number(total)} pairs are judged")
+        else:
+            self.say(f"run {run}: {number(total)} pairs, kept in {store}")
+
+    def approve(self, estimate: Estimate) -> None:
+        self.say(f"at most about {_told(estimate)}")
+        limit, cost = self._confirm_above, estimate.cost_usd
+        if limit is None or cost is None or cost.high <= limit:
+            return
+        if self._as_json or not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+            raise InputError(
+                f"the run may cost {dollars(cost.high)}, above --confirm-above {limit:g}; "
+                "give --yes to go on, or --max-cost to cap it"
+            )
+        sys.stderr.write("go on? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise InputError("not begun, as asked; --max-cost caps what a run may spend")
+
+    def progress(self, progress: Progress) -> None:
+        now = time.monotonic()
+        tenths = 10 * progress.done // max(1, progress.total)
+        if now - self._logged < _LOGGED_EVERY_S and tenths <= self._tenths:
+            return
+        self._logged, self._tenths = now, tenths
+        self.say(" · ".join([_counted(progress), *_facts(progress)]))
+
+
+class LiveView(View):
+    """The same on a terminal, drawn over itself."""
+
+    def __init__(self, *, as_json: bool, confirm_above: float | None) -> None:
+        super().__init__(as_json=as_json, confirm_above=confirm_above)
+        self._console: Console = session.err()
+        self._live: Live | None = None
+        self._last: Progress | None = None
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(one_line(text)), soft_wrap=True)
+
+    def progress(self, progress: Progress) -> None:
+        if self._live is None:
+            from rich.live import Live
+
+            self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+            self._live.start()
+        self._live.update(_drawn(progress))
+
+
+def _drawn(progress: Progress) -> RenderableType:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Table.grid(padding=(0, 1), expand=False)
+    bar = ProgressBar(total=max(1, progress.total), completed=progress.done, width=30)
+    head.add_row(bar, Text(_counted(progress), style="bold"))
+    lines = [Text(fact) for fact in _grouped(progress)]
+    return Group(head, *lines)
+
+
+def _counted(progress: Progress) -> str:
+    return f"{number(progress.done)}/{number(progress.total)} pairs"
+
+
+def _facts(progress: Progress) -> list[str]:
+    return [fact for line in _grouped(progress) for fact in line.split(" · ")]
+
+
+def _grouped(progress: Progress) -> list[str]:
+    pace = []
+    if progress.pairs_per_s is not None:
+        pace.append(f"{progress.pairs_per_s:.1f} pairs/s")
+    if progress.remaining_s is not None and progress.done < progress.total:
+        pace.append(f"{seconds(progress.remaining_s)} left")
+    pace.append(f"{number(progress.calls)} calls")
+    pace.append(f"{progress.in_flight} of {progress.limit} in flight")
+    if progress.cost_usd is not None:
+        pace.append(f"{dollars(progress.cost_usd)} spent")
+    if progress.reused:
+        pace.append(f"{number(progress.reused)} passes reused")
+    if progress.paused_s > 1:
+        pace.append(f"the judge asks to wait {seconds(progress.paused_s)}")
+    if progress.stopping:
+        pace.append("stopping")
+    return [" · ".join(pace), " · ".join(_outcomes(progress))]
+
+
+def _outcomes(progress: Progress) -> list[str]:
+    won = progress.b_wins
+    told = [
+        f"A {number(progress.wins_a)}, B {number(progress.wins_b)}, ties {number(progress.ties)}"
+    ]
+    if won is not None:
+        told.append(f"B wins {share(won)} of the decided")
+    flips = progress.flips
+    inconsistent = f"inconsistent {number(progress.inconsistent)}"
+    told.append(inconsistent if flips is None else f"{inconsistent} ({share(flips)})")
+    told.append(f"invalid {number(progress.invalid)}")
+    unread = progress.unread_passes
+    told.append(f"unread {number(progress.unread)}" + (f" ({share(unread)})" if unread else ""))
+    return told
+
+
+def _told(estimate: Estimate) -> str:
+    parts = [f"{number(estimate.pairs)} pairs", f"{number(estimate.calls)} calls"]
+    if estimate.input_tokens.high:
+        parts.append(f"{tokens(estimate.input_tokens)} tokens in")
+        parts.append(f"{tokens(estimate.output_tokens)} out")
+    if estimate.cost_usd is None:
+        parts.append("cost not known (--price sets it)")
+    elif estimate.cost_usd.high:
+        parts.append(f"{dollars(estimate.cost_usd.low)} to {dollars(estimate.cost_usd.high)}")
+    else:
+        parts.append("no cost")
+    return ", ".join(parts)
+
+
+def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    for note in summary.notes:
+        err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
+    out.print(Text(f"run {one_line(summary.run)}", style="bold"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("judge", "A wins", "B wins", "ties", "inconsistent", "invalid", "pending"):
+        table.add_column(column, justify="left" if column == "judge" else "right")
+    for judge in summary.judges:
+        counts = (judge.wins_a, judge.wins_b, judge.ties, judge.inconsistent, judge.invalid)
+        cells = [number(count) for count in (*counts, judge.pending)]
+        table.add_row(Text(one_line(judge.judge)), *cells)
+    if summary.judges:
+        out.print(table)
+    skipped = f", {number(summary.skipped_rows)} rows skipped" if summary.skipped_rows else ""
+    out.print(Text(f"{number(summary.pairs)} pairs{skipped}, kept in {one_line(summary.store)}"))
+    out.print(Text(_spent(summary)))
+    for line in _closing(summary):
+        err.print(Text(line), soft_wrap=True)
+
+
+def _spent(summary: RunSummary) -> str:
+    parts = [f"{number(summary.calls)} calls"]
+    if summary.reused_passes:
+        parts.append(f"{number(summary.reused_passes)} passes reused")
+    if summary.input_tokens is not None and summary.output_tokens is not None:
+        parts.append(f"{number(summary.input_tokens)} tokens in")
+        parts.append(f"{number(summary.output_tokens)} out")
+    else:
+        parts.append("tokens not told by the judge")
+    parts.append("cost not known" if summary.cost_usd is None else dollars(summary.cost_usd))
+    parts.append(seconds(summary.seconds))
+    return ", ".join(parts)
+
+
+def _closing(summary: RunSummary) -> list[str]:
+    lines = []
+    if summary.error is not None:
+        lines.append(f"error  {one_line(summary.error.message)}")
+    if summary.stopped_by is not None:
+        why = _WHY[summary.stopped_by]
+        left = f"{number(summary.pending)} judgments are left"
+        lines.append(f"stopped: {why}; {left}, and the same command goes on with them")
+    elif summary.invalid:
+        lines.append(
+            f"{number(summary.invalid)} invalid; --retry failed or --retry unread asks them again, "
+            f"evenhand runs show {summary.run} tells why"
+        )
+    return lines
+
+
+_WHY = {
+    "max-calls": "--max-calls is reached",
+    "max-cost": "--max-cost is reached",
+    "interrupt": "interrupted",
+    "judge": "the judge failed",
+    "store": "the store failed",
+}

@@ -1,0 +1,109 @@
+"""Hard caps."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.errors import JudgeAuthentication, JudgeServerError
+from evenhand.runs.budget import Budget
+from evenhand.runs.health import Health
+from evenhand.runs.stop import Stop
+
+
+def test_no_call_begins_beyond_the_cap() -> None:
+    stop = Stop()
+    budget = Budget(stop, max_calls=3)
+    assert [budget.begin() for _ in range(5)] == [True, True, True, False, False]
+    assert budget.calls == 3
+    assert stop.by == "max-calls"
+
+
+def test_further_requests_of_a_call_count_as_calls() -> None:
+    budget = Budget(Stop(), max_calls=4)
+    assert budget.begin()
+    budget.end(requests=3)
+    assert budget.calls == 3
+    assert budget.begin()
+    assert not budget.begin()
+
+
+@given(st.lists(st.floats(0.0001, 0.01), min_size=50, max_size=200), st.integers(1, 20))
+def test_the_cost_never_exceeds_the_cap_by_more_than_what_is_in_flight(
+    costs: list[float], at_once: int
+) -> None:
+    cap = 0.1
+    budget = Budget(Stop(), max_cost=cap)
+    flying: list[float] = []
+    for cost in costs:
+        if budget.begin():
+            flying.append(cost)
+        if len(flying) == at_once or not budget.begin():
+            while flying:
+                budget.end(requests=1, cost_usd=flying.pop())
+    assert budget.cost_usd <= cap + at_once * max(costs)
+
+
+def test_calls_of_one_price_stay_below_the_cap() -> None:
+    budget = Budget(Stop(), max_cost=1.0)
+    made = 0
+    assert budget.begin()
+    budget.end(requests=1, cost_usd=0.3)
+    while budget.begin():
+        made += 1  # all of them in flight at once
+    assert made == 2  # 0.3 spent and two more at 0.3 make 0.9; a third would make 1.2
+
+
+def test_what_is_not_known_is_not_added_up() -> None:
+    budget = Budget(Stop())
+    for cost in (0.5, None):
+        budget.begin()
+        budget.end(requests=1, cost_usd=cost, input_tokens=10, output_tokens=5)
+    assert budget.known_cost_usd is None
+    assert budget.known_input_tokens == 20
+    budget.begin()
+    budget.end(requests=1, answered=False)  # a failed call tells nothing, and hides nothing
+    assert budget.known_output_tokens == 10
+    budget.begin()
+    budget.end(requests=1)
+    assert budget.known_output_tokens is None
+
+
+def test_a_wrong_key_stops_the_run_at_once() -> None:
+    stop = Stop()
+    Health("openai:m", stop, proven=True).failed(JudgeAuthentication("no key"), in_flight=1)
+    assert stop.by == "judge"
+    assert stop.error is not None
+    assert stop.error.message == "openai:m stopped the run: no key"
+
+
+def test_a_judge_that_never_answers_is_given_up_sooner_than_one_that_did() -> None:
+    for proven, most in ((False, 10), (True, 50)):
+        stop = Stop()
+        health = Health("openai:m", stop, proven=proven)
+        for _ in range(most - 1):
+            health.failed(JudgeServerError("down"), in_flight=1)
+        assert stop.by is None
+        health.failed(JudgeServerError("down"), in_flight=1)
+        assert stop.by == "judge"
+
+
+def test_an_answer_between_failures_starts_the_count_again() -> None:
+    stop = Stop()
+    health = Health("openai:m", stop, proven=False)
+    for _ in range(200):
+        for _ in range(9):
+            health.failed(JudgeServerError("down"), in_flight=1)
+        health.answered()
+    assert stop.by is None
+
+
+def test_who_asks_first_decides_why_it_stopped() -> None:
+    stop = Stop()
+    told: list[str] = []
+    stop.listen(lambda: told.append("early"))
+    stop.ask("interrupt")
+    stop.ask("max-calls")
+    stop.listen(lambda: told.append("late"))
+    assert stop.by == "interrupt"
+    assert told == ["early", "late"]
