@@ -32,6 +32,12 @@ class ServerAddress:
     url: URL = field(repr=False)
     shown: str
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What may stand in no message."""
+        options = [self.url.query.get(name) for name in _SECRET_OPTIONS]
+        return tuple(each for each in (self.url.password, *options) if isinstance(each, str))
+
 
 def default_address() -> str:
     """EVENHAND_STORE, or a file in the user's data directory."""
@@ -65,8 +71,8 @@ def read_address(address: str | Path | None) -> FileAddress | ServerAddress:
 
 def _file(path: Path) -> FileAddress:
     try:
-        return FileAddress(Path(os.path.abspath(path.expanduser())))
-    except (RuntimeError, ValueError) as error:
+        return FileAddress(Path(os.path.realpath(path.expanduser())))
+    except (OSError, RuntimeError, ValueError) as error:
         raise StoreError(f"{path} is no path ({error}); name another store") from None
 
 

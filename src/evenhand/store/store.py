@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
+from sqlalchemy import Connection, Engine
+
+from evenhand.store import (
+    catalogue,
+    deletion,
+    intake,
+    postgres,
+    results,
+    schema_version,
+    sqlite,
+    work,
+)
+from evenhand.store.address import FileAddress, ServerAddress, read_address
+from evenhand.store.faults import told_plainly
+from evenhand.store.hold import hold_by_file, hold_by_server
 from evenhand.store.records import (
     ItemWhole,
     JudgeRecord,
@@ -24,23 +39,51 @@ from evenhand.store.records import (
     WholeVerdict,
     WorkItem,
 )
+from evenhand.store.tally import tally
+
+_T = TypeVar("_T")
 
 
 def open_store(
     address: str | Path | None = None, *, create: bool = True, busy_timeout_s: float = 30
 ) -> Store:
-    raise NotImplementedError
+    """A file or a postgresql:// URL; without one EVENHAND_STORE, or a file of the user's.
+
+    A store that is not there is made unless `create` is False; one of an older evenhand is
+    brought up to date.
+    """
+    where = read_address(address)
+    if isinstance(where, FileAddress):
+        sqlite.prepare_file(where.path, create=create)
+        engines = sqlite.open_engines(where.path, busy_timeout_s=busy_timeout_s)
+    else:
+        engines = postgres.open_engines(where.url, busy_timeout_s=busy_timeout_s)
+    store = Store(where, *engines)
+    try:
+        with store.faults_told():
+            schema_version.bring_up(engines[1], where.shown, create=create)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 class Store:
-    """Safe to use from several threads; writes come from one at a time."""
+    """Safe to use from several threads. Writes come from one at a time; others wait."""
+
+    def __init__(self, where: FileAddress | ServerAddress, reads: Engine, writes: Engine) -> None:
+        self._where = where
+        self._reads = reads
+        self._writes = writes
 
     @property
     def address(self) -> str:
-        raise NotImplementedError
+        """As given, without a password."""
+        return self._where.shown
 
     def close(self) -> None:
-        raise NotImplementedError
+        self._reads.dispose()
+        self._writes.dispose()
 
     def __enter__(self) -> Self:
         return self
@@ -53,17 +96,41 @@ class Store:
     ) -> None:
         self.close()
 
+    @contextmanager
+    def faults_told(self) -> Iterator[None]:
+        secrets = self._where.secrets if isinstance(self._where, ServerAddress) else ()
+        with told_plainly(self.address, secrets=secrets):
+            yield
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self.faults_told(), self._reads.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self.faults_told(), self._writes.begin() as connection:
+            yield connection
+
+    # Runs
+
     def create_run(self, run: NewRun) -> RunRecord:
-        raise NotImplementedError
+        with self._writing() as connection:
+            return catalogue.create_run(connection, run)
 
     def find_run(self, name: str) -> RunRecord | None:
-        raise NotImplementedError
+        with self._reading() as connection:
+            return catalogue.find_run(connection, name)
 
     def run_of_fingerprint(self, fingerprint: str) -> RunRecord | None:
-        raise NotImplementedError
+        """The newest of them."""
+        with self._reading() as connection:
+            return catalogue.run_of_fingerprint(connection, fingerprint)
 
     def list_runs(self) -> list[RunRecord]:
-        raise NotImplementedError
+        """Oldest first."""
+        with self._reading() as connection:
+            return catalogue.list_runs(connection)
 
     def update_run(
         self,
@@ -71,75 +138,148 @@ class Store:
         *,
         state: RunState | None = None,
         intake_done: bool | None = None,
-        stopped_by: str | Literal[False] | None = False,  # False: as it is
+        stopped_by: str | Literal[False] | None = False,
         seconds: float | None = None,
         calls: int | None = None,
         reused_passes: int | None = None,
         summary: Mapping[str, Any] | None = None,
     ) -> None:
-        """Set what is given; the rest stays."""
-        raise NotImplementedError
+        """Set what is given; the rest stays. `stopped_by` stays where it is False."""
+        given: dict[str, Any] = {
+            "state": state,
+            "intake_done": intake_done,
+            "seconds": seconds,
+            "calls": calls,
+            "reused_passes": reused_passes,
+            "summary": None if summary is None else catalogue.to_json(summary),
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
+        if stopped_by is not False:
+            changes["stopped_by"] = stopped_by
+        with self._writing() as connection:
+            catalogue.update_run(connection, run_id, changes)
 
     def rename_run(self, name: str, new: str) -> None:
-        raise NotImplementedError
+        with self._writing() as connection:
+            catalogue.rename_run(connection, name, new)
 
     def delete_run(self, name: str) -> None:
-        raise NotImplementedError
+        """Forget a run; what other runs use of it stays."""
+        with self._reading() as connection:
+            run = catalogue.needed_run(connection, name)
+        with self.hold(run.id), self._writing() as connection:
+            deletion.delete_run(connection, run.id)
 
-    def hold(self, run_id: int) -> AbstractContextManager[None]:
-        raise NotImplementedError
+    @contextmanager
+    def hold(self, run_id: int) -> Iterator[None]:
+        """Keep other processes from this run; StoreBusy where one has it."""
+        with ExitStack() as held:
+            if isinstance(self._where, FileAddress):
+                held.enter_context(hold_by_file(self._where.path, run_id))
+            else:
+                with self.faults_told():
+                    held.enter_context(hold_by_server(self._reads, run_id, self.address))
+            yield
+
+    # Judges
 
     def add_judge(self, judge: NewJudge) -> int:
-        raise NotImplementedError
+        """The id of the judge with this key, which is added where it is new."""
+        with self._writing() as connection:
+            return catalogue.add_judge(connection, judge)
 
     def set_run_judges(self, run_id: int, judge_ids: Sequence[int]) -> None:
-        raise NotImplementedError
+        with self._writing() as connection:
+            catalogue.set_run_judges(connection, run_id, judge_ids)
 
     def run_judges(self, run_id: int) -> list[JudgeRecord]:
-        raise NotImplementedError
+        with self._reading() as connection:
+            return catalogue.judges_of_run(connection, run_id)
+
+    # Intake
 
     def add_items(self, run_id: int, items: Sequence[NewItem]) -> int:
-        raise NotImplementedError
+        """How many were new. The same again changes nothing; other content is a DataError."""
+        with self._writing() as connection:
+            return intake.add_items(connection, run_id, items)
 
     def count_items(self, run_id: int) -> int:
-        raise NotImplementedError
+        with self._reading() as connection:
+            return intake.count_items(connection, run_id)
 
     def add_skipped(self, run_id: int, rows: Sequence[SkippedRow]) -> None:
-        raise NotImplementedError
+        with self._writing() as connection:
+            intake.add_skipped(connection, run_id, rows)
 
     def skipped(self, run_id: int, *, limit: int = 100) -> list[SkippedRow]:
-        raise NotImplementedError
+        with self._reading() as connection:
+            return intake.skipped(connection, run_id, limit=limit)
+
+    # Work
 
     def pending(self, run_id: int, judge_id: int, *, after: int, limit: int) -> list[WorkItem]:
-        raise NotImplementedError
+        """Items after number `after` that this judge has no verdict on, by number."""
+        with self._reading() as connection:
+            return work.pending(connection, run_id, judge_id, after=after, limit=limit)
 
     def write(self, passes: Sequence[NewPass], verdicts: Sequence[NewVerdict]) -> None:
-        raise NotImplementedError
+        """All of it or nothing. What is there already stays as it is."""
+        with self._writing() as connection:
+            work.write(connection, passes, verdicts)
 
     def retire(self, run_id: int, statuses: Collection[Literal["failed", "unread"]]) -> int:
-        raise NotImplementedError
+        """Set such passes of the run aside, and undo the verdicts that rest on them."""
+        with self._writing() as connection:
+            return work.retire(connection, run_id, statuses)
+
+    # Reading back
 
     def tally(self, run_id: int, judge_id: int | None = None) -> Tally:
-        raise NotImplementedError
+        with self._reading() as connection:
+            return tally(connection, run_id, judge_id)
 
     def verdicts(
         self, run_id: int, *, after: int = 0, limit: int = 500, judge_id: int | None = None
     ) -> list[VerdictRow]:
-        """A page of whole items after item number `after`; an empty page is the end."""
-        raise NotImplementedError
+        """A page after item number `after`, by number, then judge; an empty one is the end."""
+        with self._reading() as connection:
+            return results.verdict_page(
+                connection, run_id, after=after, limit=limit, judge_id=judge_id
+            )
 
     def whole_verdicts(
         self, run_id: int, *, after: int = 0, limit: int = 100, judge_id: int | None = None
     ) -> list[WholeVerdict]:
-        raise NotImplementedError
+        """The same, each with its pair, its passes and its prose."""
+        with self._reading() as connection:
+            return results.whole_page(
+                connection, run_id, after=after, limit=limit, judge_id=judge_id
+            )
 
     def each_verdict(self, run_id: int, *, judge_id: int | None = None) -> Iterator[VerdictRow]:
-        raise NotImplementedError
+        """All of them, a page in memory at a time."""
+
+        def page(after: int) -> list[VerdictRow]:
+            return self.verdicts(run_id, after=after, judge_id=judge_id)
+
+        return _each(page, lambda row: row.item.number)
 
     def each_whole_verdict(
         self, run_id: int, *, judge_id: int | None = None
     ) -> Iterator[WholeVerdict]:
-        raise NotImplementedError
+        def page(after: int) -> list[WholeVerdict]:
+            return self.whole_verdicts(run_id, after=after, judge_id=judge_id)
+
+        return _each(page, lambda whole: whole.row.item.number)
 
     def item(self, run_id: int, key: str) -> ItemWhole | None:
-        raise NotImplementedError
+        """One item with everything on it; `key` is the row's id."""
+        with self._reading() as connection:
+            return results.whole_item(connection, run_id, key)
+
+
+def _each(page: Callable[[int], list[_T]], number: Callable[[_T], int]) -> Iterator[_T]:
+    rows = page(0)
+    while rows:
+        yield from rows
+        rows = page(number(rows[-1]))

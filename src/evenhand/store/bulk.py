@@ -1,0 +1,40 @@
+"""Many rows at once: INSERT … ON CONFLICT DO NOTHING with plain tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Table
+
+
+def insert_new(
+    connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Insert the rows whose key is not there yet. The values are the database's own already.
+
+    Core would look at each value of each row again: 22 against 16 µs for a pass in SQLite.
+    """
+    if rows:
+        connection.exec_driver_sql(_statement(connection.dialect.name, table, columns), list(rows))
+
+
+@cache
+def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
+    if dialect == "sqlite":
+        from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
+        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+        statement: Any = sqlite_insert(table)
+        style: Any = sqlite_dialect(paramstyle="qmark")
+    else:
+        from sqlalchemy.dialects.postgresql import insert as postgres_insert
+        from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+        statement = postgres_insert(table)
+        style = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
+    compiled = statement.on_conflict_do_nothing().compile(dialect=style, column_keys=list(columns))
+    if tuple(compiled.positiontup) != columns:
+        raise AssertionError(f"columns of {table.name} are not in the table's order")
+    return str(compiled)

@@ -1,0 +1,161 @@
+"""Runs and judges: making, finding, changing them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from evenhand.errors import InputError
+from evenhand.store.bulk import insert_new
+from evenhand.store.records import JudgeRecord, NewJudge, NewRun, RunRecord
+from evenhand.store.rows import moment
+from evenhand.store.schema import judges, run_judges, runs
+from evenhand.store.texts import escape, escape_or_none, shorten
+
+_LONGEST_NAME = 200
+_JUDGE_COLUMNS = (*("key", "name", "prompt_version", "locale", "mode", "settings", "created_at"),)
+
+
+def create_run(connection: Connection, run: NewRun) -> RunRecord:
+    _refuse_name(connection, run.name)
+    now = time.time()
+    values = {
+        "name": run.name,
+        "fingerprint": shorten(run.fingerprint),
+        "state": "reading",
+        "intake_done": False,
+        "stopped_by": None,
+        "seconds": 0.0,
+        "calls": 0,
+        "reused_passes": 0,
+        "created_at": now,
+        "updated_at": now,
+        "sources": to_json(list(run.sources)),
+        "plan": to_json(run.plan),
+        "summary": "{}",
+    }
+    connection.execute(insert(runs).values(values))
+    found = find_run(connection, run.name)
+    assert found is not None  # noqa: S101 - just inserted
+    return found
+
+
+def find_run(connection: Connection, name: str) -> RunRecord | None:
+    row = connection.execute(select(runs).where(runs.c.name == name)).mappings().first()
+    return _run(row) if row else None
+
+
+def run_of_fingerprint(connection: Connection, fingerprint: str) -> RunRecord | None:
+    query = select(runs).where(runs.c.fingerprint == shorten(fingerprint))
+    row = connection.execute(query.order_by(runs.c.id.desc()).limit(1)).mappings().first()
+    return _run(row) if row else None
+
+
+def list_runs(connection: Connection) -> list[RunRecord]:
+    rows = connection.execute(select(runs).order_by(runs.c.id)).mappings()
+    return [_run(row) for row in rows]
+
+
+def update_run(connection: Connection, run_id: int, changes: Mapping[str, Any]) -> None:
+    values = {**changes, "updated_at": time.time()}
+    done = connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+    if not done.rowcount:
+        raise InputError(f"run {run_id} is not in the store any more; start it again")
+
+
+def rename_run(connection: Connection, name: str, new: str) -> None:
+    run = needed_run(connection, name)
+    if new != name:
+        _refuse_name(connection, new)
+        update_run(connection, run.id, {"name": new})
+
+
+def needed_run(connection: Connection, name: str) -> RunRecord:
+    run = find_run(connection, name)
+    if run is None:
+        raise InputError(f"there is no run named {name!r} in the store; list them: evenhand runs")
+    return run
+
+
+def _refuse_name(connection: Connection, name: str) -> None:
+    if not name.strip():
+        raise InputError("the run's name is blank; give it a name")
+    if len(name) > _LONGEST_NAME:
+        raise InputError(
+            f"the run's name has {len(name)} characters; it may have {_LONGEST_NAME} at most"
+        )
+    if find_run(connection, name):
+        raise InputError(f"there is a run named {name!r} already; give another name, or delete it")
+
+
+def _run(row: RowMapping) -> RunRecord:
+    return RunRecord(
+        id=row["id"],
+        name=row["name"],
+        fingerprint=row["fingerprint"],
+        plan=orjson.loads(row["plan"]),
+        sources=tuple(orjson.loads(row["sources"])),
+        state=row["state"],
+        intake_done=row["intake_done"],
+        stopped_by=row["stopped_by"],
+        seconds=row["seconds"],
+        calls=row["calls"],
+        reused_passes=row["reused_passes"],
+        summary=orjson.loads(row["summary"]),
+        created_at=moment(row["created_at"]),
+        updated_at=moment(row["updated_at"]),
+    )
+
+
+def add_judge(connection: Connection, judge: NewJudge) -> int:
+    key = shorten(judge.key)
+    values = (
+        *(escape(key), escape(judge.name), escape_or_none(judge.prompt_version)),
+        *(judge.locale, judge.mode, to_json(judge.settings), time.time()),
+    )
+    insert_new(connection, judges, _JUDGE_COLUMNS, [values])
+    return int(connection.execute(select(judges.c.id).where(judges.c.key == key)).scalar_one())
+
+
+def set_run_judges(connection: Connection, run_id: int, judge_ids: Sequence[int]) -> None:
+    connection.execute(delete(run_judges).where(run_judges.c.run_id == run_id))
+    wanted = enumerate(dict.fromkeys(judge_ids))
+    rows = [{"run_id": run_id, "judge_id": each, "place": place} for place, each in wanted]
+    if rows:
+        connection.execute(insert(run_judges), rows)
+
+
+def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
+    query = (
+        select(judges)
+        .join(run_judges, run_judges.c.judge_id == judges.c.id)
+        .where(run_judges.c.run_id == run_id)
+        .order_by(run_judges.c.place)
+    )
+    return [_judge(row) for row in connection.execute(query).mappings()]
+
+
+def _judge(row: RowMapping) -> JudgeRecord:
+    return JudgeRecord(
+        id=row["id"],
+        key=row["key"],
+        name=row["name"],
+        prompt_version=row["prompt_version"],
+        locale=row["locale"],
+        mode=row["mode"],
+        settings=orjson.loads(row["settings"]),
+        created_at=moment(row["created_at"]),
+    )
+
+
+def to_json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        raise InputError(
+            f"a plan or a setting cannot be stored ({error}); use plain JSON"
+        ) from None

@@ -1,0 +1,64 @@
+"""Forgetting a run, and what no other run needs."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, and_, delete, exists, func, or_, select, update
+
+from evenhand.store.schema import (
+    items,
+    judges,
+    pairs,
+    passes,
+    replaced_passes,
+    run_judges,
+    runs,
+    skipped_rows,
+    verdicts,
+)
+
+
+def delete_run(connection: Connection, run_id: int) -> None:
+    its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
+    its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+    dropped_judges = [
+        row.judge_id
+        for row in connection.execute(
+            its_judges.where(
+                run_judges.c.judge_id.not_in(
+                    select(run_judges.c.judge_id).where(run_judges.c.run_id != run_id)
+                )
+            )
+        )
+    ]
+    for table in (passes, replaced_passes):
+        other = items.alias()
+        pair_used = exists().where(other.c.pair_id == table.c.pair_id, other.c.run_id != run_id)
+        other_judges = run_judges.alias()
+        used = exists().where(
+            other.c.pair_id == table.c.pair_id,
+            other.c.run_id != run_id,
+            other_judges.c.run_id == other.c.run_id,
+            other_judges.c.judge_id == table.c.judge_id,
+        )
+        of_run = table.c.pair_id.in_(its_pairs)
+        # A pair that stays may have passes of judges that were never this run's; those stay too.
+        gone = or_(~pair_used, and_(table.c.judge_id.in_(its_judges), ~used))
+        connection.execute(delete(table).where(of_run, gone))
+        made_here = and_(of_run, table.c.run_id == run_id)
+        connection.execute(update(table).where(made_here).values(run_id=None))
+    connection.execute(delete(verdicts).where(verdicts.c.run_id == run_id))
+    connection.execute(delete(skipped_rows).where(skipped_rows.c.run_id == run_id))
+    reach = connection.execute(
+        select(func.min(items.c.pair_id), func.max(items.c.pair_id)).where(items.c.run_id == run_id)
+    ).one()
+    connection.execute(delete(items).where(items.c.run_id == run_id))
+    if reach[0] is not None:
+        # Pairs come in with an item, so one without any is nobody's.
+        is_used = exists().where(items.c.pair_id == pairs.c.id)
+        connection.execute(delete(pairs).where(pairs.c.id.between(*reach), ~is_used))
+    connection.execute(delete(run_judges).where(run_judges.c.run_id == run_id))
+    for judge_id in dropped_judges:
+        has_passes = select(exists().where(passes.c.judge_id == judge_id))
+        if not connection.execute(has_passes).scalar():
+            connection.execute(delete(judges).where(judges.c.id == judge_id))
+    connection.execute(delete(runs).where(runs.c.id == run_id))

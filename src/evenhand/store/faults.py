@@ -1,0 +1,118 @@
+"""What a database says went wrong, as one line with a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import exc
+
+from evenhand.errors import StoreBusy, StoreError
+
+_KEPT = "what was stored before is intact"
+
+# By the beginning of SQLite's own name for the error; the first that fits.
+_SQLITE: tuple[tuple[str, type[StoreError], str], ...] = (
+    ("SQLITE_FULL", StoreError, f"is full: no room on its disk; make room ({_KEPT})"),
+    (
+        "SQLITE_BUSY",
+        StoreBusy,
+        "is locked by another process; wait until that is done, or name another store",
+    ),
+    ("SQLITE_LOCKED", StoreBusy, "is locked by another thread; wait until that is done"),
+    (
+        "SQLITE_READONLY",
+        StoreError,
+        "cannot be written: it is read-only; make it and its folder writable, "
+        "or name another store",
+    ),
+    (
+        "SQLITE_CANTOPEN",
+        StoreError,
+        "cannot be opened; look at the permissions of the file and its folder",
+    ),
+    ("SQLITE_NOTADB", StoreError, "is not an SQLite file; name another store"),
+    (
+        "SQLITE_CORRUPT",
+        StoreError,
+        "is damaged; restore it from a backup, or save what can be read with "
+        "sqlite3's .recover command",
+    ),
+    ("SQLITE_TOOBIG", StoreError, "cannot hold a text of that length (its limit is 1 GB)"),
+    ("SQLITE_PERM", StoreError, "cannot be used: permission denied; make it readable for you"),
+)
+
+# By the beginning of the SQLSTATE.
+_POSTGRES: tuple[tuple[str, type[StoreError], str], ...] = (
+    ("53100", StoreError, f"is full: no room on the server's disk; make room ({_KEPT})"),
+    ("53300", StoreBusy, "has too many connections; close some, or raise max_connections"),
+    ("55P03", StoreBusy, "is locked by another process; wait until that is done"),
+    ("40", StoreBusy, "was being changed by another process; run the command again"),
+    ("57P", StoreError, "was shut down by its server; start it and run the command again"),
+    ("08", StoreError, "lost its connection; check the server and run the command again"),
+    ("25006", StoreError, "cannot be written: the server is read-only; name its primary"),
+    ("42501", StoreError, "may not be used by this user; grant it CREATE, SELECT, INSERT, …"),
+    ("28", StoreError, "refused the user or the password; correct them (PGPASSWORD, ~/.pgpass)"),
+    ("3D000", StoreError, "is a database that does not exist; create it (createdb)"),
+)
+
+# A connection that was never made has no SQLSTATE, only words.
+_POSTGRES_WORDS: tuple[tuple[str, str], ...] = (
+    ("password", "refused the user or the password; correct them (PGPASSWORD, ~/.pgpass)"),
+    ("does not exist", "is not there; create the database and the user, or correct the URL"),
+)
+
+
+@contextmanager
+def told_plainly(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[None]:
+    """Turn the database's errors inside the block into a StoreError."""
+    try:
+        yield
+    except exc.TimeoutError:
+        raise StoreBusy(
+            f"store {address} is in use by another thread; wait until that is done"
+        ) from None
+    except exc.DBAPIError as error:
+        # The cause is dropped: it quotes the statement with its values.
+        raise _plain(error, address, secrets) from None
+    except exc.SQLAlchemyError as error:
+        raise StoreError(
+            f"store {address} failed: {_one_line(error, secrets)}; report this"
+        ) from None
+
+
+def _plain(error: exc.DBAPIError, address: str, secrets: tuple[str, ...]) -> StoreError:
+    if isinstance(error, exc.IntegrityError):
+        return StoreBusy(
+            f"store {address} was changed by another process "
+            f"({_one_line(error.orig, secrets)}); run the command again"
+        )
+    sqlite_name = getattr(error.orig, "sqlite_errorname", None)
+    if isinstance(sqlite_name, str):
+        for begins, kind, rest in _SQLITE:
+            if sqlite_name.startswith(begins):
+                return kind(f"store {address} {rest}")
+        return StoreError(
+            f"store {address} cannot be read or written "
+            f"({sqlite_name}: {_one_line(error.orig, secrets)}); check its disk ({_KEPT})"
+        )
+    told = _one_line(error.orig, secrets)
+    sqlstate = getattr(error.orig, "sqlstate", None) or ""
+    for begins, kind, rest in _POSTGRES:
+        if sqlstate.startswith(begins):
+            return kind(f"store {address} {rest}")
+    if not sqlstate:
+        for word, rest in _POSTGRES_WORDS:
+            if word in told:
+                return StoreError(f"store {address} {rest}: {told}")
+        return StoreError(
+            f"store {address} cannot be reached: {told}; start the server, or correct the URL"
+        )
+    return StoreError(f"store {address} failed ({sqlstate}: {told}); look at the server's log")
+
+
+def _one_line(error: BaseException | None, secrets: tuple[str, ...]) -> str:
+    told = " ".join(str(error).split())
+    for secret in filter(None, secrets):
+        told = told.replace(secret, "***")
+    return told

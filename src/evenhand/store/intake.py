@@ -1,0 +1,159 @@
+"""Rows of a data set into pairs and items, and the rows that were none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import orjson
+from sqlalchemy import Connection, RowMapping, func, select
+
+from evenhand.errors import DataError
+from evenhand.store.bulk import insert_new
+from evenhand.store.digests import pair_digest, place_digest
+from evenhand.store.records import NewItem, SkippedRow
+from evenhand.store.rows import write_criteria
+from evenhand.store.schema import items, pairs, skipped_rows
+from evenhand.store.texts import escape, escape_or_none, shorten
+
+_PAIR_COLUMNS = (
+    *("digest", "allow_tie", "criteria", "prompt", "context", "reference"),
+    *("response_a", "response_b"),
+)
+_ITEM_COLUMNS = (
+    *("run_id", "number", "key", "full_key", "pair_id", "swap_positions"),
+    *("row", "label", "source", "model_a", "model_b", "tags"),
+)
+_SKIPPED_COLUMNS = ("run_id", "digest", "row", "source", "reason")
+_AT_ONCE = 500  # values in one IN (…)
+
+# What must be the same for two rows to be one item.
+_Content = tuple[Any, ...]
+_T = TypeVar("_T")
+
+
+def add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> int:
+    known = _known_items(connection, run_id, [shorten(item.key) for item in new])
+    fresh: dict[str, tuple[NewItem, bytes]] = {}
+    for item in new:
+        key, digest = shorten(item.key), pair_digest(item.pair, item.salt)
+        content = _content(item, digest)
+        if key in known:
+            source, row, before = known[key]
+            if before != content:
+                raise _different(item, source, row)
+            continue
+        known[key] = (item.source, item.row, content)
+        fresh[key] = (item, digest)
+    if not fresh:
+        return 0
+    ids = _pair_ids(connection, fresh.values())
+    last = select(func.max(items.c.number)).where(items.c.run_id == run_id)
+    number = connection.execute(last).scalar() or 0
+    rows = [
+        (
+            *(run_id, number + place, escape(key), escape(item.key) if item.key != key else None),
+            *(ids[digest], item.pair.swap_positions, item.row, item.label, escape(item.source)),
+            *(escape_or_none(item.model_a), escape_or_none(item.model_b), _tags(item)),
+        )
+        for place, (key, (item, digest)) in enumerate(fresh.items(), start=1)
+    ]
+    insert_new(connection, items, _ITEM_COLUMNS, rows)
+    return len(rows)
+
+
+def _known_items(
+    connection: Connection, run_id: int, keys: Sequence[str]
+) -> dict[str, tuple[str, int, _Content]]:
+    query = select(items, pairs.c.digest).join(pairs, pairs.c.id == items.c.pair_id)
+    known = {}
+    for some in _in_slices(keys):
+        matching = query.where(items.c.run_id == run_id, items.c.key.in_(some))
+        for row in connection.execute(matching).mappings():
+            known[row["key"]] = (row["source"], row["row"], _stored_content(row))
+    return known
+
+
+def _content(item: NewItem, digest: bytes) -> _Content:
+    pair = item.pair
+    return (digest, pair.swap_positions, item.label, item.model_a, item.model_b, _tags(item))
+
+
+def _stored_content(row: RowMapping) -> _Content:
+    names = ("digest", "swap_positions", "label", "model_a", "model_b", "tags")
+    return tuple(row[name] for name in names)
+
+
+def _tags(item: NewItem) -> str | None:
+    return orjson.dumps(item.tags).decode() if item.tags else None
+
+
+def _different(item: NewItem, source: str, row: int) -> DataError:
+    if (source, row) == (item.source, item.row):
+        return DataError(
+            f"{source}, row {row} is not what it was when the run began: the file has changed; "
+            "restore it, or start another run"
+        )
+    where, place = f"row {row}", f"row {item.row}"
+    if source != item.source:
+        where, place = f"{source}, {where}", f"{item.source}, {place}"
+    shown = item.key if len(item.key) <= 80 else f"{item.key[:79]}…"
+    return DataError(
+        f"id {shown!r} is in {where} and {place} with different content; make ids unique"
+    )
+
+
+def _pair_ids(connection: Connection, fresh: Iterable[tuple[NewItem, bytes]]) -> dict[bytes, int]:
+    """The ids of these pairs, those that were not there having been added."""
+    by_digest = {digest: item.pair for item, digest in fresh}
+    # In one order for everybody, so that two processes never wait for each other in a circle.
+    digests = sorted(by_digest)
+    rows = [
+        (
+            *(digest, pair.allow_tie, write_criteria(pair.criteria), escape(pair.prompt)),
+            *(escape_or_none(pair.context), escape_or_none(pair.reference)),
+            *(escape(pair.response_a), escape(pair.response_b)),
+        )
+        for digest, pair in ((digest, by_digest[digest]) for digest in digests)
+    ]
+    insert_new(connection, pairs, _PAIR_COLUMNS, rows)
+    ids: dict[bytes, int] = {}
+    for some in _in_slices(digests):
+        query = select(pairs.c.digest, pairs.c.id).where(pairs.c.digest.in_(some))
+        ids.update((row.digest, row.id) for row in connection.execute(query))
+    return ids
+
+
+def _in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]
+
+
+def count_items(connection: Connection, run_id: int) -> int:
+    # Numbers have no gaps: items come in one by one and leave only with their run.
+    last = select(func.max(items.c.number)).where(items.c.run_id == run_id)
+    return connection.execute(last).scalar() or 0
+
+
+def add_skipped(connection: Connection, run_id: int, rows: Sequence[SkippedRow]) -> None:
+    values = [
+        (
+            run_id,
+            place_digest(each.source, each.row),
+            each.row,
+            *map(escape, (each.source, each.reason)),
+        )
+        for each in rows
+    ]
+    insert_new(connection, skipped_rows, _SKIPPED_COLUMNS, values)
+
+
+def skipped(connection: Connection, run_id: int, *, limit: int) -> list[SkippedRow]:
+    query = (
+        select(skipped_rows)
+        .where(skipped_rows.c.run_id == run_id)
+        .order_by(skipped_rows.c.source, skipped_rows.c.row)
+        .limit(limit)
+    )
+    rows = connection.execute(query).mappings()
+    return [SkippedRow(row["source"], row["row"], row["reason"]) for row in rows]

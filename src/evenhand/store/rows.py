@@ -1,0 +1,198 @@
+"""Values to rows and back: what a pass, a verdict and a pair are in columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+from sqlalchemy import RowMapping
+
+from evenhand.contract import Criterion, Failure, Order, Outcome, Pair, Pass, Verdict
+from evenhand.store.records import (
+    FailedPass,
+    ItemRecord,
+    NewPass,
+    NewVerdict,
+    PassKey,
+    Settled,
+    StoredPass,
+    VerdictRow,
+)
+from evenhand.store.texts import escape, escape_or_none
+
+PASS_COLUMNS = (
+    *("pair_id", "judge_id", "shown_order", "sample", "status", "reason", "winner", "confidence"),
+    *("requests", "input_tokens", "output_tokens", "cached_input_tokens", "cost_usd", "time_ms"),
+    *("run_id", "created_at", "model", "raw", "body"),
+)
+VERDICT_COLUMNS = (
+    *("run_id", "number", "judge_id", "outcome", "winner", "confidence", "confidence_source"),
+    *("first_pass_winner", "second_pass_winner", "error_kind", "error_message"),
+    *("samples", "passes", "created_at", "body"),
+)
+
+_FAILED = TypeAdapter(FailedPass)
+_BALLOT_RAW: Any = {"ballot": {"raw"}}
+_UNREAD_RAW: Any = {"unread": {"raw"}}
+_PASSES: Any = {"metadata": {"passes"}}
+_LARGEST = 2**63 - 1
+
+
+def moment(unix_time: float) -> datetime:
+    return datetime.fromtimestamp(unix_time, UTC)
+
+
+def pass_values(new: NewPass, now: float) -> tuple[Any, ...]:
+    made, usage = new.made, new.made.usage
+    winner = confidence = reason = None
+    if isinstance(made, FailedPass):
+        status, model, raw = "failed", None, ""
+        reason = made.error.kind
+        body = _FAILED.dump_json(made).decode()
+    # Unset fields are left out: smaller than with the defaults, and half the work of comparing
+    # each value with its default.
+    elif made.ballot is not None:
+        status, model, raw = "ballot", made.model, made.ballot.raw
+        winner, confidence = made.ballot.winner, made.ballot.confidence
+        body = made.model_dump_json(exclude=_BALLOT_RAW, exclude_unset=True)
+    else:
+        status, model = "unread", made.model
+        raw = made.unread.raw if made.unread else ""
+        reason = made.unread.kind if made.unread else None
+        body = made.model_dump_json(exclude=_UNREAD_RAW, exclude_unset=True)
+    return (
+        *(new.pair_id, new.judge_id, made.order, made.sample, status),
+        *(escape_or_none(reason), winner, confidence),
+        *(_whole(usage.requests) or 0, _whole(usage.input_tokens), _whole(usage.output_tokens)),
+        *(_whole(usage.cached_input_tokens), _finite(usage.cost_usd), _finite(made.time_ms) or 0.0),
+        *(new.run_id, now, escape_or_none(model), escape(raw), body),
+    )
+
+
+def _whole(value: int | None) -> int | None:
+    """A server may claim any number of tokens; one that no column can hold is not known."""
+    return value if value is None or -_LARGEST <= value <= _LARGEST else None
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is None or math.isfinite(value) else None
+
+
+def stored_pass(row: RowMapping) -> StoredPass:
+    made: Pass | FailedPass
+    status = row["status"]
+    if status == "failed":
+        made = _FAILED.validate_json(row["body"])
+    else:
+        made = Pass.model_validate_json(row["body"])
+        if made.ballot is not None:
+            ballot = made.ballot.model_copy(update={"raw": row["raw"]})
+            made = made.model_copy(update={"ballot": ballot})
+        elif made.unread is not None:
+            unread = made.unread.model_copy(update={"raw": row["raw"]})
+            made = made.model_copy(update={"unread": unread})
+    return StoredPass(made, status, row["run_id"], moment(row["created_at"]))
+
+
+def pass_key(stored: StoredPass) -> PassKey:
+    return stored.made.order, stored.made.sample
+
+
+def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
+    settled, metadata = new.settled, new.settled.metadata
+    winner = confidence = first = second = kind = message = None
+    if isinstance(settled, Verdict):
+        outcome = str(settled.outcome)
+        winner, confidence = settled.winner, settled.confidence
+        consistency = settled.position_consistency
+        if consistency is not None:
+            first, second = consistency.first_pass_winner, consistency.second_pass_winner
+    else:
+        outcome = str(Outcome.INVALID)
+        kind, message = settled.error.kind, escape(settled.error.message)
+    return (
+        *(new.run_id, new.number, new.judge_id, outcome, winner, confidence),
+        *(metadata.confidence_source, first, second, escape_or_none(kind), message),
+        *(metadata.samples, len(metadata.passes), now),
+        settled.model_dump_json(exclude=_PASSES, exclude_unset=True),
+    )
+
+
+def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
+    """The verdict with the passes it rests on; those that failed gave it nothing."""
+    kind = Verdict if row["error_kind"] is None else Failure
+    settled: Settled = kind.model_validate_json(row["body"])
+    if not row["passes"]:
+        return settled
+    orders: tuple[Order, ...] = ("original", "swapped") if row["swap_positions"] else ("original",)
+    rests_on = [
+        stored.made
+        for stored in passes
+        if isinstance(stored.made, Pass)
+        and stored.made.order in orders
+        and stored.made.sample <= row["samples"]
+    ]
+    rests_on.sort(key=lambda made: (made.order, made.sample))
+    metadata = settled.metadata.model_copy(update={"passes": tuple(rests_on)})
+    return settled.model_copy(update={"metadata": metadata})
+
+
+def verdict_row(row: RowMapping) -> VerdictRow:
+    return VerdictRow(
+        item=item_record(row),
+        judge_id=row["judge_id"],
+        outcome=Outcome(row["outcome"]),
+        winner=row["winner"],
+        confidence=row["confidence"],
+        confidence_source=row["confidence_source"],
+        first_pass_winner=row["first_pass_winner"],
+        second_pass_winner=row["second_pass_winner"],
+        error_kind=row["error_kind"],
+        error_message=row["error_message"],
+    )
+
+
+def item_record(row: RowMapping) -> ItemRecord:
+    return ItemRecord(
+        number=row["number"],
+        key=row["full_key"] or row["key"],
+        pair_id=row["pair_id"],
+        source=row["source"],
+        row=row["row"],
+        label=row["label"],
+        model_a=row["model_a"],
+        model_b=row["model_b"],
+        tags=tuple(orjson.loads(row["tags"])) if row["tags"] else (),
+        swap_positions=row["swap_positions"],
+    )
+
+
+def pair_of(row: RowMapping) -> Pair:
+    """Made without checking again: it was a Pair when it was stored."""
+    return Pair.model_construct(
+        prompt=row["prompt"],
+        response_a=row["response_a"],
+        response_b=row["response_b"],
+        criteria=read_criteria(row["criteria"]),
+        id=row["full_key"] or row["key"],
+        context=row["context"],
+        reference=row["reference"],
+        allow_tie=row["allow_tie"],
+        swap_positions=row["swap_positions"],
+    )
+
+
+# The pairs of a run mostly share their criteria.
+@lru_cache(maxsize=64)
+def read_criteria(text: str) -> tuple[Criterion, ...]:
+    return tuple(Criterion.model_validate(each) for each in orjson.loads(text))
+
+
+@lru_cache(maxsize=64)
+def write_criteria(criteria: tuple[Criterion, ...]) -> str:
+    return orjson.dumps([each.model_dump(exclude_none=True) for each in criteria]).decode()

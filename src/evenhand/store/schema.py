@@ -1,0 +1,195 @@
+"""The tables. `migrations/` makes them; a test holds the two together.
+
+Keys are integers that grow in order of arrival, so that indexes grow at their ends and the time
+per pair does not grow with their number. Large texts come last in a row: SQLite reads a row from
+its beginning, and sums need not read past the numbers.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from evenhand.store.texts import SafeText
+
+VERSION_TABLE = "evenhand_schema"
+REVISIONS = ("0001",)  # oldest first; the last is what this evenhand reads and writes
+HEAD = REVISIONS[-1]
+
+# Only a plain INTEGER is SQLite's own row number.
+_Key = BigInteger().with_variant(Integer, "sqlite")
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", _Key, Identity(), primary_key=True),
+    Column("name", SafeText, nullable=False, unique=True),
+    Column("fingerprint", SafeText, nullable=False, index=True),
+    Column("state", Text, nullable=False),
+    Column("intake_done", Boolean, nullable=False),
+    Column("stopped_by", SafeText),
+    Column("seconds", Double, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+    Column("reused_passes", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),  # Unix time, like every other moment here
+    Column("updated_at", Double, nullable=False),
+    Column("sources", Text, nullable=False),  # JSON, like plan, summary, settings, tags, criteria
+    Column("plan", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+)
+
+judges = Table(
+    "judges",
+    metadata,
+    Column("id", _Key, Identity(), primary_key=True),
+    Column("key", SafeText, nullable=False, unique=True),
+    Column("name", SafeText, nullable=False),
+    Column("prompt_version", SafeText),
+    Column("locale", Text),
+    Column("mode", Text),
+    Column("settings", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+run_judges = Table(
+    "run_judges",
+    metadata,
+    Column("run_id", _Key, ForeignKey("runs.id"), nullable=False),
+    Column("judge_id", _Key, ForeignKey("judges.id"), nullable=False, index=True),
+    Column("place", Integer, nullable=False),
+    PrimaryKeyConstraint("run_id", "judge_id"),
+)
+
+pairs = Table(
+    "pairs",
+    metadata,
+    Column("id", _Key, Identity(), primary_key=True),
+    Column("digest", LargeBinary(16), nullable=False, unique=True),
+    Column("allow_tie", Boolean, nullable=False),
+    Column("criteria", Text, nullable=False),
+    Column("prompt", SafeText, nullable=False),
+    Column("context", SafeText),
+    Column("reference", SafeText),
+    Column("response_a", SafeText, nullable=False),
+    Column("response_b", SafeText, nullable=False),
+)
+
+items = Table(
+    "items",
+    metadata,
+    Column("run_id", _Key, ForeignKey("runs.id"), nullable=False),
+    Column("number", _Key, nullable=False),
+    Column("key", SafeText, nullable=False),  # shortened where it is long
+    Column("full_key", SafeText),  # only then
+    Column("pair_id", _Key, ForeignKey("pairs.id"), nullable=False, index=True),
+    Column("swap_positions", Boolean, nullable=False),
+    Column("row", BigInteger, nullable=False),
+    Column("label", Text),
+    Column("source", SafeText, nullable=False),
+    Column("model_a", SafeText),
+    Column("model_b", SafeText),
+    Column("tags", Text),
+    PrimaryKeyConstraint("run_id", "number"),
+    UniqueConstraint("run_id", "key"),
+)
+
+skipped_rows = Table(
+    "skipped_rows",
+    metadata,
+    Column("run_id", _Key, ForeignKey("runs.id"), nullable=False),
+    Column("digest", LargeBinary(16), nullable=False),  # of source and row
+    Column("row", BigInteger, nullable=False),
+    Column("source", SafeText, nullable=False),
+    Column("reason", SafeText, nullable=False),
+    PrimaryKeyConstraint("run_id", "digest"),
+)
+
+
+def _pass_columns() -> list[Column[object]]:
+    return [
+        Column("pair_id", _Key, ForeignKey("pairs.id"), nullable=False),
+        # No foreign key to judges and runs: deleting one would look through every pass.
+        Column("judge_id", _Key, nullable=False),
+        Column("shown_order", Text, nullable=False),
+        Column("sample", Integer, nullable=False),
+        Column("status", Text, nullable=False),
+        Column("reason", SafeText),  # why it is unread, or what failed
+        Column("winner", Text),
+        Column("confidence", Double),
+        Column("requests", BigInteger, nullable=False),
+        Column("input_tokens", BigInteger),
+        Column("output_tokens", BigInteger),
+        Column("cached_input_tokens", BigInteger),
+        Column("cost_usd", Double),
+        Column("time_ms", Double, nullable=False),
+        Column("run_id", _Key),  # the run that made it; null once that run is deleted
+        Column("created_at", Double, nullable=False),
+        Column("model", SafeText),
+        Column("raw", SafeText, nullable=False),
+        Column("body", Text, nullable=False),  # the contract's JSON of the pass, without raw
+    ]
+
+
+passes = Table(
+    "passes",
+    metadata,
+    *_pass_columns(),
+    PrimaryKeyConstraint("pair_id", "judge_id", "shown_order", "sample"),
+)
+
+replaced_passes = Table(
+    "replaced_passes",
+    metadata,
+    Column("id", _Key, Identity(), primary_key=True),
+    Column("replaced_at", Double, nullable=False),
+    *_pass_columns(),
+    Index(None, "pair_id", "judge_id"),
+)
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("number", _Key, nullable=False),
+    Column("judge_id", _Key, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("winner", Text),
+    Column("confidence", Double),
+    Column("confidence_source", Text, nullable=False),
+    Column("first_pass_winner", Text),
+    Column("second_pass_winner", Text),
+    Column("error_kind", SafeText),
+    Column("error_message", SafeText),
+    Column("samples", Integer, nullable=False),
+    Column("passes", Integer, nullable=False),  # how many it rests on
+    Column("created_at", Double, nullable=False),
+    Column("body", Text, nullable=False),  # the contract's JSON, without its passes
+    PrimaryKeyConstraint("run_id", "number", "judge_id"),
+    ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
+    # Holds all that a tally counts, so that it need not read the texts.
+    Index(None, "run_id", "judge_id", "outcome", "winner"),
+)

@@ -1,0 +1,111 @@
+"""Which schema a database has, and bringing an empty or an older one up to ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
+
+from evenhand.errors import StoreError
+from evenhand.store import sqlite
+from evenhand.store.schema import REVISIONS, VERSION_TABLE, metadata
+
+# "evnh", so that `file` and we can tell a store from another program's SQLite file.
+_APPLICATION_ID = 0x65766E68
+# Any number will do, as long as every evenhand takes the same one.
+_UPGRADE_LOCK = 0x65766E68
+
+
+@dataclass(frozen=True, slots=True)
+class Migrations:
+    folder: Path
+    revisions: tuple[str, ...]  # oldest first
+
+
+MIGRATIONS = Migrations(Path(__file__).parent / "migrations", REVISIONS)
+
+
+def bring_up(
+    engine: Engine, address: str, *, create: bool, migrations: Migrations = MIGRATIONS
+) -> None:
+    """One query where the store is at our schema; Alembic is loaded only where it is not."""
+    head = migrations.revisions[-1]
+    with engine.begin() as connection:
+        found = _found(connection)
+        if found == head:
+            return
+        _refuse_strange(connection, address, found, create=create, migrations=migrations)
+    if found is None and engine.dialect.name == "sqlite":
+        sqlite.use_wal(engine)
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
+        # Another process may have done it while we waited for our turn.
+        if _found(connection) != head:
+            _upgrade(connection, migrations)
+
+
+def _found(connection: Connection) -> str | None:
+    query = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
+    try:
+        with connection.begin_nested():
+            version: str | None = connection.execute(query).scalar()
+    except DBAPIError as error:
+        if _is_missing_table(error):
+            return None
+        raise
+    return version
+
+
+def _is_missing_table(error: DBAPIError) -> bool:
+    undefined_table = getattr(error.orig, "sqlstate", None) == "42P01"
+    return undefined_table or f"no such table: {VERSION_TABLE}" in str(error.orig)
+
+
+def _refuse_strange(
+    connection: Connection,
+    address: str,
+    found: str | None,
+    *,
+    create: bool,
+    migrations: Migrations,
+) -> None:
+    if found is not None:
+        if found not in migrations.revisions:
+            raise StoreError(
+                f"store {address} was written by a newer evenhand (schema {found}); "
+                "upgrade evenhand, or name another store"
+            )
+        return
+    there = set(inspect(connection).get_table_names())
+    if connection.dialect.name == "postgresql":
+        # Other programs may share the database, as long as their tables have other names.
+        there &= set(metadata.tables)
+        encoding = connection.execute(text("SHOW server_encoding")).scalar()
+        if encoding != "UTF8":
+            raise StoreError(
+                f"store {address} has the encoding {encoding}; "
+                "make the database with ENCODING 'UTF8', or name another store"
+            )
+    if there:
+        raise StoreError(
+            f"{address} is a database, but not evenhand's (it has a table {min(there)!r}); "
+            "name another store"
+        )
+    if not create:
+        raise StoreError(f"{address} is empty: no run was ever stored in it; name another store")
+
+
+def _upgrade(connection: Connection, migrations: Migrations) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations.folder).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+    if connection.dialect.name == "sqlite":
+        connection.execute(text(f"PRAGMA application_id = {_APPLICATION_ID}"))

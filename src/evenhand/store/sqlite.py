@@ -1,0 +1,127 @@
+"""A store in one file: SQLite in WAL mode, readable by its owner only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from evenhand.errors import StoreError
+
+_CACHE_KIB = 32 * 1024
+_WAL_PAGES = 2000  # 8 MB before it is written back
+_WAL_KEPT_BYTES = 64 * 1024 * 1024
+_OTHERWISE = "name another store"
+
+
+def prepare_file(path: Path, *, create: bool) -> None:
+    """Make the file where there is none; say what stands in the way where one cannot be used."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        if not create:
+            raise StoreError(f"there is no store at {path}; {_OTHERWISE}") from None
+        _make_folder(path.parent)
+        _make_file(path)
+        return
+    except OSError as error:
+        raise StoreError(f"store {path} cannot be opened: {_why(error)}; {_OTHERWISE}") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise StoreError(f"{path} is a directory; name a file in it, e.g. {path / 'evenhand.db'}")
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path} is no regular file; {_OTHERWISE}")
+    if found.st_size == 0 and create and os.access(path, os.W_OK):
+        os.chmod(path, 0o600)
+    # SQLite keeps its log beside the file.
+    for needed in (path, path.parent):
+        if not os.access(needed, os.R_OK | os.W_OK):
+            raise StoreError(
+                f"store {path} cannot be used: {needed} is not writable; "
+                f"make it so, or {_OTHERWISE}"
+            )
+
+
+def _make_folder(folder: Path) -> None:
+    missing = [folder]
+    try:
+        while not missing[-1].exists():
+            missing.append(missing[-1].parent)
+        for each in reversed(missing[:-1]):
+            each.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"folder {folder} cannot be made: {_why(error)}; {_OTHERWISE}") from None
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is no folder, so no store can be in it; {_OTHERWISE}")
+
+
+def _make_file(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass  # another process was faster; it is as good as ours
+    except OSError as error:
+        raise StoreError(f"store {path} cannot be made: {_why(error)}; {_OTHERWISE}") from None
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def open_engines(path: Path, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
+    """One engine that reads and one that writes.
+
+    The writer keeps one connection: SQLite drops a connection's page cache whenever another one
+    has written.
+    """
+    reads, writes = (
+        create_engine(
+            URL.create("sqlite", database=str(path)),
+            connect_args={"timeout": busy_timeout_s},
+            pool_size=size,
+            max_overflow=overflow,
+            pool_timeout=busy_timeout_s,
+            pool_use_lifo=True,
+        )
+        for size, overflow in ((2, 30), (1, 0))
+    )
+    for engine, begin in ((reads, "BEGIN"), (writes, "BEGIN IMMEDIATE")):
+        event.listen(engine, "connect", _set_up)
+        event.listen(engine, "begin", _Begin(begin))
+    return reads, writes
+
+
+class _Begin:
+    """Transactions begin where SQLAlchemy says; Python's sqlite3 would wait for a first write."""
+
+    def __init__(self, statement: str) -> None:
+        self._statement = statement
+
+    def __call__(self, connection: Connection) -> None:
+        connection.exec_driver_sql(self._statement)
+
+
+def _set_up(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for setting in (
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+        f"cache_size=-{_CACHE_KIB}",
+        "mmap_size=0",
+        f"wal_autocheckpoint={_WAL_PAGES}",
+        f"journal_size_limit={_WAL_KEPT_BYTES}",
+    ):
+        cursor.execute(f"PRAGMA {setting}")
+    cursor.close()
+
+
+def use_wal(engine: Engine) -> None:
+    """Written into the file once, when it is made; outside of any transaction."""
+    connection = engine.raw_connection()
+    try:
+        connection.cursor().execute("PRAGMA journal_mode=WAL").close()
+    finally:
+        connection.close()

@@ -1,0 +1,51 @@
+"""Texts as both engines can hold them.
+
+PostgreSQL's text cannot hold U+0000, and SQLite's functions stop at one. So U+0000 is written as
+U+001A "0", and U+001A, which no text needs, as U+001A "1". JSON needs none of it: it spells both.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+from sqlalchemy import Dialect, Text
+from sqlalchemy.types import TypeDecorator
+
+_INDEXED_LENGTH = 200
+
+
+def escape(text: str) -> str:
+    if "\x00" in text or "\x1a" in text:
+        return text.replace("\x1a", "\x1a1").replace("\x00", "\x1a0")
+    return text
+
+
+def unescape(text: str) -> str:
+    if "\x1a" in text:
+        return text.replace("\x1a0", "\x00").replace("\x1a1", "\x1a")
+    return text
+
+
+def escape_or_none(text: str | None) -> str | None:
+    return None if text is None else escape(text)
+
+
+def shorten(key: str) -> str:
+    """A key as it is indexed: itself, unless it is longer than an index can hold."""
+    if len(key) <= _INDEXED_LENGTH:
+        return key
+    return f"{key[: _INDEXED_LENGTH // 2]}…{blake2b(key.encode(), digest_size=16).hexdigest()}"
+
+
+class SafeText(TypeDecorator[str]):
+    """A text column that may be given any text."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return escape(value) if isinstance(value, str) else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return unescape(value) if isinstance(value, str) else value

@@ -1,0 +1,129 @@
+"""What is left to judge, what was judged, and what is to be tried again."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import (
+    Connection,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    literal,
+    or_,
+    select,
+    tuple_,
+)
+
+from evenhand.store.bulk import insert_new
+from evenhand.store.records import NewPass, NewVerdict, PassKey, StoredPass, WorkItem
+from evenhand.store.rows import (
+    PASS_COLUMNS,
+    VERDICT_COLUMNS,
+    pair_of,
+    pass_key,
+    pass_values,
+    stored_pass,
+    verdict_values,
+)
+from evenhand.store.schema import items, pairs, passes, replaced_passes, run_judges, verdicts
+
+_has_no_verdict = (
+    ~select(literal(1))
+    .where(
+        verdicts.c.run_id == items.c.run_id,
+        verdicts.c.number == items.c.number,
+        verdicts.c.judge_id == bindparam("judge"),
+    )
+    .exists()
+)
+_PENDING = (
+    select(items.c.number, items.c.key, items.c.full_key, items.c.swap_positions, pairs)
+    .join(pairs, pairs.c.id == items.c.pair_id)
+    .where(items.c.run_id == bindparam("run"), items.c.number > bindparam("after"))
+    .where(_has_no_verdict)
+    .order_by(items.c.number)
+    .limit(bindparam("most"))
+)
+_PASSES_OF_PENDING = (
+    select(items.c.number, passes)
+    .join(passes, passes.c.pair_id == items.c.pair_id)
+    .where(items.c.run_id == bindparam("run"))
+    .where(items.c.number.between(bindparam("first"), bindparam("last")))
+    .where(passes.c.judge_id == bindparam("judge"))
+    .where(_has_no_verdict)
+)
+
+
+def pending(
+    connection: Connection, run_id: int, judge_id: int, *, after: int, limit: int
+) -> list[WorkItem]:
+    asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
+    rows = connection.execute(_PENDING, asked).mappings().all()
+    if not rows:
+        return []
+    reach = {"run": run_id, "judge": judge_id}
+    reach |= {"first": rows[0]["number"], "last": rows[-1]["number"]}
+    made: defaultdict[int, dict[PassKey, StoredPass]] = defaultdict(dict)
+    for row in connection.execute(_PASSES_OF_PENDING, reach).mappings():
+        stored = stored_pass(row)
+        made[row["number"]][pass_key(stored)] = stored
+    return [
+        WorkItem(
+            number=row["number"],
+            key=row["full_key"] or row["key"],
+            pair_id=row["id"],
+            pair=pair_of(row),
+            passes=made.get(row["number"], {}),
+        )
+        for row in rows
+    ]
+
+
+def write(
+    connection: Connection, new_passes: Sequence[NewPass], new_verdicts: Sequence[NewVerdict]
+) -> None:
+    now = time.time()
+    # In one order for everybody, so that two processes never wait for each other in a circle.
+    rows = sorted([pass_values(new, now) for new in new_passes], key=lambda row: row[:4])
+    insert_new(connection, passes, PASS_COLUMNS, rows)
+    insert_new(
+        connection, verdicts, VERDICT_COLUMNS, [verdict_values(new, now) for new in new_verdicts]
+    )
+
+
+def retire(connection: Connection, run_id: int, statuses: Collection[str]) -> int:
+    """Set passes aside so that they are made anew, and undo the verdicts that rest on them.
+
+    A pass is shared: a verdict of another run that rests on it goes too, and comes back from the
+    new pass when that run is resumed.
+    """
+    retired = and_(
+        passes.c.status.in_(sorted(statuses)),
+        passes.c.pair_id.in_(select(items.c.pair_id).where(items.c.run_id == run_id)),
+        passes.c.judge_id.in_(select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)),
+    )
+    moved = [passes.c[name] for name in PASS_COLUMNS]
+    copy = select(literal(time.time()), *moved).where(retired)
+    connection.execute(insert(replaced_passes).from_select(["replaced_at", *PASS_COLUMNS], copy))
+    rests_on = (
+        select(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
+        .select_from(passes)
+        .join(items, items.c.pair_id == passes.c.pair_id)
+        .join(
+            verdicts,
+            and_(
+                verdicts.c.run_id == items.c.run_id,
+                verdicts.c.number == items.c.number,
+                verdicts.c.judge_id == passes.c.judge_id,
+            ),
+        )
+        .where(retired, passes.c.sample <= verdicts.c.samples)
+        .where(or_(items.c.swap_positions, passes.c.shown_order == "original"))
+    )
+    key = tuple_(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
+    connection.execute(delete(verdicts).where(key.in_(rests_on)))
+    return connection.execute(delete(passes).where(retired)).rowcount
