@@ -12,13 +12,17 @@ _PASS: dict[Locale, dict[Order, str]] = {
     "en": {"original": "First pass", "swapped": "Second pass"},
     "zh": {"original": "第一轮", "swapped": "第二轮"},
 }
+# A text that is kept with others begins with the pass that said it.
+_MARK: dict[Locale, dict[Order, str]] = {
+    "en": {order: f"{name}: " for order, name in _PASS["en"].items()},
+    "zh": {order: f"{name}：" for order, name in _PASS["zh"].items()},
+}
 _WINNER: dict[Locale, dict[Winner | None, str]] = {
     "en": {"A": "Response A", "B": "Response B", "TIE": "a tie", None: "no majority"},
     "zh": {"A": "响应 A", "B": "响应 B", "TIE": "平局", None: "没有多数"},
 }
 _SENTENCES: dict[Locale, dict[str, str]] = {
     "en": {
-        "marked": "{which}: {text}",
         "inconsistent": "The winner changed with the order ({choices}): the position made a "
         "difference.",
         "split": "The samples do not agree on a winner ({choices}).",
@@ -42,7 +46,6 @@ _SENTENCES: dict[Locale, dict[str, str]] = {
         "recorded": "The verdict of a pass was recorded without its text.",
     },
     "zh": {
-        "marked": "{which}：{text}",
         "inconsistent": "获胜者随顺序改变（{choices}）：位置影响了结果。",
         "split": "各次采样没有一致的获胜者（{choices}）。",
         "flipped": "两种顺序各自的选择不同（{choices}）；由平均概率决定。",
@@ -78,7 +81,7 @@ def name_winner(locale: Locale, winner: Winner | None) -> str:
 
 def mark(locale: Locale, order: Order, text: str) -> str:
     """A text with the pass that said it."""
-    return say(locale, "marked", which=name_pass(locale, order), text=text)
+    return _MARK[locale][order] + text
 
 
 def list_choices(locale: Locale, choices: list[tuple[Order, Winner | None]]) -> str:

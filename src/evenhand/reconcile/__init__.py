@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from evenhand.contract import ORDERS, Ballot, Locale, Order, Pair, Reconciling, Unread
+from evenhand.contract import ORDERS, Locale, Order, Pair, Reconciling, Unread
 from evenhand.phrases import name_pass
-from evenhand.reconcile.box import Box, Reading, canonical
+from evenhand.reconcile.box import Box, Reading
 from evenhand.reconcile.criterion import Criterion
 from evenhand.reconcile.overall import agree, average
 from evenhand.reconcile.ruling import NoRuling, Ruling
@@ -30,14 +30,10 @@ def reconcile(
     calls A.
     """
     orders: tuple[Order, ...] = ORDERS if pair.swap_positions else ("original",)
-    silent = [
-        order
-        for order in canonical(orders, shows_first)
-        if not any(isinstance(r, Ballot) and r.order == order for r in readings)
-    ]
+    box = Box.of(pair, readings, orders, locale, shows_first)
+    silent = [order for order in box.canonical if not box.ballots[order]]
     if silent:
         return NoRuling(_why_silent(readings, silent))
-    box = Box.of(pair, readings, orders, locale, shows_first)
     if how == "average" and not box.has_weights:
         return NoRuling(
             "averaging needs probabilities, and the judge gave none; "

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
-from evenhand.contract import Ballot, Locale, Order, Pair, PositionConsistency, Unread, Winner
+from evenhand.contract import (
+    Ballot,
+    CriterionBallot,
+    Locale,
+    Order,
+    Pair,
+    PositionConsistency,
+    Unread,
+    Winner,
+    criterion_key,
+)
 from evenhand.phrases import list_choices
 
 Reading = Ballot | Unread
@@ -14,6 +25,18 @@ Reading = Ballot | Unread
 def canonical(orders: tuple[Order, ...], shows_first: Order | None) -> tuple[Order, ...]:
     """The orders in a sequence that does not depend on what the caller calls A."""
     return tuple(reversed(orders)) if shows_first == "swapped" else orders
+
+
+_sample = attrgetter("sample")
+
+
+def _said(ballots: Iterable[Ballot]) -> dict[str, list[CriterionBallot]]:
+    said: dict[str, list[CriterionBallot]] = {}
+    for ballot in ballots:
+        for entry in ballot.criteria:
+            if entry.winner is not None:
+                said.setdefault(criterion_key(entry.criterion), []).append(entry)
+    return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +50,8 @@ class Box:
     canonical: tuple[Order, ...]
     keep_both: bool
     samples: int
+    # What was said on each criterion, by its key; an entry without a winner says nothing.
+    said: dict[Order, dict[str, list[CriterionBallot]]]
 
     @classmethod
     def of(
@@ -37,23 +62,21 @@ class Box:
         locale: Locale,
         shows_first: Order | None,
     ) -> Box:
-        ballots: dict[Order, tuple[Ballot, ...]] = {
-            order: tuple(
-                sorted(
-                    (r for r in readings if isinstance(r, Ballot) and r.order == order),
-                    key=lambda ballot: ballot.sample,
-                )
-            )
-            for order in orders
-        }
+        by_order: dict[Order, list[Ballot]] = {order: [] for order in orders}
+        for reading in readings:
+            if isinstance(reading, Ballot) and reading.order in by_order:
+                by_order[reading.order].append(reading)
+        for ballots in by_order.values():
+            ballots.sort(key=_sample)
         return cls(
             pair=pair,
             locale=locale,
-            ballots=ballots,
+            ballots={order: tuple(ballots) for order, ballots in by_order.items()},
             orders=orders,
             canonical=canonical(orders, shows_first),
             keep_both=shows_first is None and len(orders) > 1,
-            samples=max((reading.sample for reading in readings), default=1),
+            samples=max(map(_sample, readings), default=1),
+            said={order: _said(ballots) for order, ballots in by_order.items()},
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evenhand.contract import (
@@ -29,19 +29,13 @@ class Criterion:
     winner: Winner | None
     outcome: Outcome
     choices: dict[Order, Winner | None]
-    spoken: dict[Order, tuple[CriterionBallot, ...]]
+    spoken: Mapping[Order, Sequence[CriterionBallot]]
 
     @classmethod
     def of(cls, box: Box, name: str, how: Reconciling) -> Criterion:
         key = criterion_key(name)
-        spoken = {
-            order: tuple(
-                entry
-                for ballot in box.ballots[order]
-                for entry in ballot.criteria
-                if criterion_key(entry.criterion) == key and entry.winner is not None
-            )
-            for order in box.orders
+        spoken: dict[Order, Sequence[CriterionBallot]] = {
+            order: box.said[order].get(key, ()) for order in box.orders
         }
         if not all(spoken.values()):
             choices = {o: plurality(_winners(spoken[o])) for o in box.orders}
@@ -66,12 +60,22 @@ class Criterion:
         return cls(name, "TIE", Outcome.INCONSISTENT, choices, spoken)
 
     def told(self, box: Box) -> CriterionVerdict:
+        heard, both = speakers(
+            box,
+            self.spoken,
+            winner=self.winner,
+            choices=self.choices,
+            decided=self.outcome is Outcome.WIN or self.outcome is Outcome.TIE,
+        )
+        reasoning = merged(box, [(o, entry.reasoning) for o, entry in heard], both=both)
         return CriterionVerdict(
             criterion=self.name,
             winner=self.winner,
-            reasoning=self._reasoning(box),
-            a_strength=self._text(box, lambda entry: entry.a_assessment),
-            b_strength=self._text(box, lambda entry: entry.b_assessment),
+            reasoning=reasoning
+            if self.outcome is not Outcome.INVALID
+            else self._gap(box, reasoning),
+            a_strength=merged(box, [(o, entry.a_assessment) for o, entry in heard], both=both),
+            b_strength=merged(box, [(o, entry.b_assessment) for o, entry in heard], both=both),
         )
 
     def counted(self, box: Box) -> CriterionOutcome:
@@ -82,30 +86,18 @@ class Criterion:
             second_pass_winner=self.choices.get("swapped"),
         )
 
-    def _reasoning(self, box: Box) -> str:
-        if self.outcome is not Outcome.INVALID:
-            return self._text(box, lambda entry: entry.reasoning)
+    def _gap(self, box: Box, said: str) -> str:
+        """Where an order is silent on it: that it is, and what the other one said."""
         silent = [order for order in box.canonical if not self.spoken[order]]
         if len(silent) == len(box.orders):
             return say(box.locale, "not_judged")
         gap = say(box.locale, "not_judged_in", which=name_pass(box.locale, silent[0]))
-        said = self._text(box, lambda entry: entry.reasoning)
         return f"{gap} {said}".strip()
-
-    def _text(self, box: Box, get: Callable[[CriterionBallot], str]) -> str:
-        heard, both = speakers(
-            box,
-            self.spoken,
-            winner=self.winner,
-            choices=self.choices,
-            decided=self.outcome in (Outcome.WIN, Outcome.TIE),
-        )
-        return merged(box, [(order, get(entry)) for order, entry in heard], both=both)
 
 
 def _winners(entries: Iterable[CriterionBallot]) -> list[Winner]:
     return [entry.winner for entry in entries if entry.winner is not None]
 
 
-def _all_weighed(spoken: dict[Order, tuple[CriterionBallot, ...]]) -> bool:
+def _all_weighed(spoken: Mapping[Order, Sequence[CriterionBallot]]) -> bool:
     return all(entry.probabilities for entries in spoken.values() for entry in entries)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from evenhand.contract import (
     Ballot,
     ConfidenceSource,
+    CriterionVerdict,
     Differentiators,
     MeanProbabilities,
     Order,
@@ -190,17 +191,24 @@ def _ruling(
     heard, both = speakers(
         box, box.ballots, winner=winner, choices=choices, decided=not inconsistent
     )
+    comparison = tuple([criterion.told(box) for criterion in criteria])
+    if inconsistent:
+        points = _claims(box, criteria, comparison, heard)
+    else:
+        points = _advantages(criteria, comparison, heard, winner)
     return Ruling(
         winner=winner,
         outcome=outcome,
         confidence=confidence,
         confidence_source=source,
-        comparison=tuple(criterion.told(box) for criterion in criteria),
+        comparison=comparison,
         criteria=tuple(criterion.counted(box) for criterion in criteria),
         overall_reasoning=merged(
             box, [(order, ballot.reasoning) for order, ballot in heard], both=both
         ),
-        differentiators=advantages(box, criteria, heard, winner, inconsistent=inconsistent),
+        differentiators=Differentiators(
+            a_advantages=distinct(points["A"]), b_advantages=distinct(points["B"])
+        ),
         analysis=analysis(box, heard, both=both),
         position_consistency=box.position(choices),
         notes=notes,
@@ -209,29 +217,44 @@ def _ruling(
     )
 
 
-def advantages(
-    box: Box,
+def _advantages(
     criteria: Sequence[Criterion],
+    comparison: Sequence[CriterionVerdict],
     heard: Sequence[tuple[Order, Ballot]],
     winner: Winner,
-    *,
-    inconsistent: bool,
-) -> Differentiators:
-    won: dict[str, list[str]] = {"A": [], "B": [], "TIE": []}
-    for criterion in criteria:
-        if criterion.winner is not None and criterion.outcome is Outcome.WIN:
-            won[criterion.winner].append(with_reason(criterion.name, criterion.told(box).reasoning))
-    for order, ballot in heard:
-        if inconsistent:
-            lost = {criterion_key(c.name) for c in criteria if c.outcome is Outcome.INCONSISTENT}
-            said = [
-                (entry.winner, with_reason(entry.criterion, entry.reasoning))
-                for entry in ballot.criteria
-                if entry.winner is not None and criterion_key(entry.criterion) in lost
-            ]
-            said += [(ballot.winner, point) for point in ballot.differentiators]
-            for side, point in said:
-                won[side].append(mark(box.locale, order, point))
-        elif ballot.winner == winner:
+) -> dict[Winner, list[str]]:
+    """By side: the criteria that it won, each with its reason, and what decided for it overall."""
+    won = _criteria_won(criteria, comparison)
+    for _, ballot in heard:
+        if ballot.winner == winner:
             won[winner] += ballot.differentiators
-    return Differentiators(a_advantages=distinct(won["A"]), b_advantages=distinct(won["B"]))
+    return won
+
+
+def _claims(
+    box: Box,
+    criteria: Sequence[Criterion],
+    comparison: Sequence[CriterionVerdict],
+    heard: Sequence[tuple[Order, Ballot]],
+) -> dict[Winner, list[str]]:
+    """The same where the passes differ: what each of them said, marked with its pass."""
+    won = _criteria_won(criteria, comparison)
+    lost = {criterion_key(c.name) for c in criteria if c.outcome is Outcome.INCONSISTENT}
+    for order, ballot in heard:
+        for entry in ballot.criteria:
+            if entry.winner is not None and criterion_key(entry.criterion) in lost:
+                point = with_reason(entry.criterion, entry.reasoning)
+                won[entry.winner].append(mark(box.locale, order, point))
+        for point in ballot.differentiators:
+            won[ballot.winner].append(mark(box.locale, order, point))
+    return won
+
+
+def _criteria_won(
+    criteria: Sequence[Criterion], comparison: Sequence[CriterionVerdict]
+) -> dict[Winner, list[str]]:
+    won: dict[Winner, list[str]] = {"A": [], "B": [], "TIE": []}
+    for criterion, told in zip(criteria, comparison, strict=True):
+        if criterion.winner is not None and criterion.outcome is Outcome.WIN:
+            won[criterion.winner].append(with_reason(criterion.name, told.reasoning))
+    return won

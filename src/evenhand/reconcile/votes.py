@@ -11,6 +11,8 @@ Weights = tuple[float, float, float]  # of A, of B, of TIE
 
 def plurality(votes: Sequence[Winner]) -> Winner | None:
     """The winner with the most votes; None where that is shared, or where there are none."""
+    if len(votes) == 1:  # an order that was asked once, which is the usual one
+        return votes[0]
     counts = {winner: votes.count(winner) for winner in set(votes)}
     best = max(counts.values(), default=0)
     leaders = [winner for winner, count in counts.items() if count == best]
