@@ -1,17 +1,47 @@
-"""Which format a file has, by its content first and its ending where that leaves it open."""
+"""Which format a file has, by its content first and by its ending where that leaves it open."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from evenhand.data.csv_table import open_csv
+from evenhand.data.json_document import open_json
 from evenhand.data.json_lines import open_json_lines
+from evenhand.data.parquet import MAGIC, open_parquet
 from evenhand.data.rows import Table, Wanted
-from evenhand.data.source import Source
+from evenhand.data.source import Source, beginning, is_gzipped
+from evenhand.errors import DataError
+
+_LINES = (".jsonl", ".ndjson", ".jsonlines")
+_TABLES = (".csv", ".tsv")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_table(source: Source, *, wanted: Wanted) -> Table:
-    ending = Path(source.name.removesuffix(".gz")).suffix.lower()
-    if ending in (".csv", ".tsv"):
+    """The rows of a file, whatever it is called; `wanted` says which columns are looked at."""
+    start = beginning(source, size=1 << 12)
+    ending = Path(source.name.lower().removesuffix(".gz")).suffix
+    if start.startswith(MAGIC) or ending == ".parquet":
+        if is_gzipped(source):
+            raise DataError(f"{source.name} is Parquet inside gzip; unpack it first")
+        return open_parquet(source, wanted=wanted)
+    if start.startswith(_UTF16):
+        raise DataError(f"{source.name} is UTF-16; save it as UTF-8")
+    if ending in _TABLES:
         return open_csv(source)
-    return open_json_lines(source)
+    first = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if first == b"[" or (first == b"{" and ending not in _LINES):
+        return open_json(source) or open_json_lines(source)
+    if ending in _LINES or first in (b"", b"{"):
+        return open_json_lines(source)
+    if ending == ".json" or not _could_be_table(start):
+        raise DataError(
+            f"{source.name} is none of JSON lines, JSON, CSV, TSV and Parquet; "
+            "convert it to one of them"
+        )
+    return open_csv(source)
+
+
+def _could_be_table(start: bytes) -> bool:
+    line = start.partition(b"\n")[0]
+    return b"\0" not in line and any(mark in line for mark in (b",", b"\t", b";"))

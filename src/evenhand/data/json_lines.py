@@ -29,30 +29,39 @@ def _rows(source: Source) -> RawRows:
             except orjson.JSONDecodeError as error:
                 if not line.strip():
                     continue
-                yield number, _second_reading(line, error)
+                row = _second_reading(line, error, what="line")
             else:
-                yield number, row if type(row) is dict else _no_object(row)
+                if type(row) is not dict:
+                    row = _no_object(row)
             seen[0] = number
+            yield number, row
 
 
-def _second_reading(line: bytes, refused: ValueError) -> dict[str, Any] | str:
+def read_object(text: bytes, *, what: str) -> dict[str, Any] | str:
+    """An object's members, or the reason why the text is no object."""
+    try:
+        row = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return _second_reading(text, error, what=what)
+    return row if type(row) is dict else _no_object(row)
+
+
+def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str, Any] | str:
     """Python's own parser also takes the NaN that Python's own writer leaves in files."""
     try:
-        text = line.decode()
+        row = json.loads(text.decode())
     except UnicodeDecodeError as error:
-        return f"the line is not valid UTF-8 (byte {error.start + 1}); save the file as UTF-8"
-    try:
-        row = json.loads(text)
+        return f"the {what} is not valid UTF-8 (byte {error.start + 1}); save the file as UTF-8"
     except (ValueError, RecursionError):
-        if not line.endswith(b"\n"):
+        if what == "line" and not text.endswith(b"\n"):
             return "the line is cut: the file ends in the middle of it; write the file anew"
-        return f"the line is not JSON ({_fact(refused)}); each line takes one JSON object"
+        return f"the {what} is not JSON ({_fact(refused)}); it takes one JSON object"
     return row if isinstance(row, dict) else _no_object(row)
 
 
 def _fact(error: ValueError) -> str:
     message = str(error).split(": line ")[0]
-    return f"{message}, character {error.colno}" if hasattr(error, "colno") else message
+    return f"{message}, character {error.pos + 1}" if hasattr(error, "pos") else message
 
 
 def _no_object(row: object) -> str:

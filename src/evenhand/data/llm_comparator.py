@@ -1,0 +1,133 @@
+"""LLM Comparator's JSON: its examples as rows, and judged pairs as a file that it opens.
+
+A score above 0 says that A is better, below 0 that B is, and 0 that they tie; its charts expect
+-1.5 to 1.5. A score is a judge's and no person's, so that it is no label unless it is mapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import orjson
+
+_TEXTS = ("input_text", "output_text_a", "output_text_b")
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One pass. `score` is in the pair's labels also where the order was `flipped`."""
+
+    score: float | None
+    flipped: bool = False
+    label: str | None = None
+    rationale: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One judged pair. `custom_fields` need a type in the file's `custom_field_types`."""
+
+    input_text: str
+    output_text_a: str
+    output_text_b: str
+    score: float | None
+    tags: tuple[str, ...] = ()
+    ratings: tuple[Rating, ...] = ()
+    rationales: tuple[str, ...] = ()
+    custom_fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_llm_comparator(
+    stream: BinaryIO,
+    examples: Iterable[Example],
+    *,
+    names: tuple[str, str],
+    source_path: str = "evenhand",
+    custom_field_types: Mapping[str, str] | None = None,
+) -> int:
+    """Write one example at a time, and say how many there were."""
+    schema = [{"name": name, "type": kind} for name, kind in (custom_field_types or {}).items()]
+    metadata = {"source_path": source_path, "custom_fields_schema": schema}
+    models = [{"name": name} for name in names]
+    stream.write(b'{"metadata":%b,\n' % orjson.dumps(metadata))
+    stream.write(b'"models":%b,\n' % orjson.dumps(models))
+    stream.write(b'"examples":[')
+    count = 0
+    for count, example in enumerate(examples, 1):
+        stream.write(b"\n" if count == 1 else b",\n")
+        stream.write(orjson.dumps(_written(example)))
+    stream.write(b"\n]}\n")
+    return count
+
+
+def _written(example: Example) -> dict[str, Any]:
+    return {
+        "input_text": example.input_text,
+        "tags": list(example.tags),
+        "output_text_a": example.output_text_a,
+        "output_text_b": example.output_text_b,
+        "score": example.score,
+        "individual_rater_scores": [
+            {
+                "is_flipped": rating.flipped,
+                "score": rating.score,
+                "rating_label": rating.label,
+                "rationale": rating.rationale,
+                "custom_fields": {},
+            }
+            for rating in example.ratings
+        ],
+        # The app assigns a rationale to its clusters by these similarities; we make no clusters.
+        "rationale_list": [
+            {"rationale": rationale, "similarities": []} for rationale in example.rationales
+        ],
+        "custom_fields": dict(example.custom_fields),
+    }
+
+
+def model_names(text: bytes) -> tuple[str, str] | None:
+    """The two names in the `models` member; none where it is something else."""
+    try:
+        models = orjson.loads(text)
+        first, second = (model["name"] for model in models)
+    except (ValueError, TypeError, KeyError):
+        return None
+    return (first, second) if isinstance(first, str) and isinstance(second, str) else None
+
+
+def plain_example(row: dict[str, Any], models: tuple[str, str] | None) -> dict[str, Any]:
+    """An example as a plain row; a row that is none comes back as it is."""
+    if not all(name in row for name in _TEXTS):
+        return row
+    plain = {**row, **{name: _text(row[name]) for name in _TEXTS}}
+    if models is not None:
+        plain.setdefault("model_a", models[0])
+        plain.setdefault("model_b", models[1])
+    custom = row.get("custom_fields")
+    if isinstance(custom, dict) and "id" in custom:
+        plain.setdefault("id", custom["id"])
+    plain["score"] = _winner(row.get("score"))
+    return plain
+
+
+def _winner(score: Any) -> Any:
+    """The side that a score names, so that `--map label=score` reads as a label."""
+    if isinstance(score, (int, float)) and not isinstance(score, bool):
+        return "A" if score > 0 else "B" if score < 0 else "TIE"
+    return score
+
+
+def _text(value: Any) -> Any:
+    """Chunks of text as one text; with a picture among them it stays what it is: no text."""
+    if not isinstance(value, list) or not value:
+        return value
+    chunks = [
+        chunk["data"]
+        for chunk in value
+        if isinstance(chunk, dict)
+        and chunk.get("type") == "text"
+        and isinstance(chunk.get("data"), str)
+    ]
+    return "".join(chunks) if len(chunks) == len(value) else value
