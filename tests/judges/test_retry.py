@@ -213,3 +213,27 @@ async def test_a_real_server_that_recovers_is_asked_until_it_does(
         completion = await ask_with_retries(judge, CALL, RetryPolicy(), sleep=sleep)
     assert (completion.text, completion.usage.requests) == ("A", 4)
     assert sleep.waits[0] >= 0.02
+
+
+async def test_being_told_to_slow_down_is_counted_apart_where_that_is_asked_for() -> None:
+    limited = [JudgeRateLimited("slow down") for _ in range(6)]
+    policy = RetryPolicy(attempts=2, limited_attempts=8)
+    judge = ScriptedJudge([*limited, JudgeServerError("once")])
+    await ask_with_retries(judge, CALL, policy, sleep=Sleeps())
+    assert judge.asked == 8
+    judge = ScriptedJudge([JudgeRateLimited("slow down") for _ in range(9)])
+    with pytest.raises(JudgeRateLimited, match="tried 8 times"):
+        await ask_with_retries(judge, CALL, policy, sleep=Sleeps())
+    judge = ScriptedJudge([*limited, JudgeServerError("once"), JudgeServerError("twice")])
+    with pytest.raises(JudgeServerError, match="twice"):
+        await ask_with_retries(judge, CALL, policy, sleep=Sleeps())
+
+
+async def test_patience_lets_a_server_ask_for_longer_than_a_backoff() -> None:
+    sleeps = Sleeps()
+    judge = ScriptedJudge([JudgeRateLimited("slow down", retry_after_s=60)])
+    await ask_with_retries(judge, CALL, RetryPolicy(patience_s=100), sleep=sleeps)
+    assert sleeps.waits == [60]
+    judge = ScriptedJudge([JudgeRateLimited("slow down", retry_after_s=101)])
+    with pytest.raises(JudgeRateLimited, match="longer than the 100 s"):
+        await ask_with_retries(judge, CALL, RetryPolicy(patience_s=100), sleep=sleeps)

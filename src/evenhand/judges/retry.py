@@ -15,15 +15,23 @@ _JITTER = random.Random()  # noqa: S311 - spreads calls in time, protects nothin
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`attempts` in all; before attempt n + 1, wait up to base_s · 2^(n-1), at most cap_s."""
+    """`attempts` in all; before attempt n + 1, wait up to base_s · 2^(n-1), at most cap_s.
+
+    Being told to slow down (429) says nothing of the call: where `limited_attempts` is given, those
+    are counted apart from the others. `patience_s`: how long a server may ask to wait, where that
+    is longer than cap_s.
+    """
 
     attempts: int = 4
     base_s: float = 0.5
     cap_s: float = 30.0
+    limited_attempts: int | None = None
+    patience_s: float | None = None
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise SettingsError(f"attempts is {self.attempts}; give at least 1")
+        for attempts in (self.attempts, self.limited_attempts):
+            if attempts is not None and attempts < 1:
+                raise SettingsError(f"attempts is {attempts}; give at least 1")
         if self.base_s < 0 or self.cap_s < 0:
             raise SettingsError(
                 f"base_s is {self.base_s} and cap_s is {self.cap_s}; give seconds, 0 or more"
@@ -44,22 +52,24 @@ async def ask_with_retries(
     rng: random.Random | None = None,
 ) -> Completion:
     """The judge's answer, its usage counting the failed attempts' requests too."""
-    failed = 0
+    failed = limited = 0
     failed_requests = 0
     while True:
         try:
             completion = await judge.ask(call)
         except JudgeError as error:
             failed += 1
+            limited += policy.limited_attempts is not None and isinstance(error, JudgeRateLimited)
             failed_requests += error.requests
             asked_s = _asked_to_wait_s(error)
-            too_long = error.retryable and asked_s is not None and asked_s > policy.cap_s
-            if too_long or not error.retryable or failed >= policy.attempts:
+            most_s = max(policy.cap_s, policy.patience_s or 0.0)
+            too_long = error.retryable and asked_s is not None and asked_s > most_s
+            if too_long or not error.retryable or _is_spent(policy, failed - limited, limited):
                 if too_long:
                     _append(
                         error,
                         f"; the server asks to wait {asked_s:g} s, longer than the "
-                        f"{policy.cap_s:g} s that a retry may wait; try again after that",
+                        f"{most_s:g} s that a retry may wait; try again after that",
                     )
                 if failed > 1:
                     _append(error, f" (tried {failed} times)")
@@ -68,6 +78,11 @@ async def ask_with_retries(
         else:
             return _with_requests(completion, failed_requests) if failed_requests else completion
         await sleep(max(policy.wait_s(failed, rng or _JITTER), asked_s or 0.0))
+
+
+def _is_spent(policy: RetryPolicy, failed: int, limited: int) -> bool:
+    most_limited = policy.limited_attempts
+    return failed >= policy.attempts or (most_limited is not None and limited >= most_limited)
 
 
 def _asked_to_wait_s(error: JudgeError) -> float | None:

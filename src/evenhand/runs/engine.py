@@ -47,17 +47,17 @@ async def judge_pairs(
     observer = observer or Observer()
     begun = time.monotonic()
     run, created = await asyncio.to_thread(find_or_create, store, sources, judges, options)
-    with store.hold(run.id):
-        engine = _Engine(run, judges, options, store, stop, observer)
-        try:
+    engine = _Engine(run, judges, options, store, stop, observer)
+    try:
+        with store.hold(run.id):
             await engine.prepare(sources)
-        except BaseException:
-            if created:
-                await asyncio.to_thread(store.delete_run, run.name)
-            raise
-        if stop.by is None and engine.pending:
-            await engine.execute()
-        return await engine.summary(time.monotonic() - begun)
+            if stop.by is None and engine.pending:
+                await engine.execute()
+            return await engine.summary(time.monotonic() - begun)
+    except BaseException:
+        if created and not engine.began:
+            await asyncio.to_thread(store.delete_run, run.name)
+        raise
 
 
 class _Engine:
@@ -79,6 +79,7 @@ class _Engine:
         self._budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
         self._seats: tuple[Seat, ...] = ()
         self._notes: list[str] = []
+        self.began = False  # a call may have been made
 
     @property
     def pending(self) -> int:
@@ -160,6 +161,7 @@ class _Engine:
         return whole
 
     async def execute(self) -> None:
+        self.began = True
         executor = LocalExecutor(self._store, self._options, self._budget, self._stop)
         await asyncio.to_thread(
             self._store.update_run, self._run.id, state="judging", stopped_by=None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from evenhand.errors import EvenhandError
-from evenhand.judges import Judge, RetryPolicy
+from evenhand.judges import Judge
 from evenhand.judges.prices import Price
 from evenhand.procedure import Procedure
 from evenhand.runs.budget import Budget
@@ -28,6 +28,7 @@ from evenhand.store import Store
 _START, _MOST = 8, 512
 # A judge that asks to wait this long is waited for; a day is not.
 _LONGEST_WAIT_S = 600.0
+_TIMES_TOLD_TO_SLOW_DOWN = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,11 @@ class LocalExecutor:
         health = Health(seat.judge.name, self._stop, proven=seat.count.done > seat.count.invalid)
         gated = GatedJudge(seat.judge, gate, self._budget, price=seat.price)
         usual = seat.procedure.retry
-        retry = RetryPolicy(usual.attempts, usual.base_s, max(usual.cap_s, _LONGEST_WAIT_S))
+        retry = replace(
+            usual,
+            patience_s=_LONGEST_WAIT_S,
+            limited_attempts=max(usual.attempts, _TIMES_TOLD_TO_SLOW_DOWN),
+        )
         patient = PatientJudge(gated, gate, health, retry=retry, telemetry=self._telemetry)
         return Lane(
             run_id,

@@ -1,0 +1,63 @@
+"""Data and judges for tests of runs: sums whose right answer every good judge knows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from evenhand.judges import JudgeCall
+from scripted import answer_json
+from servers import Reply, SeenRequest, chat_reply
+
+CRITERIA = ("-c", "accuracy")
+
+
+def sums(count: int, *, begin: int = 1, **more: Any) -> list[dict[str, Any]]:
+    """Pair n asks for n + n. Response A is right, but for every third, where B is."""
+    return [
+        {
+            "id": f"sum-{n}",
+            "prompt": f"What is {n} plus {n}?",
+            "response_a": f"It is {2 * n + (n % 3 == 0)}, by counting.",
+            "response_b": f"It is {2 * n + (n % 3 != 0)}, by counting.",
+            **more,
+        }
+        for n in range(begin, begin + count)
+    ]
+
+
+def wins_b(count: int) -> int:
+    return count // 3
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+_ASKED = re.compile(r"What is (\d+) plus")
+_SAID = re.compile(r"It is (\d+), by counting")
+
+
+def right_place(prompt: str) -> str:
+    """The label that the right answer has in this prompt."""
+    asked = _ASKED.search(prompt)
+    assert asked is not None
+    first, second = _SAID.findall(prompt)
+    right = str(2 * int(asked[1]))
+    assert right in (first, second)
+    return "A" if first == right else "B"
+
+
+def adds_up(request: SeenRequest) -> Reply:
+    """A judge that can add."""
+    winner = right_place(request.prompt)
+    return chat_reply(answer_json(winner, confidence=0.9, criteria=[("accuracy", winner)]))
+
+
+def adds_up_here(call: JudgeCall) -> str:
+    winner = right_place("\n".join(message.text for message in call.messages))
+    return answer_json(winner, confidence=0.9, criteria=[("accuracy", winner)])
