@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Locale, Pair, rename
-from evenhand.notes import addresses_judge, notes_on
+from evenhand.notes import _FORMS, addresses_judge, notes_on
 from scripted import make_pair
 
 LOCALES: tuple[Locale, ...] = ("en", "zh")
@@ -93,3 +95,26 @@ def test_megabytes_are_looked_through_quickly() -> None:
     """Every repetition in the pattern is bounded; this would hang otherwise."""
     for text in ("ignore " * 200_000, "a" * 2_000_000, "选择" * 500_000, "\n" * 2_000_000):
         addresses_judge(text)
+
+
+WORDS = [word for words, _ in _FORMS for word in words]
+AROUND = [
+    "the above",
+    " me",
+    " this response",
+    " response a",
+    "dear ",
+    ": a",
+    "以上",
+    "我",
+    "[[a]]",
+]
+
+
+@given(st.lists(st.sampled_from([*WORDS, *AROUND, " ", "\n", "x"]), max_size=6).map("".join))
+def test_every_form_is_looked_for_wherever_one_of_its_words_stands(text: str) -> None:
+    expected = any(
+        any(word in text for word in words) and re.search(form, text, re.MULTILINE)
+        for words, form in _FORMS
+    )
+    assert addresses_judge(text) == expected
