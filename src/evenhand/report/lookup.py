@@ -1,0 +1,63 @@
+"""Runs and pairs by what people call them; where there is none, the nearest names are told."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from evenhand.errors import InputError
+from evenhand.store import ItemWhole, RunRecord, Store
+
+_NAMED_AT_MOST = 3
+
+
+def find_run(store: Store, name: str) -> RunRecord:
+    run = store.find_run(name)
+    if run is not None:
+        return run
+    names = [run.name for run in store.list_runs()]
+    if not names:
+        raise InputError(f"there is no run {name!r}, nor any other, in {store.address}")
+    near = _nearest(name, names)
+    if near:
+        raise InputError(f"there is no run {name!r}; did you mean {' or '.join(near)}?")
+    raise InputError(f"there is no run {name!r}; evenhand runs lists the {len(names)} there are")
+
+
+def _nearest(name: str, names: list[str]) -> list[str]:
+    folded = {each.casefold(): each for each in reversed(names)}
+    wanted = name.casefold()
+    begun = [each for fold, each in folded.items() if wanted and fold.startswith(wanted)]
+    alike = [folded[fold] for fold in get_close_matches(wanted, folded, n=_NAMED_AT_MOST)]
+    return list(dict.fromkeys([*alike, *begun]))[:_NAMED_AT_MOST]
+
+
+def find_item(store: Store, run: RunRecord, name: str) -> ItemWhole:
+    """A pair by its id; by `#ROW`, as rows without an id are called; or by its place in the run."""
+    number = name.removeprefix("#")
+    for key in (name, f"#{number}"):
+        found = store.item(run.id, key)
+        if found is not None:
+            return found
+    if number.isdecimal() and len(number) <= 18:
+        placed = _key_at(store, run, int(number))
+        found = None if placed is None else store.item(run.id, placed)
+        if found is not None:
+            return found
+    count = store.count_items(run.id)
+    pairs = "1 pair" if count == 1 else f"{count} pairs"
+    raise InputError(
+        f"run {run.name!r} has no pair {name!r} among its {pairs}; "
+        f"give an id (evenhand runs export {run.name} shows them), or a number from 1 to {count}"
+    )
+
+
+def _key_at(store: Store, run: RunRecord, number: int) -> str | None:
+    """The store knows items by their keys; an item is either judged or pending."""
+    for judged in store.verdicts(run.id, after=number - 1, limit=1):
+        if judged.item.number == number:
+            return judged.item.key
+    for judge in store.run_judges(run.id):
+        for waiting in store.pending(run.id, judge.id, after=number - 1, limit=1):
+            if waiting.number == number:
+                return waiting.key
+    return None

@@ -1,0 +1,135 @@
+"""One pair of a run whole: the texts, and of each judge the verdict and every pass."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from evenhand.contract import (
+    Ballot,
+    ErrorBody,
+    Failure,
+    Locale,
+    Mode,
+    Order,
+    Pair,
+    Pass,
+    Unread,
+    Usage,
+    Verdict,
+    Winner,
+)
+from evenhand.contract.model import Model
+from evenhand.report.lookup import find_item, find_run
+from evenhand.store import JudgedItem, PassStatus, RunRecord, Store, StoredPass
+
+
+class StoredAnswer(Model):
+    """One pass as it is kept: a ballot, an unread answer, or what failed."""
+
+    order: Order
+    sample: int
+    status: PassStatus
+    ballot: Ballot | None = None
+    unread: Unread | None = None
+    error: ErrorBody | None = None
+    repaired: tuple[Unread, ...] = ()
+    usage: Usage
+    time_ms: float
+    model: str | None = None
+    request_ids: tuple[str, ...] = ()
+    created_at: datetime
+    reused: bool  # another run made it
+
+    @classmethod
+    def of(cls, stored: StoredPass, run: RunRecord) -> StoredAnswer:
+        made = stored.made
+        known: dict[str, Any] = (
+            {"error": made.error}
+            if not isinstance(made, Pass)
+            else {
+                "ballot": made.ballot,
+                "unread": made.unread,
+                "repaired": made.repaired,
+                "model": made.model,
+                "request_ids": made.request_ids,
+            }
+        )
+        return cls(
+            order=made.order,
+            sample=made.sample,
+            status=stored.status,
+            usage=made.usage,
+            time_ms=made.time_ms,
+            created_at=stored.created_at,
+            reused=stored.run_id != run.id,
+            **known,
+        )
+
+    @property
+    def raw(self) -> str:
+        reading = self.ballot or self.unread
+        return reading.raw if reading else ""
+
+
+class JudgedPair(Model):
+    """`verdict` is the contract's verdict or failure; null while the pair is pending."""
+
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+    mode: Mode | None
+    settings: dict[str, Any]
+    pending: bool
+    verdict: Verdict | Failure | None
+    passes: tuple[StoredAnswer, ...]
+    replaced: tuple[StoredAnswer, ...]  # earlier tries, set aside by a retry
+
+    @classmethod
+    def of(cls, judged: JudgedItem, run: RunRecord) -> JudgedPair:
+        judge = judged.judge
+        return cls(
+            judge=judge.name,
+            prompt_version=judge.prompt_version,
+            locale=judge.locale,
+            mode=judge.mode,
+            settings=dict(judge.settings),
+            pending=judged.settled is None,
+            verdict=judged.settled,
+            passes=tuple(StoredAnswer.of(each, run) for each in judged.passes),
+            replaced=tuple(StoredAnswer.of(each, run) for each in judged.replaced),
+        )
+
+
+class PairReport(Model):
+    run: str
+    id: str
+    number: int  # its place in the run, from 1
+    source: str
+    row: int
+    label: Winner | None
+    model_a: str | None
+    model_b: str | None
+    tags: tuple[str, ...]
+    pair: Pair
+    judges: tuple[JudgedPair, ...]
+
+
+def report_pair(store: Store, run_name: str, name: str) -> PairReport:
+    """`name` is the pair's id, or its number."""
+    run = find_run(store, run_name)
+    whole = find_item(store, run, name)
+    item = whole.item
+    return PairReport(
+        run=run.name,
+        id=item.key,
+        number=item.number,
+        source=item.source,
+        row=item.row,
+        label=item.label,
+        model_a=item.model_a,
+        model_b=item.model_b,
+        tags=item.tags,
+        pair=whole.pair,
+        judges=tuple(JudgedPair.of(judged, run) for judged in whole.judged),
+    )

@@ -1,0 +1,159 @@
+"""A run row by row: what one judge made of one pair. `docs/exports.md` explains each field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from evenhand.contract import (
+    ConfidenceSource,
+    Failure,
+    Outcome,
+    Verdict,
+    Winner,
+)
+from evenhand.contract.model import Model
+from evenhand.report.lookup import find_run
+from evenhand.store import RunRecord, Store, WholeVerdict
+
+# A page is in memory whole, and a response may have 50 million characters.
+_FIRST_PAGE = 8
+_LARGEST_PAGE = 256
+_PAGE_CHARACTERS = 8_000_000
+_LARGEST_WHOLE = 2**63 - 1
+
+
+class CriterionResult(Model):
+    """`winner` is null where the criterion was not judged, or where the pair is invalid."""
+
+    criterion: str
+    winner: Winner | None
+    outcome: Outcome
+
+
+class RunRow(Model):
+    """One pair as one judge judged it. Tables leave out what stands in `ONLY_IN_FULL`."""
+
+    run: str
+    id: str
+    row: int
+    source: str
+    judge: str
+    prompt: str
+    response_a: str
+    response_b: str
+    label: Winner | None
+    model_a: str | None
+    model_b: str | None
+    tags: tuple[str, ...]
+    outcome: Outcome
+    winner: Winner | None
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    first_pass_winner: Winner | None
+    second_pass_winner: Winner | None
+    consistent: bool | None
+    criteria: tuple[CriterionResult, ...]
+    reasoning: str
+    error_kind: str | None
+    error_message: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    time_ms: float
+    context: str | None
+    reference: str | None
+    verdict: Verdict | Failure
+
+
+ONLY_IN_FULL = frozenset({"context", "reference", "verdict"})
+COLUMNS: Mapping[str, str] = {
+    name: str(field.serialization_alias)
+    for name, field in RunRow.model_fields.items()
+    if name not in ONLY_IN_FULL
+}
+
+
+def read_run(store: Store, name: str) -> Iterator[RunRow]:
+    """A run's rows in the order of its pairs, page by page; pending pairs have none yet."""
+    return rows_of(store, find_run(store, name))
+
+
+def rows_of(store: Store, run: RunRecord) -> Iterator[RunRow]:
+    judges = {judge.id: judge.name for judge in store.run_judges(run.id)}
+    after, limit = 0, _FIRST_PAGE
+    while page := store.whole_verdicts(run.id, after=after, limit=limit):
+        for whole in page:
+            yield row_of(whole, run=run.name, judge=judges[whole.row.judge_id])
+        after = page[-1].row.item.number
+        limit = _next_page(page)
+
+
+def _next_page(page: Sequence[WholeVerdict]) -> int:
+    """As many rows as will fit, if the next ones are as long as these."""
+    characters = sum(
+        len(whole.pair.prompt) + len(whole.pair.response_a) + len(whole.pair.response_b)
+        for whole in page
+    )
+    return max(
+        1, min(_LARGEST_PAGE, 2 * len(page), _PAGE_CHARACTERS * len(page) // (characters + 1))
+    )
+
+
+def row_of(whole: WholeVerdict, *, run: str, judge: str) -> RunRow:
+    told, item, settled = whole.row, whole.row.item, whole.settled
+    verdict = settled if isinstance(settled, Verdict) else None
+    position = verdict.position_consistency if verdict else None
+    usage = settled.metadata.usage
+    return RunRow(
+        run=run,
+        id=item.key,
+        row=item.row,
+        source=item.source,
+        judge=judge,
+        prompt=whole.pair.prompt,
+        response_a=whole.pair.response_a,
+        response_b=whole.pair.response_b,
+        label=item.label,
+        model_a=item.model_a,
+        model_b=item.model_b,
+        tags=item.tags,
+        outcome=told.outcome,
+        winner=told.winner,
+        confidence=told.confidence,
+        confidence_source=settled.metadata.confidence_source,
+        first_pass_winner=told.first_pass_winner,
+        second_pass_winner=told.second_pass_winner,
+        consistent=position.consistent if position else None,
+        criteria=tuple(_criteria(settled)),
+        reasoning=verdict.overall_reasoning if verdict else "",
+        error_kind=told.error_kind,
+        error_message=told.error_message,
+        input_tokens=_whole(usage.input_tokens),
+        output_tokens=_whole(usage.output_tokens),
+        cost_usd=usage.cost_usd,
+        time_ms=round(sum(stored.made.time_ms for stored in whole.passes), 3),
+        context=whole.pair.context,
+        reference=whole.pair.reference,
+        verdict=settled,
+    )
+
+
+def _whole(value: int | None) -> int | None:
+    """A server may claim any number of tokens; one that no table can hold is not known."""
+    return value if value is None or abs(value) <= _LARGEST_WHOLE else None
+
+
+def _criteria(settled: Verdict | Failure) -> Iterator[CriterionResult]:
+    winners: dict[str, Winner | None] = {}
+    if isinstance(settled, Verdict):
+        winners = {entry.criterion: entry.winner for entry in settled.comparison}
+    for entry in settled.metadata.criteria:
+        yield CriterionResult(
+            criterion=entry.criterion,
+            winner=winners.pop(entry.criterion, None),
+            outcome=entry.outcome,
+        )
+    # Identical responses that nobody was asked about: every criterion is there, unjudged.
+    for criterion, winner in winners.items():
+        outcome = Outcome.TIE if winner == "TIE" else Outcome.INVALID
+        yield CriterionResult(criterion=criterion, winner=winner, outcome=outcome)

@@ -1,0 +1,188 @@
+"""One run in numbers: what was asked for, what it came to, what it took, what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from evenhand.contract import Locale, Mode
+from evenhand.contract.model import Model
+from evenhand.report.lookup import find_run
+from evenhand.report.share import Share
+from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Tally
+
+SHOWN_AT_MOST = 20
+
+
+class Skipped(Model):
+    """A row of a source that is no pair, and why."""
+
+    source: str
+    row: int
+    reason: str
+
+
+class Invalid(Model):
+    """A pair without a verdict, and why."""
+
+    id: str
+    judge: str
+    kind: str
+    message: str
+
+
+class Spent(Model):
+    """Null where a part is not known: half a sum is no sum."""
+
+    passes: int
+    requests: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    known_cost_usd: float | None  # of those passes whose cost is known
+    unpriced_passes: int
+
+    @classmethod
+    def of(cls, spending: Spending) -> Spent:
+        counted = spending.uncounted_passes == 0
+        return cls(
+            passes=spending.passes,
+            requests=spending.requests,
+            input_tokens=spending.input_tokens if counted else None,
+            output_tokens=spending.output_tokens if counted else None,
+            cost_usd=spending.cost_usd if spending.unpriced_passes == 0 else None,
+            known_cost_usd=spending.cost_usd,
+            unpriced_passes=spending.unpriced_passes,
+        )
+
+
+class JudgeReport(Model):
+    """One judge: how it was asked, and its verdicts. Shares are of the pairs that were won."""
+
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+    mode: Mode | None
+    samples: int | None
+    reconcile: str | None
+    settings: dict[str, Any]
+    wins_a: int
+    wins_b: int
+    ties: int
+    inconsistent: int
+    invalid: int
+    pending: int
+    share_a: Share | None
+    share_b: Share | None
+    unread_passes: int
+    failed_passes: int
+    reused_passes: int
+    spent: Spent
+
+
+class RunReport(Model):
+    """`skipped` and `invalid_pairs` hold the first of them; the numbers count all."""
+
+    run: str
+    store: str
+    state: RunState
+    stopped_by: str | None
+    created_at: datetime
+    updated_at: datetime
+    sources: tuple[str, ...]
+    plan: dict[str, Any]
+    pairs: int
+    skipped_rows: int
+    skipped: tuple[Skipped, ...]
+    judges: tuple[JudgeReport, ...]
+    invalid_pairs: tuple[Invalid, ...]
+    calls: int
+    spent: Spent  # by this run itself, on passes that were replaced too
+    seconds: float
+
+
+def report_run(store: Store, name: str) -> RunReport:
+    run = find_run(store, name)
+    judges = store.run_judges(run.id)
+    tallies = [store.tally(run.id, judge.id) for judge in judges]
+    whole = store.tally(run.id)
+    invalid = sum(tally.invalid for tally in tallies)
+    return RunReport(
+        run=run.name,
+        store=store.address,
+        state=run.state,
+        stopped_by=run.stopped_by,
+        created_at=run.created_at,
+        updated_at=run.updated_at,
+        sources=run.sources,
+        plan=dict(run.plan),
+        pairs=whole.pairs,
+        skipped_rows=whole.skipped_rows,
+        skipped=tuple(
+            Skipped(source=row.source, row=row.row, reason=row.reason)
+            for row in store.skipped(run.id, limit=SHOWN_AT_MOST)
+        ),
+        judges=tuple(
+            _judge(judge, tally, _deciding(run, place))
+            for place, (judge, tally) in enumerate(zip(judges, tallies, strict=True))
+        ),
+        invalid_pairs=_first_invalid(store, run, judges, at_most=min(invalid, SHOWN_AT_MOST)),
+        calls=run.calls,
+        spent=Spent.of(whole.made),
+        seconds=run.seconds,
+    )
+
+
+def _judge(judge: JudgeRecord, tally: Tally, deciding: Mapping[str, Any]) -> JudgeReport:
+    decided = tally.wins_a + tally.wins_b
+    return JudgeReport(
+        judge=judge.name,
+        prompt_version=judge.prompt_version,
+        locale=judge.locale,
+        mode=judge.mode,
+        samples=deciding.get("samples"),
+        reconcile=deciding.get("reconcile"),
+        settings=dict(judge.settings),
+        wins_a=tally.wins_a,
+        wins_b=tally.wins_b,
+        ties=tally.ties,
+        inconsistent=tally.inconsistent,
+        invalid=tally.invalid,
+        pending=tally.pending,
+        share_a=Share.of_counts(tally.wins_a, decided),
+        share_b=Share.of_counts(tally.wins_b, decided),
+        unread_passes=tally.unread_passes,
+        failed_passes=tally.failed_passes,
+        reused_passes=tally.reused_passes,
+        spent=Spent.of(tally.used),
+    )
+
+
+def _deciding(run: RunRecord, place: int) -> Mapping[str, Any]:
+    told = run.plan.get("deciding")
+    if isinstance(told, list) and place < len(told) and isinstance(told[place], dict):
+        return dict(told[place])
+    return {}
+
+
+def _first_invalid(
+    store: Store, run: RunRecord, judges: list[JudgeRecord], *, at_most: int
+) -> tuple[Invalid, ...]:
+    if not at_most:
+        return ()
+    names = {judge.id: judge.name for judge in judges}
+    found: list[Invalid] = []
+    for row in store.each_verdict(run.id):
+        if row.error_kind is not None:
+            found.append(
+                Invalid(
+                    id=row.item.key,
+                    judge=names[row.judge_id],
+                    kind=row.error_kind,
+                    message=row.error_message or "",
+                )
+            )
+            if len(found) == at_most:
+                break
+    return tuple(found)

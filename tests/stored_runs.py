@@ -1,0 +1,173 @@
+"""Runs in a store, made by its own face: real verdicts of scripted judges, without the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evenhand.comparer import settle
+from evenhand.contract import ErrorBody, Failure, Order, Pass, Usage, Verdict, Winner
+from evenhand.errors import JudgeError
+from evenhand.judges import Completion, JudgeCall, RetryPolicy
+from evenhand.procedure import Procedure
+from evenhand.store import (
+    FailedPass,
+    NewItem,
+    NewJudge,
+    NewPass,
+    NewRun,
+    NewVerdict,
+    SkippedRow,
+    Store,
+    open_store,
+)
+from scripted import Answer, ScriptedJudge, answer_json, make_pair
+
+USAGE = Usage(input_tokens=100, output_tokens=20, cost_usd=0.25, requests=1)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a data set, with what its pair is made of and how the judge answers."""
+
+    key: str
+    answer: Answer
+    label: Winner | None = None
+    model_a: str | None = None
+    model_b: str | None = None
+    tags: tuple[str, ...] = ()
+    pair: dict[str, Any] | None = None
+    judged: bool = True
+
+
+def says(winner: str, *, usage: Usage = USAGE, reasoning: str = "It says more.") -> Answer:
+    """The same response wins in both orders; the judge sees the labels of its order."""
+    shown = {"A": "B", "B": "A", "TIE": "TIE"}
+
+    def answer(call: JudgeCall) -> Completion:
+        seen = winner if call.order == "original" else shown[winner]
+        return completed(
+            answer_json(seen, criteria=[("accuracy", seen)], reasoning=reasoning), usage
+        )
+
+    return answer
+
+
+def follows_place(call: JudgeCall) -> Completion:
+    return completed(answer_json("A", criteria=[("accuracy", "A")]), USAGE)
+
+
+def mumbles(call: JudgeCall) -> Completion:
+    return completed("I cannot say.", USAGE)
+
+
+def fails(call: JudgeCall) -> Completion:
+    raise JudgeError("the server fell over; start it again")
+
+
+def completed(text: str, usage: Usage) -> Completion:
+    return Completion(text=text, usage=usage, model="model-1", request_id="request-1")
+
+
+def opened(path: Path) -> Store:
+    return open_store(path / "evenhand.db")
+
+
+def make_run(
+    store: Store,
+    name: str,
+    rows: Sequence[Row],
+    *,
+    judges: Sequence[str] = ("scripted",),
+    skipped: Sequence[SkippedRow] = (),
+    source: str = "pairs.jsonl",
+    plan: dict[str, Any] | None = None,
+) -> int:
+    run = store.create_run(NewRun(name, f"fingerprint of {name}", plan or {}, (source,)))
+    ids = [
+        store.add_judge(
+            NewJudge(judge, judge, "en-reasoned-1", "en", "reasoned", {"temperature": 0})
+        )
+        for judge in judges
+    ]
+    store.set_run_judges(run.id, ids)
+    if rows:
+        store.add_items(
+            run.id, [_item(row, number, source) for number, row in enumerate(rows, start=1)]
+        )
+    if skipped:
+        store.add_skipped(run.id, skipped)
+    store.update_run(run.id, intake_done=True, state="judging")
+    by_key = {row.key: row for row in rows}
+    for judge_id in ids:
+        judge_run(store, run.id, judge_id, by_key)
+    return run.id
+
+
+def judge_run(store: Store, run_id: int, judge_id: int, rows: dict[str, Row]) -> None:
+    """Judge what is pending, as far as its rows are to be judged."""
+    passes: list[NewPass] = []
+    verdicts: list[NewVerdict] = []
+    for work in store.pending(run_id, judge_id, after=0, limit=10_000):
+        row = rows[work.key]
+        if not row.judged:
+            continue
+        keeper = _Keeper(work.pair_id, judge_id, run_id)
+        once = Procedure(repairs=0, retry=RetryPolicy(attempts=1))
+        settled = asyncio.run(settle(work.pair, ScriptedJudge(row.answer), once, keeper=keeper))
+        outcome: Verdict | Failure = settled if isinstance(settled, Verdict) else settled[0]
+        passes += keeper.made
+        verdicts.append(NewVerdict(run_id, work.number, judge_id, outcome))
+    store.write(passes, verdicts)
+
+
+class _Keeper:
+    def __init__(self, pair_id: int, judge_id: int, run_id: int) -> None:
+        self._ids = (pair_id, judge_id, run_id)
+        self.made: list[NewPass] = []
+
+    def recall(self, order: Order, sample: int) -> Pass | None:
+        return None
+
+    def keep(self, made: Pass) -> None:
+        self.made.append(NewPass(*self._ids, made))
+
+    def failed(self, order: Order, sample: int, error: JudgeError) -> None:
+        body = ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
+        failed = FailedPass(order, sample, body, Usage(requests=error.requests))
+        self.made.append(NewPass(*self._ids, failed))
+
+
+def _item(row: Row, number: int, source: str) -> NewItem:
+    dull = {"prompt": f"Question {row.key}?", "response_a": "one", "response_b": "two"}
+    pair = make_pair(**(dull | (row.pair or {})), id=row.key)
+    return NewItem(
+        row.key,
+        pair,
+        source,
+        number + 1,
+        label=row.label,
+        model_a=row.model_a,
+        model_b=row.model_b,
+        tags=row.tags,
+    )
+
+
+# Two wins for A, one for B, a tie, an inconsistent pair, two invalid ones, and a pending one.
+ROWS = (
+    Row("q1", says("A"), label="A", model_a="old", model_b="new", tags=("math", "easy")),
+    Row("q2", says("A")),
+    Row("q3", says("B", reasoning="Response B adds up.")),
+    Row("q4", says("TIE")),
+    Row("q5", follows_place),
+    Row("q6", mumbles),
+    Row("q7", fails),
+    Row("q8", says("A"), judged=False),
+)
+SKIPPED = (
+    SkippedRow("pairs.jsonl", 10, "responseA is missing; every pair needs it"),
+    SkippedRow("pairs.jsonl", 12, "the line is cut; write the file anew"),
+)
