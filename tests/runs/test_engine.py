@@ -378,7 +378,7 @@ async def test_the_progress_ends_with_everything_done(store: Path) -> None:
         ({"rpm": 0}, "rpm is 0"),
         ({"max_cost": float("nan")}, "max_cost is nan"),
         ({"bad_rows": "drop"}, "bad_rows is 'drop'"),
-        ({"retry": ("all",)}, "retry has 'all'"),
+        ({"retry": ("all",)}, "retry is 'all'"),
         ({"name": " "}, "name is blank"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evenhand.data import Reading, Source
     from evenhand.judges.prices import Price
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
+    from evenhand.runs.options import Again
 
 
 def run(
@@ -97,7 +98,7 @@ def run(
             max_cost=max_cost,
             price=_price(price),
             fresh=fresh,
-            retry=tuple(retry or ()),
+            retry=tuple(cast("list[Again]", retry or [])),
             bad_rows=bad_rows,
         )
         plans = []
@@ -239,7 +240,8 @@ def _sources(
     reading: Reading,
 ) -> Sources:
     """Which of the three ways of giving data was taken; more than one is an error."""
-    from evenhand.data import OutputFile, source_of
+    from evenhand.data import OutputFile
+    from evenhand.data.source import source_of
     from evenhand.runs import ModelOutputs, PairFiles
 
     if (a is None) != (b is None):
@@ -268,7 +270,8 @@ def _sources(
 
 
 def _source(given: str) -> Source:
-    from evenhand.data import source_of, spool
+    from evenhand.data import spool
+    from evenhand.data.source import source_of
 
     if given != "-":
         return source_of(Path(given).expanduser())

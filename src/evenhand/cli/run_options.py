@@ -120,9 +120,10 @@ Fresh = Annotated[
     typer.Option("--fresh", help="Ask everything anew, and share no passes with earlier runs."),
 ]
 Again = Annotated[
-    list[Literal["failed", "unread"]] | None,
+    list[str] | None,  # typer takes no list of choices; RunOptions checks them
     typer.Option(
         "--retry",
+        metavar="failed|unread",
         help="Ask again what failed, or what could not be read, and only that. Repeatable.",
     ),
 ]

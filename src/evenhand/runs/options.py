@@ -41,7 +41,7 @@ class RunOptions:
             raise InputError(f"bad_rows is {self.bad_rows!r}; it takes stop or skip")
         for what in self.retry:
             if what not in ("failed", "unread"):
-                raise InputError(f"retry has {what!r}; it takes failed and unread")
+                raise InputError(f"retry is {what!r}; it takes failed or unread")
         if self.name is not None and not self.name.strip():
             raise InputError("name is blank; give the run a name, or none")
 
