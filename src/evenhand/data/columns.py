@@ -49,6 +49,17 @@ PAIR_FIELDS: Mapping[str, tuple[str, ...]] = {
     "swap_positions": ("swap_positions",),
 }
 
+# One model's answers: the same, with one response and the model's own name.
+OUTPUT_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "prompt": PAIR_FIELDS["prompt"],
+    "response": ("response", "output", "answer", "completion", "generation", "text"),
+    "id": (*PAIR_FIELDS["id"], "question_id", "prompt_id", "task_id"),
+    "model": ("model", "generator", "model_id", "model_name"),
+    "context": PAIR_FIELDS["context"],
+    "reference": PAIR_FIELDS["reference"],
+    "tags": PAIR_FIELDS["tags"],
+}
+
 # Several columns may serve such a field together.
 _GATHERED = frozenset({"tags"})
 

@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import io
 import shutil
+import stat
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -54,6 +56,19 @@ def source_of(given: Source | Path | str) -> Source:
     if isinstance(given, Source):
         return given
     return Source(Path(given), str(given))
+
+
+def open_source(given: Path | str) -> Source:
+    """What a command line names: a file, `-`, or a pipe, which is spooled. Close it after use."""
+    if str(given) == "-":
+        return spool(sys.stdin)
+    source = source_of(given)
+    with _readable(source):
+        mode = source.path.stat().st_mode
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            return source
+        with source.path.open("rb") as stream:
+            return spool(stream, source.name)
 
 
 def spool(stream: IO[Any], name: str = "standard input") -> Source:

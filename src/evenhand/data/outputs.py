@@ -1,0 +1,262 @@
+"""Files of model outputs, one a model, joined into pairs: all against all, or with a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from evenhand.contract import Pair
+from evenhand.data.answers import Answer, AnswerRows, Question, conversation, read_question
+from evenhand.data.columns import OUTPUT_FIELDS, Columns
+from evenhand.data.fields import FieldValues
+from evenhand.data.formats import open_table
+from evenhand.data.options import Reading
+from evenhand.data.pair_rows import make_pair
+from evenhand.data.record import BadRow, Record
+from evenhand.data.rows import shortened
+from evenhand.data.scratch import Scratch, Stored, scratch
+from evenhand.data.source import Source, source_of
+from evenhand.errors import DataError, InputError
+
+_CHAT_COLUMNS = ("choices", "messages", "turns")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A model's answers. Without `model` the rows name it, or else the file does."""
+
+    path: Source | Path | str
+    model: str | None = None
+
+
+def read_outputs(
+    files: Sequence[OutputFile],
+    reading: Reading,
+    *,
+    baseline: str | None = None,
+    questions: Source | Path | str | None = None,
+) -> Iterator[Record | BadRow]:
+    """Pairs of the answers to the same prompt, in the order of the first file.
+
+    Two files: A is the first. With a `baseline` (a model's or a file's name) A is that one.
+    """
+    if len(files) < 2:
+        raise DataError(f"{len(files)} file of model outputs is no comparison; give two or more")
+    with scratch() as store:
+        sources = [source_of(file.path) for file in files]
+        named: list[str | None] = [file.model for file in files]
+        if questions is not None:
+            yield from _take_questions(source_of(questions), store, reading)
+        for number, source in enumerate(sources):
+            yield from _take_answers(number, source, store, reading, named)
+        store.finish()
+        models = _distinct_names(sources, named)
+        join = _Join(store, sources, models, reading, _baseline(baseline, sources, models))
+        for group in store.groups():
+            yield from join.pairs(group)
+
+
+def _take_answers(
+    number: int, source: Source, store: Scratch, reading: Reading, named: list[str | None]
+) -> Iterator[BadRow]:
+    columns = Columns(OUTPUT_FIELDS, reading.columns)
+    table = open_table(source, wanted=lambda name: columns.wanted(name) or name in _CHAT_COLUMNS)
+    rows = AnswerRows(reading.columns)
+    if table.columns is not None:
+        rows.check(source.name, table.columns)
+    given, empty = named[number] is not None, True
+    for row_number, row in table.rows:
+        empty = False
+        if isinstance(row, str):
+            yield BadRow(source.name, row_number, row)
+            continue
+        try:
+            answers = rows.read(row)
+            model = answers[0].model
+            if not given and model is not None:
+                if named[number] not in (None, model):
+                    raise DataError(
+                        f"the answer is of {model!r}, the rows before of {named[number]!r}; "
+                        "give each model a file of its own"
+                    )
+                named[number] = model
+            for answer in answers:
+                if answer.id is None and answer.prompt is None:
+                    raise DataError("the answer has neither an id nor a prompt to join it by")
+                store.add(Stored(number, row_number, answer))
+        except InputError as error:
+            yield BadRow(source.name, row_number, error.message)
+    if empty:
+        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+
+
+def _take_questions(source: Source, store: Scratch, reading: Reading) -> Iterator[BadRow]:
+    columns = Columns(OUTPUT_FIELDS, reading.columns)
+    fields = FieldValues(OUTPUT_FIELDS, reading.columns, required=())
+    table = open_table(source, wanted=lambda name: columns.wanted(name) or name in _CHAT_COLUMNS)
+    empty = True
+    for number, row in table.rows:
+        empty = False
+        try:
+            if isinstance(row, str):
+                raise DataError(row)
+            question = read_question(row, fields)
+            if not store.add_question(question):
+                raise DataError(f"the question {question.id!r} stands twice; keep one")
+        except InputError as error:
+            yield BadRow(source.name, number, error.message)
+    if empty:
+        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+
+
+def _distinct_names(sources: Sequence[Source], named: Sequence[str | None]) -> list[str]:
+    """The models' names; the files' where two models are called the same."""
+    models = [name or source.stem for source, name in zip(sources, named, strict=True)]
+    for fallback in ([source.stem for source in sources], [source.name for source in sources]):
+        if len(set(models)) == len(models):
+            break
+        models = [
+            fallback[place] if models.count(model) > 1 else model
+            for place, model in enumerate(models)
+        ]
+    for place, model in enumerate(models):
+        if model in models[:place]:
+            raise DataError(f"{model} is given twice; give each model's outputs once")
+    return models
+
+
+def _baseline(baseline: str | None, sources: Sequence[Source], models: Sequence[str]) -> int | None:
+    if baseline is None:
+        return None
+    for names in (models, [source.stem for source in sources], [source.name for source in sources]):
+        if baseline in names:
+            return list(names).index(baseline)
+    raise DataError(f"no outputs of the baseline {baseline!r}; the models are {', '.join(models)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    store: Scratch
+    sources: Sequence[Source]
+    models: Sequence[str]
+    reading: Reading
+    baseline: int | None
+
+    def pairs(self, group: Iterator[Stored]) -> Iterator[Record | BadRow]:
+        """The records of the answers to one question, and what stands in the way of others."""
+        first = next(group)
+        by_file: dict[int, Stored] = {}
+        refused: set[int] = set()
+        question = self._question(first.answer)
+        prompt = _prompt_of(question, first.answer.turn)
+        agreed_at = "the questions file"
+        for stored in chain((first,), group):
+            place = self.sources[stored.file].name
+            own = stored.answer.prompt
+            if stored.file in by_file:
+                earlier = by_file[stored.file].row
+                yield self._bad(stored, f"stands twice, first in row {earlier}; keep one")
+            elif prompt is not None and own is not None and own != prompt:
+                refused.add(stored.file)
+                yield self._bad(stored, f"has another prompt than in {agreed_at}; correct one")
+            else:
+                by_file[stored.file] = stored
+                if prompt is None and own is not None:
+                    prompt, agreed_at = own, f"{place}, row {stored.row}"
+        if prompt is None:
+            yield self._bad(first, "has no prompt; give the questions in a file, with their ids")
+        elif by_file:
+            yield from self._missing(by_file, refused)
+            for left, right in self._matches(by_file):
+                yield self._record(prompt, question, left, right)
+
+    def _missing(self, by_file: dict[int, Stored], refused: set[int]) -> Iterator[BadRow]:
+        found = next(iter(by_file.values()))
+        wanted = range(len(self.models)) if self.baseline is None else (self.baseline,)
+        for file in wanted:
+            if file not in by_file and file not in refused:
+                yield self._bad(found, f"has no partner of {self.models[file]}")
+
+    def _matches(self, by_file: dict[int, Stored]) -> Iterator[tuple[Stored, Stored]]:
+        files = sorted(by_file)
+        if self.baseline is not None:
+            base = by_file.get(self.baseline)
+            if base is not None:
+                yield from ((base, by_file[file]) for file in files if file != self.baseline)
+            return
+        for place, file in enumerate(files):
+            yield from ((by_file[file], by_file[other]) for other in files[place + 1 :])
+
+    def _record(
+        self, prompt: str, question: Question | None, left: Stored, right: Stored
+    ) -> Record | BadRow:
+        one, two = left.answer, right.answer
+        name_a, name_b = self.models[left.file], self.models[right.file]
+        key = one.id if self.store.joined_by_id and one.id is not None else f"#{left.row}"
+        if max(one.turns, two.turns) > 1:
+            key = f"{key}:{one.turn}"
+        if len(self.models) > 2:
+            key = f"{key}:{name_a}:{name_b}"
+        tags = (*one.tags, *two.tags, *(question.tags if question else ()))
+        try:
+            pair = self._pair(key, prompt, question, one, two)
+        except InputError as error:
+            return BadRow(self.sources[left.file].name, left.row, error.message)
+        return Record(
+            key,
+            pair,
+            self.sources[left.file].name,
+            left.row,
+            None,
+            name_a,
+            name_b,
+            tuple(dict.fromkeys(tags)),
+        )
+
+    def _pair(
+        self, key: str, prompt: str, question: Question | None, one: Answer, two: Answer
+    ) -> Pair:
+        fields: dict[str, Any] = {
+            "id": key,
+            "prompt": prompt,
+            "response_a": one.response,
+            "response_b": two.response,
+        }
+        asked = _reference_of(question, one.turn)
+        for name, choices in (
+            ("context", (one.context, two.context)),
+            ("reference", (asked, one.reference, two.reference)),
+        ):
+            known = next((text for text in choices if text), None)
+            if known is not None:
+                fields[name] = known
+        return make_pair(fields, self.reading.criteria, self.reading)
+
+    def _question(self, answer: Answer) -> Question | None:
+        return None if answer.id is None else self.store.question(answer.id)
+
+    def _bad(self, stored: Stored, fact: str) -> BadRow:
+        answer = stored.answer
+        called = repr(answer.id) if self.store.joined_by_id else _quoted(answer.prompt)
+        turn = f", turn {answer.turn}," if answer.turns > 1 else ""
+        reason = f"the answer to {called}{turn} {fact}"
+        return BadRow(self.sources[stored.file].name, stored.row, reason)
+
+
+def _quoted(prompt: str | None) -> str:
+    return "an unknown prompt" if prompt is None else f"the prompt {shortened(prompt)!r}"
+
+
+def _prompt_of(question: Question | None, turn: int) -> str | None:
+    if question is None or turn > len(question.prompts):
+        return None
+    return conversation(question.prompts[:turn], "User turn")
+
+
+def _reference_of(question: Question | None, turn: int) -> str | None:
+    if question is None or turn > len(question.references):
+        return None
+    return conversation(question.references[:turn], "Reference for turn")
