@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evenhand.contract import Message, Order, Pair, Segment, UnreadKind
 from evenhand.errors import TemplateError
 from evenhand.prompts.marker import marker_of
-from evenhand.prompts.template import MATERIAL, Slot, Template
+from evenhand.prompts.outline import MARKER, outline_of
+from evenhand.prompts.template import Role, Template
 from evenhand.prompts.words import Words, words_for
 
 LETTERS = ("A", "B", "C")
+
+# The messages, their parts in turn: a segment, or a response in the one order and in the other.
+_Shown = list[tuple[Role, list[Segment | tuple[Segment, Segment]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,8 @@ class Prompt:
     template: Template
     pair: Pair
     marker: str
+    # By question, and made when it is first asked for: the second order differs in two places.
+    _shown: dict[str, _Shown] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, pair: Pair, template: Template) -> Prompt:
@@ -41,22 +47,13 @@ class Prompt:
     ) -> tuple[Message, ...]:
         """The messages of one pass. `question` fills the slot of a letter template, and `lead_in`
         begins the answer for a judge that can go on from there."""
-        words = words_for(self.template.locale)
-        material = self._material(order, words)
-        wording = self._wording(words, question)
-        present = dict.fromkeys((*material, *wording), True)
-        filled = [(role, section.pieces(present)) for role, section in self.template.sections]
-        shown = {piece.name for _, pieces in filled for piece in pieces if isinstance(piece, Slot)}
-        for slot in material:
-            if slot not in shown:
-                raise TemplateError(
-                    f"template {self.template.name} leaves out {{{slot}}} of this pair; "
-                    "show it whatever the other slots hold"
-                )
-        messages = tuple(Message(role, _fill(pieces, material, wording)) for role, pieces in filled)
+        shown = self._shown.get(question)
+        if shown is None:
+            shown = self._shown[question] = self._filled(question)
+        messages = tuple([Message(role, _placed(parts, order)) for role, parts in shown])
         if not lead_in:
             return messages
-        begun = Segment(words.by_mode["letter"]["lead_in"])
+        begun = Segment(words_for(self.template.locale).by_mode["letter"]["lead_in"])
         return (*messages, Message("assistant", (begun,)))
 
     def questions(self) -> tuple[str, ...]:
@@ -83,49 +80,46 @@ class Prompt:
         shown = (Message("assistant", (Segment(answer, judged=True),)),) if answer.strip() else ()
         return (*messages, *shown, Message("user", (Segment(request),)))
 
-    def _material(self, order: Order, words: Words) -> dict[str, tuple[Segment, ...]]:
-        pair = self.pair
-        first, second = pair.response_a, pair.response_b
-        if order == "swapped":
-            first, second = second, first
-        texts = {
-            "criteria": _listed(pair, words),
-            "prompt": pair.prompt,
-            "context": pair.context,
-            "reference": pair.reference,
-            "response_a": first,
-            "response_b": second,
+    def _filled(self, question: str) -> _Shown:
+        """The outline with everything in it: what both orders share, and each response as it
+        stands in the one order and in the other."""
+        pair, marker = self.pair, self.marker
+        outline = outline_of(
+            self.template,
+            context=pair.context is not None,
+            reference=pair.reference is not None,
+            allow_tie=pair.allow_tie,
+            question=question,
+        )
+        a, b = Segment(pair.response_a, judged=True), Segment(pair.response_b, judged=True)
+        material: dict[str, Segment | tuple[Segment, Segment]] = {
+            "criteria": Segment(_listed(pair, words_for(self.template.locale)), judged=True),
+            "prompt": Segment(pair.prompt, judged=True),
+            "context": Segment(pair.context or "", judged=True),
+            "reference": Segment(pair.reference or "", judged=True),
+            "response_a": (a, b),
+            "response_b": (b, a),
         }
-        # Our letter prompts are kept short: a piece ends where the next one opens, and the question
-        # closes the last one.
-        close = "" if self.template.compact else "\n" + self._close(words)
-        opening = words.fence["open"].replace("{marker}", self.marker)
-        return {
-            slot: (
-                Segment(opening.replace("{name}", words.names[slot]) + "\n"),
-                Segment(text, judged=True),
-                Segment(close),
+        return [
+            (
+                role,
+                [
+                    Segment(piece.replace(MARKER, marker))
+                    if isinstance(piece, str)
+                    else piece
+                    if isinstance(piece, Segment)
+                    else material[piece.name]
+                    for piece in pieces
+                ],
             )
-            for slot, text in texts.items()
-            if text is not None
-        }
+            for role, pieces in outline
+        ]
 
-    def _close(self, words: Words) -> str:
-        return words.fence["close"].replace("{marker}", self.marker)
 
-    def _wording(self, words: Words, question: str) -> dict[str, str]:
-        mode = words.by_mode[self.template.mode]
-        tie = self.pair.allow_tie
-        wording = {
-            "marker": self.marker,
-            "tie_rule": mode["tie_allowed" if tie else "tie_forbidden"],
-        }
-        if self.template.mode == "letter":
-            closing = f"{self._close(words)}\n" if self.template.compact else ""
-            wording["question"] = closing + question
-        else:
-            wording["menu"] = mode["menu_with_tie" if tie else "menu_without_tie"]
-        return wording
+def _placed(parts: list[Segment | tuple[Segment, Segment]], order: Order) -> tuple[Segment, ...]:
+    at = 0 if order == "original" else 1
+    placed = [part[at] if isinstance(part, tuple) else part for part in parts]
+    return tuple([segment for segment in placed if segment.text])
 
 
 def _listed(pair: Pair, words: Words) -> str:
@@ -141,29 +135,3 @@ def _listed(pair: Pair, words: Words) -> str:
 
 def _shown(weight: float) -> str:
     return repr(weight).removesuffix(".0")
-
-
-def _fill(
-    pieces: tuple[str | Slot, ...],
-    material: dict[str, tuple[Segment, ...]],
-    wording: dict[str, str],
-) -> tuple[Segment, ...]:
-    segments: list[Segment] = []
-    trusted: list[str] = []
-    vanished = False
-    for piece in pieces:
-        if isinstance(piece, str):
-            # A slot that stands on its own line takes the line with it when it vanishes.
-            trusted.append(piece[1:] if vanished and piece.startswith("\n") else piece)
-            vanished = False
-        elif piece.name in material:
-            opening, text, close = material[piece.name]
-            trusted.append(opening.text)
-            segments += [Segment("".join(trusted)), text]
-            trusted = [close.text]
-        elif piece.name in MATERIAL:
-            vanished = True
-        else:
-            trusted.append(wording.get(piece.name, ""))
-    segments.append(Segment("".join(trusted)))
-    return tuple(segment for segment in segments if segment.text)

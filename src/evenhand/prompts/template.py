@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -108,6 +108,8 @@ class Template:
     version: str
     sections: tuple[tuple[Role, Section], ...]
     compact: bool = False  # a piece of material ends where the next opens; the question closes
+    # What `outline_of` has made of it; a copy of the template begins with none.
+    outlines: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @property
     def slots(self) -> frozenset[str]:
