@@ -13,7 +13,7 @@ from evenhand.cli import session
 from evenhand.errors import EvenhandError, InputError, Status
 
 if TYPE_CHECKING:
-    from evenhand.data import Reading, Source
+    from evenhand.data import Reading
     from evenhand.judges.prices import Price
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
     from evenhand.runs.options import Again
@@ -143,23 +143,23 @@ def _judged(
     from evenhand.runs import Stop, judge_pairs
     from evenhand.store import open_store
 
+    judges = [plan.judge for plan in plans]
+
     async def work() -> RunSummary:
         stop = Stop()
         try:
             with (
                 open_store(options.store) as store,
-                watching(as_json=as_json, confirm_above=confirm_above) as view,
+                watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
                 stop_when_told(stop, view.say),
             ):
-                for plan in plans:
-                    view.caution(plan.judge)
                 return await judge_pairs(
                     sources, plans, options, store=store, stop=stop, observer=view
                 )
         finally:
             sources.close()
-            for plan in plans:
-                await plan.judge.close()
+            for judge in judges:
+                await judge.close()
 
     try:
         return session.run_async(work())
@@ -240,8 +240,7 @@ def _sources(
     reading: Reading,
 ) -> Sources:
     """Which of the three ways of giving data was taken; more than one is an error."""
-    from evenhand.data import OutputFile
-    from evenhand.data.source import source_of
+    from evenhand.data import open_source
     from evenhand.runs import ModelOutputs, PairFiles
 
     if (a is None) != (b is None):
@@ -254,7 +253,7 @@ def _sources(
         for option, value in (("--baseline", baseline), ("--questions", questions)):
             if value is not None:
                 raise InputError(f"{option} belongs to --a/--b and --outputs, not to PAIRS")
-        return PairFiles.of([_source(each) for each in pairs], reading)
+        return PairFiles.of([_path(each) for each in pairs], reading)
     if not files:
         raise InputError(
             "nothing to judge; give a file of pairs (- for standard input), or --a OLD --b NEW"
@@ -262,19 +261,16 @@ def _sources(
     if len(files) < 2:
         raise InputError("--outputs names one file; a comparison needs two or more")
     return ModelOutputs(
-        tuple(OutputFile(source_of(file.expanduser())) for file in files if file is not None),
+        tuple([open_source(_path(file)) for file in files]),
         reading,
         baseline=baseline,
-        questions=source_of(questions.expanduser()) if questions else None,
+        questions=open_source(_path(questions)) if questions else None,
     )
 
 
-def _source(given: str) -> Source:
-    from evenhand.data import spool
-    from evenhand.data.source import source_of
-
-    if given != "-":
-        return source_of(Path(given).expanduser())
+def _path(given: str | Path) -> Path | str:
+    if str(given) != "-":
+        return Path(given).expanduser()
     if sys.stdin is None:
         raise InputError("standard input is closed; give a file instead")
-    return spool(sys.stdin)
+    return "-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evenhand.cli import session
@@ -26,17 +26,22 @@ _READ_SHOWN_EVERY = 50_000
 
 
 @contextlib.contextmanager
-def watching(*, as_json: bool, confirm_above: float | None) -> Iterator[View]:
+def watching(
+    judges: Sequence[Judge], *, as_json: bool, confirm_above: float | None
+) -> Iterator[View]:
     """A display that moves where standard error is a terminal, else a line now and then."""
     view = LiveView if sys.stderr.isatty() else View
-    with view(as_json=as_json, confirm_above=confirm_above) as opened:
+    with view(judges, as_json=as_json, confirm_above=confirm_above) as opened:
         yield opened
 
 
 class View(Observer):
     """Plain lines on standard error, for logs and pipes."""
 
-    def __init__(self, *, as_json: bool, confirm_above: float | None) -> None:
+    def __init__(
+        self, judges: Sequence[Judge], *, as_json: bool, confirm_above: float | None
+    ) -> None:
+        self._judges = judges
         self._as_json = as_json
         self._confirm_above = confirm_above
         self._logged = time.monotonic()
@@ -52,15 +57,14 @@ class View(Observer):
         sys.stderr.write(one_line(text) + "\n")
         sys.stderr.flush()
 
-    def caution(self, judge: Judge) -> None:
-        if judge.traits.caveat:
-            self.say(f"note  {judge.name}: {judge.traits.caveat}")
-
     def reading(self, rows: int) -> None:
         if rows % _READ_SHOWN_EVERY == 0:
             self.say(f"read {number(rows)} rows")
 
     def began(self, run: str, store: str, *, done: int, total: int) -> None:
+        for judge in self._judges:
+            if judge.traits.caveat:
+                self.say(f"note: {judge.name}: {judge.traits.caveat}")
         if done == total:
             self.say(f"run {run}: all {number(total)} pairs are judged already; nothing to do")
         elif done:
@@ -95,8 +99,10 @@ class View(Observer):
 class LiveView(View):
     """The same on a terminal, drawn over itself."""
 
-    def __init__(self, *, as_json: bool, confirm_above: float | None) -> None:
-        super().__init__(as_json=as_json, confirm_above=confirm_above)
+    def __init__(
+        self, judges: Sequence[Judge], *, as_json: bool, confirm_above: float | None
+    ) -> None:
+        super().__init__(judges, as_json=as_json, confirm_above=confirm_above)
         self._console: Console = session.err()
         self._live: Live | None = None
         self._last: Progress | None = None

@@ -70,11 +70,15 @@ class Gate:
         self._waiting.append((place, tokens))
         self._admit()
         try:
-            return await place
+            turn = await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and place.exception() is None:
                 self._leave()  # let in and cancelled at the same moment
             raise
+        if self.is_stopped:  # let in and stopped at the same moment
+            self._leave()
+            raise Stopped
+        return turn
 
     def answered(self, turn: Turn, *, used: int | None, output: int | None, requests: int) -> None:
         now = self._clock()

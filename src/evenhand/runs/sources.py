@@ -6,17 +6,22 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import orjson
 
 from evenhand.contract import Pair
-from evenhand.data import Reading, Records, Source, file_digest, read_pairs
-from evenhand.data.source import source_of
+from evenhand.data import (
+    OutputFile,
+    Reading,
+    Records,
+    Source,
+    file_digest,
+    open_source,
+    read_outputs,
+    read_pairs,
+)
 from evenhand.errors import DataError
-
-if TYPE_CHECKING:
-    from evenhand.data import OutputFile
 
 
 class Sources(Protocol):
@@ -41,8 +46,8 @@ class PairFiles:
     reading: Reading
 
     @classmethod
-    def of(cls, given: Sequence[Source | Path | str], reading: Reading) -> PairFiles:
-        return cls(tuple(source_of(each) for each in given), reading)
+    def of(cls, given: Sequence[Path | str], reading: Reading) -> PairFiles:
+        return cls(tuple([open_source(each) for each in given]), reading)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,37 +74,35 @@ class PairFiles:
 class ModelOutputs:
     """One file a model, made into pairs: all against all, or each against the baseline."""
 
-    files: tuple[OutputFile, ...]
+    files: tuple[Source, ...]
     reading: Reading
     baseline: str | None = None
     questions: Source | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(file.source.name for file in self.files)
+        return tuple(file.name for file in self.files)
 
     @property
     def title(self) -> str:
-        return "-vs-".join(file.source.stem for file in self.files)
+        return "-vs-".join(file.stem for file in self.files)
 
     def describe(self) -> dict[str, Any]:
-        files = [file.source for file in self.files]
+        asked = [self.questions] if self.questions else []
         return {
-            **_told([*files, *([self.questions] if self.questions else [])], self.reading),
-            "models": [file.model or file.source.stem for file in self.files],
+            **_told([*self.files, *asked], self.reading),
+            "models": [file.stem for file in self.files],
             "baseline": self.baseline,
         }
 
     def records(self) -> Records:
-        from evenhand.data import read_outputs
-
-        return read_outputs(
-            self.files, self.reading, baseline=self.baseline, questions=self.questions
-        )
+        outputs = [OutputFile(file) for file in self.files]
+        return read_outputs(outputs, self.reading, baseline=self.baseline, questions=self.questions)
 
     def close(self) -> None:
-        for file in self.files:
-            file.source.close()
+        for file in (*self.files, self.questions):
+            if file is not None:
+                file.close()
 
 
 def given_pairs(pairs: Iterable[Pair | Mapping[str, Any]], reading: Reading) -> PairFiles:

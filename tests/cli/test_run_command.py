@@ -1,0 +1,361 @@
+"""`evenhand run` as its users give it: files, options, exit codes, what is printed."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Command, start_command
+from run_data import CRITERIA, adds_up, sums, write_lines
+from scripted import answer_json
+from servers import Reply, SeenRequest, Slow, StartServer, chat_reply, error_reply
+
+SUMMARY = [
+    "run",
+    "pairs",
+    "winsA",
+    "winsB",
+    "ties",
+    "inconsistent",
+    "invalid",
+    "skippedRows",
+    "calls",
+    "reusedPasses",
+    "inputTokens",
+    "outputTokens",
+    "costUsd",
+    "seconds",
+    "stoppedBy",
+]
+
+
+def judged_by(url: str, *more: str) -> tuple[str, ...]:
+    return ("--judge", "openai:loopback", "--base-url", url, "--store", "store.db", *more)
+
+
+@pytest.fixture
+def pairs(command: Command) -> Path:
+    return write_lines(command.directory / "pairs.jsonl", sums(12))
+
+
+def test_the_summary_is_one_json_object(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url), "--json")
+    assert ran.code == 0
+    assert set(SUMMARY) <= set(ran.json)
+    assert (ran.json["pairs"], ran.json["winsA"], ran.json["winsB"]) == (12, 8, 4)
+    assert ran.json["calls"] == len(server.requests) == 24
+    assert ran.json["stoppedBy"] is None
+
+
+def test_a_person_reads_a_table(command: Command, pairs: Path, start_server: StartServer) -> None:
+    server = start_server(adds_up)
+    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url, "--name", "sums"))
+    assert ran.code == 0
+    assert "run sums" in ran.out
+    assert "inconsistent" in ran.out
+    assert "24 calls" in ran.out
+    assert "at most about 12 pairs, 24 calls" in ran.err
+
+
+def test_the_same_command_again_says_that_it_is_done(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
+    command(*arguments)
+    ran = command(*arguments)
+    assert (ran.code, len(server.requests)) == (0, 24)
+    assert "all 12 pairs are judged already; nothing to do" in ran.err
+
+
+def test_two_models_outputs_are_the_everyday_case(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    rows = sums(9)
+    for name, side in (("old", "response_a"), ("new", "response_b")):
+        outputs = [{"id": r["id"], "prompt": r["prompt"], "output": r[side]} for r in rows]
+        write_lines(command.directory / f"{name}.jsonl", outputs)
+    ran = command(
+        "run", "--a", "old.jsonl", "--b", "new.jsonl", *CRITERIA, *judged_by(server.url), "--json"
+    )
+    assert ran.code == 0
+    assert ran.json["run"].startswith("old-vs-new-")
+    assert (ran.json["winsA"], ran.json["winsB"]) == (6, 3)
+
+
+def test_several_models_are_compared_with_each_other_or_with_a_baseline(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    rows = sums(4)
+    for name, wrong in (("one", 0), ("two", 1), ("three", 1)):
+        outputs = [
+            {
+                "id": r["id"],
+                "prompt": r["prompt"],
+                "output": f"It is {2 * n + wrong}, by counting." + " " * (name == "three"),
+            }
+            for n, r in enumerate(rows, start=1)
+        ]
+        write_lines(command.directory / f"{name}.jsonl", outputs)
+    files = [part for name in ("two", "one", "three") for part in ("--outputs", f"{name}.jsonl")]
+    ran = command("run", *files, "--baseline", "one", *CRITERIA, *judged_by(server.url), "--json")
+    assert (ran.code, ran.json["pairs"], ran.json["winsA"]) == (0, 8, 8)
+    assert command("run", *files[:2], *CRITERIA, *judged_by(server.url)).code == 2
+
+
+def test_gzip_csv_and_standard_input_are_read(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    judge = judged_by(server.url, "--json")
+    data = pairs.read_bytes()
+    (command.directory / "packed.jsonl.gz").write_bytes(gzip.compress(data))
+    assert command("run", "packed.jsonl.gz", *CRITERIA, *judge).json["pairs"] == 12
+    ran = command("run", "-", *CRITERIA, *judge, stdin=data)
+    assert (ran.json["pairs"], ran.json["calls"], ran.json["reusedPasses"]) == (12, 0, 24)
+    lines = ["id,question,answer_a,answer_b"]
+    lines += [f'{r["id"]},{r["prompt"]},"{r["response_a"]}","{r["response_b"]}"' for r in sums(12)]
+    (command.directory / "pairs.csv").write_bytes("\r\n".join(lines).encode())
+    ran = command("run", "pairs.csv", "--map", "prompt=question", *CRITERIA, *judge)
+    assert (ran.json["pairs"], ran.json["calls"]) == (12, 0)
+
+
+def test_a_bad_row_is_told_with_its_number(command: Command, start_server: StartServer) -> None:
+    server = start_server(adds_up)
+    rows: list[Any] = sums(5)
+    rows[2] = {"id": "x", "prompt": "What?"}
+    write_lines(command.directory / "pairs.jsonl", rows)
+    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
+    assert (ran.code, server.requests) == (2, [])
+    assert "pairs.jsonl, row 3: " in ran.err
+    assert "--bad-rows skip" in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+    ran = command(
+        "run", "pairs.jsonl", *CRITERIA, *judged_by(server.url), "--bad-rows", "skip", "--json"
+    )
+    assert (ran.code, ran.json["pairs"], ran.json["skippedRows"]) == (0, 4, 1)
+
+
+def test_a_file_cut_in_a_line_is_an_error_before_anything_is_spent(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    pairs.write_bytes(pairs.read_bytes()[:-20])
+    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
+    assert (ran.code, server.requests) == (2, [])
+    assert "row 12" in ran.err
+
+
+def test_a_cap_stops_with_code_5_and_the_same_command_goes_on(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
+    ran = command(*arguments, "--max-calls", "7", "--json")
+    assert (ran.code, ran.json["stoppedBy"], len(server.requests)) == (5, "max-calls", 7)
+    ran = command(*arguments, "--json")
+    assert (ran.code, ran.json["stoppedBy"], len(server.requests)) == (0, None, 24)
+    assert ran.json["winsA"] + ran.json["winsB"] == 12
+
+
+def test_a_cap_on_cost_uses_the_price_that_is_given(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    def told(request: SeenRequest) -> Reply:
+        body = adds_up(request).body
+        body["usage"] = {"prompt_tokens": 1000, "completion_tokens": 1000}
+        return Reply(body)
+
+    server = start_server(told)
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url, "--concurrency", "1"))
+    ran = command(*arguments, "--max-cost", "0.02")
+    assert ran.code == 2
+    assert "--price" in ran.err
+    # 0.001 + 0.003 dollars a call: five calls are 0.02.
+    ran = command(*arguments, "--max-cost", "0.02", "--price", "1/3", "--json")
+    assert (ran.code, ran.json["stoppedBy"], ran.json["calls"]) == (5, "max-cost", 5)
+    assert ran.json["costUsd"] == pytest.approx(0.02)
+    assert command(*arguments, "--price", "cheap").code == 2
+
+
+def test_a_dear_run_wants_a_yes(command: Command, pairs: Path, start_server: StartServer) -> None:
+    server = start_server(adds_up)
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url, "--price", "1000/1000"))
+    ran = command(*arguments)
+    assert (ran.code, server.requests) == (2, [])
+    assert "--confirm-above 5" in ran.err
+    assert command(*arguments, "--yes").code == 0
+
+
+def test_a_wrong_key_ends_with_one_line_and_code_3(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(lambda request: error_reply(401, "no such key"))
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
+    ran = command(*arguments)
+    assert (ran.code, len(server.requests)) == (3, 1)
+    assert sum("no such key" in line for line in ran.err.splitlines()) == 1
+    told = command(*arguments, "--json")
+    assert told.code == 3
+    assert told.json["stoppedBy"] == "judge"
+    assert told.json["error"]["kind"] == "judge_authentication"
+
+
+def test_a_server_that_is_not_there_ends_with_code_3(command: Command, pairs: Path) -> None:
+    ran = command(
+        "run", "pairs.jsonl", *CRITERIA, *judged_by("http://127.0.0.1:9/v1", "--retries", "0")
+    )
+    assert ran.code == 3
+    assert "cannot connect" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to judge"),
+        (("pairs.jsonl", "--a", "x"), "--b is missing"),
+        (("pairs.jsonl", "--a", "x", "--b", "y"), "not two of them"),
+        (("missing.jsonl",), "missing.jsonl cannot be read"),
+        (("pairs.jsonl", "--map", "prompt"), "FIELD=COLUMN"),
+        (("pairs.jsonl", "--retry", "all"), "failed or unread"),
+        (("pairs.jsonl", "--baseline", "x"), "--baseline belongs to"),
+        (("pairs.jsonl", "--concurrency", "0"), "--concurrency"),
+        (("pairs.jsonl", "--judge", "nobody"), "nobody"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_on_one_line(
+    command: Command, pairs: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    ran = command("run", *arguments, "-c", "accuracy", "--store", "s.db", "-j", "baseline:longer")
+    assert ran.code == 2
+    assert message in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_rows_without_criteria_need_some(command: Command, pairs: Path) -> None:
+    ran = command("run", "pairs.jsonl", "--store", "s.db", "-j", "openai:x")
+    assert ran.code == 2
+    assert "criteria" in ran.err
+
+
+def test_the_store_is_named_by_the_environment(
+    command: Command, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENHAND_STORE", "elsewhere.db")
+    assert command("run", "pairs.jsonl", "-j", "baseline:longer", "--json").code == 0
+    assert (command.directory / "elsewhere.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_replay_is_a_run_too(command: Command) -> None:
+    write_lines(command.directory / "pairs.jsonl", sums(4))
+    recorded = [
+        {"id": f"sum-{n}", "pass": order, "verdict_as_shown": "A"}
+        for n in range(1, 5)
+        for order in ("original", "swapped")
+    ]
+    write_lines(command.directory / "said.jsonl", recorded)
+    ran = command("run", "pairs.jsonl", "-j", "replay:said.jsonl", "--store", "s.db", "--json")
+    assert (ran.code, ran.json["inconsistent"], ran.json["costUsd"]) == (0, 4, 0.0)
+
+
+def test_two_judges_are_told_apart(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    ran = command(
+        "run", "pairs.jsonl", *CRITERIA, *judged_by(server.url), "-j", "baseline:longer", "--json"
+    )
+    assert [judge["judge"] for judge in ran.json["judges"]] == [
+        "openai:loopback",
+        "baseline:longer",
+    ]
+
+
+def slowly(wait_s: float) -> Any:
+    return lambda request: Slow(wait_s, adds_up(request))
+
+
+def stored(path: Path, question: str) -> int:
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as store:
+        return int(store.execute(question).fetchone()[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_finishes_what_is_in_flight_saves_and_says_how_to_go_on(
+    command: Command, start_server: StartServer, number: signal.Signals
+) -> None:
+    server = start_server(slowly(0.2))
+    write_lines(command.directory / "pairs.jsonl", sums(100))
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url, "--concurrency", "4"))
+    process = start_command(arguments, command.directory)
+    assert server.wait_until(lambda: len(server.requests) >= 9, within_s=20)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "the same command goes on" in err.decode()
+    asked = len(server.requests)
+    kept = stored(command.directory / "store.db", "select count(*) from passes")
+    assert kept == asked  # nothing that was asked for is lost
+    ran = command(*arguments, "--json", "--max-calls", "4")
+    assert ran.json["calls"] == 4
+    assert stored(command.directory / "store.db", "select count(*) from passes") == kept + 4
+
+
+def test_a_second_ctrl_c_leaves_at_once(command: Command, start_server: StartServer) -> None:
+    server = start_server(slowly(30))
+    write_lines(command.directory / "pairs.jsonl", sums(20))
+    process = start_command(
+        ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url)), command.directory
+    )
+    assert server.wait_until(lambda: len(server.requests) >= 1, within_s=20)
+    process.send_signal(signal.SIGINT)
+    threading.Timer(0.5, process.send_signal, (signal.SIGINT,)).start()
+    begun = time.monotonic()
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert time.monotonic() - begun < 15  # not the thirty seconds of what is in flight
+
+
+def test_an_unread_answer_is_invalid_and_no_tie(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(lambda request: chat_reply("I would rather not say."))
+    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url), "--json")
+    assert (ran.code, ran.json["invalid"], ran.json["ties"]) == (0, 12, 0)
+
+
+def test_hostile_ids_and_answers_do_nothing_to_the_terminal(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(
+        lambda request: chat_reply(answer_json("A", reasoning="\x1b]0;owned\x07\x1b[2J"))
+    )
+    rows = sums(2)
+    rows[0]["id"] = "\x1b[31mred"
+    write_lines(command.directory / "pairs.jsonl", rows)
+    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url, "--name", "x\x1b[2Jy"))
+    assert "\x1b" not in ran.out + ran.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file modes are POSIX")
+def test_the_default_store_is_the_users_own(
+    command: Command, pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(command.directory / "data"))
+    ran = command("run", "pairs.jsonl", "-j", "baseline:longer", "--json")
+    store = Path(ran.json["store"])
+    assert store.is_relative_to(command.directory / "data")
+    assert store.stat().st_mode & 0o077 == 0
