@@ -70,7 +70,7 @@ def _records(source: Source, delimiter: str) -> Any:
             except csv.Error as error:
                 yield number, _unreadable(error)
             else:
-                if not cells:
+                if not cells or (len(cells) == 1 and not cells[0].strip()):
                     continue
                 yield number, cells
             seen[0] = number
