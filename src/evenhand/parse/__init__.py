@@ -66,7 +66,8 @@ def read(
         "raw": text,
     }
     # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
-    spelt = "\\ud" in text or "\\uD" in text
+    # The backslash first: one character is found many times faster than three.
+    spelt = "\\" in text and ("\\ud" in text or "\\uD" in text)
     return Ballot.model_validate(_whole_strings(said) if spelt else said)
 
 

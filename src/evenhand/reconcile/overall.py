@@ -241,12 +241,11 @@ def _claims(
     won = _criteria_won(criteria, comparison)
     lost = {criterion_key(c.name) for c in criteria if c.outcome is Outcome.INCONSISTENT}
     for order, ballot in heard:
+        which = mark(box.locale, order, "")
         for entry in ballot.criteria:
             if entry.winner is not None and criterion_key(entry.criterion) in lost:
-                point = with_reason(entry.criterion, entry.reasoning)
-                won[entry.winner].append(mark(box.locale, order, point))
-        for point in ballot.differentiators:
-            won[ballot.winner].append(mark(box.locale, order, point))
+                won[entry.winner].append(which + with_reason(entry.criterion, entry.reasoning))
+        won[ballot.winner] += [which + point for point in ballot.differentiators]
     return won
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from evenhand.contract import (
@@ -98,20 +98,17 @@ def analysis(box: Box, heard: Sequence[tuple[Order, Ballot]], *, both: bool) -> 
     if not both and not (box.keep_both and len({analysis for _, analysis in told}) > 1):
         return told[0][1]
 
-    def gathered(get: Callable[[Analysis], tuple[str, ...]]) -> tuple[str, ...]:
-        return distinct(
-            mark(box.locale, order, text) for order, analysis in told for text in get(analysis)
-        )
-
     return Analysis(
-        response_a=ResponseAnalysis(
-            strengths=gathered(lambda analysis: analysis.response_a.strengths),
-            weaknesses=gathered(lambda analysis: analysis.response_a.weaknesses),
-        ),
-        response_b=ResponseAnalysis(
-            strengths=gathered(lambda analysis: analysis.response_b.strengths),
-            weaknesses=gathered(lambda analysis: analysis.response_b.weaknesses),
-        ),
+        response_a=_gathered(box, [(order, analysis.response_a) for order, analysis in told]),
+        response_b=_gathered(box, [(order, analysis.response_b) for order, analysis in told]),
+    )
+
+
+def _gathered(box: Box, told: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
+    marked = [(mark(box.locale, order, ""), analysis) for order, analysis in told]
+    return ResponseAnalysis(
+        strengths=distinct([which + text for which, told in marked for text in told.strengths]),
+        weaknesses=distinct([which + text for which, told in marked for text in told.weaknesses]),
     )
 
 
