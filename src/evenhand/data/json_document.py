@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 import orjson
 
 from evenhand.data.json_lines import read_object
-from evenhand.data.json_scan import Cut, JsonScan
+from evenhand.data.json_scan import Cut, JsonScan, Malformed
 from evenhand.data.llm_comparator import model_names, plain_example
 from evenhand.data.rows import RawRows, Table
 from evenhand.data.source import Source, after_row, beginning, opened, reading_faults
@@ -40,7 +41,7 @@ def open_json(source: Source) -> Table | None:
             if _looks_like_lines(source):
                 return None
             raise
-        except DataError:
+        except Malformed:
             return None
     if layout is None:
         return None
@@ -80,7 +81,7 @@ def _models_after(source: Source) -> tuple[str, str] | None:
                     _pass_over(scan.elements())
                 else:
                     scan.value()
-    except (DataError, EOFError, OSError):
+    except (Cut, Malformed, EOFError, zlib.error, OSError):
         pass
     return None
 
@@ -92,7 +93,7 @@ def _of_list(source: Source) -> RawRows:
         scan.take(b"[")
         yield from _elements(scan, seen)
         if scan.peek():
-            raise DataError("something follows the end of the list")
+            raise Malformed("something follows the end of the list")
 
 
 def _of_member(source: Source, layout: _Layout) -> RawRows:
@@ -169,7 +170,8 @@ def _faults(source: Source, seen: list[int]) -> Iterator[None]:
                 f"{source.name} is cut {after_row(seen[0])}: the JSON ends before it is closed; "
                 "write the file anew"
             ) from None
-        except DataError as error:
+        except Malformed as error:
             raise DataError(
-                f"{source.name} is not valid JSON {after_row(seen[0])}: {error.message}"
+                f"{source.name} is not valid JSON {after_row(seen[0])}: {error}; "
+                "write the file anew"
             ) from None

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from evenhand.errors import DataError
-
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _TO_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+", re.DOTALL)
 _TO_COMMA = re.compile(rb'(?:[^"{}\[\],]++|' + _STRING + rb")*+", re.DOTALL)
@@ -24,8 +22,12 @@ _BLOCK = 1 << 18
 _LONGEST_VALUE = 1 << 29
 
 
-class Cut(DataError):
+class Cut(Exception):
     """The stream ended where a value, or more of it, had to come."""
+
+
+class Malformed(Exception):
+    """Something else stands there; what, and what had to come."""
 
 
 class JsonScan:
@@ -59,7 +61,7 @@ class JsonScan:
             if match:
                 break
             if not self._more():
-                raise Cut("")
+                raise Cut
         self._at = match.end()
         self.take(b":")
         return match[0]
@@ -73,7 +75,7 @@ class JsonScan:
             if at >= len(self._text) or self._text[at] == 0x22:  # inside a string, or at the end
                 at -= self._at
                 if not self._more():
-                    raise Cut("")
+                    raise Cut
                 at += self._at
                 continue
             byte = self._text[at]
@@ -105,16 +107,16 @@ class JsonScan:
         """Read on; twice as far each time within one value, so that the work stays linear."""
         left = self._text[self._at :]
         if len(left) > _LONGEST_VALUE:
-            raise DataError(f"a value is longer than {_LONGEST_VALUE:,} bytes")
+            raise Malformed(f"a value is longer than {_LONGEST_VALUE:,} bytes")
         block = self._stream.read(max(_BLOCK, len(left)))
         self._text = left + block
         self._at = 0
         return bool(block)
 
 
-def _unexpected(found: bytes, expected: bytes) -> DataError:
+def _unexpected(found: bytes, expected: bytes) -> Exception:
     if not found:
-        return Cut("")
-    return DataError(
+        return Cut()
+    return Malformed(
         f"{found.decode(errors='replace')!r} stands where {expected.decode()!r} had to come"
     )

@@ -75,6 +75,7 @@ class Scratch:
         self._flush()
         column = "id" if self.joined_by_id else "mark"
         self._connection.execute(f"CREATE INDEX joined ON answers ({column}, turn, seq)")
+        self._connection.execute("COMMIT")
 
     def groups(self) -> Iterator[Iterator[Stored]]:
         """The answers to one question, by file; questions in the order of the first file."""

@@ -1,6 +1,7 @@
 -- Lives as long as one join: no durability is needed, and a crash may take it.
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
+BEGIN;
 
 CREATE TABLE answers (
     seq INTEGER PRIMARY KEY,
