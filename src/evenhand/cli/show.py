@@ -88,7 +88,7 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     ):
         _show_points(console, title, [point for point in points if point not in told])
     for note in verdict.notes:
-        _show_hanging(console, Text("note ", "yellow"), plain(note))
+        show_hanging(console, Text("note ", "yellow"), plain(note))
     console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))
 
 
@@ -149,10 +149,10 @@ def _show_points(console: Console, title: str, points: list[str]) -> None:
         return
     console.print(Text(title, "bold"))
     for point in points:
-        _show_hanging(console, Text("  •"), plain(point))
+        show_hanging(console, Text("  •"), plain(point))
 
 
-def _show_hanging(console: Console, lead: Text, text: Text) -> None:
+def show_hanging(console: Console, lead: Text, text: Text) -> None:
     """A text whose further lines begin under its first word."""
     from rich.table import Table
 
@@ -198,4 +198,4 @@ def show_pair(console: Console, pair: Pair, *, title: str = "") -> None:
         ("A", pair.response_a),
         ("B", pair.response_b),
     ):
-        _show_hanging(console, Text(f"{name:>6} ", "dim"), plain(text))
+        show_hanging(console, Text(f"{name:>6} ", "dim"), plain(text))

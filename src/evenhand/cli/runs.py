@@ -1,0 +1,223 @@
+"""`evenhand runs`: the runs of a store, listed, shown, renamed, exported and deleted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import run_options as ropt
+from evenhand.cli import session
+from evenhand.cli.terminal import one_line
+from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from evenhand.report import Exported
+    from evenhand.store import Store
+
+runs = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+class _Given(NamedTuple):
+    """What stood before the subcommand."""
+
+    store: str | None
+    as_json: bool
+
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")]
+
+
+@runs.callback()
+def list_by_default(
+    context: typer.Context, store: ropt.StoreAddress = None, as_json: opt.AsJson = False
+) -> None:
+    """List the runs of a store; show, rename, export or delete one."""
+    context.obj = _Given(store, as_json)
+    if context.invoked_subcommand is None:
+        _list(store, as_json=as_json)
+
+
+@runs.command("list")
+def list_runs(
+    context: typer.Context, store: ropt.StoreAddress = None, as_json: opt.AsJson = False
+) -> None:
+    """List the runs of a store, newest first."""
+    given: _Given = context.obj
+    _list(store or given.store, as_json=as_json or given.as_json)
+
+
+def _list(address: str | None, *, as_json: bool) -> None:
+    import json
+
+    from evenhand.cli.show_runs import show_lines
+    from evenhand.report import list_runs
+    from evenhand.store.address import FileAddress, read_address
+
+    try:
+        where = read_address(address)
+        # Looking for runs is no reason to make a store.
+        if isinstance(where, FileAddress) and not _holds_anything(where.path):
+            shown, lines = where.shown, []
+        else:
+            with _opened(address) as store:
+                shown, lines = store.address, list_runs(store)
+    except EvenhandError as error:
+        session.fail(error, as_json=as_json)
+    if as_json:
+        told = {"store": shown, "runs": [line.model_dump(mode="json") for line in lines]}
+        session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
+    elif lines:
+        show_lines(session.out(), lines)
+    else:
+        session.write_text(f"no runs yet in {one_line(shown)}; evenhand run makes one")
+
+
+def _holds_anything(path: Path) -> bool:
+    return path.exists() and (not path.is_file() or path.stat().st_size > 0)
+
+
+def _opened(address: str | None) -> Store:
+    from evenhand.store import open_store
+
+    return open_store(address, create=False)
+
+
+@runs.command()
+def show(
+    context: typer.Context,
+    name: RunArgument,
+    store: ropt.StoreAddress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show one run: what was asked for, each judge's outcomes, what failed, what it took."""
+    from evenhand.cli.show_runs import show_run
+    from evenhand.report import report_run
+
+    given: _Given = context.obj
+    as_json = as_json or given.as_json
+    try:
+        with _opened(store or given.store) as opened:
+            report = report_run(opened, name)
+    except EvenhandError as error:
+        session.fail(error, as_json=as_json)
+    if as_json:
+        session.write_json(report.model_dump_json(indent=2))
+    else:
+        show_run(session.out(), report)
+
+
+@runs.command()
+def rename(
+    context: typer.Context,
+    name: RunArgument,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The name it gets.")],
+    store: ropt.StoreAddress = None,
+) -> None:
+    """Give a run another name."""
+    from evenhand.report import find_run
+
+    try:
+        with _opened(store or context.obj.store) as opened:
+            find_run(opened, name)
+            opened.rename_run(name, new)
+    except EvenhandError as error:
+        session.fail(error, as_json=False)
+    session.write_text(f"run {one_line(name)} is now {one_line(new)}")
+
+
+@runs.command()
+def delete(
+    context: typer.Context,
+    name: RunArgument,
+    store: ropt.StoreAddress = None,
+    yes: ropt.Yes = False,
+) -> None:
+    """Delete a run with its verdicts, and the passes that no other run uses."""
+    from evenhand.cli.amounts import number
+    from evenhand.report import find_run
+
+    try:
+        with _opened(store or context.obj.store) as opened:
+            run = find_run(opened, name)
+            tally = opened.tally(run.id)
+            goes = (
+                f"run {one_line(name)}: {number(tally.pairs)} pairs, {number(tally.judged)} "
+                f"verdicts and {number(tally.passes)} passes; what other runs share of it stays"
+            )
+            if not yes and not _confirmed(f"deleting {goes}", name):
+                session.write_text("nothing was deleted")
+                return
+            opened.delete_run(name)
+    except EvenhandError as error:
+        session.fail(error, as_json=False)
+    session.write_text(f"deleted {goes}")
+
+
+def _confirmed(what: str, name: str) -> bool:
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InputError(f"deleting run {name!r} needs a yes, and nobody can be asked; give --yes")
+    sys.stderr.write(f"{what}\ngo on? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@runs.command()
+def export(
+    context: typer.Context,
+    name: RunArgument,
+    form: Annotated[
+        Literal["jsonl", "csv", "parquet", "llm-comparator"] | None,
+        typer.Option("--format", help="Default: by the file's ending, else jsonl."),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The file to write; - for standard output."
+        ),
+    ] = "-",
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over a file that is there already.")
+    ] = False,
+    store: ropt.StoreAddress = None,
+) -> None:
+    """Write a run's verdicts with their pairs to a file, a row for each pair and judge."""
+    from evenhand.cli.printing import printed
+    from evenhand.report import export_run
+
+    try:
+        with _opened(store or context.obj.store) as opened:
+            if output == "-":
+                with printed(form or "jsonl") as stream:
+                    exported = export_run(opened, name, stream, format=form)
+            else:
+                exported = export_run(opened, name, Path(output), format=form, overwrite=force)
+    except BrokenPipeError:
+        session.silence_output()
+        return
+    except EvenhandError as error:
+        session.fail(error, as_json=False)
+    if output != "-":
+        session.write_text(f"{_rows(exported.rows)} in {one_line(output)}")
+    _say_what_is_missing(exported)
+
+
+def _rows(count: int) -> str:
+    from evenhand.cli.amounts import number
+
+    return "1 row" if count == 1 else f"{number(count)} rows"
+
+
+def _say_what_is_missing(exported: Exported) -> None:
+    from evenhand.cli.amounts import number
+
+    if exported.pending:
+        verdicts = "verdict is" if exported.pending == 1 else "verdicts are"
+        sys.stderr.write(f"note  {number(exported.pending)} {verdicts} pending and left out\n")
+    if exported.skipped_rows:
+        rows = _rows(exported.skipped_rows)
+        were = "was no pair and was" if exported.skipped_rows == 1 else "were no pairs and were"
+        sys.stderr.write(f"note  {rows} of the data {were} skipped by the run\n")

@@ -1,0 +1,167 @@
+"""`evenhand show`: one pair of a run whole, with every pass of every judge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import run_options as ropt
+from evenhand.cli import session
+from evenhand.cli.terminal import one_line
+from evenhand.errors import EvenhandError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.report import JudgedPair, PairReport, StoredAnswer
+
+_PASS = {"original": "first pass", "swapped": "second pass"}
+_WON = {"A": "A", "B": "B", "TIE": "tie"}
+
+
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")],
+    identifier: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="The pair's id; or its number, as 7 or #7, counted from 1."
+        ),
+    ],
+    store: ropt.StoreAddress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show one pair of a run whole: its texts, each judge's verdict, and every pass behind it."""
+    from evenhand.report import report_pair
+    from evenhand.store import open_store
+
+    try:
+        with open_store(store, create=False) as opened:
+            report = report_pair(opened, run, identifier)
+    except EvenhandError as error:
+        session.fail(error, as_json=as_json)
+    if as_json:
+        session.write_json(report.model_dump_json(indent=2))
+    else:
+        _show(session.out(), report)
+
+
+def _show(console: Console, report: PairReport) -> None:
+    from rich.text import Text
+
+    where = f"pair {report.number} of run {report.run}, row {report.row} of {report.source}"
+    console.print(Text.assemble((one_line(report.id), "bold"), (f"  {one_line(where)}", "dim")))
+    known = ", ".join(_known(report))
+    if known:
+        console.print(Text(known))
+    _show_texts(console, report)
+    for judged in report.judges:
+        console.rule(Text(one_line(judged.judge), "bold"), align="left")
+        _show_judged(console, judged)
+    if not report.judges:
+        console.print(Text("no judge was asked yet", "dim"))
+
+
+def _known(report: PairReport) -> list[str]:
+    parts = []
+    if report.label:
+        parts.append(f"label {report.label}")
+    if report.model_a is not None:
+        parts.append(f"A by {report.model_a}")
+    if report.model_b is not None:
+        parts.append(f"B by {report.model_b}")
+    if report.tags:
+        parts.append(f"tags {', '.join(report.tags)}")
+    if not report.pair.allow_tie:
+        parts.append("a tie is not allowed")
+    if not report.pair.swap_positions:
+        parts.append("one order only")
+    return [one_line(part) for part in parts]
+
+
+def _show_texts(console: Console, report: PairReport) -> None:
+    from rich.text import Text
+
+    from evenhand.cli.show import plain, show_hanging
+
+    pair = report.pair
+    criteria = "\n".join(
+        (each.name if each.description is None else f"{each.name}: {each.description}")
+        + ("" if each.weight is None else f" (weight {each.weight:g})")
+        for each in pair.criteria
+    )
+    for name, text in (
+        ("criteria", criteria or "none"),
+        ("prompt", pair.prompt),
+        ("context", pair.context),
+        ("reference", pair.reference),
+        ("A", pair.response_a),
+        ("B", pair.response_b),
+    ):
+        if text is not None:
+            shown = plain(text) if text.strip() else Text("empty", "dim")
+            show_hanging(console, Text(f"{name:>9} ", "dim"), shown)
+
+
+def _show_judged(console: Console, judged: JudgedPair) -> None:
+    from rich.text import Text
+
+    from evenhand.cli.show import show_verdict
+    from evenhand.contract import Outcome, Verdict
+
+    asked = (judged.prompt_version, judged.locale, judged.mode)
+    told = ", ".join(part for part in asked if part)
+    if told:
+        console.print(Text(one_line(told), "dim"))
+    if isinstance(judged.verdict, Verdict):
+        show_verdict(console, judged.verdict)
+    elif judged.verdict is None:
+        console.print(Text("Pending: no verdict yet", "bold"))
+    else:
+        error = judged.verdict.error
+        kind = "" if error.kind == Outcome.INVALID else f" ({error.kind})"
+        console.print(Text.assemble((f"Invalid{kind}", "bold red"), f"  {one_line(error.message)}"))
+    for answer in judged.passes:
+        _show_answer(console, answer)
+    for answer in judged.replaced:
+        _show_answer(console, answer, earlier=True)
+
+
+def _show_answer(console: Console, answer: StoredAnswer, *, earlier: bool = False) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from evenhand.cli.show import footer, plain
+    from evenhand.cli.show_runs import moment
+
+    name = _PASS[answer.order] + (f", sample {answer.sample}" if answer.sample > 1 else "")
+    if earlier:
+        name += ", an earlier try that was replaced"
+    console.print(Text.assemble("\n", (name, "bold"), f": {_outcome(answer)}"))
+    took = [footer(answer.model, answer.usage, answer.time_ms), moment(answer.created_at)]
+    if answer.request_ids:
+        took.append(f"request {', '.join(answer.request_ids)}")
+    if answer.reused:
+        took.append("made by another run")
+    console.print(Text(one_line(" · ".join(took)), "dim"))
+    for before in answer.repaired:
+        console.print(Text(f"asked again, since {one_line(before.reason)}; it had said", "dim"))
+        console.print(Padding(plain(before.raw), (0, 0, 0, 2)))
+    if answer.raw.strip():
+        # What the judge wrote is never rewritten, so that its labels are those of its pass.
+        labels = ", which saw A and B exchanged" if answer.order == "swapped" else ""
+        console.print(Text(f"the judge's own words{labels}:", "dim"))
+        console.print(Padding(plain(answer.raw), (0, 0, 0, 2)))
+
+
+def _outcome(answer: StoredAnswer) -> str:
+    if answer.ballot is not None:
+        confidence = answer.ballot.confidence
+        told = "not given" if confidence is None else f"{confidence:.2f}"
+        return f"{_WON[answer.ballot.winner]}, confidence {told}"
+    if answer.unread is not None:
+        return f"unread ({answer.unread.kind}): {one_line(answer.unread.reason)}"
+    if answer.error is not None:
+        return f"failed ({answer.error.kind}): {one_line(answer.error.message)}"
+    return answer.status
