@@ -187,6 +187,11 @@ def test_what_is_no_text_is_never_made_one(field: str, value: object, kind: str)
     assert reason_of({**PLAIN, field: value}) == f"{field} takes a string, not {kind}"
 
 
+def test_a_wrong_value_is_named_by_its_column_too() -> None:
+    row = {"question": "p", "answer_a": "a", "answer_b": None}
+    assert reason_of(row) == "response_b (column answer_b) takes a string, not null"
+
+
 def test_an_empty_response_is_a_response() -> None:
     assert record_of({**PLAIN, "response_b": ""}).pair.response_b == ""
 

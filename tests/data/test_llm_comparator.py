@@ -69,19 +69,25 @@ def test_what_is_written_has_all_that_the_app_reads_and_comes_back(write: Write)
             tags=("x",),
             ratings=(Rating(score=1.0), Rating(score=score, flipped=True, rationale="because")),
             rationales=("because",),
-            custom_fields={"id": f"#{score}"},
+            custom_fields={"id": f"#{score}", "label": "B"},
         )
         for score in (1.5, -1.5, None)
     ]
     out = io.BytesIO()
     count = write_llm_comparator(
-        out, iter(examples), names=("M", "N"), custom_field_types={"id": "string"}
+        out,
+        iter(examples),
+        names=("M", "N"),
+        custom_field_types={"id": "string", "label": "category"},
     )
     assert count == 3
     document = json.loads(out.getvalue())
     assert document["metadata"] == {
         "source_path": "evenhand",
-        "custom_fields_schema": [{"name": "id", "type": "string"}],
+        "custom_fields_schema": [
+            {"name": "id", "type": "string"},
+            {"name": "label", "type": "category"},
+        ],
     }
     assert document["models"] == [{"name": "M"}, {"name": "N"}]
     for written, example in zip(document["examples"], examples, strict=True):
@@ -94,10 +100,16 @@ def test_what_is_written_has_all_that_the_app_reads_and_comes_back(write: Write)
         assert written["rationale_list"] == [{"rationale": "because", "similarities": []}]
     records = list(read_pairs([write("x.json", out.getvalue())], READING))
     assert [
-        (record.key, record.pair.prompt, record.pair.response_a, record.pair.response_b)
+        (
+            record.key,
+            record.pair.prompt,
+            record.pair.response_a,
+            record.pair.response_b,
+            record.label,
+        )
         for record in records
         if isinstance(record, Record)
-    ] == [(f"#{score}", 'p"\n', "a", "") for score in (1.5, -1.5, None)]
+    ] == [(f"#{score}", 'p"\n', "a", "", "B") for score in (1.5, -1.5, None)]
 
 
 def test_no_examples_are_still_a_document() -> None:

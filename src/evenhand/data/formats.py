@@ -20,7 +20,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 def open_table(source: Source, *, wanted: Wanted) -> Table:
     """The rows of a file, whatever it is called; `wanted` says which columns are looked at."""
     start = beginning(source, size=1 << 12)
-    ending = Path(source.name.lower().removesuffix(".gz")).suffix
+    ending = _ending(source.name) or _ending(source.path.name)
     if start.startswith(MAGIC) or ending == ".parquet":
         if is_gzipped(source):
             raise DataError(f"{source.name} is Parquet inside gzip; unpack it first")
@@ -40,6 +40,10 @@ def open_table(source: Source, *, wanted: Wanted) -> Table:
             "convert it to one of them"
         )
     return open_csv(source)
+
+
+def _ending(name: str) -> str:
+    return Path(name.lower().removesuffix(".gz")).suffix
 
 
 def _could_be_table(start: bytes) -> bool:

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from evenhand.contract import WINNERS
+
 _TEXTS = ("input_text", "output_text_a", "output_text_b")
 
 
@@ -106,8 +108,11 @@ def plain_example(row: dict[str, Any], models: tuple[str, str] | None) -> dict[s
         plain.setdefault("model_a", models[0])
         plain.setdefault("model_b", models[1])
     custom = row.get("custom_fields")
-    if isinstance(custom, dict) and "id" in custom:
-        plain.setdefault("id", custom["id"])
+    if isinstance(custom, dict):
+        if isinstance(custom.get("id"), (str, int)):
+            plain.setdefault("id", custom["id"])
+        if custom.get("label") in WINNERS:
+            plain.setdefault("label", custom["label"])
     plain["score"] = _winner(row.get("score"))
     return plain
 

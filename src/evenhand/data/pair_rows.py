@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from evenhand.contract import Criterion, Pair, Winner
 from evenhand.contract.pair import read_pair, refuse
-from evenhand.data.columns import PAIR_FIELDS
+from evenhand.data.columns import PAIR_FIELDS, plain
 from evenhand.data.fields import FieldValues, optional_text, read_tags, text_of_id
 from evenhand.data.labels import read_label
 from evenhand.data.options import Reading
@@ -63,7 +63,10 @@ class PairRows:
         if shape.preferred:
             label = _preferred(label)
         tags = values.get("tags")
-        pair = self._pair(key, values)
+        try:
+            pair = self._pair(key, values)
+        except InputError as error:
+            raise DataError(_with_column(error.message, dict(shape.single))) from None
         return Record(
             key,
             pair,
@@ -130,6 +133,15 @@ def make_pair(fields: dict[str, Any], criteria: tuple[Criterion, ...], reading: 
         return Pair.model_validate(fields)
     except ValidationError as error:
         refuse(error, Pair)
+
+
+def _with_column(message: str, columns: Mapping[str, str]) -> str:
+    """Name the column beside the field, where the file calls it something else."""
+    field = message.partition(" ")[0]
+    column = columns.get(field)
+    if column is None or plain(column) == plain(field):
+        return message
+    return f"{field} (column {column}) {message.partition(' ')[2]}"
 
 
 def _listed_criteria(text: str) -> Any:
