@@ -40,7 +40,8 @@ _FAILED = TypeAdapter(FailedPass)
 _BALLOT_RAW: Any = {"ballot": {"raw"}}
 _UNREAD_RAW: Any = {"unread": {"raw"}}
 _PASSES: Any = {"metadata": {"passes"}}
-_LARGEST = 2**63 - 1
+# A trillion tokens, or requests, of one pass are no count; and sums of such must fit 64 bits.
+_LARGEST_COUNT = 2**40
 
 
 def moment(unix_time: float) -> datetime:
@@ -75,8 +76,8 @@ def pass_values(new: NewPass, now: float) -> tuple[Any, ...]:
 
 
 def _whole(value: int | None) -> int | None:
-    """A server may claim any number of tokens; one that no column can hold is not known."""
-    return value if value is None or -_LARGEST <= value <= _LARGEST else None
+    """A server may claim any number of tokens; one that cannot be is as good as not known."""
+    return value if value is None or 0 <= value <= _LARGEST_COUNT else None
 
 
 def _finite(value: float | None) -> float | None:

@@ -11,9 +11,13 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from evenhand.errors import StoreError
 
+# A pass is some kilobytes. In pages of 4 KiB one fills a page and wastes the rest of it; larger
+# ones cost more where the index of the pairs' digests is written, which has no order.
+_PAGE_BYTES = 16 * 1024
 _CACHE_KIB = 32 * 1024
-_WAL_PAGES = 2000  # 8 MB before it is written back
+_WAL_PAGES = 1000  # 16 MB before they are written back
 _WAL_KEPT_BYTES = 64 * 1024 * 1024
+_SMALLEST_BYTES = 512  # one page, the smallest
 _OTHERWISE = "name another store"
 
 
@@ -33,6 +37,9 @@ def prepare_file(path: Path, *, create: bool) -> None:
         raise StoreError(f"{path} is a directory; name a file in it, e.g. {path / 'evenhand.db'}")
     if not stat.S_ISREG(found.st_mode):
         raise StoreError(f"{path} is no regular file; {_OTHERWISE}")
+    if 0 < found.st_size < _SMALLEST_BYTES:
+        # Asked here, since SQLite takes a file of one byte for an empty one and writes over it.
+        raise StoreError(f"store {path} is not an SQLite file; {_OTHERWISE}")
     if found.st_size == 0 and create and os.access(path, os.W_OK):
         os.chmod(path, 0o600)
     # SQLite keeps its log beside the file.
@@ -107,6 +114,7 @@ def _set_up(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     for setting in (
+        f"page_size={_PAGE_BYTES}",  # of a new file
         "synchronous=NORMAL",
         "foreign_keys=ON",
         f"cache_size=-{_CACHE_KIB}",

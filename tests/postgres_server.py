@@ -1,0 +1,187 @@
+"""A real PostgreSQL server for the tests: made in a temporary folder, thrown away afterwards.
+
+    def test_something(fresh_database: str) -> None:
+        with open_store(fresh_database) as store:
+            ...
+
+Where PostgreSQL is not installed such tests skip, and fail where CI is set.
+`scripts/install_postgres.sh` installs it.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+_START_S = 30.0
+_USER = "evenhand"
+PASSWORD = "right & /secret"
+_PLACES = (
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/usr/local/pgsql/bin",
+    "/opt/homebrew/opt/postgresql*/bin",
+    "/usr/local/opt/postgresql*/bin",
+)
+# What makes a server safe against a power cut makes tests slow, and this one holds nothing dear.
+_CARELESS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """Trusts its socket; asks for `PASSWORD` on the loopback."""
+
+    folder: Path
+    port: int
+
+    def url(self, database: str) -> str:
+        return f"postgresql://{_USER}@/{database}?host={self.folder}&port={self.port}"
+
+    def loopback_url(self, database: str, password: str) -> str:
+        return f"postgresql://{_USER}:{password}@127.0.0.1:{self.port}/{database}"
+
+    def run(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        """Outside of any transaction, as databases are made and dropped."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+
+def find_binaries() -> Path | None:
+    """The folder that has both initdb and postgres."""
+    on_path = shutil.which("initdb")
+    folders = [Path(on_path).resolve().parent] if on_path else []
+    for place in _PLACES:
+        folders += sorted(Path("/").glob(place.lstrip("/")), reverse=True)
+    return next((f for f in folders if (f / "initdb").exists() and (f / "postgres").exists()), None)
+
+
+def _other_user() -> str | None:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in names)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _start(binaries: Path, folder: Path) -> tuple[subprocess.Popen[bytes], PostgresServer]:
+    user = _other_user()
+    if user is not None:
+        shutil.chown(folder, user)
+    secret = folder / "password"
+    secret.write_text(PASSWORD)
+    plain = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+    data = folder / "data"
+    initdb: list[str | Path] = [
+        binaries / "initdb",
+        "-D",
+        data,
+        "-U",
+        _USER,
+        "-E",
+        "UTF8",
+        "--locale=C",
+    ]
+    initdb += ["--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={secret}", "--no-sync"]
+    made = subprocess.run(
+        initdb, user=user, cwd=folder, env=plain, capture_output=True, text=True, timeout=120
+    )
+    assert made.returncode == 0, made.stderr
+    server = PostgresServer(folder, _free_port())
+    postgres: list[str | Path] = [
+        binaries / "postgres",
+        "-D",
+        data,
+        "-k",
+        folder,
+        "-p",
+        str(server.port),
+    ]
+    for setting in ("listen_addresses=127.0.0.1", "max_connections=60", *_CARELESS):
+        postgres += ["-c", setting]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            postgres, user=user, cwd=folder, env=plain, stdout=log, stderr=log
+        )
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            server.run("SELECT 1")
+        except psycopg.OperationalError:
+            told = (folder / "log").read_text()
+            assert process.poll() is None, told
+            assert time.monotonic() < deadline, told
+            time.sleep(0.05)
+        else:
+            return process, server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    binaries = find_binaries()
+    if binaries is None:
+        missing = "PostgreSQL is not installed; run scripts/install_postgres.sh"
+        if os.environ.get("CI"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    # A socket's path may have some hundred characters: not pytest's own folders.
+    folder = Path(tempfile.mkdtemp(prefix="evenhand-pg-"))
+    process = None
+    try:
+        process, server = _start(binaries, folder)
+        yield server
+    finally:
+        if process is not None:
+            process.send_signal(signal.SIGQUIT)  # at once; nothing is to be saved
+            process.wait(timeout=30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def empty_database(postgres: PostgresServer) -> Iterator[str]:
+    """The URL of a database without any table."""
+    name = f"test{next(_numbers)}"
+    postgres.run(f"CREATE DATABASE {name}")
+    yield postgres.url(name)
+    postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def _migrated_template(postgres: PostgresServer) -> str:
+    from evenhand.store import open_store
+
+    postgres.run("CREATE DATABASE migrated")
+    open_store(postgres.url("migrated")).close()
+    return "migrated"
+
+
+@pytest.fixture
+def fresh_database(postgres: PostgresServer, _migrated_template: str) -> Iterator[str]:
+    """The URL of a store without any run; copied, which is faster than migrating each time."""
+    name = f"test{next(_numbers)}"
+    postgres.run(f"CREATE DATABASE {name} TEMPLATE {_migrated_template}")
+    yield postgres.url(name)
+    postgres.run(f"DROP DATABASE {name} WITH (FORCE)")

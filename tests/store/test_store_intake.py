@@ -1,0 +1,156 @@
+"""Rows become items once, whatever is read again; the same id twice is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from evenhand.contract import Criterion, Pair
+from evenhand.errors import DataError
+from evenhand.store import SkippedRow, Store
+from evenhand.store.digests import pair_digest
+from scripted import make_pair
+from store_values import begin, item, pairs
+
+
+def test_items_are_numbered_from_one_as_they_arrive(store: Store) -> None:
+    begun = begin(store, item("b"), item("a"))
+    assert store.add_items(begun.run_id, [item("c"), item("a")]) == 1
+    assert [(work.number, work.key) for work in begun.work()] == [(1, "b"), (2, "a"), (3, "c")]
+    assert store.count_items(begun.run_id) == 3
+
+
+def test_the_same_items_again_change_nothing(store: Store) -> None:
+    items = [item(f"k{n}", row=n, label="A", tags=("x",)) for n in range(1200)]
+    begun = begin(store)
+    assert store.add_items(begun.run_id, items) == 1200
+    before = store.pending(begun.run_id, begun.judge_id, after=0, limit=2000)
+    assert store.add_items(begun.run_id, items) == 0
+    assert store.pending(begun.run_id, begun.judge_id, after=0, limit=2000) == before
+
+
+def test_a_row_that_stands_twice_in_a_file_is_one_item(store: Store) -> None:
+    begun = begin(store)
+    assert store.add_items(begun.run_id, [item("x", row=3), item("x", row=9)]) == 1
+
+
+def test_equal_texts_under_two_ids_are_two_items_and_one_pair(store: Store) -> None:
+    begun = begin(store, item("x", prompt="same"), item("y", prompt="same"))
+    one, other = begun.work()
+    assert one.pair_id == other.pair_id
+    assert (one.pair.id, other.pair.id) == ("x", "y")
+
+
+def test_salt_keeps_equal_texts_apart(store: Store) -> None:
+    begun = begin(store, item("x", prompt="p", salt="x"), item("y", prompt="p", salt="y"))
+    one, other = begun.work()
+    assert one.pair_id != other.pair_id
+
+
+def test_pairs_are_shared_between_runs(store: Store) -> None:
+    first = begin(store, item("x", prompt="same"), name="one")
+    second = begin(store, item("other id", prompt="same", swap_positions=False), name="two")
+    assert first.work()[0].pair_id == second.work()[0].pair_id
+    assert [w.pair.swap_positions for w in (*first.work(), *second.work())] == [True, False]
+
+
+DIFFERENT: list[dict[str, Any]] = [
+    {"response_a": "another"},
+    {"swap_positions": False},
+    {"label": "B"},
+    {"model_a": "m"},
+    {"tags": ("t",)},
+    {"salt": "s"},
+]
+
+
+@pytest.mark.parametrize("change", DIFFERENT, ids=lambda change: next(iter(change)))
+@pytest.mark.parametrize("together", [True, False], ids=["in one batch", "in two"])
+def test_an_id_with_different_content_is_refused_with_both_rows(
+    store: Store, change: dict[str, Any], together: bool
+) -> None:
+    begun = begin(store)
+    first, second = item("x", row=3), item("x", row=9, **change)
+    batch = [item("w"), first, second]
+    if not together:
+        store.add_items(begun.run_id, batch[:2])
+    with pytest.raises(DataError) as caught:
+        store.add_items(begun.run_id, batch)
+    assert caught.value.message == (
+        "id 'x' is in row 3 and row 9 with different content; make ids unique"
+    )
+    assert store.count_items(begun.run_id) == (0 if together else 2)  # a batch is all or nothing
+
+
+def test_an_id_in_two_files_is_told_with_both_files(store: Store) -> None:
+    begun = begin(store, item("x", row=3, source="a.jsonl"))
+    with pytest.raises(DataError, match=r"in a\.jsonl, row 3 and b\.jsonl, row 3 with different"):
+        store.add_items(begun.run_id, [item("x", row=3, source="b.jsonl", context="c")])
+
+
+@pytest.mark.parametrize("key", ["#4", "an id"])
+def test_a_row_that_changed_since_the_run_began_is_told_so(store: Store, key: str) -> None:
+    begun = begin(store, item(key, row=4))
+    with pytest.raises(DataError) as caught:
+        store.add_items(begun.run_id, [item(key, row=4, reference="new")])
+    assert caught.value.message == (
+        "pairs.jsonl, row 4 is not what it was when the run began: the file has changed; "
+        "restore it, or start another run"
+    )
+
+
+def test_skipped_rows_are_counted_once(store: Store) -> None:
+    begun = begin(store)
+    rows = [SkippedRow("b.csv", 10, "no prompt\x00"), SkippedRow("a.csv", 2, "cut")]
+    store.add_skipped(begun.run_id, rows)
+    store.add_skipped(begun.run_id, [*rows, SkippedRow("b.csv", 9, "cut")])
+    assert store.skipped(begun.run_id) == [rows[1], SkippedRow("b.csv", 9, "cut"), rows[0]]
+    assert store.skipped(begun.run_id, limit=1) == [rows[1]]
+    assert store.tally(begun.run_id).skipped_rows == 3
+
+
+# What a prompt depends on
+
+
+@given(pairs)
+def test_a_pairs_digest_leaves_out_only_its_id_and_whether_it_is_swapped(pair: Pair) -> None:
+    same = pair.model_copy(update={"id": "other", "swap_positions": not pair.swap_positions})
+    assert pair_digest(same) == pair_digest(pair)
+    assert len(pair_digest(pair)) == 16
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt": "pa", "response_a": ""},  # the same letters, cut elsewhere
+        {"response_a": "b", "response_b": "a"},
+        {"context": ""},
+        {"reference": ""},
+        {"context": "1:x"},
+        {"allow_tie": False},
+        {"criteria": (Criterion(name="accuracy", description=""),)},
+        {"criteria": (Criterion(name="accuracy", weight=1.0),)},
+        {"criteria": (Criterion(name="accuracy"), Criterion(name="tone"))},
+        {"criteria": ()},
+    ],
+    ids=str,
+)
+def test_whatever_the_judge_would_see_changes_a_pairs_digest(change: dict[str, Any]) -> None:
+    pair = make_pair()
+    assert pair_digest(pair.model_copy(update=change)) != pair_digest(pair)
+    assert pair_digest(pair, "salt") != pair_digest(pair)
+
+
+def test_criteria_in_another_order_are_other_criteria() -> None:
+    one, other = make_pair(criteria=["a", "b"]), make_pair(criteria=["b", "a"])
+    assert pair_digest(one) != pair_digest(other)
+
+
+def test_an_item_without_criteria_comes_back_without(store: Store) -> None:
+    bare = item("x")
+    bare = dataclasses.replace(bare, pair=bare.pair.model_copy(update={"criteria": ()}))
+    begun = begin(store, bare)
+    assert begun.work()[0].pair.criteria == ()

@@ -1,0 +1,98 @@
+"""The migrations make what `schema.py` says, and bring older stores up with what they hold."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from evenhand.errors import StoreError
+from evenhand.store import Store, open_store, schema_version
+from evenhand.store.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
+from evenhand.store.schema_version import MIGRATIONS, Migrations
+from store_values import begin, item
+
+NEXT = '''"""A column more, as a later evenhand would add it."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "next"
+down_revision = "{head}"
+
+
+def upgrade() -> None:
+    op.add_column("runs", sa.Column("colour", sa.Text(), nullable=False, server_default="grey"))
+'''
+
+
+@pytest.fixture
+def writing(store: Store) -> Iterator[Connection]:
+    with store._writing() as connection:
+        yield connection
+
+
+def test_migrations_and_schema_agree(writing: Connection) -> None:
+    context = MigrationContext.configure(
+        writing,
+        opts={"version_table": VERSION_TABLE, "compare_type": True, "target_metadata": metadata},
+    )
+    assert compare_metadata(context, metadata) == []
+
+
+def test_an_empty_database_is_migrated_like_a_new_file(empty_database: str) -> None:
+    with open_store(empty_database) as store, store._writing() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert context.get_current_revision() == HEAD
+        assert compare_metadata(context, metadata) == []
+
+
+def test_the_revisions_are_the_migrations_in_their_order() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS.folder))
+    config.set_main_option("path_separator", "os")
+    scripts = ScriptDirectory.from_config(config)
+    found = [script.revision for script in scripts.walk_revisions()]
+    assert tuple(reversed(found)) == REVISIONS
+    assert scripts.get_current_head() == HEAD
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Migrations:
+    folder = tmp_path / "later migrations, 100%"
+    shutil.copytree(MIGRATIONS.folder, folder)
+    (folder / "versions" / "v_next.py").write_text(NEXT.format(head=HEAD))
+    return Migrations(folder, (*REVISIONS, "next"))
+
+
+def test_an_older_store_is_brought_up_and_keeps_what_it_holds(
+    store: Store, later: Migrations
+) -> None:
+    begun = begin(store, item("x"), item("y"))
+    begun.judge_all("B")
+    schema_version.bring_up(store._writes, store.address, create=False, migrations=later)
+    with store._reading() as connection:
+        assert connection.exec_driver_sql("SELECT colour FROM runs").scalars().all() == ["grey"]
+    assert store.tally(begun.run_id).wins_b == 2
+    # To us it is now a newer evenhand's.
+    with pytest.raises(StoreError, match=r"newer evenhand \(schema next\)"):
+        schema_version.bring_up(store._writes, store.address, create=False)
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store, later: Migrations) -> None:
+    begun = begin(store, item("x"))
+    broken = NEXT.format(head=HEAD) + '    raise RuntimeError("in the middle")\n'
+    (later.folder / "versions" / "v_next.py").write_text(broken)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        schema_version.bring_up(store._writes, store.address, create=False, migrations=later)
+    schema_version.bring_up(store._writes, store.address, create=False)
+    with store._reading() as connection:
+        assert "colour" not in connection.exec_driver_sql("SELECT * FROM runs").keys()  # noqa: SIM118
+    assert len(begun.work()) == 1

@@ -1,0 +1,123 @@
+"""Runs and judges: made, found, changed, renamed."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.store import NewJudge, NewRun, Store
+from store_values import begin, item
+
+PLAN = {"samples": 3, "criteria": ["accuracy", "清晰"], "nested": {"nul": "\x00", "none": None}}
+
+
+def test_a_run_comes_back_as_it_was_made(store: Store) -> None:
+    before = datetime.now(UTC)
+    made = store.create_run(NewRun("first\x00run", "f1", PLAN, ("a.jsonl", "standard input")))
+    assert store.find_run("first\x00run") == made
+    assert (made.plan, made.sources) == (PLAN, ("a.jsonl", "standard input"))
+    assert (made.state, made.intake_done, made.stopped_by) == ("reading", False, None)
+    assert (made.seconds, made.calls, made.reused_passes, made.summary) == (0, 0, 0, {})
+    assert before <= made.created_at == made.updated_at <= datetime.now(UTC)
+    assert store.find_run("first") is None
+
+
+def test_runs_are_listed_in_the_order_they_were_made(store: Store) -> None:
+    for name in ("b", "a", "c"):
+        store.create_run(NewRun(name, name, {}))
+    assert [run.name for run in store.list_runs()] == ["b", "a", "c"]
+
+
+def test_a_fingerprint_finds_the_newest_run(store: Store) -> None:
+    assert store.run_of_fingerprint("same") is None
+    store.create_run(NewRun("old", "same", {}))
+    new = store.create_run(NewRun("new", "same", {}))
+    store.create_run(NewRun("other", "x" * 5000, {}))
+    assert store.run_of_fingerprint("same") == new
+    other = store.run_of_fingerprint("x" * 5000)
+    assert other is not None
+    assert other.name == "other"
+
+
+def test_an_update_changes_what_is_given_and_nothing_else(store: Store) -> None:
+    made = store.create_run(NewRun("r", "f", {}))
+    store.update_run(made.id, state="stopped", stopped_by="max-cost", seconds=1.5, calls=7)
+    store.update_run(made.id, intake_done=True, reused_passes=2, summary={"winsA": 1})
+    now = store.find_run("r")
+    assert now is not None
+    assert now == dataclasses.replace(
+        made,
+        state="stopped",
+        stopped_by="max-cost",
+        seconds=1.5,
+        calls=7,
+        intake_done=True,
+        reused_passes=2,
+        summary={"winsA": 1},
+        updated_at=now.updated_at,
+    )
+    store.update_run(made.id, state="finished", stopped_by=None)
+    now = store.find_run("r")
+    assert now is not None
+    assert (now.state, now.stopped_by, now.calls) == ("finished", None, 7)
+
+
+def test_updating_a_run_that_is_gone_is_an_error(store: Store) -> None:
+    with pytest.raises(InputError, match="run 77 is not in the store any more"):
+        store.update_run(77, state="finished")
+
+
+def test_a_name_is_given_once(store: Store) -> None:
+    store.create_run(NewRun("r", "f", {}))
+    with pytest.raises(InputError, match="there is a run named 'r' already"):
+        store.create_run(NewRun("r", "g", {}))
+    store.create_run(NewRun("s", "g", {}))
+    with pytest.raises(InputError, match="there is a run named 'r' already"):
+        store.rename_run("s", "r")
+    store.rename_run("s", "s")
+
+
+@pytest.mark.parametrize(("name", "told"), [(" \t", "blank"), ("n" * 201, "201 characters")])
+def test_a_name_is_neither_blank_nor_endless(store: Store, name: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        store.create_run(NewRun(name, "f", {}))
+
+
+def test_a_renamed_run_keeps_everything_but_its_name(store: Store) -> None:
+    begun = begin(store, item("x"), name="old")
+    store.rename_run("old", "new")
+    assert store.find_run("old") is None
+    found = store.find_run("new")
+    assert found is not None
+    assert found.id == begun.run_id
+    with pytest.raises(InputError, match="there is no run named 'old'"):
+        store.rename_run("old", "newer")
+
+
+def test_a_plan_that_is_no_json_is_refused_and_no_run_is_made(store: Store) -> None:
+    with pytest.raises(InputError, match="use plain JSON"):
+        store.create_run(NewRun("r", "f", {"odd": object()}))
+    assert store.list_runs() == []
+
+
+def test_a_judge_with_the_same_key_is_the_same_judge(store: Store) -> None:
+    judge = NewJudge("key", "openai:m", "v1", "zh", "letter", {"temperature": 0})
+    first = store.add_judge(judge)
+    other = store.add_judge(NewJudge("other key" * 500, "openai:m"))
+    assert store.add_judge(judge) == first != other
+    assert store.add_judge(NewJudge("other key" * 500, "openai:m")) == other
+
+
+def test_a_runs_judges_come_in_the_order_they_were_set(store: Store) -> None:
+    run = store.create_run(NewRun("r", "f", {}))
+    ids = [store.add_judge(NewJudge(key, f"judge {key}")) for key in "abc"]
+    store.set_run_judges(run.id, [ids[2], ids[0], ids[2]])
+    assert [judge.key for judge in store.run_judges(run.id)] == ["c", "a"]
+    store.set_run_judges(run.id, [ids[1]])
+    (judge,) = store.run_judges(run.id)
+    assert (judge.id, judge.name, judge.settings) == (ids[1], "judge b", {})
+    store.set_run_judges(run.id, [])
+    assert store.run_judges(run.id) == []

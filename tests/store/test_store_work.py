@@ -1,0 +1,218 @@
+"""What is pending, what is written, and what is tried again."""
+
+from __future__ import annotations
+
+import random
+import threading
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evenhand.contract import Outcome
+from evenhand.errors import StoreError
+from evenhand.store import FailedPass, NewItem, NewJudge, NewPass, NewVerdict, Store
+from store_values import begin, failed_pass, failure, item, read_pass, unread_pass, win
+
+_numbers = count(1)
+
+
+def some_items(number: int) -> list[NewItem]:
+    return [item(f"k{n}", row=n) for n in range(1, number + 1)]
+
+
+def test_pending_goes_on_from_where_it_is_told(store: Store) -> None:
+    begun = begin(store, *some_items(10))
+    pages, after = [], 0
+    while page := store.pending(begun.run_id, begun.judge_id, after=after, limit=4):
+        pages.append([work.number for work in page])
+        after = page[-1].number
+    assert pages == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
+
+
+def test_what_has_a_verdict_is_not_pending_for_that_judge_alone(store: Store) -> None:
+    begun = begin(store, *some_items(3))
+    second = store.add_judge(NewJudge("second", "second"))
+    begun.settle(begun.work()[1])
+    assert [work.number for work in begun.work()] == [1, 3]
+    left = store.pending(begun.run_id, second, after=0, limit=9)
+    assert [work.number for work in left] == [1, 2, 3]
+    assert [work.passes for work in left] == [{}, {}, {}]
+
+
+def test_a_pass_made_by_one_run_is_there_for_another(store: Store) -> None:
+    first = begin(store, item("x", prompt="same"), name="one")
+    first.judge_all("B")
+    second = begin(store, item("y", prompt="same"), name="two")
+    (work,) = second.work()
+    assert set(work.passes) == {("original", 1), ("swapped", 1)}
+    stored = work.passes["original", 1]
+    assert (stored.made, stored.status, stored.run_id) == (
+        read_pass("original", "B"),
+        "ballot",
+        first.run_id,
+    )
+
+
+def test_a_second_write_changes_nothing(store: Store) -> None:
+    begun = begin(store, item("x"))
+    (work,) = begun.work()
+    begun.settle(work, "A")
+    begun.settle(work, "B")
+    (whole,) = store.whole_verdicts(begun.run_id)
+    assert whole.settled == win("A", [read_pass("original"), read_pass("swapped")])
+    assert store.tally(begun.run_id).passes == 2
+
+
+def test_a_batch_with_something_impossible_in_it_is_not_written_at_all(store: Store) -> None:
+    begun = begin(store, item("x"))
+    (work,) = begun.work()
+    made = NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))
+    nobodys = NewVerdict(begun.run_id, 99, begun.judge_id, win("A", []))
+    with pytest.raises(StoreError, match=r"^store [^\n]+$"):
+        store.write([made], [nobodys])
+    assert begun.work()[0].passes == {}
+    assert store.tally(begun.run_id).passes == 0
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25
+)
+@given(data=st.data())
+def test_batches_in_any_order_and_any_number_of_times_come_to_the_same(
+    store: Store, data: st.DataObject
+) -> None:
+    number = next(_numbers)
+    begun = begin(store, *some_items(4), name=f"run {number}", judge=f"judge {number}")
+    passes, verdicts = [], []
+    for work in begun.work():
+        made = [read_pass("original"), read_pass("swapped")]
+        passes += [NewPass(work.pair_id, begun.judge_id, begun.run_id, each) for each in made]
+        verdicts.append(NewVerdict(begun.run_id, work.number, begun.judge_id, win("A", made)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        some_passes = data.draw(st.lists(st.sampled_from(passes)))
+        some_verdicts = data.draw(st.lists(st.sampled_from(verdicts)))
+        store.write(some_passes, some_verdicts)
+    store.write(data.draw(st.permutations(passes)), data.draw(st.permutations(verdicts)))
+    whole = store.whole_verdicts(begun.run_id)
+    assert [w.settled for w in whole] == [new.settled for new in verdicts]
+    assert [s.made for w in whole for s in w.passes] == [new.made for new in passes]
+    tally = store.tally(begun.run_id)
+    assert (tally.wins_a, tally.pending, tally.passes) == (4, 0, 8)
+
+
+def test_reading_goes_on_while_another_thread_writes(store: Store) -> None:
+    begun = begin(store, *some_items(300))
+    work = begun.work()
+    random.Random(1).shuffle(work)
+    problems: list[BaseException] = []
+    done = threading.Event()
+
+    def write() -> None:
+        try:
+            for one in work:
+                begun.settle(one)
+        except BaseException as error:
+            problems.append(error)
+        finally:
+            done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    left = [300]
+    while not done.is_set():
+        page = begun.work()
+        assert [each.number for each in page] == sorted(each.number for each in page)
+        left.append(len(page))
+    writer.join()
+    assert problems == []
+    assert left == sorted(left, reverse=True)
+    assert begun.work() == []
+
+
+# Trying again
+
+
+def test_retiring_failed_passes_keeps_them_aside_and_opens_their_items(store: Store) -> None:
+    begun = begin(store, *some_items(3))
+    good, failed, unread = begun.work()
+    begun.settle(good)
+    begun.write(failed, [failed_pass("original")], failure([], "judge_timeout"))
+    half = [read_pass("original"), unread_pass("swapped")]
+    begun.write(unread, half, failure(half))
+    assert begun.work() == []
+
+    assert store.retire(begun.run_id, {"failed"}) == 1
+    assert [work.number for work in begun.work()] == [2]
+    assert begun.work()[0].passes == {}
+    whole = store.item(begun.run_id, "k2")
+    assert whole is not None
+    (judged,) = whole.judged
+    assert judged.settled is None
+    assert judged.passes == ()
+    assert [stored.made for stored in judged.replaced] == [failed_pass("original")]
+
+    assert store.retire(begun.run_id, {"failed", "unread"}) == 1
+    assert [work.number for work in begun.work()] == [2, 3]
+    kept = begun.work()[1].passes
+    assert {key: stored.made for key, stored in kept.items()} == {
+        ("original", 1): read_pass("original")
+    }
+    assert store.retire(begun.run_id, {"failed", "unread"}) == 0
+
+
+def test_retiring_twice_keeps_both_tries(store: Store) -> None:
+    begun = begin(store, item("x"))
+    (work,) = begun.work()
+    for _ in range(2):
+        begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
+        assert store.retire(begun.run_id, {"failed"}) == 1
+    begun.settle(work)
+    whole = store.item(begun.run_id, "x")
+    assert whole is not None
+    assert len(whole.judged[0].replaced) == 2
+    assert store.tally(begun.run_id).wins_a == 1
+
+
+def test_retiring_leaves_other_judges_and_other_pairs_alone(store: Store) -> None:
+    mine = begin(store, item("x"), name="mine", judge="mine")
+    other_judge = begin(store, item("x"), name="other judge", judge="other")
+    other_pair = begin(store, item("y"), name="other pair", judge="mine")
+    for begun in (mine, other_judge, other_pair):
+        begun.write(begun.work()[0], [failed_pass("original")], failure([]))
+    assert store.retire(mine.run_id, {"failed"}) == 1
+    assert len(mine.work()) == 1
+    assert other_judge.work() == other_pair.work() == []
+
+
+def test_a_verdict_of_another_run_that_rests_on_a_retired_pass_goes_too(store: Store) -> None:
+    one = begin(store, item("x"), name="one")
+    made = [read_pass("original"), unread_pass("swapped")]
+    one.write(one.work()[0], made, failure(made))
+    shares = begin(store, item("x"), name="shares")
+    store.write([], [NewVerdict(shares.run_id, 1, shares.judge_id, failure(made))])
+    first_order_only = begin(store, item("x", swap_positions=False), name="first order only")
+    alone = win("A", made[:1])
+    store.write([], [NewVerdict(first_order_only.run_id, 1, one.judge_id, alone)])
+    assert store.retire(one.run_id, {"unread"}) == 1
+    assert len(shares.work()) == 1
+    assert first_order_only.work() == []
+
+
+def test_a_failed_pass_says_what_failed_and_what_it_took(store: Store) -> None:
+    begun = begin(store, item("x"))
+    (work,) = begun.work()
+    store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, failed_pass("swapped"))], [])
+    stored = begun.work()[0].passes["swapped", 1]
+    assert isinstance(stored.made, FailedPass)
+    assert stored.status == "failed"
+    assert (stored.made.error.kind, stored.made.usage.requests) == ("judge_timeout", 4)
+
+
+def test_a_verdict_without_an_outcome_of_its_own_is_invalid(store: Store) -> None:
+    begun = begin(store, item("x"))
+    begun.write(begun.work()[0], [], failure([]))
+    (row,) = store.verdicts(begun.run_id)
+    assert (row.outcome, row.winner, row.confidence) == (Outcome.INVALID, None, None)
+    assert (row.error_kind, row.error_message) == ("invalid", "no valid verdict: unread")
