@@ -43,12 +43,10 @@ async def make_passes(case: Case, keeper: PassKeeper | None = None) -> tuple[Pas
     wanted = [(o, s) for o in orders for s in range(1, case.procedure.samples + 1)]
     made: list[Pass | BaseException] = []
     if case.judge.traits.parallel:
-        asked = (_kept_pass(case, o, s, keeper) for o, s in wanted)
-        made += await asyncio.gather(*asked, return_exceptions=True)
+        made = await _settled([_kept_pass(case, o, s, keeper) for o, s in wanted])
     else:
         for order, sample in wanted:
-            asked_alone = _kept_pass(case, order, sample, keeper)
-            made += await asyncio.gather(asked_alone, return_exceptions=True)
+            made += await _settled([_kept_pass(case, order, sample, keeper)])
             if isinstance(made[-1], BaseException):
                 break
     passes = tuple([p for p in made if isinstance(p, Pass)])
@@ -64,6 +62,25 @@ async def make_passes(case: Case, keeper: PassKeeper | None = None) -> tuple[Pas
     first = case.first_order or "original"
     failed.sort(key=lambda entry: entry[0] != first)
     raise PassesFailed([error for _, error in failed], passes)
+
+
+async def _settled(asked: list[Coroutine[Any, Any, Pass]]) -> list[Pass | BaseException]:
+    """All of them at once, a failure as a value, and none left running. The first runs here and
+    only the others are tasks: that is half the tasks of a pair, and the first goes first."""
+    others = [asyncio.ensure_future(each) for each in asked[1:]]
+    settled: list[Pass | BaseException] = []
+    try:
+        for each in (asked[0], *others):
+            try:
+                settled.append(await each)
+            except Exception as error:
+                settled.append(error)
+    except BaseException:
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        raise
+    return settled
 
 
 async def _kept_pass(case: Case, order: Order, sample: int, keeper: PassKeeper | None) -> Pass:
