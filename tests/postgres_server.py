@@ -59,6 +59,14 @@ class PostgresServer:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
+    def cut_connections(self, database: str) -> None:
+        everybody = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = %s AND pid <> pg_backend_pid()"
+        )
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(everybody, [database])
+
 
 def find_binaries() -> Path | None:
     """The folder that has both initdb and postgres."""

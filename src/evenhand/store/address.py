@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _SQLITE = ("sqlite", "sqlite+pysqlite")
 # libpq takes secrets in a URL's query too.
-_SECRET_OPTIONS = ("password", "sslpassword", "passfile", "oauth_client_secret")
+SECRET_OPTIONS = ("password", "sslpassword", "passfile", "oauth_client_secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ServerAddress:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What may stand in no message."""
-        options = [self.url.query.get(name) for name in _SECRET_OPTIONS]
+        options = [self.url.query.get(name) for name in SECRET_OPTIONS]
         return tuple(each for each in (self.url.password, *options) if isinstance(each, str))
 
 
@@ -77,7 +77,7 @@ def _file(path: Path) -> FileAddress:
 
 
 def _server(text: str) -> ServerAddress:
-    from sqlalchemy import make_url
+    from sqlalchemy import URL, make_url
     from sqlalchemy.exc import ArgumentError
 
     try:
@@ -88,6 +88,6 @@ def _server(text: str) -> ServerAddress:
             "the postgresql:// URL cannot be read; write postgresql://USER@HOST:PORT/DATABASE, "
             "with special characters percent-encoded"
         ) from None
-    options = {key: value for key, value in url.query.items() if key not in _SECRET_OPTIONS}
-    shown = url.set(drivername="postgresql", password=None, query=options)
-    return ServerAddress(url, shown.render_as_string(hide_password=True))
+    options = {key: value for key, value in url.query.items() if key not in SECRET_OPTIONS}
+    shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, options)
+    return ServerAddress(url, shown.render_as_string())

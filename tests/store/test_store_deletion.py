@@ -1,0 +1,109 @@
+"""Deleting a run takes what is its own and leaves what others use."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import func, select
+
+from evenhand.errors import InputError, StoreBusy
+from evenhand.store import NewJudge, NewPass, NewVerdict, SkippedRow, Store
+from evenhand.store.schema import metadata
+from store_values import begin, failed_pass, failure, item, read_pass, win
+
+
+def sizes(store: Store) -> dict[str, int]:
+    """How many rows each table has, where it has any."""
+    with store._reading() as connection:
+        counts = {
+            name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for name, table in metadata.tables.items()
+        }
+    return {name: count for name, count in counts.items() if count}
+
+
+def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
+    begun = begin(store, item("x"), item("y"))
+    store.add_skipped(begun.run_id, [SkippedRow("f", 1, "cut")])
+    first, _ = begun.work()
+    begun.write(first, [failed_pass("original")], failure([]))
+    store.retire(begun.run_id, {"failed"})
+    begun.judge_all()
+    assert set(sizes(store)) == set(metadata.tables)
+    store.delete_run("run")
+    assert sizes(store) == {}
+
+
+def test_an_unknown_run_cannot_be_deleted(store: Store) -> None:
+    with pytest.raises(InputError, match="there is no run named 'nothing'"):
+        store.delete_run("nothing")
+
+
+def test_what_another_run_uses_stays_and_forgets_who_made_it(store: Store) -> None:
+    first = begin(store, item("shared"), item("own"), name="first")
+    first.judge_all()
+    second = begin(store, item("shared"), item("more"), name="second")
+    store.write([], [NewVerdict(second.run_id, 1, second.judge_id, win("A", []))])
+    store.delete_run("first")
+    assert [run.name for run in store.list_runs()] == ["second"]
+    whole = store.item(second.run_id, "shared")
+    assert whole is not None
+    (judged,) = whole.judged
+    assert [stored.made for stored in judged.passes] == [
+        read_pass("original"),
+        read_pass("swapped"),
+    ]
+    assert {stored.run_id for stored in judged.passes} == {None}
+    assert sizes(store) == {
+        "runs": 1,
+        "judges": 1,
+        "run_judges": 1,
+        "items": 2,
+        "pairs": 2,
+        "passes": 2,
+        "verdicts": 1,
+    }
+    assert store.tally(second.run_id).reused_passes == 2
+    store.delete_run("second")
+    assert sizes(store) == {}
+
+
+def test_passes_of_a_judge_that_no_run_has_any_more_go_with_it(store: Store) -> None:
+    """The pair stays, since the other run has it; the first run's judge is nobody's now."""
+    first = begin(store, item("x"), name="first", judge="first")
+    second = begin(store, item("x"), name="second", judge="second")
+    first.judge_all("A")
+    second.judge_all("B")
+    store.delete_run("first")
+    assert sizes(store)["passes"] == 2
+    assert sizes(store)["judges"] == 1
+    assert store.tally(second.run_id).wins_b == 1
+
+
+def test_a_judge_that_still_has_passes_elsewhere_is_kept(store: Store) -> None:
+    keeper = begin(store, item("x"), name="keeper", judge="both")
+    keeper.judge_all()
+    other = store.add_judge(NewJudge("another", "another"))
+    store.set_run_judges(keeper.run_id, [other])
+    begin(store, item("y"), name="goes", judge="both").judge_all()
+    store.delete_run("goes")
+    assert sizes(store)["judges"] == 2
+    assert sizes(store)["passes"] == 2
+    store.set_run_judges(keeper.run_id, [keeper.judge_id])
+    assert store.tally(keeper.run_id).wins_a == 1
+
+
+def test_a_run_in_use_cannot_be_deleted(store: Store) -> None:
+    begun = begin(store, item("x"))
+    with store.hold(begun.run_id), pytest.raises(StoreBusy, match="in use by another process"):
+        store.delete_run("run")
+    assert store.count_items(begun.run_id) == 1
+
+
+def test_a_pair_that_comes_again_after_its_run_was_deleted_is_new(store: Store) -> None:
+    begin(store, item("x")).judge_all()
+    store.delete_run("run")
+    again = begin(store, item("x"))
+    (work,) = again.work()
+    assert work.passes == {}
+    store.write([NewPass(work.pair_id, again.judge_id, again.run_id, read_pass("original"))], [])
+    assert sizes(store)["passes"] == 1

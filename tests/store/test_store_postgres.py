@@ -1,0 +1,171 @@
+"""What only a server can do to a store: refuse, vanish, hold other people's tables."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from evenhand.errors import MissingExtra, StoreBusy, StoreError
+from evenhand.store import open_store
+from postgres_server import PASSWORD, PostgresServer, _free_port
+from store_values import begin, item
+
+
+def database_of(url: str) -> str:
+    return url.partition("@/")[2].partition("?")[0]
+
+
+def refusal(url: str) -> str:
+    with pytest.raises(StoreError) as caught:
+        open_store(url, busy_timeout_s=1)
+    assert "\n" not in caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg", "PostgreSQL"])
+def test_every_spelling_of_the_scheme_is_the_same_store(fresh_database: str, scheme: str) -> None:
+    with open_store(fresh_database.replace("postgresql", scheme)) as store:
+        begin(store, name=scheme)
+        assert store.address.startswith("postgresql://")
+    with open_store(fresh_database) as store:
+        assert store.find_run(scheme) is not None
+
+
+def test_no_password_is_shown_wherever_it_was_given(
+    postgres: PostgresServer, fresh_database: str
+) -> None:
+    database, password = database_of(fresh_database), quote(PASSWORD, safe="")
+    in_the_middle = postgres.loopback_url(database, password)
+    at_the_end = f"postgresql://evenhand@127.0.0.1:{postgres.port}/{database}?password={password}"
+    for url in (in_the_middle, at_the_end):
+        with open_store(url) as store:
+            assert store.address == f"postgresql://evenhand@127.0.0.1:{postgres.port}/{database}"
+            assert "secret" not in repr(vars(store))
+
+
+def test_a_wrong_password_is_told_without_it(postgres: PostgresServer, fresh_database: str) -> None:
+    message = refusal(postgres.loopback_url(database_of(fresh_database), "wr0ng"))
+    assert "refused the user or the password" in message
+    assert "wr0ng" not in message
+
+
+def test_a_missing_database_is_told_with_its_name(postgres: PostgresServer) -> None:
+    message = refusal(postgres.url("nowhere"))
+    assert 'database "nowhere" does not exist' in message
+    assert "create the database" in message
+
+
+def test_a_server_that_is_not_there_is_told() -> None:
+    message = refusal(f"postgresql://me:hidden@127.0.0.1:{_free_port()}/x")
+    assert "cannot be reached" in message
+    assert "start the server, or correct the URL" in message
+    assert "hidden" not in message
+
+
+def test_a_database_without_a_store_is_not_made_one_where_it_is_only_read(
+    empty_database: str,
+) -> None:
+    with pytest.raises(StoreError, match="is empty: no run was ever stored in it"):
+        open_store(empty_database, create=False)
+
+
+def test_tables_of_other_programs_may_stand_beside_ours_unless_they_have_our_names(
+    postgres: PostgresServer, empty_database: str
+) -> None:
+    postgres.run("CREATE TABLE songs (name TEXT)", database_of(empty_database))
+    postgres.run("CREATE TABLE alembic_version (x TEXT)", database_of(empty_database))
+    postgres.run("CREATE TABLE runs (miles INTEGER)", database_of(empty_database))
+    assert "not evenhand's (it has a table 'runs')" in refusal(empty_database)
+    postgres.run("DROP TABLE runs", database_of(empty_database))
+    open_store(empty_database).close()
+    assert postgres.run("SELECT * FROM songs", database_of(empty_database)) == []
+
+
+def test_a_store_may_have_a_schema_of_its_own(
+    postgres: PostgresServer, empty_database: str
+) -> None:
+    postgres.run("CREATE SCHEMA apart", database_of(empty_database))
+    url = f"{empty_database}&options=-csearch_path%3Dapart"
+    with open_store(url) as apart, open_store(empty_database) as public:
+        mine, other = begin(apart, name="mine"), begin(public, name="other")
+        assert [run.name for run in apart.list_runs()] == ["mine"]
+        assert [run.name for run in public.list_runs()] == ["other"]
+        assert mine.run_id == other.run_id
+        with apart.hold(mine.run_id), public.hold(other.run_id):
+            pass
+
+
+def test_a_newer_store_is_refused_with_its_schema(
+    postgres: PostgresServer, fresh_database: str
+) -> None:
+    postgres.run("UPDATE evenhand_schema SET version_num = '9999'", database_of(fresh_database))
+    assert "was written by a newer evenhand (schema 9999)" in refusal(fresh_database)
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused(postgres: PostgresServer) -> None:
+    postgres.run("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    try:
+        assert "has the encoding LATIN1; make the database with ENCODING 'UTF8'" in refusal(
+            postgres.url("latin")
+        )
+    finally:
+        postgres.run("DROP DATABASE latin")
+
+
+def test_a_user_without_rights_is_told(postgres: PostgresServer, fresh_database: str) -> None:
+    postgres.run("DROP ROLE IF EXISTS guest")
+    postgres.run("CREATE ROLE guest LOGIN")
+    assert "may not be used by this user" in refusal(fresh_database.replace("evenhand@", "guest@"))
+
+
+def test_a_lost_connection_loses_nothing_that_was_stored(
+    postgres: PostgresServer, fresh_database: str
+) -> None:
+    with open_store(fresh_database) as store:
+        begun = begin(store, item("x"), item("y"))
+
+        def write_through_a_cut() -> None:
+            with store._writing() as connection:
+                connection.exec_driver_sql("UPDATE runs SET calls = 99")
+                postgres.cut_connections(database_of(fresh_database))
+                connection.exec_driver_sql("UPDATE runs SET calls = 100")
+
+        with pytest.raises(StoreError, match=r"shut down by its server|lost its connection"):
+            write_through_a_cut()
+        # The next one gets a connection that works.
+        begun.judge_all()
+        assert store.tally(begun.run_id).wins_a == 2
+        found = store.find_run("run")
+        assert found is not None
+        assert found.calls == 0
+
+
+def test_a_row_that_another_process_locks_is_busy(fresh_database: str) -> None:
+    with open_store(fresh_database, busy_timeout_s=0.2) as store:
+        begun = begin(store)
+        with psycopg.connect(fresh_database) as other:
+            other.execute("UPDATE runs SET calls = 5")
+            with pytest.raises(StoreBusy, match="is locked by another process"):
+                store.update_run(begun.run_id, calls=6)
+
+
+def test_without_psycopg_the_message_holds_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *arguments: Any, **more: Any) -> Any:
+        if name == "psycopg" or name.startswith("psycopg."):
+            raise ImportError(name)
+        return real(name, *arguments, **more)
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingExtra, match=r"pip install 'evenhand\[postgres\]'"):
+        open_store("postgresql://127.0.0.1/x")
