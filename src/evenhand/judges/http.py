@@ -141,29 +141,33 @@ class Transport:
         redact: Redactor,
     ) -> None:
         self._url = url
-        # Given with each request and not to the session: aiohttp sends a session's own headers
-        # to the proxy as well, in clear text, when it opens a tunnel.
-        self._headers = CIMultiDict(headers)
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
+        self._limits = self._limits_of(timeout_s)
         self._redact = redact
         self._proxy = proxy_for(url)
+        # By way of a proxy they are given with each request and not to the session: aiohttp sends
+        # a session's own headers to the proxy as well, in clear text, when it opens a tunnel.
+        # Where there is none, the session's are put together once.
+        self._headers = CIMultiDict(headers)
+        self._request_headers = self._headers if self._proxy else None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self.host = f"{url.host}:{url.port}"
 
-    async def post(self, body: bytes, *, timeout_s: float) -> Reply:
+    async def post(self, body: bytes, *, timeout_s: float | None = None) -> Reply:
+        """The reply, in `timeout_s` or in the time that this endpoint has for any request."""
         session = self._session_here()
         try:
             async with session.post(
                 self._url,
                 data=body if len(body) <= _STREAMED_FROM_BYTES else io.BytesIO(body),
-                headers=self._headers,
+                headers=self._request_headers,
                 # Never followed: a redirect could carry the key to another host.
                 allow_redirects=False,
                 proxy=self._proxy,
-                timeout=self._limits(timeout_s),
+                timeout=self._limits if timeout_s is None else self._limits_of(timeout_s),
             ) as response:
                 return Reply(response.status, response.headers, await self._read(response))
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
@@ -197,8 +201,9 @@ class Transport:
             self._session = aiohttp.ClientSession(
                 # The engine limits what is in flight; a second limit here would only hide it.
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=_DNS_CACHE_S),
+                headers=None if self._proxy else self._headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=self._limits(self._timeout_s),
+                timeout=self._limits,
                 # trust_env would let ~/.netrc overwrite the Authorization header.
                 trust_env=False,
             )
@@ -209,7 +214,7 @@ class Transport:
             )
         return self._session
 
-    def _limits(self, total_s: float) -> aiohttp.ClientTimeout:
+    def _limits_of(self, total_s: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=total_s, connect=self._connect_timeout_s)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:

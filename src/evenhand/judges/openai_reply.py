@@ -170,12 +170,13 @@ def completion_of(
     content = message.get("content")
     usage = body.get("usage")
     usage = usage if isinstance(usage, dict) else {}
+    logprobs = choice.get("logprobs")
     return Completion(
         text=content if isinstance(content, str) else joined_parts(content),
         finish="refusal" if refused else finish,
         refusal=refusal if refused else None,
         thought=has_thought(message, content, usage),
-        logprobs=logprobs_of(choice.get("logprobs")),
+        logprobs=logprobs_of(logprobs) if logprobs else (),
         usage=usage_of(usage, requests=requests),
         model=text_or_none(body.get("model")),
         request_id=text_or_none(body.get("id")) or reply.headers.get("x-request-id"),
