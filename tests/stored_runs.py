@@ -96,7 +96,7 @@ def make_run(
     store.set_run_judges(run.id, ids)
     if rows:
         store.add_items(
-            run.id, [_item(row, number, source) for number, row in enumerate(rows, start=1)]
+            run.id, [item_of(row, number, source) for number, row in enumerate(rows, start=1)]
         )
     if skipped:
         store.add_skipped(run.id, skipped)
@@ -141,7 +141,7 @@ class _Keeper:
         self.made.append(NewPass(*self._ids, failed))
 
 
-def _item(row: Row, number: int, source: str) -> NewItem:
+def item_of(row: Row, number: int, source: str) -> NewItem:
     dull = {"prompt": f"Question {row.key}?", "response_a": "one", "response_b": "two"}
     pair = make_pair(**(dull | (row.pair or {})), id=row.key)
     return NewItem(

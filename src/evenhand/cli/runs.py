@@ -146,7 +146,7 @@ def delete(
             tally = opened.tally(run.id)
             goes = (
                 f"run {one_line(name)}: {number(tally.pairs)} pairs, {number(tally.judged)} "
-                f"verdicts and {number(tally.passes)} passes; what other runs share of it stays"
+                f"verdicts and {number(tally.passes)} passes; passes shared with other runs stay"
             )
             if not yes and not _confirmed(f"deleting {goes}", name):
                 session.write_text("nothing was deleted")

@@ -6,7 +6,7 @@ does one that begins with apostrophes and then such a sign, so that `unescape` c
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
@@ -14,19 +14,28 @@ import orjson
 
 from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow
 
-# The signs of OWASP's list, and their full-width and small forms, which some programs fold.
-_SIGNS = "=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b"
-# What a program may drop before it looks at a cell: spaces, control and invisible characters.
-_DROPPED = "\\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-_ACTED_UPON = re.compile(f"'*[{_DROPPED}]*[{_SIGNS}]")
+# OWASP's list; full-width, small and raised forms are folded into these before they are compared.
+_SIGNS = frozenset("=+-@")
+_LINE_SIGNS = frozenset("\t\r\n")
+# Spaces, control and invisible characters, which a program may drop before it looks at a cell.
+_DROPPED = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
 
 
 def escape(text: str) -> str:
-    return f"'{text}" if _ACTED_UPON.match(text) else text
+    return f"'{text}" if _is_acted_upon(text) else text
 
 
 def unescape(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and _ACTED_UPON.match(cell) else cell
+    return cell[1:] if cell.startswith("'") and _is_acted_upon(cell) else cell
+
+
+def _is_acted_upon(text: str) -> bool:
+    for char in text.lstrip("'"):
+        if char in _LINE_SIGNS:
+            return True
+        if unicodedata.category(char) not in _DROPPED:
+            return unicodedata.normalize("NFKC", char)[0] in _SIGNS
+    return False
 
 
 def write_csv(stream: BinaryIO, rows: Iterable[RunRow]) -> int:

@@ -16,7 +16,9 @@ def find_run(store: Store, name: str) -> RunRecord:
         return run
     names = [run.name for run in store.list_runs()]
     if not names:
-        raise InputError(f"there is no run {name!r}, nor any other, in {store.address}")
+        raise InputError(
+            f"there is no run {name!r}, nor any other, in {store.address}; evenhand run makes one"
+        )
     near = _nearest(name, names)
     if near:
         raise InputError(f"there is no run {name!r}; did you mean {' or '.join(near)}?")
