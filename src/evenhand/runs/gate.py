@@ -42,6 +42,7 @@ class Gate:
         self._alone = True
         self._alone_until: float | None = None
         self._stopped = False
+        self._uncommitted = 0
         self.in_flight = 0
 
     @property
@@ -83,7 +84,7 @@ class Gate:
     def answered(self, turn: Turn, *, used: int | None, output: int | None, requests: int) -> None:
         now = self._clock()
         self._pace.correct(turn.tokens, used=used, output=output, requests=requests)
-        self._limit.answered(now, busy=self.in_flight >= self._limit.current)
+        self._limit.answered(now, busy=self._taken >= self._limit.current)
         self._alone = False
         self._leave()
 
@@ -98,6 +99,16 @@ class Gate:
     def left(self, turn: Turn) -> None:
         """The call was given up by its caller, which says nothing of the judge."""
         self._leave()
+
+    def answer_waits(self) -> None:
+        """An answer waits to be stored. It keeps its place until then: what is neither stored nor
+        in flight would be lost by a kill, beyond what the limit allows."""
+        self._uncommitted += 1
+
+    def answer_stored(self) -> None:
+        self._uncommitted -= 1
+        if self._waiting:
+            self._admit()
 
     def pause(self, seconds: float) -> None:
         self._paused_until = max(self._paused_until, self._clock() + seconds)
@@ -132,7 +143,8 @@ class Gate:
     def _leave(self) -> None:
         self.in_flight -= 1
         if self._waiting:
-            self._admit()
+            # Soon, and not now: the answer may be about to take the place until it is stored.
+            asyncio.get_running_loop().call_soon(self._admit)
 
     def _has_place(self, now: float) -> bool:
         if self._alone and self.in_flight:
@@ -140,7 +152,11 @@ class Gate:
                 self._alone = False
             else:
                 return False
-        return self.in_flight < self._limit.current
+        return self._taken < self._limit.current
+
+    @property
+    def _taken(self) -> int:
+        return self.in_flight + self._uncommitted
 
     def _wait_s(self, now: float) -> float:
         return max(self._paused_until - now, self._pace.wait_s(now))

@@ -73,6 +73,8 @@ class Lane:
                 task = asyncio.create_task(self._judged(work))
                 self._active.add(task)
                 task.add_done_callback(self._finished)
+                # It queues both its passes before the next pair queues its own.
+                await asyncio.sleep(0)
             while self._active:
                 await asyncio.wait(self._active)
             if self._broken is not None:
@@ -184,7 +186,8 @@ class Lane:
         return NewPass(work.pair_id, self._judge_id, self._run_id, made)
 
     def kept(self, work: WorkItem, made: Pass) -> None:
-        self._writer.add_pass(self.new_pass(work, made))
+        self._gate.answer_waits()
+        self._writer.add_pass(self.new_pass(work, made), self._gate.answer_stored)
         self._count.made(made)
 
     def reused(self) -> None:

@@ -34,8 +34,8 @@ class Pace:
         self._mean_output = _Mean()
 
     def wait_s(self, now: float) -> float:
-        meters = (self._requests, self._tokens)
-        return max((meter.wait_s(now) for meter in meters if meter), default=0.0)
+        wait = self._requests.wait_s(now) if self._requests else 0.0
+        return max(wait, self._tokens.wait_s(now)) if self._tokens else wait
 
     def take(self, input_tokens: float, now: float) -> float:
         """The number of tokens taken, to be handed back to `correct`."""

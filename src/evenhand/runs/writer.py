@@ -6,36 +6,38 @@ The event loop never waits for the disk, and what waits for the disk is bounded.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from evenhand.errors import EvenhandError
 from evenhand.store import NewPass, NewVerdict, Store
 
-# A batch is written when it is this large, or this old. What is not written yet is lost by a kill,
-# and asked again: so the age is what a kill costs.
-_BATCH = 256
-_AGE_S = 0.1
 _MOST_WAITING = 4096
+
+Stored = Callable[[], None]
 
 
 class Writer:
+    """Writes whenever it has something to write, and gathers the next batch meanwhile: batches
+    grow with the load, and what a kill can lose is what came during one write."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="evenhand-store")
-        self._passes: list[NewPass] = []
+        self._passes: list[tuple[NewPass, Stored]] = []
         self._verdicts: list[NewVerdict] = []
-        self._due: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
         self._written = asyncio.Event()
         self.error: EvenhandError | None = None
 
-    def add_pass(self, made: NewPass) -> None:
-        self._passes.append(made)
-        self._schedule()
+    def add_pass(self, made: NewPass, stored: Stored = lambda: None) -> None:
+        """`stored` is called once the pass is committed."""
+        self._passes.append((made, stored))
+        self._begin()
 
     def add_verdict(self, verdict: NewVerdict) -> None:
         self._verdicts.append(verdict)
-        self._schedule()
+        self._begin()
 
     async def room(self) -> None:
         """Wait while too much waits for the disk; raise what the disk said."""
@@ -47,11 +49,8 @@ class Writer:
 
     async def flush(self) -> None:
         """Until everything handed over so far is stored."""
-        while self.error is None and (self._waiting or self._writing):
-            if self._writing is None:
-                self._begin()
-            if self._writing is not None:
-                await asyncio.wait([self._writing])
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
         if self.error is not None:
             raise self.error
 
@@ -59,38 +58,29 @@ class Writer:
         try:
             await self.flush()
         finally:
-            if self._due is not None:
-                self._due.cancel()
             self._thread.shutdown(wait=True)
 
     @property
     def _waiting(self) -> int:
         return len(self._passes) + len(self._verdicts)
 
-    def _schedule(self) -> None:
-        if self._writing is not None or self.error is not None:
-            return  # what has gathered by then goes with the next batch
-        if self._waiting >= _BATCH:
-            self._begin()
-        elif self._due is None:
-            self._due = asyncio.get_running_loop().call_later(_AGE_S, self._begin)
-
     def _begin(self) -> None:
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
-        if self._writing is None and self._waiting and self.error is None:
-            passes, self._passes = self._passes, []
-            verdicts, self._verdicts = self._verdicts, []
-            self._writing = asyncio.create_task(self._write(passes, verdicts))
+        if self._writing is None and self.error is None:
+            self._writing = asyncio.create_task(self._write())
 
-    async def _write(self, passes: list[NewPass], verdicts: list[NewVerdict]) -> None:
+    async def _write(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._thread, self._store.write, passes, verdicts)
+            while self._waiting:
+                passes, self._passes = self._passes, []
+                verdicts, self._verdicts = self._verdicts, []
+                made = [each for each, _ in passes]
+                await loop.run_in_executor(self._thread, self._store.write, made, verdicts)
+                for _, stored in passes:
+                    stored()
+                self._written.set()
         except EvenhandError as error:
             self.error = error
         finally:
             self._writing = None
             self._written.set()
-        self._schedule()
