@@ -17,8 +17,8 @@ from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow
 # OWASP's list; full-width, small and raised forms are folded into these before they are compared.
 _SIGNS = frozenset("=+-@")
 _LINE_SIGNS = frozenset("\t\r\n")
-# Spaces, control and invisible characters, which a program may drop before it looks at a cell.
-_DROPPED = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
+# Spaces, and control, invisible and unknown characters: a program may drop them before it looks.
+_DROPPED = frozenset("ZC")
 
 
 def escape(text: str) -> str:
@@ -33,7 +33,7 @@ def _is_acted_upon(text: str) -> bool:
     for char in text.lstrip("'"):
         if char in _LINE_SIGNS:
             return True
-        if unicodedata.category(char) not in _DROPPED:
+        if unicodedata.category(char)[0] not in _DROPPED:
             return unicodedata.normalize("NFKC", char)[0] in _SIGNS
     return False
 
