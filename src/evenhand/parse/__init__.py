@@ -8,6 +8,7 @@ from typing import Any
 
 from evenhand.contract import Ballot, Criterion, Order, Unread, rename
 from evenhand.parse.answer import read_answer
+from evenhand.parse.native import read_native
 from evenhand.parse.objects import whole
 from evenhand.parse.outcome import PROTOCOLS, Failure, Protocol, Reading
 from evenhand.parse.turned import turned
@@ -116,7 +117,7 @@ def _read(
     if body[0] == "{" and protocol in (None, "evenhand"):
         value = whole(body)
         if value is not None:
-            return read_answer(value, criteria)
+            return read_native(value, criteria) or read_answer(value, criteria)
     if truncated:
         return Failure("truncated", "the server cut the answer at its length limit")
     # Its many patterns take 40 ms to compile, and most answers are strict JSON.

@@ -19,7 +19,7 @@ ORDINAL: Final = (
     r"|第(?P<ordinal>[一二])个?(?:输出|响应|回应|回答|回复|助手|答案))"
 )
 
-_DIRECT: Final[dict[str, Winner]] = {
+DIRECT_WINNERS: Final[dict[str, Winner]] = {
     "A": "A",
     "B": "B",
     "TIE": "TIE",
@@ -40,7 +40,7 @@ def winner_of(value: object) -> Winner | None:
     """A, B or TIE where the value says exactly that, in any of its usual forms."""
     if not isinstance(value, str):
         return None
-    direct = _DIRECT.get(value)
+    direct = DIRECT_WINNERS.get(value)
     if direct is not None:
         return direct
     if len(value) > 60:
