@@ -303,7 +303,9 @@ async def test_both_passes_of_a_pair_are_made_close_together(store: Path) -> Non
     places: dict[str | None, list[int]] = {}
     for place, call in enumerate(judge.calls):
         places.setdefault(call.pair.id, []).append(place)
-    assert max(second - first for first, second in places.values()) <= 8
+    # One may take the last place of a round, and the other the first of the next: with eight in
+    # flight that is some eight calls apart, whatever the number of pairs.
+    assert max(second - first for first, second in places.values()) <= 16
 
 
 async def test_a_run_in_use_is_not_run_a_second_time(store: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import random
 from collections.abc import Callable
 
 import pytest
@@ -60,20 +61,39 @@ def test_a_named_limit_is_held_from_the_start() -> None:
     assert limit.current == 128
 
 
+def refuse(limit: AdaptiveLimit, times: int, *, now: float, begun: float) -> None:
+    for _ in range(times):
+        limit.overloaded(now, begun=begun)
+
+
 def test_trouble_halves_it_once_for_calls_begun_before_the_cut() -> None:
     limit = AdaptiveLimit(64, 64, insist=True)
-    limit.overloaded(10.0, begun=9.0)
+    refuse(limit, 64, now=10.0, begun=9.0)  # all that was in flight
     assert limit.current == 32
-    limit.overloaded(10.1, begun=9.5)  # begun before the cut at 10.0: the same event
+    refuse(limit, 64, now=10.1, begun=9.5)  # begun before the cut at 10.0: the same event
     assert limit.current == 32
-    limit.overloaded(11.0, begun=10.5)
+    refuse(limit, 32, now=11.0, begun=10.5)
     assert limit.current == 16
 
 
 def test_a_named_limit_is_regained_after_trouble() -> None:
     limit = AdaptiveLimit(64, 64, insist=True)
-    limit.overloaded(0.0, begun=0.0)
+    refuse(limit, 64, now=0.0, begun=0.0)
+    assert limit.current == 32
     simulate(limit, lambda flying: 1.0, calls=3000)
+    assert limit.current == 64
+
+
+def test_a_call_in_ten_that_fails_at_random_does_not_bring_it_down() -> None:
+    limit = AdaptiveLimit(64, 64, insist=True)
+    rng = random.Random(1)
+    now = 0.0
+    for _ in range(5000):
+        now += 0.01
+        if rng.random() < 0.1:
+            limit.overloaded(now, begun=now - 0.5)
+        else:
+            limit.answered(now, busy=True)
     assert limit.current == 64
 
 

@@ -10,14 +10,19 @@ _WORTH_DOUBLING = 1.15
 _WORTH_A_STEP = 1.02
 # After a step that brought nothing, this many rounds pass before the next is tried.
 _ROUNDS_OF_REST = 20
+# Below this share of refused calls the judge is near its limit, and not beyond it: a server that
+# fails one call in ten at random would otherwise bring everything to a standstill.
+_TOO_MANY_REFUSED = 0.2
+_REFUSED_OVER = 16  # calls, at least, that the share is taken over
 
 
 class AdaptiveLimit:
     """Doubles each round while that brings more answers a second, then feels its way in steps.
 
-    A round is as many answers as may be in flight. Trouble (too many requests, a time-out) halves
-    the limit, at most once for calls that were begun before the last cut. With `insist` the caller
-    named the limit: it is held without measuring whether fewer would do, and regained after a cut.
+    A round is as many answers as may be in flight. Where more than a fifth of the calls meet trouble
+    (too many requests, a time-out) the limit is halved, at most once for calls that were begun
+    before the last cut. With `insist` the caller named the limit: it is held without measuring
+    whether fewer would do, and regained after a cut.
     """
 
     def __init__(self, start: int, most: int, *, insist: bool = False) -> None:
@@ -28,6 +33,7 @@ class AdaptiveLimit:
         self._answers = 0
         self._begun: float | None = None
         self._last_cut = float("-inf")
+        self._refused = 0.0  # the share of refused calls, the older ones counting less
         self._rate = 0.0  # of the round before
         self._before = self._limit  # the limit that rate was reached with
         self._resting = 0
@@ -38,6 +44,7 @@ class AdaptiveLimit:
 
     def answered(self, now: float, *, busy: bool) -> None:
         """`busy`: the limit was used to the full. Where it was not, it says nothing to grow on."""
+        self._refused -= self._refused * self._weight
         if not busy:
             self._answers, self._begun = 0, None
             return
@@ -53,13 +60,21 @@ class AdaptiveLimit:
 
     def overloaded(self, now: float, *, begun: float) -> None:
         """A call begun at `begun` met a limit of the judge's."""
-        if begun < self._last_cut:
+        if begun <= self._last_cut:
+            return
+        self._refused += (1 - self._refused) * self._weight
+        if self._refused <= _TOO_MANY_REFUSED:
             return
         self._last_cut = now
+        self._answers, self._begun = 0, None
+        self._refused /= 2
         self._doubling = False
         self._limit = max(1.0, self._limit / 2)
-        self._answers, self._begun = 0, None
         self._rate, self._before, self._resting = 0.0, self._limit, 0
+
+    @property
+    def _weight(self) -> float:
+        return 1 / max(_REFUSED_OVER, self._limit)
 
     def _end_round(self, rate: float) -> None:
         if self._insist:
