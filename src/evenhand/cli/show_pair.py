@@ -110,10 +110,9 @@ def _show_judged(console: Console, judged: JudgedPair) -> None:
     from evenhand.cli.show import show_verdict
     from evenhand.contract import Outcome, Verdict
 
-    asked = (judged.prompt_version, judged.locale, judged.mode)
-    told = ", ".join(part for part in asked if part)
-    if told:
-        console.print(Text(one_line(told), "dim"))
+    if judged.prompt_version:  # some judges read no prompt
+        asked = (judged.prompt_version, judged.locale, judged.mode)
+        console.print(Text(one_line(", ".join(part for part in asked if part)), "dim"))
     if isinstance(judged.verdict, Verdict):
         show_verdict(console, judged.verdict)
     elif judged.verdict is None:

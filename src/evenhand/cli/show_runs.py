@@ -156,7 +156,8 @@ def _show_judge(console: Console, judge: JudgeReport) -> None:
 
 
 def _asked(judge: JudgeReport) -> str:
-    parts = [judge.prompt_version or "it reads no prompt", judge.locale, judge.mode]
+    version = judge.prompt_version
+    parts = [version, judge.locale, judge.mode] if version else ["without a prompt"]
     if judge.samples is not None:
         parts.append(f"{judge.samples} sample{'' if judge.samples == 1 else 's'} an order")
     if judge.reconcile is not None:
@@ -183,7 +184,7 @@ def _share(share: Share | None) -> str:
     if share is None:
         return _NOT_ENOUGH
     return (
-        f"{100 * share.value:.1f} % of {number(share.of)} decided pairs "
+        f"{100 * share.value:.1f} % of {number(share.of)} decided pair{'' if share.of == 1 else 's'} "
         f"(95 % interval {100 * share.low:.1f} to {100 * share.high:.1f} %)"
     )
 
@@ -199,7 +200,7 @@ def _spent(spent: Spent) -> str:
     parts = [f"{number(spent.requests)} request{'' if spent.requests == 1 else 's'}"]
     if spent.input_tokens is not None and spent.output_tokens is not None:
         parts.append(f"{number(spent.input_tokens)} tokens in, {number(spent.output_tokens)} out")
-    elif spent.passes:
+    elif spent.requests:
         parts.append("tokens not known")
     if spent.cost_usd is not None:
         parts.append(dollars(spent.cost_usd))
