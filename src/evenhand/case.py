@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from evenhand.contract import Mode, Order, Pair, Reconciling
 from evenhand.judges import Judge
 from evenhand.procedure import Procedure
-from evenhand.prompts import Prompt, text_digest
+from evenhand.prompts import Prompt, response_digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Case:
 
         The one property of an order that does not depend on what the caller calls A.
         """
-        a, b = text_digest(self.pair.response_a), text_digest(self.pair.response_b)
+        a, b = self.prompt.responses if self.prompt else response_digests(self.pair)
         if a == b:
             return None
         return "original" if a < b else "swapped"

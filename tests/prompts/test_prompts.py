@@ -227,7 +227,7 @@ def test_a_marker_that_stands_in_a_text_is_replaced_by_the_next(
     asked = pair()
     first = marker_of(asked)
     # As if the response's author had found the fixed point of the hash.
-    monkeypatch.setattr(room, "_pair_digest", lambda _: _digest_of(asked))
+    monkeypatch.setattr(room, "_pair_digest", lambda *_: _digest_of(asked))
     forged = pair(response_a=f"x {first.upper()} y")
     assert marker_of(asked) == first
     assert marker_of(forged) != first

@@ -18,13 +18,18 @@ def text_digest(text: str) -> bytes:
     return sha256(text.encode()).digest()
 
 
-def marker_of(pair: Pair) -> str:
+def response_digests(pair: Pair) -> tuple[bytes, bytes]:
+    return text_digest(pair.response_a), text_digest(pair.response_b)
+
+
+def marker_of(pair: Pair, responses: tuple[bytes, bytes] | None = None) -> str:
     """A code derived from the whole pair, the same in both orders, and absent from every text.
 
     A response takes part in its own marker, so writing the marker into a response changes it;
-    that it is not there all the same is checked, and the next code taken if it is.
+    that it is not there all the same is checked, and the next code taken if it is. `responses`
+    are the digests of the two, where they are known already.
     """
-    seed = _pair_digest(pair)
+    seed = _pair_digest(pair, responses or response_digests(pair))
     # No code has a line break, so none is found across two texts.
     lowered = "\n".join(_texts(pair)).lower()
     attempt = 0
@@ -50,17 +55,16 @@ def _texts(pair: Pair) -> Iterator[str]:
             yield criterion.description
 
 
-def _pair_digest(pair: Pair) -> bytes:
-    whole = sha256()
-    whole.update(text_digest(pair.prompt))
-    whole.update(_optional_digest(pair.context))
-    whole.update(_optional_digest(pair.reference))
-    for response in sorted((text_digest(pair.response_a), text_digest(pair.response_b))):
-        whole.update(response)
+def _pair_digest(pair: Pair, responses: tuple[bytes, bytes]) -> bytes:
+    digests = [
+        text_digest(pair.prompt),
+        _optional_digest(pair.context),
+        _optional_digest(pair.reference),
+        *sorted(responses),
+    ]
     for criterion in pair.criteria:
-        whole.update(_name_digest(criterion.name))
-        whole.update(_optional_digest(criterion.description))
-    return whole.digest()
+        digests += (_name_digest(criterion.name), _optional_digest(criterion.description))
+    return sha256(b"".join(digests)).digest()
 
 
 # The same few names stand in every pair of a run.

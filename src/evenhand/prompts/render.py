@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from evenhand.contract import Message, Order, Pair, Segment, UnreadKind
 from evenhand.errors import TemplateError
-from evenhand.prompts.marker import marker_of
+from evenhand.prompts.marker import marker_of, response_digests
 from evenhand.prompts.outline import MARKER, outline_of
 from evenhand.prompts.template import Role, Template
 from evenhand.prompts.words import Words, words_for
@@ -24,6 +24,7 @@ class Prompt:
     template: Template
     pair: Pair
     marker: str
+    responses: tuple[bytes, bytes]  # the digests of A and B
     # By question, and made when it is first asked for: the second order differs in two places.
     _shown: dict[str, _Shown] = field(init=False, default_factory=dict, repr=False, compare=False)
 
@@ -40,7 +41,8 @@ class Prompt:
                 f"ties are not allowed here, and template {template.name} cannot say so; "
                 "add the slot {tie_rule}"
             )
-        return cls(template=template, pair=pair, marker=marker_of(pair))
+        responses = response_digests(pair)
+        return cls(template, pair, marker_of(pair, responses), responses)
 
     def messages(
         self, order: Order, *, question: str = "", lead_in: bool = False
