@@ -26,6 +26,12 @@ lint: .venv/.test ## Style, types and the rooms' import rules
 bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/rooms.py
+	$(BIN)/python -m benchmarks.runs
+
+verify: .venv/.test ## The long checks of runs: kills, faults, a million pairs
+	$(BIN)/python -m scripts.verify_kill
+	$(BIN)/python -m scripts.verify_faults
+	$(BIN)/python -m scripts.verify_memory
 
 readings: .venv/.test ## Read every recorded completion and count the misread
 	$(BIN)/python scripts/readings.py
