@@ -15,7 +15,8 @@ import pytest
 from evenhand.data import Reading, Record, read_pairs
 from evenhand.data.source import Source
 from evenhand.errors import InputError, MissingExtra
-from evenhand.report import Exported, export_run, format_for, read_run
+from evenhand.report import FORMATS, Exported, export_run, format_for, read_run
+from evenhand.report.records import COLUMNS
 from evenhand.store import Store
 from stored_runs import ROWS, SKIPPED, Row, follows_place, make_run, mumbles, says
 
@@ -182,3 +183,9 @@ def test_llm_comparator_export_can_be_read_as_pairs_again(judged: Store, tmp_pat
     assert all(isinstance(each, Record) for each in records)
     texts = [(r.key, r.pair.prompt, r.pair.response_b) for r in records if isinstance(r, Record)]
     assert texts == [(row.id, row.prompt, row.response_b) for row in read_run(judged, "first")]
+
+
+def test_every_column_and_format_is_documented() -> None:
+    written = (Path(__file__).parents[2] / "docs" / "exports.md").read_text("utf-8")
+    for name in (*COLUMNS.values(), "context", "reference", "verdict", *FORMATS):
+        assert f"`{name}`" in written

@@ -183,8 +183,9 @@ def _verdicts(judge: JudgeReport) -> str:
 def _share(share: Share | None) -> str:
     if share is None:
         return _NOT_ENOUGH
+    pairs = "pair" if share.of == 1 else "pairs"
     return (
-        f"{100 * share.value:.1f} % of {number(share.of)} decided pair{'' if share.of == 1 else 's'} "
+        f"{100 * share.value:.1f} % of {number(share.of)} decided {pairs} "
         f"(95 % interval {100 * share.low:.1f} to {100 * share.high:.1f} %)"
     )
 
