@@ -10,10 +10,10 @@ import json
 import time
 from collections.abc import Callable
 
-from evenhand.case import Case
 from evenhand.comparer import settle
 from evenhand.contract import Ballot, Pair, read_pair
 from evenhand.judges import Completion, JudgeCall, Traits
+from evenhand.notes import notes_on
 from evenhand.parse import read
 from evenhand.procedure import Procedure
 from evenhand.prompts import Prompt, Template, built_in_template
@@ -52,40 +52,47 @@ ANSWER = json.dumps(
 )
 
 
+# What a judge says in the other order when it means the same.
+MIRRORED = ANSWER.replace('"winner": "A"', '"winner": "B"')
+
+
 class Echo:
-    """Answers at once, always the same."""
+    """Answers at once: in both orders the same, or the same thing meant."""
 
     name = "echo"
     traits = Traits()
 
+    def __init__(self, *, agreeing: bool) -> None:
+        self._second = MIRRORED if agreeing else ANSWER
+
     async def ask(self, call: JudgeCall) -> Completion:
-        return Completion(ANSWER)
+        return Completion(ANSWER if call.order == "original" else self._second)
 
     async def close(self) -> None:
         return None
 
 
-def cpu_us(work: Callable[[], object], *, times: int = 2_000, rounds: int = 7) -> float:
-    """The least of several rounds: what is left when nothing else disturbs."""
+def cpu_us(work: Callable[[], object], *, times: int = 50, rounds: int = 200) -> float:
+    """The least of many short rounds: what is left when nothing else disturbs."""
     best = float("inf")
     for _ in range(rounds):
-        begun = time.process_time()
+        begun = time.process_time_ns()
         for _ in range(times):
             work()
-        best = min(best, (time.process_time() - begun) / times)
-    return best * 1e6
+        best = min(best, (time.process_time_ns() - begun) / times)
+    return best / 1e3
 
 
-def settle_cpu_us(pair: Pair, *, times: int = 2_000, rounds: int = 5) -> float:
+def settle_cpu_us(pair: Pair, judge: Echo, *, times: int = 20, rounds: int = 200) -> float:
     async def all_of_them() -> float:
         best = float("inf")
-        judge, procedure = Echo(), Procedure()
+        procedure = Procedure()
         for _ in range(rounds):
-            begun = time.process_time()
+            begun = time.process_time_ns()
             for _ in range(times):
                 await settle(pair, judge, procedure)
-            best = min(best, (time.process_time() - begun) / times)
-        return best * 1e6
+            best = min(best, (time.process_time_ns() - begun) / times)
+        return best / 1e3
 
     return asyncio.run(all_of_them())
 
@@ -93,19 +100,22 @@ def settle_cpu_us(pair: Pair, *, times: int = 2_000, rounds: int = 5) -> float:
 def main() -> None:
     pair = read_pair(PLAIN)
     template = built_in_template("en", "reasoned")
-    case = Case.of(pair, Echo(), Procedure())
     first = read(ANSWER, criteria=pair.criteria)
     second = read(ANSWER, criteria=pair.criteria, order="swapped")
+    agreeing = read(MIRRORED, criteria=pair.criteria, order="swapped")
     assert isinstance(first, Ballot)
     assert isinstance(second, Ballot)
+    assert isinstance(agreeing, Ballot)
     rows = (
         ("pair: read from plain data", cpu_us(lambda: read_pair(PLAIN))),
         ("prompt: both orders", cpu_us(lambda: _both_orders(pair, template))),
         ("parse: one answer", cpu_us(lambda: read(ANSWER, criteria=pair.criteria))),
         ("parse: swapped", cpu_us(lambda: read(ANSWER, criteria=pair.criteria, order="swapped"))),
-        ("reconcile: two ballots", cpu_us(lambda: reconcile(pair, [first, second]))),
-        ("hash of the responses", cpu_us(lambda: case.first_order)),
-        ("all of a pair but the wire", settle_cpu_us(pair)),
+        ("reconcile: inconsistent", cpu_us(lambda: reconcile(pair, [first, second]))),
+        ("reconcile: agreeing", cpu_us(lambda: _reconcile(pair, first, agreeing))),
+        ("notes on the pair", cpu_us(lambda: notes_on(pair, "en"))),
+        ("but the wire: inconsistent", settle_cpu_us(pair, Echo(agreeing=False))),
+        ("but the wire: agreeing", settle_cpu_us(pair, Echo(agreeing=True))),
     )
     print(
         f"CPU microseconds a pair; prompt and responses {_size(pair):,} characters, "
@@ -113,6 +123,10 @@ def main() -> None:
     )
     for name, taken in rows:
         print(f"  {name:<28} {taken:8.1f}")
+
+
+def _reconcile(pair: Pair, *ballots: Ballot) -> None:
+    reconcile(pair, ballots, shows_first="original")
 
 
 def _both_orders(pair: Pair, template: Template) -> None:
