@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from evenhand.errors import MissingExtra
 from evenhand.store.address import SECRET_OPTIONS
@@ -39,3 +42,27 @@ def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
     except ImportError:
         raise MissingExtra("psycopg", "postgres") from None
     return reads, writes
+
+
+class Growth:
+    """Tells the server how large its tables have become, before it finds out by itself.
+
+    It looks once a minute. Until then it plans for tables of a few rows, and a run of fifty
+    thousand pairs took ten times as long at its end as at its beginning.
+    """
+
+    _FIRST, _FACTOR = 1_000, 4
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._rows: Counter[str] = Counter()
+        self._told: dict[str, int] = {}
+
+    def note(self, tables: str, rows: int) -> None:
+        self._rows[tables] += rows
+        if self._rows[tables] < self._told.get(tables, 0) * self._FACTOR + self._FIRST:
+            return
+        self._told[tables] = self._rows[tables]
+        # A kindness, not a need: where it may not be done, or another does it, things go on.
+        with suppress(SQLAlchemyError), self._engine.begin() as connection:
+            connection.exec_driver_sql(f"ANALYZE {tables}")

@@ -15,8 +15,10 @@ from evenhand.errors import StoreError
 # ones cost more where the index of the pairs' digests is written, which has no order.
 _PAGE_BYTES = 16 * 1024
 _CACHE_KIB = 32 * 1024
-_WAL_PAGES = 1000  # 16 MB before they are written back
-_WAL_KEPT_BYTES = 64 * 1024 * 1024
+# 64 MB before they are written back: with many pairs the index's pages are written again and
+# again, and most of that never needs to reach the file itself.
+_WAL_PAGES = 4000
+_WAL_KEPT_BYTES = _WAL_PAGES * _PAGE_BYTES
 _SMALLEST_BYTES = 512  # one page, the smallest
 _OTHERWISE = "name another store"
 
@@ -127,9 +129,21 @@ def _set_up(connection: Any, _record: Any) -> None:
 
 
 def use_wal(engine: Engine) -> None:
-    """Written into the file once, when it is made; outside of any transaction."""
+    """Written into the file once, when it is made."""
+    _outside_of_transactions(engine, "PRAGMA journal_mode=WAL")
+
+
+def shrink_log(engine: Engine) -> None:
+    """After a large deletion the log is as large as what was deleted. It waits for no reader."""
+    _outside_of_transactions(engine, "PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _outside_of_transactions(engine: Engine, statement: str) -> None:
     connection = engine.raw_connection()
     try:
-        connection.cursor().execute("PRAGMA journal_mode=WAL").close()
+        cursor = connection.cursor()
+        cursor.execute(statement)
+        cursor.fetchall()
+        cursor.close()
     finally:
         connection.close()

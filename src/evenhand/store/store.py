@@ -75,6 +75,7 @@ class Store:
         self._where = where
         self._reads = reads
         self._writes = writes
+        self._growth = postgres.Growth(writes) if isinstance(where, ServerAddress) else None
 
     @property
     def address(self) -> str:
@@ -169,6 +170,9 @@ class Store:
             run = catalogue.needed_run(connection, name)
         with self.hold(run.id), self._writing() as connection:
             deletion.delete_run(connection, run.id)
+        if isinstance(self._where, FileAddress):
+            with self.faults_told():
+                sqlite.shrink_log(self._writes)
 
     @contextmanager
     def hold(self, run_id: int) -> Iterator[None]:
@@ -201,7 +205,10 @@ class Store:
     def add_items(self, run_id: int, items: Sequence[NewItem]) -> int:
         """How many were new. The same again changes nothing; other content is a DataError."""
         with self._writing() as connection:
-            return intake.add_items(connection, run_id, items)
+            added = intake.add_items(connection, run_id, items)
+        if self._growth:
+            self._growth.note("pairs, items", added)
+        return added
 
     def count_items(self, run_id: int) -> int:
         with self._reading() as connection:
@@ -226,6 +233,8 @@ class Store:
         """All of it or nothing. What is there already stays as it is."""
         with self._writing() as connection:
             work.write(connection, passes, verdicts)
+        if self._growth:
+            self._growth.note("passes, verdicts", len(passes))
 
     def retire(self, run_id: int, statuses: Collection[Literal["failed", "unread"]]) -> int:
         """Set such passes of the run aside, and undo the verdicts that rest on them."""
