@@ -12,5 +12,5 @@ def write_jsonl(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
     count = 0
     for row in rows:
         count += 1
-        stream.write(row.model_dump_json().encode() + b"\n")
+        stream.write(f"{row.model_dump_json()}\n".encode())
     return count

@@ -12,13 +12,22 @@ from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow
 # A row group is held in memory whole: by its texts where they are long, else by its rows.
 _GROUP_ROWS = 2000
 _GROUP_CHARACTERS = 16_000_000
+# Texts that hardly ever repeat: a dictionary, or their least and greatest, would be copies of them.
+_LONG_TEXTS = ("id", "prompt", "response_a", "response_b", "reasoning", "error_message")
 
 
 def write_parquet(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
     arrow, parquet = load_pyarrow()
     schema = _schema(arrow)
     count = 0
-    with parquet.ParquetWriter(_Counted(stream), schema, compression="zstd") as writer:
+    short = [column for name, column in COLUMNS.items() if name not in _LONG_TEXTS]
+    with parquet.ParquetWriter(
+        _Counted(stream),
+        schema,
+        compression="zstd",
+        use_dictionary=short,
+        write_statistics=short,
+    ) as writer:
         for group in _groups(rows):
             count += len(group)
             writer.write_table(arrow.Table.from_pylist(group, schema=schema))

@@ -16,8 +16,8 @@ from evenhand.report.lookup import find_run
 from evenhand.store import RunRecord, Store, WholeVerdict
 
 # A page is in memory whole, and a response may have 50 million characters.
-_FIRST_PAGE = 8
-_LARGEST_PAGE = 256
+_FIRST_PAGE = 1
+_LARGEST_PAGE = 64
 _PAGE_CHARACTERS = 8_000_000
 _LARGEST_WHOLE = 2**63 - 1
 
