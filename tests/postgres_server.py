@@ -11,7 +11,6 @@ Where PostgreSQL is not installed such tests skip, and fail where CI is set.
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -81,6 +80,8 @@ def _other_user() -> str | None:
     """PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
+    import pwd  # there is none on Windows
+
     names = {entry.pw_name for entry in pwd.getpwall()}
     return next(name for name in ("postgres", "nobody") if name in names)
 

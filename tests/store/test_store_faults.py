@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from evenhand.errors import StoreBusy, StoreError
 from evenhand.store import NewPass, Store, open_store
-from store_values import begin, item, read_pass
+from store_values import Begun, begin, item, read_pass
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits and mounts")
 
@@ -112,6 +113,77 @@ def test_a_file_that_may_not_grow_is_told_and_what_was_stored_is_intact(tmp_path
     assert integrity(path) == ["ok"]
     with open_store(path) as store:
         assert store.count_items(1) == int(stored)
+
+
+WRITER = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from evenhand.store import NewPass, NewVerdict, open_store
+from store_values import begin, item, read_pass, win
+with open_store(sys.argv[1]) as store:
+    begun = begin(store, *(item(f"k{n}", response_a="x" * 3000) for n in range(20_000)))
+    print("ready", flush=True)
+    made = [read_pass("original"), read_pass("swapped")]
+    after = 0
+    while page := store.pending(begun.run_id, begun.judge_id, after=after, limit=50):
+        after = page[-1].number
+        ids = (begun.judge_id, begun.run_id)
+        passes = [NewPass(each.pair_id, *ids, one) for each in page for one in made]
+        verdict = win("A", made)
+        store.write(passes, [NewVerdict(ids[1], each.number, ids[0], verdict) for each in page])
+"""
+
+
+@posix
+def test_a_writer_that_is_killed_leaves_whole_batches(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    here = Path(__file__).parent
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), str(here), str(here.parent)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "ready\n"
+    with open_store(path) as store:
+        while store.tally(1).judged == 0:
+            assert writer.poll() is None
+        writer.kill()
+        writer.communicate()
+        tally = store.tally(1)
+        assert 0 < tally.wins_a < 20_000
+        assert tally.wins_a % 50 == 0
+        assert (tally.passes, tally.pending) == (2 * tally.wins_a, 20_000 - tally.wins_a)
+    assert integrity(path) == ["ok"]
+
+
+def test_two_processes_that_write_the_same_in_other_orders_do_not_block(
+    store: Store, address: str
+) -> None:
+    one = begin(store, *(item(f"k{n}") for n in range(200)), name="one")
+    with open_store(address) as second:
+        other = begin(second, *(item(f"k{n}") for n in reversed(range(200))), name="other")
+        problems: list[BaseException] = []
+
+        def write(begun: Begun) -> None:
+            try:
+                work = begun.work()
+                made = [read_pass("original"), read_pass("swapped")]
+                ids = (begun.judge_id, begun.run_id)
+                for _ in range(5):
+                    begun.store.write(
+                        [NewPass(each.pair_id, *ids, one) for each in work for one in made], []
+                    )
+            except BaseException as error:
+                problems.append(error)
+
+        threads = [threading.Thread(target=write, args=[begun]) for begun in (one, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert problems == []
+    assert store.tally(one.run_id).passes == 400
 
 
 def test_a_store_that_another_process_locks_is_busy_and_then_free(tmp_path: Path) -> None:

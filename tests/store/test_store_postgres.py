@@ -154,6 +154,20 @@ def test_a_row_that_another_process_locks_is_busy(fresh_database: str) -> None:
                 store.update_run(begun.run_id, calls=6)
 
 
+def test_the_server_is_told_of_its_tables_growth(
+    postgres: PostgresServer, fresh_database: str
+) -> None:
+    """It plans by what it knows, and by itself it looks once a minute."""
+    with open_store(fresh_database) as store:
+        begun = begin(store, *(item(f"k{n}") for n in range(1200)))
+        for _ in range(2):  # the first thousand are told of at once
+            begun.judge_all()
+    known = "SELECT relname, reltuples FROM pg_class WHERE relname IN ('items', 'passes')"
+    rows = {row[0]: row[1] for row in postgres.run(known, database_of(fresh_database))}
+    assert rows["items"] == 1200
+    assert rows["passes"] in range(1000, 2401)
+
+
 def test_without_psycopg_the_message_holds_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -72,8 +73,15 @@ def told_plainly(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
         raise StoreBusy(
             f"store {address} is in use by another thread; wait until that is done"
         ) from None
+    except exc.IntegrityError as error:
+        raise StoreBusy(
+            f"store {address} was changed by another process "
+            f"({_one_line(error.orig, secrets)}); run the command again"
+        ) from None
     except exc.DBAPIError as error:
         # The cause is dropped: it quotes the statement with its values.
+        raise _plain(error.orig, address, secrets) from None
+    except sqlite3.Error as error:
         raise _plain(error, address, secrets) from None
     except exc.SQLAlchemyError as error:
         raise StoreError(
@@ -81,23 +89,18 @@ def told_plainly(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
         ) from None
 
 
-def _plain(error: exc.DBAPIError, address: str, secrets: tuple[str, ...]) -> StoreError:
-    if isinstance(error, exc.IntegrityError):
-        return StoreBusy(
-            f"store {address} was changed by another process "
-            f"({_one_line(error.orig, secrets)}); run the command again"
-        )
-    sqlite_name = getattr(error.orig, "sqlite_errorname", None)
+def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) -> StoreError:
+    sqlite_name = getattr(error, "sqlite_errorname", None)
     if isinstance(sqlite_name, str):
         for begins, kind, rest in _SQLITE:
             if sqlite_name.startswith(begins):
                 return kind(f"store {address} {rest}")
         return StoreError(
             f"store {address} cannot be read or written "
-            f"({sqlite_name}: {_one_line(error.orig, secrets)}); check its disk ({_KEPT})"
+            f"({sqlite_name}: {_one_line(error, secrets)}); check its disk ({_KEPT})"
         )
-    told = _one_line(error.orig, secrets)
-    sqlstate = getattr(error.orig, "sqlstate", None) or ""
+    told = _one_line(error, secrets)
+    sqlstate = getattr(error, "sqlstate", None) or ""
     for begins, kind, rest in _POSTGRES:
         if sqlstate.startswith(begins):
             return kind(f"store {address} {rest}")
