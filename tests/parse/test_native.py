@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.contract import Ballot, Criterion
+from evenhand.contract import Ballot, Criterion, Unread
+from evenhand.parse import read
 from evenhand.parse.answer import read_answer
-from evenhand.parse.native import read_native
-from evenhand.parse.objects import Conflict
+from evenhand.parse.native import read_native, read_native_text
+from evenhand.parse.objects import Conflict, whole
 from evenhand.parse.outcome import Reading
 
 NAMES = ("accuracy", "Clarity of style", "语气", "x" * 150)
@@ -95,6 +98,33 @@ def test_the_short_way_reads_what_the_long_way_reads(
         assert isinstance(long, Reading)
         assert ballot(short) == ballot(long)
         assert short.from_object == long.from_object
+
+
+@given(ANSWER, st.sampled_from(["", " ", "\n "]), st.sampled_from(["", '"winner":"B",']))
+def test_the_text_is_read_as_its_object_is_and_no_key_is_lost(
+    answer: dict[str, Any], blank: str, twice: str
+) -> None:
+    text = json.dumps(answer, default=list, separators=(",", f"{blank}:"))
+    # A second winner before the one that orjson would keep.
+    text = text.replace('"result"' + blank + ":{", '"result"' + blank + ":{" + twice, 1)
+    short = read_native_text(text, CRITERIA)
+    if short is not None:
+        value = whole(text)
+        assert value is not None
+        long = read_answer(value, CRITERIA)
+        assert isinstance(long, Reading)
+        assert ballot(short) == ballot(long)
+
+
+@pytest.mark.parametrize("texts", ["no colon", "one: colon"])
+def test_a_winner_that_is_there_twice_is_never_lost(texts: str) -> None:
+    text = json.dumps(exact(reasoning=texts))
+    assert (read_native_text(text, CRITERIA) is None) == (":" in texts)
+    twice = text.replace('"winner": "A"', '"winner": "B", "winner": "A"')
+    assert read_native_text(twice, CRITERIA) is None
+    reading = read(twice, criteria=CRITERIA)
+    assert isinstance(reading, Unread)
+    assert reading.kind == "contradiction"
 
 
 def exact(**result: Any) -> dict[str, Any]:

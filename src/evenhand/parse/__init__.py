@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.contract import Ballot, Criterion, Order, Unread, rename
 from evenhand.parse.answer import read_answer
-from evenhand.parse.native import read_native
+from evenhand.parse.native import read_native, read_native_text
 from evenhand.parse.objects import whole
 from evenhand.parse.outcome import PROTOCOLS, Failure, Protocol, Reading
 from evenhand.parse.turned import turned
@@ -115,6 +115,9 @@ def _read(
         if not body:
             return Failure("thinking", "nothing follows the thinking")
     if body[0] == "{" and protocol in (None, "evenhand"):
+        reading = read_native_text(body, criteria)
+        if reading is not None:
+            return reading
         value = whole(body)
         if value is not None:
             return read_native(value, criteria) or read_answer(value, criteria)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from evenhand.contract import Criterion, criterion_key
 from evenhand.parse.outcome import Reading
 from evenhand.parse.words import DIRECT_WINNERS
@@ -20,6 +22,24 @@ _ANALYSIS = frozenset({"responseA", "responseB"})
 _RESPONSE = frozenset({"strengths", "weaknesses"})
 _TEXT = frozenset({str})
 _CRITERION = frozenset({"criterion", "aAssessment", "bAssessment", "reasoning", "winner"})
+_KEYS = len(_ANSWER) + len(_RESULT) + len(_ANALYSIS) + len(_ANALYSIS) * len(_RESPONSE)
+_KEYS_OF_CRITERION = len(_CRITERION)
+
+
+def read_native_text(text: str, criteria: Sequence[Criterion]) -> Reading | None:
+    """The same from the JSON itself, where its texts hold no colon.
+
+    orjson takes a third of the time of `json`, but of a key that is there twice it keeps the last,
+    where a contradiction may hide. Every key has its colon, so a text with as many colons as the
+    asked-for answer has keys holds no key twice.
+    """
+    if text.count(":") != _KEYS + _KEYS_OF_CRITERION * len(criteria):
+        return None
+    try:
+        value = orjson.loads(text)
+    except ValueError:  # `json` reads a little more, e.g. line breaks inside strings
+        return None
+    return read_native(value, criteria) if type(value) is dict else None
 
 
 def read_native(value: dict[str, Any], criteria: Sequence[Criterion]) -> Reading | None:

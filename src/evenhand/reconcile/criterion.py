@@ -67,15 +67,17 @@ class Criterion:
             choices=self.choices,
             decided=self.outcome is Outcome.WIN or self.outcome is Outcome.TIE,
         )
-        reasoning = merged(box, [(o, entry.reasoning) for o, entry in heard], both=both)
+        orders = [order for order, _ in heard]
+        entries = [entry for _, entry in heard]
+        reasoning = merged(box, orders, [entry.reasoning for entry in entries], both=both)
         return CriterionVerdict(
             criterion=self.name,
             winner=self.winner,
             reasoning=reasoning
             if self.outcome is not Outcome.INVALID
             else self._gap(box, reasoning),
-            a_strength=merged(box, [(o, entry.a_assessment) for o, entry in heard], both=both),
-            b_strength=merged(box, [(o, entry.b_assessment) for o, entry in heard], both=both),
+            a_strength=merged(box, orders, [entry.a_assessment for entry in entries], both=both),
+            b_strength=merged(box, orders, [entry.b_assessment for entry in entries], both=both),
         )
 
     def counted(self, box: Box) -> CriterionOutcome:

@@ -204,7 +204,10 @@ def _ruling(
         comparison=comparison,
         criteria=tuple(criterion.counted(box) for criterion in criteria),
         overall_reasoning=merged(
-            box, [(order, ballot.reasoning) for order, ballot in heard], both=both
+            box,
+            [order for order, _ in heard],
+            [ballot.reasoning for _, ballot in heard],
+            both=both,
         ),
         differentiators=Differentiators(
             a_advantages=distinct(points["A"]), b_advantages=distinct(points["B"])

@@ -59,14 +59,16 @@ def _sides(spoken: Sequence[Ballot | CriterionBallot]) -> list[Winner | None]:
     return list(dict.fromkeys(entry.winner for entry in spoken))
 
 
-def merged(box: Box, said: Sequence[tuple[Order, str]], *, both: bool) -> str:
+def merged(box: Box, orders: Sequence[Order], texts: Sequence[str], *, both: bool) -> str:
     """One text from what the passes said, without preferring the first pass."""
-    spoken = [(order, stripped) for order, text in said if (stripped := text.strip())]
-    if not spoken:
-        return ""
-    if both or (box.keep_both and len({text for _, text in spoken}) > 1):
-        return "\n".join([mark(box.locale, order, text) for order, text in spoken])
-    return spoken[0][1]
+    stripped = [text.strip() for text in texts]
+    if both or (box.keep_both and len({text for text in stripped if text}) > 1):
+        said = zip(orders, stripped, strict=True)
+        return "\n".join([mark(box.locale, order, text) for order, text in said if text])
+    for text in stripped:
+        if text:
+            return text
+    return ""
 
 
 def with_reason(name: str, reason: str) -> str:
