@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenhand.runs import Range, Share
+    from evenhand.report import Share
+    from evenhand.runs import Range
 
 
 def number(count: float) -> str:

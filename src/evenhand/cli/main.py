@@ -16,7 +16,9 @@ from evenhand.cli.doctor import doctor
 from evenhand.cli.models import models
 from evenhand.cli.prompt import prompt
 from evenhand.cli.run import run
+from evenhand.cli.runs import runs
 from evenhand.cli.schema import schema
+from evenhand.cli.show_pair import show
 from evenhand.errors import EvenhandError, InputError, Status, exit_code
 
 # typer checks choices with pydantic, which puts this before what is wrong.
@@ -56,6 +58,8 @@ def evenhand(
 
 app.command()(compare)
 app.command()(run)
+app.add_typer(runs, name="runs")
+app.command()(show)
 app.command()(prompt)
 app.command()(demo)
 app.command()(doctor)

@@ -138,12 +138,18 @@ def _judged(
     as_json: bool,
     confirm_above: float | None,
 ) -> RunSummary:
+    import gc
+
     from evenhand.cli.interrupt import stop_when_told
     from evenhand.cli.run_view import watching
     from evenhand.runs import Stop, judge_pairs
     from evenhand.store import open_store
 
     judges = [plan.judge for plan in plans]
+    # What is loaded by now stays, and a run makes few cycles: looking for them as often as Python
+    # does by default takes a tenth of the time.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
     async def work() -> RunSummary:
         stop = Stop()

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from evenhand.contract import Usage
 from evenhand.errors import SettingsError
@@ -121,13 +123,23 @@ class _Listed:
 # Not finding a model searches every list, on each request.
 @lru_cache(maxsize=256)
 def _listed(model: str | None, provider: str | None, api_url: str | None) -> _Listed | None:
-    if model is None or (provider is None and api_url is None):
+    if model is None or (provider is None and (api_url is None or _is_numbered(api_url))):
         return None
     try:
         found = _calculation(model, provider, api_url, tokens=(_A_FEW, _A_FEW, None))
     except (LookupError, ValueError):
         return None
     return _Listed(_flat_rates(found))
+
+
+def _is_numbered(api_url: str) -> bool:
+    """localhost and plain IP addresses are on no price list; the lists take a while to load."""
+    host = urlsplit(api_url).hostname or ""
+    try:
+        ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return True
 
 
 # What the rates are held against: nothing, a little, and more than any step.

@@ -7,7 +7,7 @@ from evenhand.runs.estimate import Estimate, Range
 from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
-from evenhand.runs.progress import Progress, Share
+from evenhand.runs.progress import Progress
 from evenhand.runs.sources import ModelOutputs, PairFiles, Sources, given_pairs
 from evenhand.runs.stop import STOPPED_STATUS, Stop, StoppedBy
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
@@ -24,7 +24,6 @@ __all__ = [
     "Range",
     "RunOptions",
     "RunSummary",
-    "Share",
     "Sources",
     "Spent",
     "Stop",

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from evenhand.contract import Failure, Outcome, Pass, Verdict
-from evenhand.stats.proportion import wilson_interval
+from evenhand.report.share import Share
 
 _RATE_OVER_S = 30.0
 
@@ -45,26 +45,6 @@ class Count:
     def made(self, made: Pass) -> None:
         self.passes += 1
         self.unread += made.unread is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share of pairs with its 95 % interval (Wilson)."""
-
-    part: int
-    of: int
-    low: float
-    high: float
-
-    @classmethod
-    def of_counts(cls, part: int, of: int) -> Share | None:
-        """None of nothing is not zero."""
-        interval = wilson_interval(part, of)
-        return None if interval is None else cls(part, of, *interval)
-
-    @property
-    def value(self) -> float:
-        return self.part / self.of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,20 +12,25 @@ from concurrent.futures import ThreadPoolExecutor
 from evenhand.errors import EvenhandError
 from evenhand.store import NewPass, NewVerdict, Store
 
+# A write begins when this much has gathered, or after this long: a transaction costs as much as
+# some dozen rows. What is not stored yet holds its place at the gate, so it may not take long.
+_ENOUGH = 192
+_GATHERED_FOR_S = 0.01
 _MOST_WAITING = 4096
 
 Stored = Callable[[], None]
 
 
 class Writer:
-    """Writes whenever it has something to write, and gathers the next batch meanwhile: batches
-    grow with the load, and what a kill can lose is what came during one write."""
+    """Writes as soon as there is a batch, and gathers the next one meanwhile: batches grow with
+    the load, and what a kill can lose is what came during one write."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="evenhand-store")
         self._passes: list[tuple[NewPass, Stored]] = []
         self._verdicts: list[NewVerdict] = []
+        self._due: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
         self._written = asyncio.Event()
         self.error: EvenhandError | None = None
@@ -33,11 +38,11 @@ class Writer:
     def add_pass(self, made: NewPass, stored: Stored = lambda: None) -> None:
         """`stored` is called once the pass is committed."""
         self._passes.append((made, stored))
-        self._begin()
+        self._schedule()
 
     def add_verdict(self, verdict: NewVerdict) -> None:
         self._verdicts.append(verdict)
-        self._begin()
+        self._schedule()
 
     async def room(self) -> None:
         """Wait while too much waits for the disk; raise what the disk said."""
@@ -49,8 +54,10 @@ class Writer:
 
     async def flush(self) -> None:
         """Until everything handed over so far is stored."""
-        while self._writing is not None:
-            await asyncio.wait([self._writing])
+        while self.error is None and (self._writing is not None or self._waiting):
+            self._begin()
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
         if self.error is not None:
             raise self.error
 
@@ -58,29 +65,42 @@ class Writer:
         try:
             await self.flush()
         finally:
+            if self._due is not None:
+                self._due.cancel()
             self._thread.shutdown(wait=True)
 
     @property
     def _waiting(self) -> int:
         return len(self._passes) + len(self._verdicts)
 
+    def _schedule(self) -> None:
+        if self._writing is not None or self.error is not None:
+            return
+        if self._waiting >= _ENOUGH:
+            self._begin()
+        elif self._due is None:
+            self._due = asyncio.get_running_loop().call_later(_GATHERED_FOR_S, self._begin)
+
     def _begin(self) -> None:
-        if self._writing is None and self.error is None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if self._writing is None and self._waiting and self.error is None:
             self._writing = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
+        passes, self._passes = self._passes, []
+        verdicts, self._verdicts = self._verdicts, []
+        made = [each for each, _ in passes]
         try:
-            while self._waiting:
-                passes, self._passes = self._passes, []
-                verdicts, self._verdicts = self._verdicts, []
-                made = [each for each, _ in passes]
-                await loop.run_in_executor(self._thread, self._store.write, made, verdicts)
-                for _, stored in passes:
-                    stored()
-                self._written.set()
+            await loop.run_in_executor(self._thread, self._store.write, made, verdicts)
         except EvenhandError as error:
             self.error = error
+        else:
+            for _, stored in passes:
+                stored()
         finally:
             self._writing = None
             self._written.set()
+        self._schedule()
