@@ -12,8 +12,7 @@ _PASS: dict[Locale, dict[Order, str]] = {
     "en": {"original": "First pass", "swapped": "Second pass"},
     "zh": {"original": "第一轮", "swapped": "第二轮"},
 }
-# A text that is kept with others begins with the pass that said it.
-_MARK: dict[Locale, dict[Order, str]] = {
+_MARKS: dict[Locale, dict[Order, str]] = {
     "en": {order: f"{name}: " for order, name in _PASS["en"].items()},
     "zh": {order: f"{name}：" for order, name in _PASS["zh"].items()},
 }
@@ -79,13 +78,13 @@ def name_winner(locale: Locale, winner: Winner | None) -> str:
     return _WINNER[locale][winner]
 
 
-def mark(locale: Locale, order: Order, text: str) -> str:
-    """A text with the pass that said it."""
-    return _MARK[locale][order] + text
+def marks(locale: Locale) -> dict[Order, str]:
+    """What a text begins with that is kept with others: the pass that said it."""
+    return _MARKS[locale]
 
 
 def list_choices(locale: Locale, choices: list[tuple[Order, Winner | None]]) -> str:
     separator = "；" if locale == "zh" else "; "
     return separator.join(
-        mark(locale, order, name_winner(locale, winner)) for order, winner in choices
+        _MARKS[locale][order] + name_winner(locale, winner) for order, winner in choices
     )

@@ -16,7 +16,7 @@ from evenhand.contract import (
     Winner,
     criterion_key,
 )
-from evenhand.phrases import mark, say
+from evenhand.phrases import marks, say
 from evenhand.reconcile.box import Box
 from evenhand.reconcile.criterion import Criterion
 from evenhand.reconcile.prose import analysis, distinct, merged, speakers, with_reason
@@ -244,7 +244,7 @@ def _claims(
     won = _criteria_won(criteria, comparison)
     lost = {criterion_key(c.name) for c in criteria if c.outcome is Outcome.INCONSISTENT}
     for order, ballot in heard:
-        which = mark(box.locale, order, "")
+        which = marks(box.locale)[order]
         for entry in ballot.criteria:
             if entry.winner is not None and criterion_key(entry.criterion) in lost:
                 won[entry.winner].append(which + with_reason(entry.criterion, entry.reasoning))

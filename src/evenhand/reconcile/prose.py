@@ -13,7 +13,7 @@ from evenhand.contract import (
     ResponseAnalysis,
     Winner,
 )
-from evenhand.phrases import mark
+from evenhand.phrases import marks
 from evenhand.reconcile.box import Box
 
 Speaker = TypeVar("Speaker", Ballot, CriterionBallot)
@@ -63,8 +63,9 @@ def merged(box: Box, orders: Sequence[Order], texts: Sequence[str], *, both: boo
     """One text from what the passes said, without preferring the first pass."""
     stripped = [text.strip() for text in texts]
     if both or (box.keep_both and len({text for text in stripped if text}) > 1):
+        which = marks(box.locale)
         said = zip(orders, stripped, strict=True)
-        return "\n".join([mark(box.locale, order, text) for order, text in said if text])
+        return "\n".join([which[order] + text for order, text in said if text])
     for text in stripped:
         if text:
             return text
@@ -107,7 +108,7 @@ def analysis(box: Box, heard: Sequence[tuple[Order, Ballot]], *, both: bool) -> 
 
 
 def _gathered(box: Box, told: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
-    marked = [(mark(box.locale, order, ""), analysis) for order, analysis in told]
+    marked = [(marks(box.locale)[order], analysis) for order, analysis in told]
     return ResponseAnalysis(
         strengths=distinct([which + text for which, told in marked for text in told.strengths]),
         weaknesses=distinct([which + text for which, told in marked for text in told.weaknesses]),
