@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -91,7 +91,7 @@ class Box:
     def averages_probabilities(self) -> bool:
         return all(ballot.probabilities for ballot in self.all)
 
-    def position(self, choices: dict[Order, Winner | None]) -> PositionConsistency | None:
+    def position(self, choices: Mapping[Order, Winner | None]) -> PositionConsistency | None:
         if len(self.orders) == 1:
             return None
         first, second = choices["original"], choices["swapped"]
@@ -101,5 +101,5 @@ class Box:
             consistent=first is not None and first == second,
         )
 
-    def listed(self, choices: dict[Order, Winner | None]) -> str:
+    def listed(self, choices: Mapping[Order, Winner | None]) -> str:
         return list_choices(self.locale, [(order, choices[order]) for order in self.canonical])

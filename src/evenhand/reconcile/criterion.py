@@ -80,7 +80,7 @@ class Criterion:
             b_strength=merged(box, orders, [entry.b_assessment for entry in entries], both=both),
         )
 
-    def counted(self, box: Box) -> CriterionOutcome:
+    def counted(self) -> CriterionOutcome:
         return CriterionOutcome(
             criterion=self.name,
             outcome=self.outcome,

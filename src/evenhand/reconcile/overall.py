@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from evenhand.contract import (
-    Ballot,
-    ConfidenceSource,
-    CriterionVerdict,
-    Differentiators,
-    MeanProbabilities,
-    Order,
-    Outcome,
-    Winner,
-    criterion_key,
-)
-from evenhand.phrases import marks, say
+from evenhand.contract import ConfidenceSource, MeanProbabilities, Outcome, Winner
 from evenhand.reconcile.box import Box
 from evenhand.reconcile.criterion import Criterion
-from evenhand.reconcile.prose import analysis, distinct, merged, speakers, with_reason
-from evenhand.reconcile.ruling import DecidedBy, NoRuling, Ruling
+from evenhand.reconcile.decision import Decision
+from evenhand.reconcile.ruling import DecidedBy, NoRuling
 from evenhand.reconcile.votes import Weights, likeliest, mean, plurality, weights
 
 
-def agree(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
+def agree(box: Box, criteria: Sequence[Criterion]) -> Decision | NoRuling:
     choices = {
         order: plurality([ballot.winner for ballot in ballots])
         for order, ballots in box.ballots.items()
@@ -33,14 +22,13 @@ def agree(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
     winner = choices["original"]
     if len(named) == 1 and winner is not None:
         confidence, source = _mean_confidence(box, winner)
-        return _ruling(
-            box,
-            criteria,
-            choices,
+        return Decision(
             winner=winner,
             outcome=Outcome.TIE if winner == "TIE" else Outcome.WIN,
             confidence=confidence,
-            source=source,
+            confidence_source=source,
+            choices=choices,
+            criteria=criteria,
         )
     decided_by: DecidedBy | None = None
     if box.pair.allow_tie:
@@ -51,19 +39,17 @@ def agree(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
             return NoRuling(
                 "the passes do not agree on a winner, a tie is not allowed, and neither "
                 "confidence nor criteria separate them; allow ties, or ask for more samples",
-                criteria=tuple(criterion.counted(box) for criterion in criteria),
+                criteria=tuple(criterion.counted() for criterion in criteria),
                 position_consistency=box.position(choices),
             )
-    sentence = "split" if None in named else "inconsistent"
-    return _ruling(
-        box,
-        criteria,
-        choices,
+    return Decision(
         winner=winner,
         outcome=Outcome.INCONSISTENT,
         confidence=0.5,
-        source="rule",
-        notes=(say(box.locale, sentence, choices=box.listed(choices)),),
+        confidence_source="rule",
+        choices=choices,
+        criteria=criteria,
+        note="split" if None in named else "inconsistent",
         decided_by=decided_by,
     )
 
@@ -113,7 +99,7 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def average(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
+def average(box: Box, criteria: Sequence[Criterion]) -> Decision | NoRuling:
     exact = box.averages_probabilities
     weighed = {
         order: mean([weights(b.probabilities if exact else None, b.winner) for b in ballots])
@@ -130,32 +116,30 @@ def average(box: Box, criteria: Sequence[Criterion]) -> Ruling | NoRuling:
             return NoRuling(
                 "A and B are equally probable, a tie is not allowed, and the criteria do not "
                 "separate them; allow ties, or ask for more samples",
-                criteria=tuple(criterion.counted(box) for criterion in criteria),
+                criteria=tuple(criterion.counted() for criterion in criteria),
                 position_consistency=box.position(choices),
             )
-        return _ruling(
-            box,
-            criteria,
-            choices,
+        return Decision(
             winner=winner,
             outcome=Outcome.INCONSISTENT,
             confidence=0.5,
-            source="rule",
-            notes=(say(box.locale, "split", choices=box.listed(choices)),),
+            confidence_source="rule",
+            choices=choices,
+            criteria=criteria,
+            note="split",
             decided_by=decided_by,
             probabilities=means,
         )
     flipped = len(set(choices.values())) > 1
     confidence, source = _averaged_confidence(box, shares, winner, exact=exact)
-    return _ruling(
-        box,
-        criteria,
-        choices,
+    return Decision(
         winner=winner,
         outcome=Outcome.TIE if winner == "TIE" else Outcome.WIN,
         confidence=confidence,
-        source=source,
-        notes=(say(box.locale, "flipped", choices=box.listed(choices)),) if flipped else (),
+        confidence_source=source,
+        choices=choices,
+        criteria=criteria,
+        note="flipped" if flipped else None,
         probabilities=means,
     )
 
@@ -172,91 +156,3 @@ def _averaged_confidence(
     # The share of all samples, those that could not be read included.
     named = [sum(b.winner == winner for b in box.ballots[order]) for order in box.orders]
     return sum(count / box.samples for count in named) / len(box.orders), "votes"
-
-
-def _ruling(
-    box: Box,
-    criteria: Sequence[Criterion],
-    choices: dict[Order, Winner | None],
-    *,
-    winner: Winner,
-    outcome: Outcome,
-    confidence: float | None,
-    source: ConfidenceSource,
-    notes: tuple[str, ...] = (),
-    decided_by: DecidedBy | None = None,
-    probabilities: MeanProbabilities | None = None,
-) -> Ruling:
-    inconsistent = outcome is Outcome.INCONSISTENT
-    heard, both = speakers(
-        box, box.ballots, winner=winner, choices=choices, decided=not inconsistent
-    )
-    comparison = tuple([criterion.told(box) for criterion in criteria])
-    if inconsistent:
-        points = _claims(box, criteria, comparison, heard)
-    else:
-        points = _advantages(criteria, comparison, heard, winner)
-    return Ruling(
-        winner=winner,
-        outcome=outcome,
-        confidence=confidence,
-        confidence_source=source,
-        comparison=comparison,
-        criteria=tuple(criterion.counted(box) for criterion in criteria),
-        overall_reasoning=merged(
-            box,
-            [order for order, _ in heard],
-            [ballot.reasoning for _, ballot in heard],
-            both=both,
-        ),
-        differentiators=Differentiators(
-            a_advantages=distinct(points["A"]), b_advantages=distinct(points["B"])
-        ),
-        analysis=analysis(box, heard, both=both),
-        position_consistency=box.position(choices),
-        notes=notes,
-        decided_by=decided_by,
-        probabilities=probabilities,
-    )
-
-
-def _advantages(
-    criteria: Sequence[Criterion],
-    comparison: Sequence[CriterionVerdict],
-    heard: Sequence[tuple[Order, Ballot]],
-    winner: Winner,
-) -> dict[Winner, list[str]]:
-    """By side: the criteria that it won, each with its reason, and what decided for it overall."""
-    won = _criteria_won(criteria, comparison)
-    for _, ballot in heard:
-        if ballot.winner == winner:
-            won[winner] += ballot.differentiators
-    return won
-
-
-def _claims(
-    box: Box,
-    criteria: Sequence[Criterion],
-    comparison: Sequence[CriterionVerdict],
-    heard: Sequence[tuple[Order, Ballot]],
-) -> dict[Winner, list[str]]:
-    """The same where the passes differ: what each of them said, marked with its pass."""
-    won = _criteria_won(criteria, comparison)
-    lost = {criterion_key(c.name) for c in criteria if c.outcome is Outcome.INCONSISTENT}
-    for order, ballot in heard:
-        which = marks(box.locale)[order]
-        for entry in ballot.criteria:
-            if entry.winner is not None and criterion_key(entry.criterion) in lost:
-                won[entry.winner].append(which + with_reason(entry.criterion, entry.reasoning))
-        won[ballot.winner] += [which + point for point in ballot.differentiators]
-    return won
-
-
-def _criteria_won(
-    criteria: Sequence[Criterion], comparison: Sequence[CriterionVerdict]
-) -> dict[Winner, list[str]]:
-    won: dict[Winner, list[str]] = {"A": [], "B": [], "TIE": []}
-    for criterion, told in zip(criteria, comparison, strict=True):
-        if criterion.winner is not None and criterion.outcome is Outcome.WIN:
-            won[criterion.winner].append(with_reason(criterion.name, told.reasoning))
-    return won
