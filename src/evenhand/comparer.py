@@ -6,16 +6,20 @@ pair → prompt → judge call → ballot or unread → verdict
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from evenhand.case import Case, milliseconds_since
 from evenhand.contract import (
+    Ballot,
     ErrorBody,
+    Facts,
     Failure,
     Metadata,
     Outcome,
     Pair,
     Pass,
+    Unread,
     Verdict,
     read_pair,
 )
@@ -26,6 +30,7 @@ from evenhand.passes import PassesFailed, PassKeeper, add_usage, make_passes
 from evenhand.phrases import say
 from evenhand.procedure import Procedure
 from evenhand.reconcile import NoRuling, Ruling, reconcile
+from evenhand.reconcile import decide as decide_passes
 
 
 async def compare(
@@ -43,10 +48,45 @@ async def compare(
 async def settle(
     pair: Pair, judge: Judge, procedure: Procedure, *, keeper: PassKeeper | None = None
 ) -> Verdict | tuple[Failure, EvenhandError]:
-    """The same, with a failure as a value: what a run of many pairs keeps.
+    """The same, with a failure as a value.
 
     Whatever else is raised (somebody stopped it) leaves what came before with the keeper.
     """
+    heard = await _hear(pair, judge, procedure, keeper)
+    if not isinstance(heard, _Hearing):
+        return heard
+    return _verdict(heard.case, heard.passes) if heard.asked else _unasked(heard.case)
+
+
+async def decide(
+    pair: Pair, judge: Judge, procedure: Procedure, *, keeper: PassKeeper | None = None
+) -> Facts | tuple[Failure, EvenhandError]:
+    """What a run of many pairs keeps: who won, without the prose that nobody may ever look at."""
+    heard = await _hear(pair, judge, procedure, keeper)
+    if not isinstance(heard, _Hearing):
+        return heard
+    if not heard.asked:
+        told = _unasked(heard.case)
+        return Facts.of(told) if isinstance(told, Verdict) else told
+    return _facts(heard.case, heard.passes)
+
+
+def retell(case: Case, passes: tuple[Pass, ...]) -> Verdict | Failure:
+    """The verdict that was decided on these passes, with its prose."""
+    told = _verdict(case, passes) if passes else _unasked(case)
+    return told if isinstance(told, Verdict) else told[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hearing:
+    case: Case
+    passes: tuple[Pass, ...] = ()
+    asked: bool = True
+
+
+async def _hear(
+    pair: Pair, judge: Judge, procedure: Procedure, keeper: PassKeeper | None
+) -> _Hearing | tuple[Failure, EvenhandError]:
     try:
         case = Case.of(pair, judge, procedure)
     except InputError as error:
@@ -55,12 +95,11 @@ async def settle(
         )
         return failure_of(error), error
     if pair.response_a == pair.response_b and not procedure.ask_identical:
-        return _unasked(case)
+        return _Hearing(case, asked=False)
     try:
-        passes = await make_passes(case, keeper)
+        return _Hearing(case, await make_passes(case, keeper))
     except PassesFailed as failed:
         return _failure(case, failed.error, failed.passes, requests=failed.requests)
-    return _verdict(case, passes)
 
 
 def failure_of(error: EvenhandError) -> Failure:
@@ -73,10 +112,9 @@ def failure_of(error: EvenhandError) -> Failure:
 
 
 def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, EvenhandError]:
-    readings = [p.ballot or p.unread for p in passes]
     ruling = reconcile(
         case.pair,
-        [reading for reading in readings if reading is not None],
+        _readings(passes),
         how=case.how,
         locale=case.procedure.locale,
         shows_first=case.first_order,
@@ -102,6 +140,34 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
             criteria=ruling.criteria,
         ),
     )
+
+
+def _facts(case: Case, passes: tuple[Pass, ...]) -> Facts | tuple[Failure, EvenhandError]:
+    decision = decide_passes(
+        case.pair, _readings(passes), how=case.how, shows_first=case.first_order
+    )
+    if isinstance(decision, NoRuling):
+        return _failure(case, NoVerdict(f"no valid verdict: {decision.reason}"), passes, decision)
+    swapped = case.pair.swap_positions
+    return Facts(
+        outcome=decision.outcome,
+        winner=decision.winner,
+        confidence=decision.confidence,
+        confidence_source=decision.confidence_source,
+        first_pass_winner=decision.choices["original"] if swapped else None,
+        second_pass_winner=decision.choices["swapped"] if swapped else None,
+        decided_by=decision.decided_by,
+        probabilities=decision.probabilities,
+        criteria=decision.counted(),
+        samples=case.procedure.samples,
+        passes=len(passes),
+        evaluation_time_ms=milliseconds_since(case.started),
+    )
+
+
+def _readings(passes: tuple[Pass, ...]) -> list[Ballot | Unread]:
+    readings = [p.ballot or p.unread for p in passes]
+    return [reading for reading in readings if reading is not None]
 
 
 def _failure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -23,6 +24,7 @@ class Outcome(StrEnum):
 
 ConfidenceSource = Literal["stated", "logprobs", "votes", "rule", "none"]
 Reconciling = Literal["agreement", "average"]
+DecidedBy = Literal["confidence", "criteria"]
 
 
 class Usage(Model):
@@ -105,7 +107,7 @@ class Metadata(Model):
     confidence_source: ConfidenceSource = "none"
     reconcile: Reconciling | None = None
     samples: int = 1
-    decided_by: Literal["confidence", "criteria"] | None = None
+    decided_by: DecidedBy | None = None
     probabilities: MeanProbabilities | None = None
     criteria: tuple[CriterionOutcome, ...] = ()
     usage: Usage = Usage()
@@ -133,6 +135,45 @@ class Verdict(Model):
     def outcome(self) -> Outcome:
         assert self.metadata.outcome is not None  # noqa: S101 - a verdict is made with one
         return self.metadata.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A verdict without its prose: what is counted, and what a run keeps of each pair.
+
+    The prose is in the ballots that it rests on, and can be told from them at any time.
+    """
+
+    outcome: Outcome
+    winner: Winner
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    first_pass_winner: Winner | None = None
+    second_pass_winner: Winner | None = None
+    decided_by: DecidedBy | None = None
+    probabilities: MeanProbabilities | None = None
+    criteria: tuple[CriterionOutcome, ...] = ()
+    samples: int = 1
+    passes: int = 0
+    evaluation_time_ms: float = 0
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Facts:
+        position, metadata = verdict.position_consistency, verdict.metadata
+        return cls(
+            outcome=verdict.outcome,
+            winner=verdict.winner,
+            confidence=verdict.confidence,
+            confidence_source=metadata.confidence_source,
+            first_pass_winner=position.first_pass_winner if position else None,
+            second_pass_winner=position.second_pass_winner if position else None,
+            decided_by=metadata.decided_by,
+            probabilities=metadata.probabilities,
+            criteria=metadata.criteria,
+            samples=metadata.samples,
+            passes=len(metadata.passes),
+            evaluation_time_ms=metadata.evaluation_time_ms,
+        )
 
 
 class ErrorBody(Model):

@@ -9,13 +9,13 @@ from typing import Literal
 from evenhand.contract import (
     ConfidenceSource,
     CriterionOutcome,
+    DecidedBy,
     MeanProbabilities,
     Order,
     Outcome,
     Winner,
 )
 from evenhand.reconcile.criterion import Criterion
-from evenhand.reconcile.ruling import DecidedBy
 
 
 @dataclass(frozen=True, slots=True)

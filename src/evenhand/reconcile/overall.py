@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from evenhand.contract import ConfidenceSource, MeanProbabilities, Outcome, Winner
+from evenhand.contract import ConfidenceSource, DecidedBy, MeanProbabilities, Outcome, Winner
 from evenhand.reconcile.box import Box
 from evenhand.reconcile.criterion import Criterion
 from evenhand.reconcile.decision import Decision
-from evenhand.reconcile.ruling import DecidedBy, NoRuling
+from evenhand.reconcile.ruling import NoRuling
 from evenhand.reconcile.votes import Weights, likeliest, mean, plurality, weights
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from evenhand.contract import (
     Analysis,
     ConfidenceSource,
     CriterionOutcome,
     CriterionVerdict,
+    DecidedBy,
     Differentiators,
     MeanProbabilities,
     Outcome,
@@ -17,8 +17,6 @@ from evenhand.contract import (
     PositionConsistency,
     Winner,
 )
-
-DecidedBy = Literal["confidence", "criteria"]
 
 
 @dataclass(frozen=True, slots=True)

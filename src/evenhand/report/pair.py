@@ -21,6 +21,7 @@ from evenhand.contract import (
 )
 from evenhand.contract.model import Model
 from evenhand.report.lookup import find_item, find_run
+from evenhand.report.retelling import told
 from evenhand.store import JudgedItem, PassStatus, RunRecord, Store, StoredPass
 
 
@@ -86,8 +87,10 @@ class JudgedPair(Model):
     replaced: tuple[StoredAnswer, ...]  # earlier tries, set aside by a retry
 
     @classmethod
-    def of(cls, judged: JudgedItem, run: RunRecord) -> JudgedPair:
-        judge = judged.judge
+    def of(cls, judged: JudgedItem, pair: Pair, run: RunRecord) -> JudgedPair:
+        judge, verdict = judged.judge, None
+        if judged.settled is not None:
+            verdict = told(judged.settled, pair, judged.passes, judge=judge, run=run)
         return cls(
             judge=judge.name,
             prompt_version=judge.prompt_version,
@@ -95,7 +98,7 @@ class JudgedPair(Model):
             mode=judge.mode,
             settings=dict(judge.settings),
             pending=judged.settled is None,
-            verdict=judged.settled,
+            verdict=verdict,
             passes=tuple(StoredAnswer.of(each, run) for each in judged.passes),
             replaced=tuple(StoredAnswer.of(each, run) for each in judged.replaced),
         )
@@ -131,5 +134,5 @@ def report_pair(store: Store, run_name: str, name: str) -> PairReport:
         model_b=item.model_b,
         tags=item.tags,
         pair=whole.pair,
-        judges=tuple(JudgedPair.of(judged, run) for judged in whole.judged),
+        judges=tuple(JudgedPair.of(judged, whole.pair, run) for judged in whole.judged),
     )

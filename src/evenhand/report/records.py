@@ -13,7 +13,8 @@ from evenhand.contract import (
 )
 from evenhand.contract.model import Model
 from evenhand.report.lookup import find_run
-from evenhand.store import RunRecord, Store, WholeVerdict
+from evenhand.report.retelling import told
+from evenhand.store import JudgeRecord, RunRecord, Store, WholeVerdict
 
 # A page is in memory whole, and a response may have 50 million characters.
 _FIRST_PAGE = 1
@@ -79,11 +80,11 @@ def read_run(store: Store, name: str) -> Iterator[RunRow]:
 
 
 def rows_of(store: Store, run: RunRecord) -> Iterator[RunRow]:
-    judges = {judge.id: judge.name for judge in store.run_judges(run.id)}
+    judges = {judge.id: judge for judge in store.run_judges(run.id)}
     after, limit = 0, _FIRST_PAGE
     while page := store.whole_verdicts(run.id, after=after, limit=limit):
         for whole in page:
-            yield row_of(whole, run=run.name, judge=judges[whole.row.judge_id])
+            yield row_of(whole, run=run, judge=judges[whole.row.judge_id])
         after = page[-1].row.item.number
         limit = _next_page(page)
 
@@ -99,17 +100,18 @@ def _next_page(page: Sequence[WholeVerdict]) -> int:
     )
 
 
-def row_of(whole: WholeVerdict, *, run: str, judge: str) -> RunRow:
-    told, item, settled = whole.row, whole.row.item, whole.settled
+def row_of(whole: WholeVerdict, *, run: RunRecord, judge: JudgeRecord) -> RunRow:
+    columns, item = whole.row, whole.row.item
+    settled = told(whole.settled, whole.pair, whole.passes, judge=judge, run=run)
     verdict = settled if isinstance(settled, Verdict) else None
     position = verdict.position_consistency if verdict else None
     usage = settled.metadata.usage
     return RunRow(
-        run=run,
+        run=run.name,
         id=item.key,
         row=item.row,
         source=item.source,
-        judge=judge,
+        judge=judge.name,
         prompt=whole.pair.prompt,
         response_a=whole.pair.response_a,
         response_b=whole.pair.response_b,
@@ -117,17 +119,17 @@ def row_of(whole: WholeVerdict, *, run: str, judge: str) -> RunRow:
         model_a=item.model_a,
         model_b=item.model_b,
         tags=item.tags,
-        outcome=told.outcome,
-        winner=told.winner,
-        confidence=told.confidence,
+        outcome=columns.outcome,
+        winner=columns.winner,
+        confidence=columns.confidence,
         confidence_source=settled.metadata.confidence_source,
-        first_pass_winner=told.first_pass_winner,
-        second_pass_winner=told.second_pass_winner,
+        first_pass_winner=columns.first_pass_winner,
+        second_pass_winner=columns.second_pass_winner,
         consistent=position.consistent if position else None,
         criteria=tuple(_criteria(settled)),
         reasoning=verdict.overall_reasoning if verdict else "",
-        error_kind=told.error_kind,
-        error_message=told.error_message,
+        error_kind=columns.error_kind,
+        error_message=columns.error_message,
         input_tokens=_whole(usage.input_tokens),
         output_tokens=_whole(usage.output_tokens),
         cost_usd=usage.cost_usd,

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from evenhand.comparer import settle
-from evenhand.contract import ErrorBody, Failure, Order, Pass, Usage, Verdict
+from evenhand.comparer import decide
+from evenhand.contract import ErrorBody, Facts, Failure, Order, Pass, Usage
 from evenhand.errors import JudgeError
 from evenhand.judges import Judge, RetryPolicy
 from evenhand.procedure import Procedure
@@ -146,8 +146,8 @@ class Lane:
     async def _settled(self, work: WorkItem) -> None:
         keeper = _Keeper(self, work)
         with self._telemetry.pair(work.key) as span:
-            settled = await settle(work.pair, self._judge, self._procedure, keeper=keeper)
-            if isinstance(settled, Verdict):
+            settled = await decide(work.pair, self._judge, self._procedure, keeper=keeper)
+            if isinstance(settled, Facts):
                 span.tell(**{"evenhand.outcome": settled.outcome.value})
                 self._believe()
                 self._write(self._verdict(work, settled))
@@ -175,7 +175,7 @@ class Lane:
         elif self._doubtful:
             self._health.never_answered()
 
-    def _verdict(self, work: WorkItem, settled: Verdict | Failure) -> NewVerdict:
+    def _verdict(self, work: WorkItem, settled: Facts | Failure) -> NewVerdict:
         return NewVerdict(self._run_id, work.number, self._judge_id, settled)
 
     def _write(self, verdict: NewVerdict) -> None:

@@ -19,9 +19,9 @@ _REFUSED_OVER = 16  # calls, at least, that the share is taken over
 class AdaptiveLimit:
     """Doubles each round while that brings more answers a second, then feels its way in steps.
 
-    A round is as many answers as may be in flight. Where more than a fifth of the calls meet trouble
-    (too many requests, a time-out) the limit is halved, at most once for calls that were begun
-    before the last cut. With `insist` the caller named the limit: it is held without measuring
+    A round is as many answers as may be in flight. Where more than a fifth of the calls meet
+    trouble (too many requests, a time-out) the limit is halved, at most once for calls that were
+    begun before the last cut. With `insist` the caller named the limit: it is held without measuring
     whether fewer would do, and regained after a cut.
     """
 

@@ -36,12 +36,15 @@ class JudgePlan:
             settings["fresh"] = salt
         locale = self.procedure.locale if reads_prompt else None
         key = digest([self.judge.name, version, locale, mode, settings])
+        if self.judge.traits.caveat:
+            settings["caveat"] = self.judge.traits.caveat  # said with its verdicts, decides nothing
         return NewJudge(key, self.judge.name, version, locale, mode, settings)
 
     def deciding(self) -> dict[str, Any]:
         """What the verdict depends on beside the passes."""
         mode = self.procedure.mode_for(self.judge)
         return {
+            "locale": self.procedure.locale,
             "samples": self.procedure.samples,
             "reconcile": self.procedure.reconciling(mode),
             "ask_identical": self.procedure.ask_identical,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from evenhand.contract import Failure, Outcome, Pass, Verdict
+from evenhand.contract import Failure, Outcome, Pass
 from evenhand.report.share import Share
+from evenhand.store import Settled
 
 _RATE_OVER_S = 30.0
 
@@ -30,7 +31,7 @@ class Count:
     def done(self) -> int:
         return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
 
-    def settled(self, settled: Verdict | Failure) -> None:
+    def settled(self, settled: Settled) -> None:
         if isinstance(settled, Failure):
             self.invalid += 1
         elif settled.outcome is Outcome.INCONSISTENT:

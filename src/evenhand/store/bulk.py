@@ -1,4 +1,4 @@
-"""Many rows at once: INSERT … ON CONFLICT DO NOTHING with plain tuples."""
+"""Many rows at once: INSERT … ON CONFLICT with plain tuples."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, literal_column
+
+from evenhand.store.schema import passes
 
 
 def insert_new(
     connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
 ) -> None:
     """Insert the rows whose key is not there yet. The values are the database's own already.
+    A pass that failed gives way to one that came.
 
     Core would look at each value of each row again: 22 against 16 µs for a pass in SQLite.
     """
@@ -34,7 +37,15 @@ def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
 
         statement = postgres_insert(table)
         style = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
-    compiled = statement.on_conflict_do_nothing().compile(dialect=style, column_keys=list(columns))
+    if table is passes:
+        statement = statement.on_conflict_do_update(
+            index_elements=list(passes.primary_key),
+            set_={name: statement.excluded[name] for name in columns},
+            where=passes.c.status == literal_column("'failed'"),
+        )
+    else:
+        statement = statement.on_conflict_do_nothing()
+    compiled = statement.compile(dialect=style, column_keys=list(columns))
     if tuple(compiled.positiontup) != columns:
         raise AssertionError(f"columns of {table.name} are not in the table's order")
     return str(compiled)

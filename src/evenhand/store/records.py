@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from evenhand.contract import (
     ErrorBody,
+    Facts,
     Failure,
     Locale,
     Mode,
@@ -24,7 +25,8 @@ from evenhand.contract import (
 RunState = Literal["reading", "judging", "stopped", "finished"]
 PassStatus = Literal["ballot", "unread", "failed"]
 PassKey = tuple[Order, int]  # order and sample
-Settled = Verdict | Failure
+# A verdict as its judge's run kept it: whole, as a failure, or without its prose.
+Settled = Verdict | Failure | Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ class WholeVerdict:
 
     row: VerdictRow
     pair: Pair
-    settled: Settled  # with its passes in the metadata
+    settled: Settled  # a verdict and a failure have their passes in the metadata
     passes: tuple[StoredPass, ...]  # all that are stored, also those that failed
 
 

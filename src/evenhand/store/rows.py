@@ -12,7 +12,18 @@ import orjson
 from pydantic import TypeAdapter
 from sqlalchemy import RowMapping
 
-from evenhand.contract import Criterion, Failure, Order, Outcome, Pair, Pass, Verdict
+from evenhand.contract import (
+    Criterion,
+    CriterionOutcome,
+    Facts,
+    Failure,
+    MeanProbabilities,
+    Order,
+    Outcome,
+    Pair,
+    Pass,
+    Verdict,
+)
 from evenhand.store.records import (
     FailedPass,
     ItemRecord,
@@ -105,42 +116,103 @@ def pass_key(stored: StoredPass) -> PassKey:
 
 
 def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
-    settled, metadata = new.settled, new.settled.metadata
-    winner = confidence = first = second = kind = message = None
-    if isinstance(settled, Verdict):
-        outcome = str(settled.outcome)
-        winner, confidence = settled.winner, settled.confidence
-        consistency = settled.position_consistency
-        if consistency is not None:
-            first, second = consistency.first_pass_winner, consistency.second_pass_winner
+    settled = new.settled
+    if isinstance(settled, Failure):
+        metadata = settled.metadata
+        return (
+            *(new.run_id, new.number, new.judge_id, str(Outcome.INVALID), None, None),
+            *(metadata.confidence_source, None, None),
+            *(escape(settled.error.kind), escape(settled.error.message)),
+            *(metadata.samples, len(metadata.passes), now),
+            settled.model_dump_json(exclude=_PASSES, exclude_unset=True),
+        )
+    if isinstance(settled, Facts):
+        facts, body = settled, _beyond_columns(settled)
     else:
-        outcome = str(Outcome.INVALID)
-        kind, message = settled.error.kind, escape(settled.error.message)
+        facts = Facts.of(settled)
+        body = settled.model_dump_json(exclude=_PASSES, exclude_unset=True)
     return (
-        *(new.run_id, new.number, new.judge_id, outcome, winner, confidence),
-        *(metadata.confidence_source, first, second, escape_or_none(kind), message),
-        *(metadata.samples, len(metadata.passes), now),
-        settled.model_dump_json(exclude=_PASSES, exclude_unset=True),
+        *(new.run_id, new.number, new.judge_id, str(facts.outcome)),
+        *(facts.winner, facts.confidence, facts.confidence_source),
+        *(facts.first_pass_winner, facts.second_pass_winner, None, None),
+        *(facts.samples, facts.passes, now, body),
+    )
+
+
+# No verdict's and no failure's JSON begins like this.
+_FACTS = '{"facts":'
+
+
+def _beyond_columns(facts: Facts) -> str:
+    """What has no column of its own, since nobody searches by it."""
+    told: dict[str, Any] = {"time_ms": facts.evaluation_time_ms}
+    if facts.criteria:
+        told["criteria"] = [
+            [c.criterion, str(c.outcome), c.first_pass_winner, c.second_pass_winner]
+            for c in facts.criteria
+        ]
+    if facts.decided_by is not None:
+        told["decided_by"] = facts.decided_by
+    if facts.probabilities is not None:
+        means = facts.probabilities
+        told["probabilities"] = [means.a, means.b, means.tie]
+    return f"{_FACTS}{orjson.dumps(told).decode()}}}"
+
+
+def _facts_of(row: RowMapping) -> Facts:
+    told = orjson.loads(row["body"])["facts"]
+    means = told.get("probabilities")
+    return Facts(
+        outcome=Outcome(row["outcome"]),
+        winner=row["winner"],
+        confidence=row["confidence"],
+        confidence_source=row["confidence_source"],
+        first_pass_winner=row["first_pass_winner"],
+        second_pass_winner=row["second_pass_winner"],
+        decided_by=told.get("decided_by"),
+        probabilities=MeanProbabilities(a=means[0], b=means[1], tie=means[2]) if means else None,
+        criteria=tuple(
+            CriterionOutcome(
+                criterion=name,
+                outcome=Outcome(outcome),
+                first_pass_winner=first,
+                second_pass_winner=second,
+            )
+            for name, outcome, first, second in told.get("criteria", ())
+        ),
+        samples=row["samples"],
+        passes=row["passes"],
+        evaluation_time_ms=told["time_ms"],
     )
 
 
 def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
-    """The verdict with the passes it rests on; those that failed gave it nothing."""
+    """The verdict, with the passes it rests on where it is one with prose."""
+    if row["body"].startswith(_FACTS):
+        return _facts_of(row)
     kind = Verdict if row["error_kind"] is None else Failure
-    settled: Settled = kind.model_validate_json(row["body"])
+    settled: Verdict | Failure = kind.model_validate_json(row["body"])
     if not row["passes"]:
         return settled
-    orders: tuple[Order, ...] = ("original", "swapped") if row["swap_positions"] else ("original",)
-    rests_on = [
+    rests_on = passes_behind(passes, swap_positions=row["swap_positions"], samples=row["samples"])
+    metadata = settled.metadata.model_copy(update={"passes": rests_on})
+    return settled.model_copy(update={"metadata": metadata})
+
+
+def passes_behind(
+    passes: Iterable[StoredPass], *, swap_positions: bool, samples: int
+) -> tuple[Pass, ...]:
+    """Of all passes of a pair, those that a verdict rests on; those that failed gave it nothing."""
+    orders: tuple[Order, ...] = ("original", "swapped") if swap_positions else ("original",)
+    behind = [
         stored.made
         for stored in passes
         if isinstance(stored.made, Pass)
         and stored.made.order in orders
-        and stored.made.sample <= row["samples"]
+        and stored.made.sample <= samples
     ]
-    rests_on.sort(key=lambda made: (made.order, made.sample))
-    metadata = settled.metadata.model_copy(update={"passes": tuple(rests_on)})
-    return settled.model_copy(update={"metadata": metadata})
+    behind.sort(key=lambda made: (made.order, made.sample))
+    return tuple(behind)
 
 
 def verdict_row(row: RowMapping) -> VerdictRow:

@@ -1,0 +1,97 @@
+"""A verdict whose prose was left out, told again from the ballots that it rests on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.case import Case
+from evenhand.comparer import retell
+from evenhand.contract import Facts, Failure, Pair, Pass, Verdict
+from evenhand.errors import StoreError
+from evenhand.judges import Completion, JudgeCall, Traits
+from evenhand.procedure import Procedure
+from evenhand.store import JudgeRecord, RunRecord, Settled, StoredPass
+from evenhand.store.rows import passes_behind
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgeThen:
+    """The judge as its run knew it. It has said what it had to say."""
+
+    name: str
+    traits: Traits
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        raise AssertionError("a judge that is retold is not asked")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def told(
+    settled: Settled,
+    pair: Pair,
+    passes: Iterable[StoredPass],
+    *,
+    judge: JudgeRecord,
+    run: RunRecord,
+) -> Verdict | Failure:
+    if not isinstance(settled, Facts):
+        return settled
+    behind: tuple[Pass, ...] = ()
+    if settled.passes:
+        behind = passes_behind(passes, swap_positions=pair.swap_positions, samples=settled.samples)
+    verdict = retell(_case(pair, settled, judge, run), behind)
+    if isinstance(verdict, Failure):
+        raise StoreError(
+            f"the verdict on {pair.id!r} rests on answers that the store does not have "
+            f"({verdict.error.message}); judge it anew with --fresh"
+        )
+    metadata = verdict.metadata.model_copy(
+        update={
+            "prompt_version": judge.prompt_version,
+            "evaluation_time_ms": settled.evaluation_time_ms,
+            # What was decided stays decided, also where a later version would decide otherwise.
+            "outcome": settled.outcome,
+            "confidence_source": settled.confidence_source,
+            "decided_by": settled.decided_by,
+            "probabilities": settled.probabilities,
+            "criteria": settled.criteria,
+        }
+    )
+    decided = {
+        "winner": settled.winner,
+        "confidence": settled.confidence,
+        "metadata": metadata,
+    }
+    return verdict.model_copy(update=decided)
+
+
+def _case(pair: Pair, facts: Facts, judge: JudgeRecord, run: RunRecord) -> Case:
+    settings, deciding = judge.settings, deciding_of(judge, run)
+    procedure = Procedure(
+        locale=deciding.get("locale", "en"),
+        samples=facts.samples,
+        confidence=settings.get("confidence", "stated"),
+    )
+    return Case(
+        pair=pair,
+        judge=_JudgeThen(judge.name, Traits(caveat=settings.get("caveat"))),
+        procedure=procedure,
+        mode=judge.mode or "reasoned",
+        how=deciding.get("reconcile", "agreement"),
+        prompt=None,
+        started=time.perf_counter(),
+    )
+
+
+def deciding_of(judge: JudgeRecord, run: RunRecord) -> Mapping[str, Any]:
+    """How the run made verdicts of this judge's passes."""
+    keys, deciding = run.plan.get("judges"), run.plan.get("deciding")
+    if not isinstance(keys, list) or not isinstance(deciding, list) or judge.key not in keys:
+        return {}
+    told = deciding[keys.index(judge.key)]
+    return told if isinstance(told, Mapping) else {}
