@@ -5,16 +5,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine, inspect
 
 from evenhand.errors import StoreError
-from evenhand.store import Store, open_store, schema_version
+from evenhand.store import Store, open_store, postgres, schema_version, sqlite
+from evenhand.store.address import ServerAddress, read_address
 from evenhand.store.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
 from evenhand.store.schema_version import MIGRATIONS, Migrations
 from store_values import begin, item
@@ -45,6 +47,56 @@ def test_migrations_and_schema_agree(writing: Connection) -> None:
         opts={"version_table": VERSION_TABLE, "compare_type": True, "target_metadata": metadata},
     )
     assert compare_metadata(context, metadata) == []
+
+
+def catalogue(connection: Connection) -> dict[str, Any]:
+    """Everything that the database itself knows of its tables."""
+    seen = inspect(connection)
+    return {
+        table: {
+            "columns": [{**c, "type": str(c["type"])} for c in seen.get_columns(table)],
+            "key": seen.get_pk_constraint(table),
+            "unique": sorted(seen.get_unique_constraints(table), key=str),
+            "indexes": sorted(seen.get_indexes(table), key=str),
+            "foreign": sorted(seen.get_foreign_keys(table), key=str),
+            "checks": sorted(seen.get_check_constraints(table), key=str),
+        }
+        for table in sorted(seen.get_table_names())
+    }
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def untouched(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """A database that nothing was ever written to."""
+    if request.param == "sqlite":
+        sqlite.prepare_file(tmp_path / "empty.db", create=True)
+        engines = sqlite.open_engines(tmp_path / "empty.db", busy_timeout_s=5)
+    else:
+        url = request.getfixturevalue("empty_database")
+        where = read_address(url)
+        assert isinstance(where, ServerAddress)
+        engines = postgres.open_engines(where.url, busy_timeout_s=5)
+    yield engines[0]
+    for engine in engines:
+        engine.dispose()
+
+
+def test_a_new_store_is_what_the_revisions_make(untouched: Engine) -> None:
+    # Any other value than MIGRATIONS itself goes by way of the revisions.
+    revisions = Migrations(MIGRATIONS.folder, MIGRATIONS.revisions)
+    schema_version.bring_up(untouched, "x", create=True, migrations=revisions)
+    with untouched.begin() as connection:
+        migrated = catalogue(connection)
+        context = MigrationContext.configure(
+            connection, opts={"version_table": VERSION_TABLE, "compare_type": True}
+        )
+        assert context.get_current_revision() == HEAD
+        assert compare_metadata(context, metadata) == []
+        metadata.drop_all(connection)
+        connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
+    schema_version.bring_up(untouched, "x", create=True)
+    with untouched.begin() as connection:
+        assert catalogue(connection) == migrated
 
 
 def test_an_empty_database_is_migrated_like_a_new_file(empty_database: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.contract import Outcome
+from evenhand.contract import Facts, Outcome
 from evenhand.store import NewItem, NewJudge, NewPass, NewVerdict, Spending, Store, Tally
 from store_values import begin, failed_pass, failure, item, read_pass, unread_pass, win
 
@@ -180,6 +180,7 @@ def test_a_number_of_tokens_that_cannot_be_is_kept_but_not_counted(
     begun = begin(store, item("x"))
     begun.judge_all("A", input_tokens=tokens, output_tokens=1, cost_usd=float("inf"))
     (whole,) = store.whole_verdicts(begun.run_id)
+    assert not isinstance(whole.settled, Facts)
     assert whole.settled.metadata.passes[0].usage.input_tokens == tokens
     tally = store.tally(begun.run_id)
     assert (tally.input_tokens, tally.output_tokens, tally.cost_usd) == (None, 2, None)

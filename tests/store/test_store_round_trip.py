@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.contract import Failure, Pair, Pass, Verdict, Winner
+from evenhand.contract import Facts, Failure, Pair, Pass, Verdict, Winner
 from evenhand.store import FailedPass, NewItem, NewPass, NewVerdict, Store
 from evenhand.store.texts import escape, shorten, unescape
 from store_values import (
@@ -114,6 +114,7 @@ def test_a_response_of_fifty_megabytes_comes_back_whole(store: Store) -> None:
     )
     begun.write(work, made, win("A", made))
     (whole,) = store.whole_verdicts(begun.run_id)
+    assert not isinstance(whole.settled, Facts)
     assert whole.settled.metadata.passes == tuple(made)
 
 
@@ -139,4 +140,5 @@ def test_a_verdict_that_nobody_was_asked_for_gets_no_passes(store: Store) -> Non
     store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))], [])
     store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, win("TIE", []))])
     (whole,) = store.whole_verdicts(begun.run_id)
+    assert not isinstance(whole.settled, Facts)
     assert whole.settled.metadata.passes == ()

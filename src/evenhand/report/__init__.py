@@ -6,7 +6,7 @@ from evenhand.report.overview import RunLine, list_runs
 from evenhand.report.pair import JudgedPair, PairReport, StoredAnswer, report_pair
 from evenhand.report.records import CriterionResult, RunRow, read_run
 from evenhand.report.run import JudgeReport, RunReport, report_run
-from evenhand.report.share import Share
+from evenhand.stats.share import Share
 
 __all__ = [
     "FORMATS",

@@ -9,7 +9,7 @@ from typing import Any
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.report.lookup import find_run
-from evenhand.report.share import Share
+from evenhand.stats.share import Share
 from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Tally
 
 SHOWN_AT_MOST = 20

@@ -21,8 +21,8 @@ class AdaptiveLimit:
 
     A round is as many answers as may be in flight. Where more than a fifth of the calls meet
     trouble (too many requests, a time-out) the limit is halved, at most once for calls that were
-    begun before the last cut. With `insist` the caller named the limit: it is held without measuring
-    whether fewer would do, and regained after a cut.
+    begun before the last cut. With `insist` the caller named the limit: it is held without
+    measuring whether fewer would do, and regained after a cut.
     """
 
     def __init__(self, start: int, most: int, *, insist: bool = False) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from evenhand.contract import Failure, Outcome, Pass
-from evenhand.report.share import Share
+from evenhand.stats.share import Share
 from evenhand.store import Settled
 
 _RATE_OVER_S = 30.0
