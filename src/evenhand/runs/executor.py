@@ -82,7 +82,7 @@ class LocalExecutor:
         return max((gate.paused_s() for gate in self._gates), default=0.0)
 
     async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None:
-        writer = Writer(self._store)
+        writer = Writer(self._store, lambda error: self._stop.ask("store", error))
         lanes = [self._lane(run_id, seat, writer) for seat in seats]
         try:
             with self._telemetry.run(str(run_id)):

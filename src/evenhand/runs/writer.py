@@ -25,8 +25,11 @@ class Writer:
     """Writes as soon as there is a batch, and gathers the next one meanwhile: batches grow with
     the load, and what a kill can lose is what came during one write."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, broken: Callable[[EvenhandError], None]) -> None:
+        """`broken` is told when the store fails: answers that wait for it hold places at the gate,
+        so that nothing else would ever come to hear of it."""
         self._store = store
+        self._broken = broken
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="evenhand-store")
         self._passes: list[tuple[NewPass, Stored]] = []
         self._verdicts: list[NewVerdict] = []
@@ -97,6 +100,7 @@ class Writer:
             await loop.run_in_executor(self._thread, self._store.write, made, verdicts)
         except EvenhandError as error:
             self.error = error
+            self._broken(error)
         else:
             for _, stored in passes:
                 stored()
