@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import signal
 import sqlite3
@@ -300,12 +301,13 @@ def test_ctrl_c_finishes_what_is_in_flight_saves_and_says_how_to_go_on(
     server = start_server(slowly(0.2))
     write_lines(command.directory / "pairs.jsonl", sums(100))
     arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url, "--concurrency", "4"))
-    process = start_command(arguments, command.directory)
+    process = start_command((*arguments, "--json"), command.directory)
     assert server.wait_until(lambda: len(server.requests) >= 9, within_s=20)
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "the same command goes on" in err.decode()
+    assert json.loads(out)["stoppedBy"] == "interrupt"
+    assert "Ctrl-C again leaves at once" in err.decode()
     asked = len(server.requests)
     kept = stored(command.directory / "store.db", "select count(*) from passes")
     assert kept == asked  # nothing that was asked for is lost

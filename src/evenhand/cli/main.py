@@ -75,6 +75,8 @@ def main() -> NoReturn:
         code = app(standalone_mode=False) or Status.OK
         if code == Status.INTERRUPTED:
             session.say_interrupted(as_json=as_json)
+    except SystemExit as left:  # everything was said already
+        code = left.code if isinstance(left.code, int) else Status.OK
     except typer.TyperException as error:
         text = " ".join(error.format_message().split()).rstrip(".").replace(_PYDANTICS_OWN, "", 1)
         code = _failed(InputError(f"{text}; see evenhand --help"), as_json=as_json)

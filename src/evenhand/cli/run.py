@@ -182,6 +182,8 @@ def _end(summary: RunSummary, *, as_json: bool) -> None:
         session.write_json(summary.model_dump_json(indent=2))
     else:
         show_summary(session.out(), session.err(), summary)
+    if summary.stopped_by == "interrupt":
+        raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
     raise typer.Exit(_exit_code(summary))
 
 

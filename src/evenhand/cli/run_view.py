@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evenhand.runs import Estimate, Progress, RunSummary
 
 _LOGGED_EVERY_S = 10.0
+_LOGGED_AT_MOST_EVERY_S = 2.0
 _READ_SHOWN_EVERY = 50_000
 
 
@@ -62,6 +63,7 @@ class View(Observer):
             self.say(f"read {number(rows)} rows")
 
     def began(self, run: str, store: str, *, done: int, total: int) -> None:
+        self._tenths = 10 * done // max(1, total)
         for judge in self._judges:
             if judge.traits.caveat:
                 self.say(f"note: {judge.name}: {judge.traits.caveat}")
@@ -90,7 +92,9 @@ class View(Observer):
     def progress(self, progress: Progress) -> None:
         now = time.monotonic()
         tenths = 10 * progress.done // max(1, progress.total)
-        if now - self._logged < _LOGGED_EVERY_S and tenths <= self._tenths:
+        since = now - self._logged
+        grown = tenths > self._tenths and since >= _LOGGED_AT_MOST_EVERY_S
+        if since < _LOGGED_EVERY_S and not grown:
             return
         self._logged, self._tenths = now, tenths
         self.say(" · ".join([_counted(progress), *_facts(progress)]))
