@@ -1,5 +1,6 @@
 """The fixtures that the tests share."""
 
 from servers import start_server
+from transports import transport
 
-__all__ = ["start_server"]
+__all__ = ["start_server", "transport"]

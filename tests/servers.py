@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -203,9 +204,12 @@ def judge_by(answer: Callable[[list[dict[str, str]]], str]) -> Script:
 class JudgeServer:
     """An HTTP server in a thread of its own. Start and stop it with `with`."""
 
-    def __init__(self, script: Script, *, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, script: Script, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+    ) -> None:
         self._script = script
         self._host = host
+        self._tls = tls
         self._lock = threading.Lock()
         self._seen: list[SeenRequest] = []
         self._failures: list[BaseException] = []
@@ -242,7 +246,7 @@ class JudgeServer:
 
     @property
     def origin(self) -> str:
-        return f"http://{self._host}:{self.port}"
+        return f"{'https' if self._tls else 'http'}://{self._host}:{self.port}"
 
     @property
     def url(self) -> str:
@@ -290,7 +294,7 @@ class JudgeServer:
         runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._host, 0).start()
+            await web.TCPSite(runner, self._host, 0, ssl_context=self._tls).start()
             self.port = runner.addresses[0][1]
             self._ready.set()
             await self._stopping.wait()

@@ -55,6 +55,7 @@ def test_users_file_may_set_everything_but_a_key(directory: Path) -> None:
         mode = "letter"
         reconcile = "average"
         confidence = "logprobs"
+        transport = "aiohttp"
         timeout_s = 30
         temperature = 0.5
         samples = 3
@@ -154,6 +155,12 @@ def test_environment_says_locale_cache_key_and_address(directory: Path) -> None:
 def test_locale_of_the_environment_is_checked(directory: Path) -> None:
     with pytest.raises(SettingsError, match="EVENHAND_LOCALE is 'fr'; it takes en or zh"):
         load(directory, EVENHAND_LOCALE="fr")
+
+
+def test_transport_of_the_environment_is_checked(directory: Path) -> None:
+    assert load(directory, EVENHAND_TRANSPORT="aiohttp").transport == "aiohttp"
+    with pytest.raises(SettingsError, match="EVENHAND_TRANSPORT is 'x'; it takes aiohttp or reqw"):
+        load(directory, EVENHAND_TRANSPORT="x")
 
 
 def test_config_file_can_be_named_and_must_then_be_there(directory: Path) -> None:

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 _SAMPLING_TEMPERATURE = 1.0
 
 
-def judge_options(settings: Settings, spec: str, *, base_url: str | None = None) -> JudgeOptions:
+def judge_options(
+    settings: Settings, spec: str, *, base_url: str | None = None, for_run: bool = False
+) -> JudgeOptions:
     """What the settings say for the judge named `spec`.
 
     Their base URL and key are those of OpenAI-compatible servers: no other provider is sent them.
-    `base_url` was chosen for this very judge.
+    `base_url` was chosen for this very judge. A run asks by the cheapest transport, since it lets
+    what is in flight come home: only aiohttp closes at once what is given up.
     """
     is_openai = spec.strip().startswith("openai:")
     temperature = settings.temperature
@@ -40,11 +43,15 @@ def judge_options(settings: Settings, spec: str, *, base_url: str | None = None)
         max_tokens=settings.max_tokens,
         temperature=temperature,
         cache_dir=settings.cache_dir,
+        transport=settings.transport or ("cheapest" if for_run else None),
     )
 
 
-def open_judge_for(settings: Settings, spec: str, *, base_url: str | None = None) -> Judge:
-    return judges.open_judge(spec, judge_options(settings, spec, base_url=base_url))
+def open_judge_for(
+    settings: Settings, spec: str, *, base_url: str | None = None, for_run: bool = False
+) -> Judge:
+    options = judge_options(settings, spec, base_url=base_url, for_run=for_run)
+    return judges.open_judge(spec, options)
 
 
 def open_judge(spec: str | None = None, options: JudgeOptions | None = None) -> Judge:
@@ -52,7 +59,13 @@ def open_judge(spec: str | None = None, options: JudgeOptions | None = None) -> 
     return _open(load_settings(), spec, options)
 
 
-def _open(settings: Settings, spec: str | None, options: JudgeOptions | None = None) -> Judge:
+def _open(
+    settings: Settings,
+    spec: str | None,
+    options: JudgeOptions | None = None,
+    *,
+    for_run: bool = False,
+) -> Judge:
     if spec is not None and not isinstance(spec, str):  # callers may be untyped
         raise InputError(f"judge is {spec!r}; it takes a name such as openai:gpt-4o")
     spec = spec or settings.judge
@@ -60,7 +73,7 @@ def _open(settings: Settings, spec: str | None, options: JudgeOptions | None = N
         raise InputError("no judge is named; give one such as openai:gpt-4o, or set EVENHAND_JUDGE")
     if options is not None:
         return judges.open_judge(spec, options)
-    return open_judge_for(settings, spec)
+    return open_judge_for(settings, spec, for_run=for_run)
 
 
 async def compare(
@@ -120,7 +133,7 @@ async def run(
     try:
         for each in _each(judge):
             if each is None or isinstance(each, str):
-                ours.append(_open(settings, each))
+                ours.append(_open(settings, each, for_run=True))
                 opened.append(ours[-1])
             else:
                 opened.append(each)

@@ -25,6 +25,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("reasoned", "letter"),
     "reconcile": ("agreement", "average"),
     "confidence": ("stated", "logprobs"),
+    "transport": ("aiohttp", "reqwest"),
 }
 _LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0}
 _LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0}
@@ -51,6 +52,7 @@ class Settings:
     retries: int | None = None
     repairs: int | None = None
     store: str | None = None
+    transport: Literal["aiohttp", "reqwest"] | None = None
     cache_dir: Path | None = None
     sources: tuple[str, ...] = ()
 
@@ -154,9 +156,11 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
         "api_key": text("OPENAI_API_KEY"),
         "locale": text("EVENHAND_LOCALE"),
         "store": text("EVENHAND_STORE"),
+        "transport": text("EVENHAND_TRANSPORT"),
     }
     cache_dir = text("EVENHAND_CACHE_DIR")
     values["cache_dir"] = Path(cache_dir).expanduser() if cache_dir else None
-    if values["locale"] is not None:
-        _checked("EVENHAND_LOCALE", "locale", values["locale"])
+    for name in ("locale", "transport"):
+        if values[name] is not None:
+            _checked(f"EVENHAND_{name.upper()}", name, values[name])
     return replace(settings, **{key: value for key, value in values.items() if value is not None})

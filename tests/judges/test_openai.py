@@ -19,6 +19,7 @@ from evenhand.judges import JudgeOptions
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.judges.openai_dialect import Dialect
 from evenhand.judges.protocol import JudgeCall, Message, Segment, Traits
+from evenhand.judges.transport import TransportName
 from servers import (
     JudgeServer,
     Reply,
@@ -35,6 +36,12 @@ from servers import (
 
 SCHEMA = {"type": "object", "properties": {"winner": {"type": "string"}}}
 PAIR = Pair(prompt="p", response_a="a", response_b="b", criteria=(Criterion(name="accuracy"),))
+
+
+@pytest.fixture
+def start_server(start_server: StartServer, transport: TransportName) -> StartServer:
+    """What goes over a wire goes by each transport."""
+    return start_server
 
 
 def call(text: str = "Which is better?", **changes: Any) -> JudgeCall:
@@ -522,9 +529,16 @@ def test_the_judge_is_named_for_its_model() -> None:
 
 def test_what_the_common_options_leave_open_is_this_judges_default() -> None:
     assert OpenAIOptions.from_judge_options("m", JudgeOptions()) == OpenAIOptions("m")
-    told = JudgeOptions(base_url="http://h/v1", timeout_s=5.0, max_tokens=9, temperature=0.5)
+    told = JudgeOptions(
+        base_url="http://h/v1", timeout_s=5.0, max_tokens=9, temperature=0.5, transport="aiohttp"
+    )
     assert OpenAIOptions.from_judge_options("m", told) == OpenAIOptions(
-        "m", base_url="http://h/v1", timeout_s=5.0, max_tokens=9, temperature=0.5
+        "m",
+        base_url="http://h/v1",
+        timeout_s=5.0,
+        max_tokens=9,
+        temperature=0.5,
+        transport="aiohttp",
     )
 
 

@@ -103,7 +103,7 @@ def run(
         )
         plans = []
         for spec in named:
-            opened = api.open_judge_for(settings, spec, base_url=base_url)
+            opened = api.open_judge_for(settings, spec, base_url=base_url, for_run=True)
             procedure = make_procedure(
                 settings,
                 opened.traits,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.judges.protocol import (
@@ -20,6 +20,9 @@ from evenhand.judges.protocol import (
     Traits,
 )
 from evenhand.judges.retry import RetryPolicy, ask_with_retries
+
+if TYPE_CHECKING:
+    from evenhand.judges.transport import TransportName
 
 __all__ = [
     "Completion",
@@ -53,6 +56,7 @@ class JudgeOptions:
     temperature: float | None = None
     seed: int | None = None
     cache_dir: Path | None = None
+    transport: TransportName | None = None
 
     def __repr__(self) -> str:
         shown = ((f.name, self._shown(f.name)) for f in fields(self) if f.repr)
@@ -62,7 +66,7 @@ class JudgeOptions:
         value = getattr(self, name)
         if name != "base_url" or not isinstance(value, str):
             return value
-        from evenhand.judges.http import shown_url
+        from evenhand.judges.redaction import shown_url
 
         return shown_url(value)
 

@@ -28,13 +28,8 @@ from evenhand.errors import (
     JudgeServerError,
     SettingsError,
 )
-from evenhand.judges.http import (
-    Redactor,
-    Reply,
-    Transport,
-    read_base_url,
-    shown_url,
-)
+from evenhand.judges.addresses import read_base_url
+from evenhand.judges.endpoint import Endpoint
 from evenhand.judges.openai_dialect import (
     FORMATS,
     LIMITS,
@@ -55,6 +50,8 @@ from evenhand.judges.openai_reply import (
     without_tags,
 )
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
+from evenhand.judges.redaction import Redactor, shown_url
+from evenhand.judges.transport import TRANSPORTS, Reply, TransportName, open_transport
 
 if TYPE_CHECKING:
     from evenhand.judges import JudgeOptions
@@ -72,6 +69,7 @@ class OpenAIOptions:
     max_tokens: int | None = 4096  # None: the server decides
     temperature: float | None = 0.0  # None: the server decides
     seed: int | None = None  # of the first sample; the next ones count up from it
+    transport: TransportName | None = None  # None: aiohttp
 
     @classmethod
     def from_judge_options(cls, model: str, options: JudgeOptions) -> Self:
@@ -83,6 +81,7 @@ class OpenAIOptions:
             "max_tokens": options.max_tokens,
             "temperature": options.temperature,
             "seed": options.seed,
+            "transport": options.transport,
         }
         given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
         return cls(model, **given)
@@ -100,6 +99,10 @@ class OpenAIOptions:
             raise SettingsError(f"max_tokens is {self.max_tokens}; give at least 1, or none")
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
             raise SettingsError(f"temperature is {self.temperature}; give 0 or more")
+        if self.transport not in (None, *TRANSPORTS):  # callers may be untyped
+            raise SettingsError(
+                f"transport is {self.transport!r}; give {', '.join(TRANSPORTS)} or none"
+            )
         for position, character in enumerate(self.api_key or "", start=1):
             if not "!" <= character <= "~":
                 raise SettingsError(
@@ -138,13 +141,13 @@ class OpenAIJudge:
         if authorization is not None:
             headers["Authorization"] = authorization
         self._has_credentials = authorization is not None
-        self._transport = Transport(
+        self._endpoint = Endpoint(
             URL(f"{self._base_url}/chat/completions", encoded=True).with_query(given.query),
-            headers=headers,
             timeout_s=options.timeout_s,
             connect_timeout_s=options.connect_timeout_s,
             redact=self._redact,
         )
+        self._transport = open_transport(self._endpoint, headers, name=options.transport)
         self._dialect = Dialect()
         self._traits = Traits(api_url=self._base_url)
 
@@ -199,7 +202,7 @@ class OpenAIJudge:
                 # The first request has all the time that there is, which is the endpoint's own.
                 remaining_s = deadline - now() if requests else None
                 if remaining_s is not None and remaining_s <= 0:
-                    raise self._transport.too_late()
+                    raise self._endpoint.too_late()
                 requests += 1
                 reply = await self._transport.post(_encoded(request), timeout_s=remaining_s)
                 answer = self._read(reply, requests=requests)
@@ -286,7 +289,7 @@ class OpenAIJudge:
             fault = fault_of(reply.status, body, reply)
         else:
             raise JudgeGarbled(
-                f"{self._transport.host} answered HTTP {reply.status} instead of a completion; "
+                f"{self._endpoint.host} answered HTTP {reply.status} instead of a completion; "
                 "check the base URL"
             )
         if fault.status in _UNNAMED_REFUSALS and _FILTERED.search(fault.code):
@@ -304,7 +307,7 @@ class OpenAIJudge:
         choices = body.get("choices") if isinstance(body, dict) else None
         if not isinstance(choices, list):
             raise JudgeGarbled(
-                f"{self._transport.host} sent no chat completion but {self._shown(body)}; "
+                f"{self._endpoint.host} sent no chat completion but {self._shown(body)}; "
                 "check that the base URL is the API and ends in /v1"
             )
         return completion_of(body, choices, reply, requests=requests)
@@ -320,14 +323,14 @@ class OpenAIJudge:
     def _redirected(self, reply: Reply) -> JudgeRejected:
         target = self._redact(reply.headers.get("location", "nowhere").partition("?")[0])
         return JudgeRejected(
-            f"{self._transport.host} redirects to {target} (HTTP {reply.status}), which is not "
+            f"{self._endpoint.host} redirects to {target} (HTTP {reply.status}), which is not "
             "followed so that no key goes astray; set the base URL to where the API really is"
         )
 
     def _error(self, fault: Fault) -> JudgeError:
         status = fault.status
         quoted = self._redact(fault.message)
-        said = f"{self._transport.host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
+        said = f"{self._endpoint.host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
         if is_too_long(fault):
             return JudgeRejected(
                 f"{said}; shorten the prompt or the responses, lower --max-tokens, "
@@ -358,7 +361,7 @@ class OpenAIJudge:
                 retry_after_s=fault.retry_after_s,
             )
         if status == 200:
-            return JudgeGarbled(f"{self._transport.host} sent an error as an answer: {quoted}")
+            return JudgeGarbled(f"{self._endpoint.host} sent an error as an answer: {quoted}")
         return JudgeRejected(f"{said}; check the model {self._options.model!r} and its settings")
 
 

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import orjson
 
 from evenhand.contract import Usage
-from evenhand.judges.http import Reply, retry_after_s, used_up_s
 from evenhand.judges.protocol import Completion, TokenLogprob
+from evenhand.judges.transport import Reply
+from evenhand.judges.waits import retry_after_s, used_up_s
 
 Finish = Literal["stop", "length", "refusal", "filter", "other"]
 

@@ -80,7 +80,7 @@ class ProviderJudge:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        from evenhand.judges.http import shown_url
+        from evenhand.judges.redaction import shown_url
 
         options = self._options
         return {
