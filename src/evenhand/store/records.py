@@ -19,6 +19,7 @@ from evenhand.contract import (
     Pass,
     Usage,
     Verdict,
+    VotePass,
     Winner,
 )
 
@@ -140,7 +141,7 @@ class NewPass:
     pair_id: int
     judge_id: int
     run_id: int
-    made: Pass | FailedPass
+    made: Pass | VotePass | FailedPass
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ class StoredPass:
     status: PassStatus
     run_id: int | None  # the run that made it; None where that run was deleted
     created_at: datetime
+    bare: bool = False  # of its ballot only the vote was kept: the prose is in the raw text
 
 
 @dataclass(frozen=True, slots=True)
