@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from evenhand.contract import Message, Order, Pair, Segment, UnreadKind
 from evenhand.errors import TemplateError
@@ -13,8 +14,17 @@ from evenhand.prompts.words import Words, words_for
 
 LETTERS = ("A", "B", "C")
 
-# The messages, their parts in turn: a segment, or a response in the one order and in the other.
-_Shown = list[tuple[Role, list[Segment | tuple[Segment, Segment]]]]
+
+class _Response(NamedTuple):
+    """Which response stands here, in the one order and in the other."""
+
+    original: Segment
+    swapped: Segment
+
+
+# The messages, their parts in turn.
+_Parts = list[Segment | _Response]
+_Shown = list[tuple[Role, _Parts]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +104,13 @@ class Prompt:
             question=question,
         )
         a, b = Segment(pair.response_a, judged=True), Segment(pair.response_b, judged=True)
-        material: dict[str, Segment | tuple[Segment, Segment]] = {
+        material: dict[str, Segment | _Response] = {
             "criteria": Segment(_listed(pair, words_for(self.template.locale)), judged=True),
             "prompt": Segment(pair.prompt, judged=True),
             "context": Segment(pair.context or "", judged=True),
             "reference": Segment(pair.reference or "", judged=True),
-            "response_a": (a, b),
-            "response_b": (b, a),
+            "response_a": _Response(a, b),
+            "response_b": _Response(b, a),
         }
         return [
             (
@@ -118,9 +128,11 @@ class Prompt:
         ]
 
 
-def _placed(parts: list[Segment | tuple[Segment, Segment]], order: Order) -> tuple[Segment, ...]:
-    at = 0 if order == "original" else 1
-    placed = [part[at] if isinstance(part, tuple) else part for part in parts]
+def _placed(parts: _Parts, order: Order) -> tuple[Segment, ...]:
+    if order == "original":
+        placed = [part.original if isinstance(part, _Response) else part for part in parts]
+    else:
+        placed = [part.swapped if isinstance(part, _Response) else part for part in parts]
     return tuple([segment for segment in placed if segment.text])
 
 

@@ -69,7 +69,8 @@ class Gate:
             return self._let_in(tokens, now)
         place: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         self._waiting.append((place, tokens))
-        self._admit()
+        if len(self._waiting) == 1:  # else whoever is first has seen to it that it is looked again
+            self._admit()
         try:
             turn = await place
         except asyncio.CancelledError:
@@ -105,8 +106,8 @@ class Gate:
         in flight would be lost by a kill, beyond what the limit allows."""
         self._uncommitted += 1
 
-    def answer_stored(self) -> None:
-        self._uncommitted -= 1
+    def answers_stored(self, count: int) -> None:
+        self._uncommitted -= count
         if self._waiting:
             self._admit()
 

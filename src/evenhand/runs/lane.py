@@ -188,7 +188,7 @@ class Lane:
 
     def kept(self, work: WorkItem, made: Made) -> None:
         self._gate.answer_waits()
-        self._writer.add_pass(self.new_pass(work, made), self._gate.answer_stored)
+        self._writer.add_pass(self.new_pass(work, made), self._gate.answers_stored)
         self._count.made(made)
 
     def reused(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from evenhand.contract import (
     ErrorBody,
@@ -136,8 +136,7 @@ class FailedPass:
     time_ms: float = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NewPass:
+class NewPass(NamedTuple):
     pair_id: int
     judge_id: int
     run_id: int
@@ -153,8 +152,7 @@ class StoredPass:
     bare: bool = False  # of its ballot only the vote was kept: the prose is in the raw text
 
 
-@dataclass(frozen=True, slots=True)
-class NewVerdict:
+class NewVerdict(NamedTuple):
     run_id: int
     number: int  # of the item
     judge_id: int
