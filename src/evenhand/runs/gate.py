@@ -85,7 +85,7 @@ class Gate:
     def answered(self, turn: Turn, *, used: int | None, output: int | None, requests: int) -> None:
         now = self._clock()
         self._pace.correct(turn.tokens, used=used, output=output, requests=requests)
-        self._limit.answered(now, busy=self._taken >= self._limit.current)
+        self._limit.answered(now, busy=self._is_full)
         self._alone = False
         self._leave()
 
@@ -153,14 +153,15 @@ class Gate:
                 self._alone = False
             else:
                 return False
-        return self._taken < self._limit.current
+        return not self._is_full
 
     @property
-    def _taken(self) -> int:
-        return self.in_flight + self._uncommitted
+    def _is_full(self) -> bool:
+        return self.in_flight + self._uncommitted >= self._limit.current
 
     def _wait_s(self, now: float) -> float:
-        return max(self._paused_until - now, self._pace.wait_s(now))
+        paused, paced = self._paused_until - now, self._pace.wait_s(now)
+        return max(paced, paused)
 
     def _let_in(self, tokens: float, now: float) -> Turn:
         if self._alone and self._alone_until is None:
