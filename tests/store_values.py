@@ -29,6 +29,8 @@ from evenhand.contract import (
     Unread,
     Usage,
     Verdict,
+    Vote,
+    VotePass,
     Winner,
     criterion_key,
 )
@@ -227,6 +229,38 @@ def passes_of(order: Order, sample: int) -> st.SearchStrategy[Pass]:
     ballots = _ballots(order, sample).map(lambda ballot: {"ballot": ballot})
     unreads = _unreads(order, sample).map(lambda unread: {"unread": unread})
     return (ballots | unreads).flatmap(whole)
+
+
+_real_counts = st.none() | st.integers(0, 2**40)
+
+
+def vote_passes_of(order: Order, sample: int) -> st.SearchStrategy[VotePass]:
+    """Their usage is kept in columns, which hold no count that cannot be."""
+    votes = _made(
+        Vote,
+        order=st.just(order),
+        sample=st.just(sample),
+        winner=_winners,
+        confidence=st.none() | _shares,
+        criteria=st.lists(st.tuples(texts, _winners), max_size=3).map(tuple),
+        raw=texts,
+    )
+    usage = _made(
+        Usage,
+        input_tokens=_real_counts,
+        output_tokens=_real_counts,
+        cached_input_tokens=_real_counts,
+        cost_usd=st.none() | _numbers,
+        requests=st.integers(0, 2**40),
+    )
+    return _made(
+        VotePass,
+        vote=votes,
+        usage=usage,
+        time_ms=_numbers,
+        model=st.none() | texts,
+        request_ids=_some_texts,
+    )
 
 
 errors = _made(ErrorBody, kind=texts, message=texts, retryable=st.booleans())

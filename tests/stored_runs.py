@@ -12,6 +12,7 @@ from evenhand.comparer import settle
 from evenhand.contract import ErrorBody, Failure, Order, Pass, Usage, Verdict, Winner
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
+from evenhand.passes import Made
 from evenhand.procedure import Procedure
 from evenhand.store import (
     FailedPass,
@@ -132,7 +133,7 @@ class _Keeper:
     def recall(self, order: Order, sample: int) -> Pass | None:
         return None
 
-    def keep(self, made: Pass) -> None:
+    def keep(self, made: Made) -> None:
         self.made.append(NewPass(*self._ids, made))
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:

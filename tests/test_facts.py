@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 import evenhand
 from evenhand import RunOptions
 from evenhand.comparer import decide, settle
-from evenhand.contract import Facts, Pair, Verdict
+from evenhand.contract import Facts, Order, Pair, Pass, Verdict, Vote, VotePass, Winner
+from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, Traits
+from evenhand.passes import Made
 from evenhand.procedure import Procedure
-from evenhand.report import read_run
-from evenhand.store import open_store
+from evenhand.reconcile import Decision
+from evenhand.reconcile import decide as decide_readings
+from evenhand.report import read_run, report_pair
+from evenhand.store import Store, open_store
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
 
 CRITERIA = ["accuracy", "clarity"]
@@ -55,7 +59,7 @@ def moody(salt: int) -> ScriptedJudge:
             return letter_completion(shares)
         if rng.random() < 0.1:
             return "I cannot say."
-        said = [(name, rng.choice("AB")) for name in CRITERIA if rng.random() < 0.9]
+        said = [(name, rng.choice(["A", "B", "TIE"])) for name in CRITERIA if rng.random() < 0.9]
         winner = rng.choice(["A", "B", "TIE"])
         return answer_json(winner, confidence=rng.choice([0.5, 0.8, None]), criteria=said)
 
@@ -103,3 +107,110 @@ def test_the_prose_of_a_stored_verdict_comes_back_word_for_word(
     else:
         assert isinstance(row.verdict, evenhand.Failure)
         assert row.verdict.error == settled[0].error
+
+
+winners: st.SearchStrategy[Winner] = st.sampled_from(["A", "B", "TIE"])
+
+
+def votes_of(order: Order, sample: int) -> st.SearchStrategy[Vote]:
+    return st.builds(
+        Vote,
+        st.just(order),
+        st.just(sample),
+        winners,
+        st.none() | st.floats(0, 1),
+        st.tuples(*[st.tuples(st.just(name), winners) for name in CRITERIA]),
+        st.just("raw"),
+    )
+
+
+@given(pairs, st.integers(1, 2), st.data())
+def test_votes_decide_what_their_ballots_decide(
+    pair: Pair, samples: int, data: st.DataObject
+) -> None:
+    orders: list[Order] = ["original", "swapped"] if pair.swap_positions else ["original"]
+    votes = [data.draw(votes_of(o, s)) for o in orders for s in range(1, samples + 1)]
+    by_votes = decide_readings(pair, votes)
+    by_ballots = decide_readings(pair, [vote.bare_ballot() for vote in votes])
+    if isinstance(by_votes, Decision):
+        assert isinstance(by_ballots, Decision)
+        assert by_votes.counted() == by_ballots.counted()
+        assert replace(by_votes, criteria=()) == replace(by_ballots, criteria=())
+    else:
+        assert by_votes == by_ballots
+
+
+class Kept:
+    """A keeper that has nothing, and keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.made: list[Made] = []
+
+    def recall(self, order: Order, sample: int) -> Pass | None:
+        return None
+
+    def keep(self, made: Made) -> None:
+        self.made.append(made)
+
+    def failed(self, order: Order, sample: int, error: JudgeError) -> None:
+        raise AssertionError(error)
+
+
+def plain_answer(winner: str) -> str:
+    return answer_json(winner, criteria=[(name, "B") for name in CRITERIA])
+
+
+def plain(winner: str) -> ScriptedJudge:
+    return ScriptedJudge(lambda call: plain_answer(winner))
+
+
+def test_of_a_plain_answer_a_run_reads_the_vote_and_a_comparison_the_ballot() -> None:
+    pair, kept, whole = make_pair(criteria=CRITERIA), Kept(), Kept()
+    asyncio.run(decide(pair, plain("A"), Procedure(), keeper=kept))
+    asyncio.run(settle(pair, plain("A"), Procedure(), keeper=whole))
+    first, second = kept.made
+    assert isinstance(first, VotePass)
+    assert isinstance(second, VotePass)
+    # The second pass showed them the other way round.
+    assert first.vote[:5] == ("original", 1, "A", 0.8, (("accuracy", "B"), ("clarity", "B")))
+    assert second.vote[:5] == ("swapped", 1, "B", 0.8, (("accuracy", "A"), ("clarity", "A")))
+    assert all(isinstance(made, Pass) for made in whole.made)
+
+
+def test_what_is_no_plain_answer_is_read_whole_in_a_run_too() -> None:
+    pair = make_pair(criteria=CRITERIA, allow_tie=False)
+    for judge in (
+        plain("TIE"),  # a tie that may not be
+        plain("Response A"),  # not the word that was asked for
+        ScriptedJudge(lambda call: Completion(plain_answer("A"), flags=("odd",))),
+        ScriptedJudge(lambda call: Completion("", verdict_as_shown="A")),
+        ScriptedJudge(lambda call: Completion(plain_answer("A"), finish="refusal")),
+    ):
+        kept = Kept()
+        asyncio.run(decide(pair, judge, Procedure(repairs=0), keeper=kept))
+        assert [type(made) for made in kept.made] == [Pass, Pass]
+
+
+def one_run(folder: str, pair: Pair, judge: ScriptedJudge) -> Store:
+    options = RunOptions(store=Path(folder) / "store.db", name="one")
+    evenhand.run_sync([pair], judge, Procedure(repairs=0), options=options)
+    return open_store(options.store)
+
+
+def test_a_failure_and_every_stored_pass_show_the_whole_ballot() -> None:
+    pair = make_pair(id="x", criteria=CRITERIA)
+
+    def half(call: JudgeCall) -> str:
+        return plain_answer("A") if call.order == "original" else "I cannot say."
+
+    with TemporaryDirectory() as folder, one_run(folder, pair, ScriptedJudge(half)) as store:
+        (stored, _) = store.whole_verdicts(1)[0].passes
+        (row,) = read_run(store, "one")
+        (judged,) = report_pair(store, "one", "x").judges
+    assert stored.bare
+    assert row.verdict.success is False
+    for passes in (row.verdict.metadata.passes, judged.passes):
+        ballot = passes[0].ballot
+        assert ballot is not None
+        assert ballot.reasoning == "Response A and Response B differ."
+        assert passes[1].unread is not None

@@ -21,12 +21,14 @@ from evenhand.contract import (
     Pass,
     Unread,
     Verdict,
+    Vote,
+    VotePass,
     read_pair,
 )
 from evenhand.errors import EvenhandError, InputError, NoVerdict
 from evenhand.judges import Judge
 from evenhand.notes import notes_on
-from evenhand.passes import PassesFailed, PassKeeper, add_usage, make_passes
+from evenhand.passes import Made, PassesFailed, PassKeeper, add_usage, in_full, make_passes
 from evenhand.phrases import say
 from evenhand.procedure import Procedure
 from evenhand.reconcile import NoRuling, Ruling, reconcile
@@ -52,17 +54,19 @@ async def settle(
 
     Whatever else is raised (somebody stopped it) leaves what came before with the keeper.
     """
-    heard = await _hear(pair, judge, procedure, keeper)
+    heard = await _hear(pair, judge, procedure, keeper, briefly=False)
     if not isinstance(heard, _Hearing):
         return heard
-    return _verdict(heard.case, heard.passes) if heard.asked else _unasked(heard.case)
+    if not heard.asked:
+        return _unasked(heard.case)
+    return _verdict(heard.case, in_full(heard.passes, pair))
 
 
 async def decide(
     pair: Pair, judge: Judge, procedure: Procedure, *, keeper: PassKeeper | None = None
 ) -> Facts | tuple[Failure, EvenhandError]:
     """What a run of many pairs keeps: who won, without the prose that nobody may ever look at."""
-    heard = await _hear(pair, judge, procedure, keeper)
+    heard = await _hear(pair, judge, procedure, keeper, briefly=True)
     if not isinstance(heard, _Hearing):
         return heard
     if not heard.asked:
@@ -80,12 +84,12 @@ def retell(case: Case, passes: tuple[Pass, ...]) -> Verdict | Failure:
 @dataclass(frozen=True, slots=True)
 class _Hearing:
     case: Case
-    passes: tuple[Pass, ...] = ()
+    passes: tuple[Made, ...] = ()
     asked: bool = True
 
 
 async def _hear(
-    pair: Pair, judge: Judge, procedure: Procedure, keeper: PassKeeper | None
+    pair: Pair, judge: Judge, procedure: Procedure, keeper: PassKeeper | None, *, briefly: bool
 ) -> _Hearing | tuple[Failure, EvenhandError]:
     try:
         case = Case.of(pair, judge, procedure)
@@ -97,9 +101,10 @@ async def _hear(
     if pair.response_a == pair.response_b and not procedure.ask_identical:
         return _Hearing(case, asked=False)
     try:
-        return _Hearing(case, await make_passes(case, keeper))
+        return _Hearing(case, await make_passes(case, keeper, briefly=briefly))
     except PassesFailed as failed:
-        return _failure(case, failed.error, failed.passes, requests=failed.requests)
+        passes = in_full(failed.passes, pair)
+        return _failure(case, failed.error, passes, requests=failed.requests)
 
 
 def failure_of(error: EvenhandError) -> Failure:
@@ -142,12 +147,11 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
     )
 
 
-def _facts(case: Case, passes: tuple[Pass, ...]) -> Facts | tuple[Failure, EvenhandError]:
-    decision = decide_passes(
-        case.pair, _readings(passes), how=case.how, shows_first=case.first_order
-    )
+def _facts(case: Case, passes: tuple[Made, ...]) -> Facts | tuple[Failure, EvenhandError]:
+    decision = decide_passes(case.pair, _votes(passes), how=case.how, shows_first=case.first_order)
     if isinstance(decision, NoRuling):
-        return _failure(case, NoVerdict(f"no valid verdict: {decision.reason}"), passes, decision)
+        error = NoVerdict(f"no valid verdict: {decision.reason}")
+        return _failure(case, error, in_full(passes, case.pair), decision)
     swapped = case.pair.swap_positions
     return Facts(
         outcome=decision.outcome,
@@ -167,6 +171,11 @@ def _facts(case: Case, passes: tuple[Pass, ...]) -> Facts | tuple[Failure, Evenh
 
 def _readings(passes: tuple[Pass, ...]) -> list[Ballot | Unread]:
     readings = [p.ballot or p.unread for p in passes]
+    return [reading for reading in readings if reading is not None]
+
+
+def _votes(passes: tuple[Made, ...]) -> list[Ballot | Unread | Vote]:
+    readings = [p.vote if isinstance(p, VotePass) else p.ballot or p.unread for p in passes]
     return [reading for reading in readings if reading is not None]
 
 

@@ -9,18 +9,20 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from evenhand.case import Case, milliseconds_since
-from evenhand.contract import ORDERS, Ballot, Order, Pass, Unread, Usage
+from evenhand.contract import ORDERS, Ballot, Order, Pair, Pass, Unread, Usage, Vote, VotePass
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
 from evenhand.prompts import answer_schema
-from evenhand.reading import read_letters, read_reasoned
+from evenhand.reading import read_letters, read_reasoned, read_vote, whole_ballot
+
+Made = Pass | VotePass
 
 
 class PassesFailed(Exception):
     """A judge failed in a pass; the passes that did come are kept."""
 
-    def __init__(self, errors: list[JudgeError], passes: tuple[Pass, ...]) -> None:
+    def __init__(self, errors: list[JudgeError], passes: tuple[Made, ...]) -> None:
         super().__init__(str(errors[0]))
         self.error = errors[0]
         self.passes = passes
@@ -32,24 +34,29 @@ class PassKeeper(Protocol):
 
     def recall(self, order: Order, sample: int) -> Pass | None: ...
 
-    def keep(self, made: Pass) -> None: ...
+    def keep(self, made: Made) -> None: ...
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None: ...
 
 
-async def make_passes(case: Case, keeper: PassKeeper | None = None) -> tuple[Pass, ...]:
-    """Both orders at once, unless the judge answers one at a time anyway."""
+async def make_passes(
+    case: Case, keeper: PassKeeper | None = None, *, briefly: bool = False
+) -> tuple[Made, ...]:
+    """Both orders at once, unless the judge answers one at a time anyway.
+
+    `briefly`: of plain answers only the vote is read, and `in_full` reads the rest.
+    """
     orders = ORDERS if case.pair.swap_positions else ORDERS[:1]
     wanted = [(o, s) for o in orders for s in range(1, case.procedure.samples + 1)]
-    made: list[Pass | BaseException] = []
+    made: list[Made | BaseException] = []
     if case.judge.traits.parallel:
-        made = await _settled([_kept_pass(case, o, s, keeper) for o, s in wanted])
+        made = await _settled([_kept_pass(case, o, s, keeper, briefly) for o, s in wanted])
     else:
         for order, sample in wanted:
-            made += await _settled([_kept_pass(case, order, sample, keeper)])
+            made += await _settled([_kept_pass(case, order, sample, keeper, briefly)])
             if isinstance(made[-1], BaseException):
                 break
-    passes = tuple([p for p in made if isinstance(p, Pass)])
+    passes = tuple([p for p in made if not isinstance(p, BaseException)])
     if len(passes) == len(wanted):
         return passes
     failed: list[tuple[Order, JudgeError]] = []
@@ -64,11 +71,21 @@ async def make_passes(case: Case, keeper: PassKeeper | None = None) -> tuple[Pas
     raise PassesFailed([error for _, error in failed], passes)
 
 
-async def _settled(asked: list[Coroutine[Any, Any, Pass]]) -> list[Pass | BaseException]:
+def in_full(passes: tuple[Made, ...], pair: Pair) -> tuple[Pass, ...]:
+    """The passes with the prose of those of which only the vote was read."""
+    return tuple(
+        made
+        if isinstance(made, Pass)
+        else made.with_ballot(whole_ballot(made.vote.bare_ballot(), pair))
+        for made in passes
+    )
+
+
+async def _settled(asked: list[Coroutine[Any, Any, Made]]) -> list[Made | BaseException]:
     """All of them at once, a failure as a value, and none left running. The first runs here and
     only the others are tasks: that is half the tasks of a pair, and the first goes first."""
     others = [asyncio.ensure_future(each) for each in asked[1:]]
-    settled: list[Pass | BaseException] = []
+    settled: list[Made | BaseException] = []
     try:
         for each in (asked[0], *others):
             try:
@@ -83,14 +100,19 @@ async def _settled(asked: list[Coroutine[Any, Any, Pass]]) -> list[Pass | BaseEx
     return settled
 
 
-async def _kept_pass(case: Case, order: Order, sample: int, keeper: PassKeeper | None) -> Pass:
+async def _kept_pass(
+    case: Case, order: Order, sample: int, keeper: PassKeeper | None, briefly: bool
+) -> Made:
     if keeper is not None:
         known = keeper.recall(order, sample)
         if known is not None:
             return known
-    make = _letter_pass if case.mode == "letter" else _reasoned_pass
+    made: Made
     try:
-        made = await make(case, order, sample)
+        if case.mode == "letter":
+            made = await _letter_pass(case, order, sample)
+        else:
+            made = await _reasoned_pass(case, order, sample, briefly)
     except JudgeError as error:
         if keeper is not None:
             keeper.failed(order, sample, error)
@@ -100,7 +122,7 @@ async def _kept_pass(case: Case, order: Order, sample: int, keeper: PassKeeper |
     return made
 
 
-async def _reasoned_pass(case: Case, order: Order, sample: int) -> Pass:
+async def _reasoned_pass(case: Case, order: Order, sample: int, briefly: bool) -> Made:
     begun = time.perf_counter()
     messages = case.prompt.messages(order) if case.prompt else ()
     schema = answer_schema(case.pair) if case.prompt and not case.procedure.template else None
@@ -135,15 +157,26 @@ async def _reasoned_pass(case: Case, order: Order, sample: int) -> Pass:
                 unread,
                 begun,
             )
+        if briefly and not from_logprobs and not unread:
+            reading = read_vote(
+                completion,
+                pair=case.pair,
+                order=order,
+                sample=sample,
+                protocol=case.procedure.protocol,
+            )
+            if isinstance(reading, Vote):
+                return _vote_pass(case, reading, completion, begun)
+        else:
+            reading = read_reasoned(
+                completion,
+                pair=case.pair,
+                order=order,
+                sample=sample,
+                protocol=case.procedure.protocol,
+                from_logprobs=from_logprobs,
+            )
         completions.append(completion)
-        reading = read_reasoned(
-            completion,
-            pair=case.pair,
-            order=order,
-            sample=sample,
-            protocol=case.procedure.protocol,
-            from_logprobs=from_logprobs,
-        )
         if isinstance(reading, Ballot) or len(unread) == repairs or case.prompt is None:
             return _pass(case, order, sample, reading, completions, unread, begun)
         unread.append(reading)
@@ -197,6 +230,17 @@ def _pass(
         repaired=tuple(unread),
         model=models[-1] if models else None,
         request_ids=tuple(c.request_id for c in completions if c.request_id),
+    )
+
+
+def _vote_pass(case: Case, vote: Vote, completion: Completion, begun: float) -> VotePass:
+    request_id = completion.request_id
+    return VotePass(
+        vote,
+        usage=_priced(case, completion),
+        time_ms=milliseconds_since(begun),
+        model=completion.model or None,
+        request_ids=(request_id,) if request_id else (),
     )
 
 

@@ -14,12 +14,13 @@ from evenhand.contract import (
     Probabilities,
     Unread,
     UnreadKind,
+    Vote,
     Winner,
     other_order,
     rename,
 )
 from evenhand.judges import Completion, TokenLogprob
-from evenhand.parse import Protocol, read, whole_characters
+from evenhand.parse import Protocol, read, read_briefly, whole_characters
 
 _RESULT = re.compile(r'"result"\s*:\s*\{', re.IGNORECASE)
 _WINNER = re.compile(r'"winner"\s*:\s*"', re.IGNORECASE)
@@ -74,6 +75,61 @@ def read_reasoned(
     if from_logprobs:
         changes |= _confidence_from_logprobs(reading, completion.logprobs, order)
     return reading.model_copy(update=changes) if changes else reading
+
+
+def read_vote(
+    completion: Completion, *, pair: Pair, order: Order, sample: int, protocol: Protocol | None
+) -> Vote | Ballot | Unread:
+    """The same, of a plain answer only its vote; what else there is to an answer is in a ballot."""
+    if (
+        completion.verdict_as_shown is not None
+        or completion.flags
+        or _withheld(completion) is not None
+        or not completion.text.strip()
+    ):
+        return read_reasoned(completion, pair=pair, order=order, sample=sample, protocol=protocol)
+    return read_briefly(
+        completion.text,
+        criteria=pair.criteria,
+        allow_tie=pair.allow_tie,
+        order=order,
+        sample=sample,
+        truncated=completion.finish == "length",
+        protocol=protocol,
+    )
+
+
+def whole_ballot(bare: Ballot, pair: Pair) -> Ballot:
+    """The ballot of a vote, with the prose that was left in its text.
+
+    Who won was decided when the vote was read, and stays decided where a later version would read
+    the same text in another way.
+    """
+    again = read(
+        bare.raw,
+        criteria=pair.criteria,
+        allow_tie=pair.allow_tie,
+        order=bare.order,
+        sample=bare.sample,
+    )
+    if isinstance(again, Unread):
+        return bare
+    winners = {entry.criterion: entry.winner for entry in bare.criteria}
+    same = {entry.criterion: entry.winner for entry in again.criteria} == winners
+    if same and (again.winner, again.confidence) == (bare.winner, bare.confidence):
+        return again
+    told = {entry.criterion: entry for entry in again.criteria}
+    return again.model_copy(
+        update={
+            "winner": bare.winner,
+            "confidence": bare.confidence,
+            "confidence_source": bare.confidence_source,
+            "criteria": tuple(
+                told.get(entry.criterion, entry).model_copy(update={"winner": entry.winner})
+                for entry in bare.criteria
+            ),
+        }
+    )
 
 
 def _unread(text: str, *, order: Order, sample: int, kind: UnreadKind, reason: str) -> Unread:

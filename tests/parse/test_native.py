@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.contract import Ballot, Criterion, Unread
-from evenhand.parse import read
+from evenhand.contract import ORDERS, Ballot, Criterion, Order, Unread, Vote
+from evenhand.parse import read, read_briefly
 from evenhand.parse.answer import read_answer
 from evenhand.parse.native import read_native, read_native_text
 from evenhand.parse.objects import Conflict, whole
@@ -114,6 +114,27 @@ def test_the_text_is_read_as_its_object_is_and_no_key_is_lost(
         long = read_answer(value, CRITERIA)
         assert isinstance(long, Reading)
         assert ballot(short) == ballot(long)
+
+
+@given(ANSWER, st.sampled_from(ORDERS), st.booleans())
+def test_a_vote_is_the_ballot_without_its_prose_and_all_else_is_the_ballot(
+    answer: dict[str, Any], order: Order, allow_tie: bool
+) -> None:
+    text = json.dumps(answer, default=list)
+    shared: Any = {"criteria": CRITERIA, "allow_tie": allow_tie, "order": order, "sample": 3}
+    whole = read(text, **shared)
+    brief = read_briefly(text, **shared, truncated=False, protocol=None)
+    if not isinstance(brief, Vote):
+        assert brief == whole
+        return
+    assert isinstance(whole, Ballot)
+    assert (whole.protocol, whole.flags, whole.probabilities) == ("evenhand", (), None)
+    bare = brief.bare_ballot()
+    for field in ("order", "sample", "winner", "confidence", "confidence_source", "raw"):
+        assert getattr(bare, field) == getattr(whole, field)
+    assert [(c.criterion, c.winner) for c in bare.criteria] == [
+        (c.criterion, c.winner) for c in whole.criteria
+    ]
 
 
 @pytest.mark.parametrize("texts", ["no colon", "one: colon"])

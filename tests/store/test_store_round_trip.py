@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.contract import Facts, Failure, Pair, Pass, Verdict, Winner
+from evenhand.contract import Facts, Failure, Pair, Pass, Verdict, VotePass, Winner
 from evenhand.store import FailedPass, NewItem, NewPass, NewVerdict, Store
 from evenhand.store.texts import escape, shorten, unescape
 from store_values import (
@@ -21,6 +21,7 @@ from store_values import (
     read_pass,
     texts,
     verdicts_of,
+    vote_passes_of,
     win,
 )
 
@@ -79,6 +80,19 @@ def test_any_pass_and_verdict_come_back_equal(
     shown = store.item(begun.run_id, f"key {number}")
     assert shown is not None
     assert shown.judged[0].settled == settled
+
+
+@settings(both_engines, max_examples=40)
+@given(made=vote_passes_of("swapped", 2))
+def test_any_vote_comes_back_as_its_bare_ballot(store: Store, made: VotePass) -> None:
+    number = next(_numbers)
+    begun = begin(store, item(f"vote {number}"), name=f"run {number}", judge=f"judge {number}")
+    (work,) = begun.work()
+    store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, made)], [])
+    (again,) = begun.work()
+    stored = again.passes["swapped", 2]
+    assert (stored.made, stored.status) == (made.with_ballot(made.vote.bare_ballot()), "ballot")
+    assert stored.bare
 
 
 @given(texts)

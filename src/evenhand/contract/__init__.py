@@ -41,6 +41,7 @@ from evenhand.contract.verdict import (
     Usage,
     Verdict,
 )
+from evenhand.contract.vote import Vote, VotePass
 
 __all__ = [
     "ORDERS",
@@ -75,6 +76,8 @@ __all__ = [
     "UnreadKind",
     "Usage",
     "Verdict",
+    "Vote",
+    "VotePass",
     "Winner",
     "criterion_key",
     "flip",

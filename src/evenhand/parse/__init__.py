@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from evenhand.contract import Ballot, Criterion, Order, Unread, rename
+from evenhand.contract import Ballot, Criterion, CriterionBallot, Order, Unread, Vote, flip, rename
 from evenhand.parse.answer import read_answer
 from evenhand.parse.native import read_native, read_native_text
 from evenhand.parse.objects import whole
 from evenhand.parse.outcome import PROTOCOLS, Failure, Protocol, Reading
 from evenhand.parse.turned import turned
 
-__all__ = ["PROTOCOLS", "Protocol", "read", "whole_characters"]
+__all__ = ["PROTOCOLS", "Protocol", "read", "read_briefly", "whole_characters"]
 
 _THINKING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _THOUGHT = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -39,6 +39,43 @@ def read(
     """
     text = whole_characters(text)
     outcome = _read(text, criteria, truncated=truncated, protocol=protocol)
+    return _in_full(outcome, text, allow_tie=allow_tie, order=order, sample=sample)
+
+
+def read_briefly(
+    text: str,
+    *,
+    criteria: Sequence[Criterion],
+    allow_tie: bool,
+    order: Order,
+    sample: int,
+    truncated: bool,
+    protocol: Protocol | None,
+) -> Vote | Ballot | Unread:
+    """The same, but only the vote of an answer that has exactly the form that was asked for: its
+    prose is `read` from the text when somebody looks, which in a run hardly anybody does."""
+    text = whole_characters(text)
+    outcome = _read(text, criteria, truncated=truncated, protocol=protocol)
+    if (
+        isinstance(outcome, Failure)
+        or not outcome.as_asked
+        or (outcome.winner == "TIE" and not allow_tie)
+    ):
+        return _in_full(outcome, text, allow_tie=allow_tie, order=order, sample=sample)
+    won = [
+        (entry["criterion"], entry["winner"])
+        for entry in outcome.criteria
+        if not isinstance(entry, CriterionBallot)  # which this reader makes none of
+    ]
+    winner = outcome.winner
+    if order == "swapped":
+        winner, won = flip(winner), [(name, flip(choice)) for name, choice in won]
+    return Vote(order, sample, winner, outcome.confidence, tuple(won), text)
+
+
+def _in_full(
+    outcome: Reading | Failure, text: str, *, allow_tie: bool, order: Order, sample: int
+) -> Ballot | Unread:
     if isinstance(outcome, Reading) and outcome.winner == "TIE" and not allow_tie:
         outcome = Failure("tie_not_allowed", "the answer is TIE, but ties are not allowed")
     if isinstance(outcome, Failure):

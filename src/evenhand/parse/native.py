@@ -72,6 +72,7 @@ def read_native(value: dict[str, Any], criteria: Sequence[Criterion]) -> Reading
         differentiators=tuple(differentiators),
         analysis=analysis,
         from_object=True,
+        as_asked=True,
     )
 
 

@@ -34,6 +34,7 @@ class Reading(NamedTuple):
     analysis: Plain | None = None
     flags: tuple[str, ...] = ()
     from_object: bool = False  # set where a JSON object gave it, with its own reasoning
+    as_asked: bool = False  # set where the answer has exactly the form that was asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from base64 import b32encode
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
 
 from evenhand.contract import Pair
 
-# 20 base-32 characters carry 100 bits; five bytes at a time are coded as eight characters.
-_LENGTH = 20
-_CODED_BYTES = 15
+# 20 base-32 characters carry the first 100 bits of a digest, two characters every ten of them.
+# `base64.b32encode` does the same in five times the time.
+_DIGEST_BITS = 256
+_SHIFTS = tuple(_DIGEST_BITS - 10 * place for place in range(1, 11))
+_BASE_32 = "abcdefghijklmnopqrstuvwxyz234567"
+_TWO_CHARACTERS = [first + second for first in _BASE_32 for second in _BASE_32]
 
 
 def text_digest(text: str) -> bytes:
@@ -35,7 +37,8 @@ def marker_of(pair: Pair, responses: tuple[bytes, bytes] | None = None) -> str:
     attempt = 0
     while True:
         digest = sha256(seed + attempt.to_bytes(4, "big")).digest()
-        code = b32encode(digest[:_CODED_BYTES])[:_LENGTH].decode().lower()
+        bits = int.from_bytes(digest, "big")
+        code = "".join([_TWO_CHARACTERS[bits >> shift & 1023] for shift in _SHIFTS])
         if code not in lowered:
             return code
         attempt += 1

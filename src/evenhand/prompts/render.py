@@ -8,13 +8,12 @@ from evenhand.contract import Message, Order, Pair, Segment, UnreadKind
 from evenhand.errors import TemplateError
 from evenhand.prompts.marker import marker_of, response_digests
 from evenhand.prompts.outline import MARKER, outline_of
-from evenhand.prompts.template import Role, Template
+from evenhand.prompts.template import Template
 from evenhand.prompts.words import Words, words_for
 
 LETTERS = ("A", "B", "C")
 
-# The messages, their parts in turn: a segment, or a response in the one order and in the other.
-_Shown = list[tuple[Role, list[Segment | tuple[Segment, Segment]]]]
+_Messages = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,10 @@ class Prompt:
     pair: Pair
     marker: str
     responses: tuple[bytes, bytes]  # the digests of A and B
-    # By question, and made when it is first asked for: the second order differs in two places.
-    _shown: dict[str, _Shown] = field(init=False, default_factory=dict, repr=False, compare=False)
+    # By question, and made for both orders when it is first asked for.
+    _shown: dict[str, dict[Order, _Messages]] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, pair: Pair, template: Template) -> Prompt:
@@ -52,7 +53,7 @@ class Prompt:
         shown = self._shown.get(question)
         if shown is None:
             shown = self._shown[question] = self._filled(question)
-        messages = tuple([Message(role, _placed(parts, order)) for role, parts in shown])
+        messages = shown[order]
         if not lead_in:
             return messages
         begun = Segment(words_for(self.template.locale).by_mode["letter"]["lead_in"])
@@ -82,9 +83,8 @@ class Prompt:
         shown = (Message("assistant", (Segment(answer, judged=True),)),) if answer.strip() else ()
         return (*messages, *shown, Message("user", (Segment(request),)))
 
-    def _filled(self, question: str) -> _Shown:
-        """The outline with everything in it: what both orders share, and each response as it
-        stands in the one order and in the other."""
+    def _filled(self, question: str) -> dict[Order, _Messages]:
+        """The outline with everything in it, in both orders: they differ in two places."""
         pair, marker = self.pair, self.marker
         outline = outline_of(
             self.template,
@@ -94,37 +94,37 @@ class Prompt:
             question=question,
         )
         a, b = Segment(pair.response_a, judged=True), Segment(pair.response_b, judged=True)
-        material: dict[str, Segment | tuple[Segment, Segment]] = {
-            "criteria": Segment(_listed(pair, words_for(self.template.locale)), judged=True),
-            "prompt": Segment(pair.prompt, judged=True),
-            "context": Segment(pair.context or "", judged=True),
-            "reference": Segment(pair.reference or "", judged=True),
+        # What stands in the place in the one order, and in the other.
+        material = {
+            "criteria": (_listed(pair, words_for(self.template.locale)),) * 2,
+            "prompt": (Segment(pair.prompt, judged=True),) * 2,
+            "context": (Segment(pair.context or "", judged=True),) * 2,
+            "reference": (Segment(pair.reference or "", judged=True),) * 2,
             "response_a": (a, b),
             "response_b": (b, a),
         }
-        return [
-            (
-                role,
-                [
-                    Segment(piece.replace(MARKER, marker))
-                    if isinstance(piece, str)
-                    else piece
-                    if isinstance(piece, Segment)
-                    else material[piece.name]
-                    for piece in pieces
-                ],
-            )
-            for role, pieces in outline
-        ]
+        original: list[Message] = []
+        swapped: list[Message] = []
+        for role, pieces in outline:
+            first: list[Segment] = []
+            second: list[Segment] = []
+            for piece in pieces:
+                if isinstance(piece, str):
+                    one = other = Segment(piece.replace(MARKER, marker))
+                elif isinstance(piece, Segment):
+                    one = other = piece
+                else:
+                    one, other = material[piece.name]
+                if one.text:
+                    first.append(one)
+                if other.text:
+                    second.append(other)
+            original.append(Message(role, tuple(first)))
+            swapped.append(Message(role, tuple(second)))
+        return {"original": tuple(original), "swapped": tuple(swapped)}
 
 
-def _placed(parts: list[Segment | tuple[Segment, Segment]], order: Order) -> tuple[Segment, ...]:
-    at = 0 if order == "original" else 1
-    placed = [part[at] if isinstance(part, tuple) else part for part in parts]
-    return tuple([segment for segment in placed if segment.text])
-
-
-def _listed(pair: Pair, words: Words) -> str:
+def _listed(pair: Pair, words: Words) -> Segment:
     lines = []
     for number, criterion in enumerate(pair.criteria, start=1):
         weight = (
@@ -132,7 +132,7 @@ def _listed(pair: Pair, words: Words) -> str:
         )
         description = f": {criterion.description}" if criterion.description else ""
         lines.append(f"{number}. {criterion.name}{weight}{description}")
-    return "\n".join(lines)
+    return Segment("\n".join(lines), judged=True)
 
 
 def _shown(weight: float) -> str:

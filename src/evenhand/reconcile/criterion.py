@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evenhand.contract import (
     CriterionBallot,
@@ -81,12 +82,8 @@ class Criterion:
         )
 
     def counted(self) -> CriterionOutcome:
-        return CriterionOutcome(
-            criterion=self.name,
-            outcome=self.outcome,
-            first_pass_winner=self.choices["original"],
-            second_pass_winner=self.choices.get("swapped"),
-        )
+        choices = self.choices
+        return _counted(self.name, self.outcome, choices["original"], choices.get("swapped"))
 
     def _gap(self, box: Box, said: str) -> str:
         """Where an order is silent on it: that it is, and what the other one said."""
@@ -95,6 +92,16 @@ class Criterion:
             return say(box.locale, "not_judged")
         gap = say(box.locale, "not_judged_in", which=name_pass(box.locale, silent[0]))
         return f"{gap} {said}".strip()
+
+
+# The same few of them in every pair of a run, and frozen.
+@lru_cache(maxsize=1024)
+def _counted(
+    name: str, outcome: Outcome, first: Winner | None, second: Winner | None
+) -> CriterionOutcome:
+    return CriterionOutcome(
+        criterion=name, outcome=outcome, first_pass_winner=first, second_pass_winner=second
+    )
 
 
 def _winners(entries: Iterable[CriterionBallot]) -> list[Winner]:

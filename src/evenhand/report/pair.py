@@ -21,7 +21,7 @@ from evenhand.contract import (
 )
 from evenhand.contract.model import Model
 from evenhand.report.lookup import find_item, find_run
-from evenhand.report.retelling import told
+from evenhand.report.retelling import told, with_prose
 from evenhand.store import JudgedItem, PassStatus, RunRecord, Store, StoredPass
 
 
@@ -43,8 +43,8 @@ class StoredAnswer(Model):
     reused: bool  # another run made it
 
     @classmethod
-    def of(cls, stored: StoredPass, run: RunRecord) -> StoredAnswer:
-        made = stored.made
+    def of(cls, stored: StoredPass, pair: Pair, run: RunRecord) -> StoredAnswer:
+        made = with_prose(stored, pair).made
         known: dict[str, Any] = (
             {"error": made.error}
             if not isinstance(made, Pass)
@@ -99,8 +99,8 @@ class JudgedPair(Model):
             settings=dict(judge.settings),
             pending=judged.settled is None,
             verdict=verdict,
-            passes=tuple(StoredAnswer.of(each, run) for each in judged.passes),
-            replaced=tuple(StoredAnswer.of(each, run) for each in judged.replaced),
+            passes=tuple(StoredAnswer.of(each, pair, run) for each in judged.passes),
+            replaced=tuple(StoredAnswer.of(each, pair, run) for each in judged.replaced),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand.case import Case
@@ -13,6 +13,7 @@ from evenhand.contract import Facts, Failure, Pair, Pass, Verdict
 from evenhand.errors import StoreError
 from evenhand.judges import Completion, JudgeCall, Traits
 from evenhand.procedure import Procedure
+from evenhand.reading import whole_ballot
 from evenhand.store import JudgeRecord, RunRecord, Settled, StoredPass
 from evenhand.store.rows import passes_behind
 
@@ -39,8 +40,9 @@ def told(
     judge: JudgeRecord,
     run: RunRecord,
 ) -> Verdict | Failure:
+    passes = [with_prose(stored, pair) for stored in passes]
     if not isinstance(settled, Facts):
-        return settled
+        return _on_whole_passes(settled, passes)
     behind: tuple[Pass, ...] = ()
     if settled.passes:
         behind = passes_behind(passes, swap_positions=pair.swap_positions, samples=settled.samples)
@@ -68,6 +70,22 @@ def told(
         "metadata": metadata,
     }
     return verdict.model_copy(update=decided)
+
+
+def with_prose(stored: StoredPass, pair: Pair) -> StoredPass:
+    """The pass with its whole ballot, where only the vote was kept of it."""
+    made = stored.made
+    if not stored.bare or not isinstance(made, Pass) or made.ballot is None:
+        return stored
+    whole = made.model_copy(update={"ballot": whole_ballot(made.ballot, pair)})
+    return replace(stored, made=whole, bare=False)
+
+
+def _on_whole_passes(settled: Verdict | Failure, passes: Iterable[StoredPass]) -> Verdict | Failure:
+    whole = {(stored.made.order, stored.made.sample): stored.made for stored in passes}
+    behind = tuple(whole.get((p.order, p.sample), p) for p in settled.metadata.passes)
+    metadata = settled.metadata.model_copy(update={"passes": behind})
+    return settled.model_copy(update={"metadata": metadata})
 
 
 def _case(pair: Pair, facts: Facts, judge: JudgeRecord, run: RunRecord) -> Case:

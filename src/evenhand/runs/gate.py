@@ -69,7 +69,8 @@ class Gate:
             return self._let_in(tokens, now)
         place: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         self._waiting.append((place, tokens))
-        self._admit()
+        if len(self._waiting) == 1:  # else whoever is first has seen to it that it is looked again
+            self._admit()
         try:
             turn = await place
         except asyncio.CancelledError:
@@ -84,7 +85,7 @@ class Gate:
     def answered(self, turn: Turn, *, used: int | None, output: int | None, requests: int) -> None:
         now = self._clock()
         self._pace.correct(turn.tokens, used=used, output=output, requests=requests)
-        self._limit.answered(now, busy=self._taken >= self._limit.current)
+        self._limit.answered(now, busy=self._is_full)
         self._alone = False
         self._leave()
 
@@ -105,8 +106,8 @@ class Gate:
         in flight would be lost by a kill, beyond what the limit allows."""
         self._uncommitted += 1
 
-    def answer_stored(self) -> None:
-        self._uncommitted -= 1
+    def answers_stored(self, count: int) -> None:
+        self._uncommitted -= count
         if self._waiting:
             self._admit()
 
@@ -152,14 +153,15 @@ class Gate:
                 self._alone = False
             else:
                 return False
-        return self._taken < self._limit.current
+        return not self._is_full
 
     @property
-    def _taken(self) -> int:
-        return self.in_flight + self._uncommitted
+    def _is_full(self) -> bool:
+        return self.in_flight + self._uncommitted >= self._limit.current
 
     def _wait_s(self, now: float) -> float:
-        return max(self._paused_until - now, self._pace.wait_s(now))
+        paused, paced = self._paused_until - now, self._pace.wait_s(now)
+        return max(paced, paused)
 
     def _let_in(self, tokens: float, now: float) -> Turn:
         if self._alone and self._alone_until is None:

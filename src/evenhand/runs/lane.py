@@ -11,6 +11,7 @@ from evenhand.comparer import decide
 from evenhand.contract import ErrorBody, Facts, Failure, Order, Pass, Usage
 from evenhand.errors import JudgeError
 from evenhand.judges import Judge, RetryPolicy
+from evenhand.passes import Made
 from evenhand.procedure import Procedure
 from evenhand.runs.gate import Gate, Stopped
 from evenhand.runs.health import Health
@@ -182,12 +183,12 @@ class Lane:
         self._writer.add_verdict(verdict)
         self._count.settled(verdict.settled)
 
-    def new_pass(self, work: WorkItem, made: Pass | FailedPass) -> NewPass:
+    def new_pass(self, work: WorkItem, made: Made | FailedPass) -> NewPass:
         return NewPass(work.pair_id, self._judge_id, self._run_id, made)
 
-    def kept(self, work: WorkItem, made: Pass) -> None:
+    def kept(self, work: WorkItem, made: Made) -> None:
         self._gate.answer_waits()
-        self._writer.add_pass(self.new_pass(work, made), self._gate.answer_stored)
+        self._writer.add_pass(self.new_pass(work, made), self._gate.answers_stored)
         self._count.made(made)
 
     def reused(self) -> None:
@@ -209,7 +210,7 @@ class _Keeper:
         self._lane.reused()
         return stored.made
 
-    def keep(self, made: Pass) -> None:
+    def keep(self, made: Made) -> None:
         self._lane.kept(self._work, made)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:

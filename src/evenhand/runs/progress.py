@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from evenhand.contract import Failure, Outcome, Pass
+from evenhand.contract import Failure, Outcome, Pass, VotePass
 from evenhand.stats.share import Share
 from evenhand.store import Settled
 
@@ -43,9 +43,10 @@ class Count:
         else:
             self.wins_b += 1
 
-    def made(self, made: Pass) -> None:
+    def made(self, made: Pass | VotePass) -> None:
         self.passes += 1
-        self.unread += made.unread is not None
+        if isinstance(made, Pass) and made.unread is not None:
+            self.unread += 1
 
 
 @dataclass(frozen=True, slots=True)

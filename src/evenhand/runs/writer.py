@@ -18,7 +18,7 @@ _ENOUGH = 48
 _GATHERED_FOR_S = 0.01
 _MOST_WAITING = 4096
 
-Stored = Callable[[], None]
+Stored = Callable[[int], None]
 
 
 class Writer:
@@ -31,16 +31,19 @@ class Writer:
         self._store = store
         self._broken = broken
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="evenhand-store")
-        self._passes: list[tuple[NewPass, Stored]] = []
+        self._passes: list[NewPass] = []
+        self._stored: dict[Stored, int] = {}
         self._verdicts: list[NewVerdict] = []
         self._due: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
         self._written = asyncio.Event()
         self.error: EvenhandError | None = None
 
-    def add_pass(self, made: NewPass, stored: Stored = lambda: None) -> None:
-        """`stored` is called once the pass is committed."""
-        self._passes.append((made, stored))
+    def add_pass(self, made: NewPass, stored: Stored | None = None) -> None:
+        """`stored` is told once the pass is committed: how many there were in its batch."""
+        self._passes.append(made)
+        if stored is not None:
+            self._stored[stored] = self._stored.get(stored, 0) + 1
         self._schedule()
 
     def add_verdict(self, verdict: NewVerdict) -> None:
@@ -95,15 +98,15 @@ class Writer:
         loop = asyncio.get_running_loop()
         passes, self._passes = self._passes, []
         verdicts, self._verdicts = self._verdicts, []
-        made = [each for each, _ in passes]
+        waiting, self._stored = self._stored, {}
         try:
-            await loop.run_in_executor(self._thread, self._store.write, made, verdicts)
+            await loop.run_in_executor(self._thread, self._store.write, passes, verdicts)
         except EvenhandError as error:
             self.error = error
             self._broken(error)
         else:
-            for _, stored in passes:
-                stored()
+            for stored, count in waiting.items():
+                stored(count)
         finally:
             self._writing = None
             self._written.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from evenhand.contract import (
     ErrorBody,
@@ -19,6 +19,7 @@ from evenhand.contract import (
     Pass,
     Usage,
     Verdict,
+    VotePass,
     Winner,
 )
 
@@ -135,12 +136,11 @@ class FailedPass:
     time_ms: float = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NewPass:
+class NewPass(NamedTuple):
     pair_id: int
     judge_id: int
     run_id: int
-    made: Pass | FailedPass
+    made: Pass | VotePass | FailedPass
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +149,10 @@ class StoredPass:
     status: PassStatus
     run_id: int | None  # the run that made it; None where that run was deleted
     created_at: datetime
+    bare: bool = False  # of its ballot only the vote was kept: the prose is in the raw text
 
 
-@dataclass(frozen=True, slots=True)
-class NewVerdict:
+class NewVerdict(NamedTuple):
     run_id: int
     number: int  # of the item
     judge_id: int

@@ -22,7 +22,11 @@ from evenhand.contract import (
     Outcome,
     Pair,
     Pass,
+    Usage,
     Verdict,
+    Vote,
+    VotePass,
+    Winner,
 )
 from evenhand.store.records import (
     FailedPass,
@@ -66,6 +70,11 @@ def pass_values(new: NewPass, now: float) -> tuple[Any, ...]:
         status, model, raw = "failed", None, ""
         reason = made.error.kind
         body = _FAILED.dump_json(made).decode()
+    elif isinstance(made, VotePass):
+        vote = made.vote
+        status, model, raw = "ballot", made.model, vote.raw
+        winner, confidence = vote.winner, vote.confidence
+        body = _vote_body(vote.criteria, made.request_ids)
     # Unset fields are left out: smaller than with the defaults, and half the work of comparing
     # each value with its default.
     elif made.ballot is not None:
@@ -95,10 +104,54 @@ def _finite(value: float | None) -> float | None:
     return value if value is None or math.isfinite(value) else None
 
 
+# No pass's JSON begins like this.
+_VOTE = '{"vote":'
+
+
+def _vote_body(criteria: tuple[tuple[str, Winner], ...], request_ids: tuple[str, ...]) -> str:
+    """What has no column of its own, since nobody searches by it."""
+    ids = f',"request_ids":{orjson.dumps(request_ids).decode()}' if request_ids else ""
+    return f"{_VOTE}{_votes_json(criteria)}{ids}}}"
+
+
+# A run's criteria are few, and so are the ways in which they can come out.
+@lru_cache(maxsize=1024)
+def _votes_json(criteria: tuple[tuple[str, Winner], ...]) -> str:
+    return orjson.dumps(criteria).decode()
+
+
+def _vote_of(row: RowMapping) -> VotePass:
+    told = orjson.loads(row["body"])
+    return VotePass(
+        vote=Vote(
+            order=row["shown_order"],
+            sample=row["sample"],
+            winner=row["winner"],
+            confidence=row["confidence"],
+            criteria=tuple((name, winner) for name, winner in told["vote"]),
+            raw=row["raw"],
+        ),
+        usage=Usage(
+            input_tokens=row["input_tokens"],
+            output_tokens=row["output_tokens"],
+            cached_input_tokens=row["cached_input_tokens"],
+            cost_usd=row["cost_usd"],
+            requests=row["requests"],
+        ),
+        time_ms=row["time_ms"],
+        model=row["model"],
+        request_ids=tuple(told.get("request_ids", ())),
+    )
+
+
 def stored_pass(row: RowMapping) -> StoredPass:
     made: Pass | FailedPass
     status = row["status"]
-    if status == "failed":
+    bare = row["body"].startswith(_VOTE)
+    if bare:
+        voted = _vote_of(row)
+        made = voted.with_ballot(voted.vote.bare_ballot())
+    elif status == "failed":
         made = _FAILED.validate_json(row["body"])
     else:
         made = Pass.model_validate_json(row["body"])
@@ -108,7 +161,7 @@ def stored_pass(row: RowMapping) -> StoredPass:
         elif made.unread is not None:
             unread = made.unread.model_copy(update={"raw": row["raw"]})
             made = made.model_copy(update={"unread": unread})
-    return StoredPass(made, status, row["run_id"], moment(row["created_at"]))
+    return StoredPass(made, status, row["run_id"], moment(row["created_at"]), bare)
 
 
 def pass_key(stored: StoredPass) -> PassKey:

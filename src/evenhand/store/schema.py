@@ -150,7 +150,7 @@ def _pass_columns() -> list[Column[object]]:
         Column("created_at", Double, nullable=False),
         Column("model", SafeText),
         Column("raw", SafeText, nullable=False),
-        Column("body", Text, nullable=False),  # the contract's JSON of the pass, without raw
+        Column("body", Text, nullable=False),  # the pass's JSON without raw, or its vote
     ]
 
 
