@@ -6,24 +6,24 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from evenhand.runs import Stop
 
 
 @contextlib.contextmanager
-def stop_when_told(stop: Stop, say: Callable[[str], None]) -> Iterator[None]:
-    """For SIGINT and SIGTERM, while the body runs in the current task."""
+def stop_when_told(
+    stop: Stop, say: Callable[[str], None], leave: Callable[[], NoReturn]
+) -> Iterator[None]:
+    """For SIGINT and SIGTERM, while the body runs."""
     loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
     told = False
 
     def tell() -> None:
         nonlocal told
-        if told and task is not None:
-            task.cancel()
-            return
+        if told:
+            leave()
         told = True
         stop.ask("interrupt")
         say("stopping: what is in flight is finished and saved; Ctrl-C again leaves at once")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -157,7 +156,7 @@ def _judged(
             with (
                 open_store(options.store) as store,
                 watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
-                stop_when_told(stop, view.say),
+                stop_when_told(stop, view.say, view.leave),
             ):
                 return await judge_pairs(
                     sources, plans, options, store=store, stop=stop, observer=view
@@ -167,10 +166,7 @@ def _judged(
             for judge in judges:
                 await judge.close()
 
-    try:
-        return session.run_async(work())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    return session.run_async(work())
 
 
 def _end(summary: RunSummary, *, as_json: bool) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from evenhand.cli import session
 from evenhand.cli.amounts import dollars, number, seconds, share, tokens
 from evenhand.cli.terminal import one_line
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Status
 from evenhand.runs import Observer
 
 if TYPE_CHECKING:
@@ -58,6 +60,13 @@ class View(Observer):
         sys.stderr.write(one_line(text) + "\n")
         sys.stderr.flush()
 
+    def leave(self) -> NoReturn:
+        """At once: whatever still waits for a judge or for a disk is not waited for. A store does
+        not mind, and what it has not got is asked again."""
+        self.__exit__()
+        self.say("left at once; the same command goes on with what is stored")
+        os._exit(Status.INTERRUPTED)
+
     def reading(self, rows: int) -> None:
         if rows % _READ_SHOWN_EVERY == 0:
             self.say(f"read {number(rows)} rows")
@@ -86,7 +95,9 @@ class View(Observer):
             )
         sys.stderr.write("go on? [y/N] ")
         sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        with _ordinary_interrupts():
+            said = sys.stdin.readline()
+        if said.strip().lower() not in ("y", "yes"):
             raise InputError("not begun, as asked; --max-cost caps what a run may spend")
 
     def progress(self, progress: Progress) -> None:
@@ -98,6 +109,16 @@ class View(Observer):
             return
         self._logged, self._tenths = now, tenths
         self.say(" · ".join([_counted(progress), *_facts(progress)]))
+
+
+@contextlib.contextmanager
+def _ordinary_interrupts() -> Iterator[None]:
+    """While a person is asked, the event loop that would hear of Ctrl-C stands still."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class LiveView(View):

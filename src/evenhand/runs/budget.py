@@ -64,6 +64,9 @@ class Budget:
             self._priced += 1
         elif answered:
             self.unpriced += 1
+            if self._max_cost is not None:
+                message = "--max-cost cannot be kept: the judge does not tell what a call took"
+                self._stop.ask("max-cost", CapReached(f"{message}; use --max-calls instead"))
 
     @property
     def known_cost_usd(self) -> float | None:

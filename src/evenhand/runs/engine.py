@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 from evenhand.contract import ErrorBody
 from evenhand.errors import CapReached, EvenhandError, InputError
@@ -46,6 +47,7 @@ async def judge_pairs(
     stop = stop or Stop()
     observer = observer or Observer()
     begun = time.monotonic()
+    _refuse_twice(judges)
     run, created = await asyncio.to_thread(find_or_create, store, sources, judges, options)
     engine = _Engine(run, judges, options, store, stop, observer)
     try:
@@ -89,7 +91,7 @@ class _Engine:
         """Everything that can be known before the first call."""
         store, run = self._store, self._run
         if not run.intake_done:
-            whole = await asyncio.to_thread(
+            whole = await self._off_the_loop(
                 take_in,
                 store,
                 run.id,
@@ -124,6 +126,14 @@ class _Engine:
         self._observer.began(run.name, store.address, done=total - self.pending, total=total)
         if self.pending:
             self._observer.approve(await asyncio.to_thread(self._estimate))
+
+    async def _off_the_loop(self, work: Callable[..., bool], *given: Any, **named: Any) -> bool:
+        """In a thread, which a cancellation does not end: it is told to."""
+        try:
+            return await asyncio.to_thread(work, *given, **named)
+        except asyncio.CancelledError:
+            self._stop.ask("interrupt")
+            raise
 
     def _price(self, plan: JudgePlan) -> Price | None:
         """The caller's price, or None for the lists'. A cap on cost needs one or the other."""
@@ -176,7 +186,10 @@ class _Engine:
 
         def tell() -> None:
             now = time.monotonic()
-            self._observer.progress(self._progress(executor, now - begun, rate.at(now, self._done)))
+            told = self._progress(executor, now - begun, rate.at(now, self._done))
+            # Who watches may fail, e.g. write to a closed pipe; what is watched goes on.
+            with contextlib.suppress(Exception):
+                self._observer.progress(told)
 
         async def keep_telling() -> None:
             while True:
@@ -190,6 +203,11 @@ class _Engine:
             telling.cancel()
             await asyncio.gather(telling, return_exceptions=True)
             tell()
+
+    def _why_capped(self) -> list[str]:
+        error = self._stop.error
+        unpriced = self._budget.unpriced and self._stop.by == "max-cost"
+        return [error.message] if error is not None and unpriced else []
 
     @property
     def _done(self) -> int:
@@ -261,7 +279,7 @@ class _Engine:
                 seconds=round(run.seconds + seconds, 3),
             ),
             error=_body(stop.error),
-            notes=tuple(self._notes),
+            notes=(*self._notes, *self._why_capped()),
         )
         await asyncio.to_thread(
             store.update_run,
@@ -273,6 +291,13 @@ class _Engine:
             reused_passes=run.reused_passes + summary.reused_passes,
         )
         return summary
+
+
+def _refuse_twice(judges: Sequence[JudgePlan]) -> None:
+    keys = [plan.record().key for plan in judges]
+    for place, plan in enumerate(judges):
+        if keys[place] in keys[:place]:
+            raise InputError(f"judge {plan.judge.name} is given twice; name it once")
 
 
 def _body(error: EvenhandError | None) -> ErrorBody | None:

@@ -12,7 +12,7 @@ from evenhand.judges import Judge
 from evenhand.judges.prices import Price
 from evenhand.procedure import Procedure
 from evenhand.runs.budget import Budget
-from evenhand.runs.gate import Gate
+from evenhand.runs.gate import LONGEST_PAUSE_S, Gate
 from evenhand.runs.health import Health
 from evenhand.runs.lane import Lane
 from evenhand.runs.limit import AdaptiveLimit
@@ -26,8 +26,6 @@ from evenhand.runs.writer import Writer
 from evenhand.store import Store
 
 _START, _MOST = 8, 512
-# A judge that asks to wait this long is waited for; a day is not.
-_LONGEST_WAIT_S = 600.0
 _TIMES_TOLD_TO_SLOW_DOWN = 30
 
 
@@ -117,7 +115,7 @@ class LocalExecutor:
         usual = seat.procedure.retry
         retry = replace(
             usual,
-            patience_s=_LONGEST_WAIT_S,
+            patience_s=LONGEST_PAUSE_S,
             limited_attempts=max(usual.attempts, _TIMES_TOLD_TO_SLOW_DOWN),
         )
         patient = PatientJudge(gated, gate, health, retry=retry, telemetry=self._telemetry)

@@ -16,6 +16,9 @@ from evenhand.runs.pace import Pace
 FIRST_ALONE_S = 5.0
 
 
+LONGEST_PAUSE_S = 600.0
+
+
 class Stopped(Exception):
     """The run is ending: no call begins any more. Never shown; `Stop` says why."""
 
@@ -112,6 +115,9 @@ class Gate:
             self._admit()
 
     def pause(self, seconds: float) -> None:
+        """As the judge asks; longer than anybody waits for, the call that was told so fails."""
+        if seconds > LONGEST_PAUSE_S:
+            return
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     async def rest(self, seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -22,7 +21,8 @@ from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
 
 _FETCHED_AT_ONCE = 256
 # Pairs that were just judged: one with the same content may have been fetched before they were.
-_RECENT = 4 * _FETCHED_AT_ONCE
+# More than can be in flight and fetched at any limit.
+_RECENT = 16_384
 _ONCE = RetryPolicy(attempts=1)
 
 
@@ -53,7 +53,7 @@ class Lane:
         self._count = count
         self._telemetry = telemetry
         self._asking: dict[int, asyncio.Event] = {}
-        self._recent: deque[int] = deque(maxlen=_RECENT)
+        self._recent: dict[int, None] = {}  # in the order in which they were judged
         self._active: set[asyncio.Task[None]] = set()
         self._place = asyncio.Event()
         # Failures wait here until the judge answers again: a judge that is gone fails every pair,
@@ -92,13 +92,14 @@ class Lane:
     def _most_at_once(self) -> int:
         """More pairs than calls, so that a pair that waits for its retry holds up no other; but a
         judge that answers one at a time is to see both passes of a pair in a row."""
-        return max(2, self._gate.limit) if self._judge.traits.parallel else 1
+        return max(4, 2 * self._gate.limit) if self._judge.traits.parallel else 1
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._active.discard(task)
         self._place.set()
         if not task.cancelled() and task.exception() is not None:
             self._broken = task.exception()
+            self._gate.stop()
 
     async def _pending(self) -> AsyncIterator[WorkItem]:
         """Pending pairs in their order; the next ones are fetched while these are judged."""
@@ -140,7 +141,9 @@ class Lane:
         except Stopped:
             pass  # it stays pending, and its passes so far are kept
         finally:
-            self._recent.append(work.pair_id)
+            self._recent[work.pair_id] = None
+            if len(self._recent) > _RECENT:
+                del self._recent[next(iter(self._recent))]
             del self._asking[work.pair_id]
             done.set()
 
@@ -150,16 +153,16 @@ class Lane:
             settled = await decide(work.pair, self._judge, self._procedure, keeper=keeper)
             if isinstance(settled, Facts):
                 span.tell(**{"evenhand.outcome": settled.outcome.value})
-                self._believe()
                 self._write(self._verdict(work, settled))
                 return
             failure, error = settled
             span.tell(**{"evenhand.error": error.kind})
-        if isinstance(error, JudgeError):
-            self._doubtful.append((self._verdict(work, failure), keeper.failures))
-        else:
-            self._believe()
+        if not isinstance(error, JudgeError):
             self._write(self._verdict(work, failure))
+            return
+        self._doubtful.append((self._verdict(work, failure), keeper.failures))
+        if self._health.blames_the_pair(error):
+            self._believe()
 
     def _believe(self) -> None:
         """The judge answers, so that what it failed before it failed for good."""
@@ -171,7 +174,7 @@ class Lane:
 
     def _end(self) -> None:
         """All was tried. A judge that answered others has failed these pairs for good."""
-        if self._health.proven:
+        if self._health.answered_here:
             self._believe()
         elif self._doubtful:
             self._health.never_answered()
@@ -190,6 +193,7 @@ class Lane:
         self._gate.answer_waits()
         self._writer.add_pass(self.new_pass(work, made), self._gate.answers_stored)
         self._count.made(made)
+        self._believe()
 
     def reused(self) -> None:
         self._count.reused += 1

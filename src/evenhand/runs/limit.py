@@ -31,6 +31,7 @@ class AdaptiveLimit:
         self._insist = insist
         self._doubling = not insist
         self._answers = 0
+        self._reached = False
         self._begun: float | None = None
         self._last_cut = float("-inf")
         self._refused = 0.0  # the share of refused calls, the older ones counting less
@@ -43,20 +44,21 @@ class AdaptiveLimit:
         return int(self._limit)
 
     def answered(self, now: float, *, busy: bool) -> None:
-        """`busy`: the limit was used to the full. Where it was not, it says nothing to grow on."""
+        """`busy`: the limit was used to the full. A round in which it never was says nothing of
+        what a larger one would bring."""
         self._refused -= self._refused * self._weight
-        if not busy:
-            self._answers, self._begun = 0, None
-            return
         if self._begun is None:
             self._begun = now
             return
         self._answers += 1
+        self._reached = self._reached or busy
         if self._answers >= self._limit:
             elapsed = now - self._begun
             rate = self._answers / elapsed if elapsed > 0 else float("inf")
             self._answers, self._begun = 0, now
-            self._end_round(rate)
+            reached, self._reached = self._reached, False
+            if reached:
+                self._end_round(rate)
 
     def overloaded(self, now: float, *, begun: float) -> None:
         """A call begun at `begun` met a limit of the judge's."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 from evenhand.errors import InputError
 from evenhand.runs.options import RunOptions
@@ -20,12 +21,13 @@ def find_or_create(
     store: Store, sources: Sources, judges: Sequence[JudgePlan], options: RunOptions
 ) -> tuple[RunRecord, bool]:
     """The run, and whether it was made just now."""
-    plan = RunPlan.of(sources.describe(), judges)
+    data = sources.describe()
+    plan = RunPlan.of(data, judges)
     if options.fresh:
-        unfinished = _unfinished_fresh(store, plan, options.name)
-        if unfinished is not None:
-            return unfinished, False
-        plan = RunPlan.of(sources.describe(), judges, fresh=secrets.token_hex(4))
+        begun = _fresh_one(store, data, judges, options)
+        if begun is not None:
+            return begun, False
+        plan = RunPlan.of(data, judges, fresh=secrets.token_hex(4))
     elif options.name is None:
         found = store.run_of_fingerprint(plan.fingerprint)
         if found is not None:
@@ -33,28 +35,34 @@ def find_or_create(
     else:
         found = store.find_run(options.name)
         if found is not None:
-            _refuse_other(found, plan)
+            if not _is_of(found, data, judges):
+                _refuse(found, plan)
             return found, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
     return store.create_run(new), True
 
 
-def _unfinished_fresh(store: Store, plan: RunPlan, name: str | None) -> RunRecord | None:
-    """A fresh run that was broken off goes on; a finished one is not touched."""
+def _is_of(run: RunRecord, data: Mapping[str, Any], judges: Sequence[JudgePlan]) -> bool:
+    """Whether the run was made by this command, with or without --fresh."""
+    salt = run.plan.get("fresh")
+    return RunPlan.of(data, judges, fresh=salt).fingerprint == run.fingerprint
+
+
+def _fresh_one(
+    store: Store, data: Mapping[str, Any], judges: Sequence[JudgePlan], options: RunOptions
+) -> RunRecord | None:
+    """A fresh run that was broken off goes on; a finished one is touched only to try again."""
+    name = options.name
     for run in store.list_runs():
-        told = run.plan
-        same = told.get("data") == plan.as_json()["data"]
-        same = same and told.get("judge_names") == list(plan.names)
         named = name is None or run.name == name or run.name.startswith(f"{name}-")
-        if same and named and told.get("fresh") and run.state != "finished":
+        wanted = run.state != "finished" or bool(options.retry)
+        if named and wanted and run.plan.get("fresh") and _is_of(run, data, judges):
             return run
     return None
 
 
-def _refuse_other(found: RunRecord, plan: RunPlan) -> None:
-    if found.fingerprint == plan.fingerprint:
-        return
+def _refuse(found: RunRecord, plan: RunPlan) -> NoReturn:
     raise InputError(
         f"run {found.name!r} is there already, with {plan.differs_in(found.plan)}; give another "
         f"--name (equal passes are shared), or remove it: evenhand runs delete {found.name}"

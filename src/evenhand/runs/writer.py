@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, StoreError
 from evenhand.store import NewPass, NewVerdict, Store
 
 # A write begins when this much has gathered, or after this long: a transaction costs as much as
@@ -101,9 +101,9 @@ class Writer:
         waiting, self._stored = self._stored, {}
         try:
             await loop.run_in_executor(self._thread, self._store.write, passes, verdicts)
-        except EvenhandError as error:
-            self.error = error
-            self._broken(error)
+        except Exception as error:  # whatever it is, nothing more can be stored
+            self.error = error if isinstance(error, EvenhandError) else _unexpected(error)
+            self._broken(self.error)
         else:
             for stored, count in waiting.items():
                 stored(count)
@@ -111,3 +111,11 @@ class Writer:
             self._writing = None
             self._written.set()
         self._schedule()
+
+
+def _unexpected(error: Exception) -> StoreError:
+    said = " ".join(str(error).split())[:200]
+    return StoreError(
+        f"the store could not take what was judged ({type(error).__name__}: {said}); "
+        "what was stored before is intact, and the same command goes on"
+    )

@@ -126,4 +126,8 @@ def retire(connection: Connection, run_id: int, statuses: Collection[str]) -> in
     )
     key = tuple_(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
     connection.execute(delete(verdicts).where(key.in_(rests_on)))
+    if "failed" in statuses:
+        # The pass that failed may have been made since, by another run.
+        judge_failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_kind != "invalid")
+        connection.execute(delete(verdicts).where(judge_failed))
     return connection.execute(delete(passes).where(retired)).rowcount
