@@ -102,7 +102,9 @@ def run(
         )
         plans = []
         for spec in named:
-            opened = api.open_judge_for(settings, spec, base_url=base_url, for_run=True)
+            # Of several judges only those that speak its language: it must not get another's key.
+            at = base_url if len(named) == 1 or spec.strip().startswith("openai:") else None
+            opened = api.open_judge_for(settings, spec, base_url=at, for_run=True)
             procedure = make_procedure(
                 settings,
                 opened.traits,
@@ -253,6 +255,8 @@ def _sources(
     ways = [bool(pairs), a is not None, bool(outputs)]
     if sum(ways) > 1:
         raise InputError("give either PAIRS, or --a and --b, or --outputs; not two of them")
+    if a is not None and baseline is not None:
+        raise InputError("--baseline belongs to --outputs; with --a and --b, A is --a")
     if pairs:
         for option, value in (("--baseline", baseline), ("--questions", questions)):
             if value is not None:

@@ -11,7 +11,7 @@ PairFilesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[PAIRS]...",
-        help="Files of pairs: JSON lines, JSON, CSV, Parquet, each also gzipped; - for standard "
+        help="Files of pairs: JSON lines, JSON, CSV (each also gzipped), Parquet; - for standard "
         "input.",
         show_default=False,
     ),

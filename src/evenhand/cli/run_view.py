@@ -77,11 +77,17 @@ class View(Observer):
             if judge.traits.caveat:
                 self.say(f"note: {judge.name}: {judge.traits.caveat}")
         if done == total:
-            self.say(f"run {run}: all {number(total)} pairs are judged already; nothing to do")
+            self.say(f"run {run}: all {self._amount(total)} are judged already; nothing to do")
         elif done:
-            self.say(f"run {run} goes on: {number(done)} of {number(total)} pairs are judged")
+            self.say(f"run {run} goes on: {number(done)} of {self._amount(total)} are judged")
         else:
-            self.say(f"run {run}: {number(total)} pairs, kept in {store}")
+            self.say(f"run {run}: {self._amount(total)}, kept in {store}")
+
+    def _amount(self, total: int) -> str:
+        judges = len(self._judges)
+        if judges == 1:
+            return f"{number(total)} pairs"
+        return f"{number(total)} judgments ({number(total // judges)} pairs, {judges} judges)"
 
     def approve(self, estimate: Estimate) -> None:
         self.say(f"at most about {_told(estimate)}")
@@ -229,7 +235,8 @@ def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
     out.print(Text(f"run {one_line(summary.run)}", style="bold"))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("judge", "A wins", "B wins", "ties", "inconsistent", "invalid", "pending"):
-        table.add_column(column, justify="left" if column == "judge" else "right")
+        left = column == "judge"
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
     for judge in summary.judges:
         counts = (judge.wins_a, judge.wins_b, judge.ties, judge.inconsistent, judge.invalid)
         cells = [number(count) for count in (*counts, judge.pending)]

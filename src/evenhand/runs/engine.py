@@ -90,6 +90,8 @@ class _Engine:
     async def prepare(self, sources: Sources) -> None:
         """Everything that can be known before the first call."""
         store, run = self._store, self._run
+        if sources.meaning:
+            self._notes.append(sources.meaning)
         if not run.intake_done:
             whole = await self._off_the_loop(
                 take_in,
@@ -102,10 +104,13 @@ class _Engine:
                 told=self._observer.reading,
             )
             if not whole:
+                self._notes.append("stopped while the data was read; not all pairs are counted")
                 return
             await asyncio.to_thread(store.update_run, run.id, intake_done=True, state="judging")
+        prices = [self._price(plan) for plan in self._judges]
         if self._options.retry:
             await asyncio.to_thread(store.retire, run.id, set(self._options.retry))
+            await asyncio.to_thread(store.update_run, run.id, state="stopped")
         salt = run.plan.get("fresh")
         records = [plan.record(salt=salt) for plan in self._judges]
         ids = [store.add_judge(record) for record in records]
@@ -116,16 +121,17 @@ class _Engine:
                     judge_id,
                     plan.judge,
                     plan.procedure,
-                    self._price(plan),
+                    price,
                     _count(plan, await asyncio.to_thread(store.tally, run.id, judge_id)),
                 )
-                for judge_id, plan in zip(ids, self._judges, strict=True)
+                for judge_id, plan, price in zip(ids, self._judges, prices, strict=True)
             ]
         )
         total = sum(seat.count.pairs for seat in self._seats)
         self._observer.began(run.name, store.address, done=total - self.pending, total=total)
         if self.pending:
-            self._observer.approve(await asyncio.to_thread(self._estimate))
+            estimated = await asyncio.to_thread(self._estimate)
+            self._observer.approve(estimated.capped(self._options.max_cost))
 
     async def _off_the_loop(self, work: Callable[..., bool], *given: Any, **named: Any) -> bool:
         """In a thread, which a cancellation does not end: it is told to."""
@@ -272,10 +278,11 @@ class _Engine:
             stopped_by=stop.by,
             judges=tuple(judges),
             total=Spent(
-                calls=run.calls + budget.calls,
-                input_tokens=None if spent.uncounted_passes else spent.input_tokens,
-                output_tokens=None if spent.uncounted_passes else spent.output_tokens,
-                cost_usd=None if spent.unpriced_passes else spent.cost_usd,
+                # A command that was killed could not say what it had made.
+                calls=max(run.calls + budget.calls, spent.requests),
+                input_tokens=None if spent.uncounted_passes else spent.input_tokens or 0,
+                output_tokens=None if spent.uncounted_passes else spent.output_tokens or 0,
+                cost_usd=None if spent.unpriced_passes else spent.cost_usd or 0.0,
                 seconds=round(run.seconds + seconds, 3),
             ),
             error=_body(stop.error),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evenhand.contract import Mode, Pair, Usage
 from evenhand.judges import Judge
@@ -52,6 +52,13 @@ class Estimate:
             self.output_tokens + other.output_tokens,
             cost,
         )
+
+    def capped(self, most: float | None) -> Estimate:
+        """With a cap on the cost the run takes no more than that, though its pairs would."""
+        if most is None or self.cost_usd is None:
+            return self
+        cost = Range(min(most, self.cost_usd.low), min(most, self.cost_usd.high))
+        return replace(self, cost_usd=cost)
 
 
 def estimate(

@@ -197,6 +197,7 @@ class Lane:
 
     def reused(self) -> None:
         self._count.reused += 1
+        self._health.proven = True
 
 
 class _Keeper:

@@ -33,6 +33,10 @@ class Sources(Protocol):
     @property
     def title(self) -> str: ...
 
+    @property
+    def meaning(self) -> str | None:
+        """Who A and B are, where that is known and needs saying."""
+
     def describe(self) -> Mapping[str, Any]: ...
 
     def records(self) -> Records: ...
@@ -56,6 +60,10 @@ class PairFiles:
     @property
     def title(self) -> str:
         return "+".join(file.stem for file in self.files)
+
+    @property
+    def meaning(self) -> str | None:
+        return None
 
     def describe(self) -> dict[str, Any]:
         # With several files a row without an id is known by its file's name.
@@ -86,6 +94,14 @@ class ModelOutputs:
     @property
     def title(self) -> str:
         return "-vs-".join(file.stem for file in self.files)
+
+    @property
+    def meaning(self) -> str | None:
+        if len(self.files) == 2 and self.baseline is None:
+            return f"A is {self.files[0].stem}, B is {self.files[1].stem}"
+        if self.baseline is not None:
+            return f"A is {self.baseline}, B is each of the others: B's wins are theirs together"
+        return "A and B are other models in other pairs: compare by modelA and modelB of the export"
 
     def describe(self) -> dict[str, Any]:
         asked = [self.questions] if self.questions else []

@@ -56,8 +56,9 @@ class GatedJudge:
             # A replayed answer is a call too, though no request was made for it.
             requests=max(1, usage.requests),
             cost_usd=cost,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
+            # A yardstick reads and writes nothing.
+            input_tokens=0 if self.traits.free else usage.input_tokens,
+            output_tokens=0 if self.traits.free else usage.output_tokens,
         )
         self._gate.answered(
             turn,

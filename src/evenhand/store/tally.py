@@ -10,13 +10,13 @@ from sqlalchemy import Connection, RowMapping, Table, func, select
 from evenhand.store.intake import count_items
 from evenhand.store.records import Spending, Tally
 from evenhand.store.schema import (
-    items,
     passes,
     replaced_passes,
     run_judges,
     skipped_rows,
     verdicts,
 )
+from evenhand.store.work import used_by
 
 
 def tally(connection: Connection, run_id: int, judge_id: int | None) -> Tally:
@@ -67,7 +67,6 @@ def _of_outcome(counted: dict[tuple[str, str | None], int], wanted: str) -> int:
 
 def _spent(connection: Connection, table: Table, run_id: int, its_judges: Any) -> list[RowMapping]:
     column = table.c
-    its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
     query = (
         select(
             column.status,
@@ -82,7 +81,7 @@ def _spent(connection: Connection, table: Table, run_id: int, its_judges: Any) -
             func.count(column.cost_usd).label("priced"),
             func.sum(column.time_ms).label("time_ms"),
         )
-        .where(column.pair_id.in_(its_pairs), column.judge_id.in_(its_judges))
+        .where(used_by(table, run_id), column.judge_id.in_(its_judges))
         .group_by(column.status, column.run_id)
     )
     return list(connection.execute(query).mappings())

@@ -7,15 +7,19 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
+    Table,
     and_,
     bindparam,
     delete,
+    func,
     insert,
     literal,
     or_,
     select,
     tuple_,
+    update,
 )
 
 from evenhand.store.bulk import insert_new
@@ -29,7 +33,15 @@ from evenhand.store.rows import (
     stored_pass,
     verdict_values,
 )
-from evenhand.store.schema import items, pairs, passes, replaced_passes, run_judges, verdicts
+from evenhand.store.schema import (
+    items,
+    pairs,
+    passes,
+    replaced_passes,
+    run_judges,
+    runs,
+    verdicts,
+)
 
 _has_no_verdict = (
     ~select(literal(1))
@@ -95,6 +107,21 @@ def write(
     )
 
 
+def used_by(table: Table, run_id: int) -> ColumnElement[bool]:
+    """The passes that verdicts of this run rest on, of all that its pairs have: another run may
+    have asked for more samples, or in both orders."""
+    its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
+    most = select(func.max(verdicts.c.samples)).where(verdicts.c.run_id == run_id)
+    return and_(
+        table.c.pair_id.in_(its_pairs),
+        or_(
+            table.c.shown_order == "original",
+            table.c.pair_id.in_(its_pairs.where(items.c.swap_positions)),
+        ),
+        table.c.sample <= func.coalesce(most.scalar_subquery(), table.c.sample),
+    )
+
+
 def retire(connection: Connection, run_id: int, statuses: Collection[str]) -> int:
     """Set passes aside so that they are made anew, and undo the verdicts that rest on them.
 
@@ -103,8 +130,8 @@ def retire(connection: Connection, run_id: int, statuses: Collection[str]) -> in
     """
     retired = and_(
         passes.c.status.in_(sorted(statuses)),
-        passes.c.pair_id.in_(select(items.c.pair_id).where(items.c.run_id == run_id)),
         passes.c.judge_id.in_(select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)),
+        used_by(passes, run_id),
     )
     moved = [passes.c[name] for name in PASS_COLUMNS]
     copy = select(literal(time.time()), *moved).where(retired)
@@ -125,6 +152,9 @@ def retire(connection: Connection, run_id: int, statuses: Collection[str]) -> in
         .where(or_(items.c.swap_positions, passes.c.shown_order == "original"))
     )
     key = tuple_(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
+    undone = rests_on.subquery()
+    touched = runs.c.id.in_(select(undone.c.run_id))
+    connection.execute(update(runs).where(touched).values(state="stopped"))
     connection.execute(delete(verdicts).where(key.in_(rests_on)))
     if "failed" in statuses:
         # The pass that failed may have been made since, by another run.
