@@ -42,6 +42,7 @@ class Gate:
         self._resting: set[asyncio.Future[None]] = set()
         self._paused_until = float("-inf")
         self._wake: asyncio.TimerHandle | None = None
+        self._looking_soon = False
         self._alone = True
         self._alone_until: float | None = None
         self._stopped = False
@@ -72,7 +73,7 @@ class Gate:
             return self._let_in(tokens, now)
         place: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         self._waiting.append((place, tokens))
-        if len(self._waiting) == 1:  # else whoever is first has seen to it that it is looked again
+        if len(self._waiting) == 1:  # behind another, it is looked at when that one is
             self._admit()
         try:
             turn = await place
@@ -149,9 +150,15 @@ class Gate:
 
     def _leave(self) -> None:
         self.in_flight -= 1
-        if self._waiting:
+        if self._waiting and not self._looking_soon:
             # Soon, and not now: the answer may be about to take the place until it is stored.
-            asyncio.get_running_loop().call_soon(self._admit)
+            # Once for all the answers that come together.
+            self._looking_soon = True
+            asyncio.get_running_loop().call_soon(self._look_now)
+
+    def _look_now(self) -> None:
+        self._looking_soon = False
+        self._admit()
 
     def _has_place(self, now: float) -> bool:
         if self._alone and self.in_flight:
