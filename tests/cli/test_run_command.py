@@ -233,6 +233,7 @@ def test_a_server_that_is_not_there_ends_with_code_3(command: Command, pairs: Pa
         (("pairs.jsonl", "--map", "prompt"), "FIELD=COLUMN"),
         (("pairs.jsonl", "--retry", "all"), "failed or unread"),
         (("pairs.jsonl", "--baseline", "x"), "--baseline belongs to"),
+        (("--a", "pairs.jsonl", "--b", "pairs.jsonl", "--baseline", "x"), "A is --a"),
         (("pairs.jsonl", "--concurrency", "0"), "--concurrency"),
         (("pairs.jsonl", "--judge", "nobody"), "nobody"),
     ],
@@ -283,6 +284,20 @@ def test_two_judges_are_told_apart(
         "openai:loopback",
         "baseline:longer",
     ]
+
+
+def test_a_base_url_is_not_given_to_a_judge_of_another_provider(
+    command: Command, pairs: Path, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789abcdef")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")  # nobody is there
+    server = start_server(adds_up)
+    command(
+        *("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url, "--retries", "0")),
+        *("--judge", "anthropic:claude-x", "--max-calls", "6"),
+    )
+    assert all("sk-ant" not in str(request.headers) for request in server.requests)
+    assert all(request.path == "/v1/chat/completions" for request in server.requests)
 
 
 def slowly(wait_s: float) -> Any:
