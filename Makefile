@@ -26,6 +26,7 @@ lint: .venv/.test ## Style, types and the rooms' import rules
 bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/rooms.py
+	$(BIN)/python -m benchmarks.wire
 	$(BIN)/python -m benchmarks.runs
 
 verify: .venv/.test ## The long checks of runs: kills, faults, a million pairs
