@@ -35,7 +35,7 @@ class Child:
         self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None
     ) -> None:
         self._out = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `wait`
-        self._err = tempfile.TemporaryFile()  # noqa: SIM115
+        self._err = tempfile.TemporaryFile()  # noqa: SIM115 - likewise
         self._begun = time.monotonic()
         self._process = subprocess.Popen(
             command,

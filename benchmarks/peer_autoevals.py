@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autoevals import Battle  # type: ignore[import-not-found]
+from autoevals import Battle  # type: ignore[import-not-found] # in its own environment
 from benchmarks.peer_measure import Ask, Row, measure
 from openai import AsyncOpenAI
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from benchmarks.peer_measure import Ask, Row, measure
-from openevals.llm import create_async_llm_as_judge  # type: ignore[import-not-found]
+from openevals.llm import create_async_llm_as_judge  # type: ignore[import-not-found] # in its own environment
 
 PROMPT = """You compare two answers to one question, by accuracy and by clarity.
 

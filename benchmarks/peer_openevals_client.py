@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.peer_measure import Ask, Row, measure
 from benchmarks.peer_openevals import PROMPT
 from openai import AsyncOpenAI
-from openevals.llm import create_async_llm_as_judge  # type: ignore[import-not-found]
+from openevals.llm import create_async_llm_as_judge  # type: ignore[import-not-found] # in its own environment
 
 
 def make(url: str) -> Ask:

@@ -111,6 +111,7 @@ def test_run_is_shown_with_its_plan_outcomes_and_reasons(command: Command, store
             "columns": {"prompt": "question"},
             "baseline": "old",
         },
+        "judges": ["scripted"],
         "deciding": [{"samples": 2, "reconcile": "agreement"}],
         "fresh": "abcd",
     }

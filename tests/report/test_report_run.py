@@ -97,7 +97,11 @@ def test_only_the_first_invalid_pairs_are_named(store: Store) -> None:
 
 
 def test_run_tells_its_plan_time_and_what_stopped_it(store: Store) -> None:
-    plan = {"data": {"criteria": []}, "deciding": [{"samples": 3, "reconcile": "average"}]}
+    plan = {
+        "data": {"criteria": []},
+        "judges": ["scripted"],
+        "deciding": [{"samples": 3, "reconcile": "average"}],
+    }
     run_id = make_run(store, "first", ROWS[:1], plan=plan)
     store.update_run(run_id, state="stopped", stopped_by="max-calls", seconds=12.5, calls=2)
     report = report_run(store, "first")

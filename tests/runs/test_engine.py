@@ -404,6 +404,11 @@ async def test_a_bug_in_a_judge_is_raised_and_not_swallowed(store: Path) -> None
         await judged(sums(30), ScriptedJudge(broken), store)
 
 
+async def test_a_list_of_file_names_is_told_what_to_do(store: Path) -> None:
+    with pytest.raises(DataError, match="given by its name alone"):
+        await judged(["pairs.jsonl"], ScriptedJudge(adds_up_here), store)
+
+
 async def test_no_pairs_at_all_is_an_error(store: Path) -> None:
     with pytest.raises(DataError, match=r"no rows|no pairs"):
         await judged([], ScriptedJudge(adds_up_here), store)

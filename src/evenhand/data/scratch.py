@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evenhand.data.answers import Answer, Question
 from evenhand.errors import DataError
@@ -137,16 +138,17 @@ def _mark(prompt: str) -> bytes:
     return hashlib.blake2b(prompt.encode(), digest_size=16).digest()
 
 
-def _stored(row: tuple[object, ...]) -> Stored:
+def _stored(row: tuple[Any, ...]) -> Stored:
+    # SQLite's rows are untyped; the table was filled from an Answer.
     file, number, identity, _, turn, turns, prompt, response, context, reference, tags = row
     answer = Answer(
-        id=identity,  # type: ignore[arg-type]
-        prompt=prompt,  # type: ignore[arg-type]
-        response=response,  # type: ignore[arg-type]
-        turn=turn,  # type: ignore[arg-type]
-        turns=turns,  # type: ignore[arg-type]
-        context=context,  # type: ignore[arg-type]
-        reference=reference,  # type: ignore[arg-type]
+        id=identity,
+        prompt=prompt,
+        response=response,
+        turn=turn,
+        turns=turns,
+        context=context,
+        reference=reference,
         tags=tuple(json.loads(tags)) if isinstance(tags, str) else (),
     )
-    return Stored(file, number, answer)  # type: ignore[arg-type]
+    return Stored(file, number, answer)

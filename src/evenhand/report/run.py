@@ -9,6 +9,7 @@ from typing import Any
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.report.lookup import find_run
+from evenhand.report.retelling import deciding_of
 from evenhand.stats.share import Share
 from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Tally
 
@@ -124,8 +125,8 @@ def report_run(store: Store, name: str) -> RunReport:
             for row in store.skipped(run.id, limit=SHOWN_AT_MOST)
         ),
         judges=tuple(
-            _judge(judge, tally, _deciding(run, place))
-            for place, (judge, tally) in enumerate(zip(judges, tallies, strict=True))
+            _judge(judge, tally, deciding_of(judge, run))
+            for judge, tally in zip(judges, tallies, strict=True)
         ),
         invalid_pairs=_first_invalid(store, run, judges, at_most=min(invalid, SHOWN_AT_MOST)),
         calls=run.calls,
@@ -157,13 +158,6 @@ def _judge(judge: JudgeRecord, tally: Tally, deciding: Mapping[str, Any]) -> Jud
         reused_passes=tally.reused_passes,
         spent=Spent.of(tally.used),
     )
-
-
-def _deciding(run: RunRecord, place: int) -> Mapping[str, Any]:
-    told = run.plan.get("deciding")
-    if isinstance(told, list) and place < len(told) and isinstance(told[place], dict):
-        return dict(told[place])
-    return {}
 
 
 def _first_invalid(

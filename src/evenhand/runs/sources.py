@@ -134,6 +134,11 @@ def given_pairs(pairs: Iterable[Pair | Mapping[str, Any]], reading: Reading) -> 
 def _line(pair: Pair | Mapping[str, Any], number: int) -> bytes:
     if isinstance(pair, Pair):
         return pair.model_dump_json(exclude_none=True).encode() + b"\n"
+    if not isinstance(pair, Mapping):  # callers may be untyped
+        raise DataError(
+            f"pairs, row {number}: a pair is a mapping or a Pair, not a {type(pair).__name__}; "
+            "a file of pairs is given by its name alone, and not in a list"
+        )
     try:
         return orjson.dumps(dict(pair), option=orjson.OPT_APPEND_NEWLINE)
     except (orjson.JSONEncodeError, TypeError, ValueError) as error:
