@@ -208,11 +208,10 @@ def test_key_and_address_of_openai_servers_are_for_openai_judges_only(spec: str)
     assert KEY not in repr(own)
 
 
-def test_a_run_asks_by_the_cheapest_transport_unless_the_settings_name_one() -> None:
+def test_the_settings_name_the_transport() -> None:
     assert api.judge_options(Settings(), "openai:m").transport is None
-    assert api.judge_options(Settings(), "openai:m", for_run=True).transport == "cheapest"
     named = Settings(transport="aiohttp")
-    assert api.judge_options(named, "openai:m", for_run=True).transport == "aiohttp"
+    assert api.judge_options(named, "openai:m").transport == "aiohttp"
 
 
 def test_judge_of_one_loop_says_so_in_another(start_server: StartServer) -> None:

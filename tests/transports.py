@@ -13,30 +13,24 @@ import pytest
 
 from evenhand.judges import openai
 from evenhand.judges.endpoint import Endpoint
-from evenhand.judges.transport import (
-    OPENSSL_VARIABLES,
-    Transport,
-    TransportName,
-    open_transport,
-)
+from evenhand.judges.transport import Transport, TransportName, open_transport
 
 
-@pytest.fixture(params=["aiohttp", "reqwest"])
+@pytest.fixture(params=["aiohttp", "httptools"])
 def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> TransportName:
     """The one that a judge takes whose options name none, whatever is installed."""
     fallback: TransportName = request.param
-    if fallback == "reqwest" and importlib.util.find_spec("pyreqwest") is None:
+    if fallback == "httptools" and importlib.util.find_spec("httptools") is None:
         if os.environ.get("CI"):
-            pytest.fail("pyreqwest is not installed; install the extra speed")
-        pytest.skip("pyreqwest is not installed")
-
-    for variable in OPENSSL_VARIABLES:  # a machine's own, which only aiohttp honours
-        monkeypatch.delenv(variable, raising=False)
+            pytest.fail("httptools is not installed; install the extra speed")
+        pytest.skip("httptools is not installed")
 
     def opened(
         endpoint: Endpoint, headers: Mapping[str, str], *, name: TransportName | None = None
     ) -> Transport:
-        return open_transport(endpoint, headers, name=name or fallback)
+        # What httptools does not do, the default leaves to aiohttp.
+        taken = name or (None if endpoint.proxy else fallback)
+        return open_transport(endpoint, headers, name=taken)
 
     monkeypatch.setattr(openai, "open_transport", opened)
     return fallback

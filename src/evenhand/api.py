@@ -23,14 +23,11 @@ if TYPE_CHECKING:
 _SAMPLING_TEMPERATURE = 1.0
 
 
-def judge_options(
-    settings: Settings, spec: str, *, base_url: str | None = None, for_run: bool = False
-) -> JudgeOptions:
+def judge_options(settings: Settings, spec: str, *, base_url: str | None = None) -> JudgeOptions:
     """What the settings say for the judge named `spec`.
 
     Their base URL and key are those of OpenAI-compatible servers: no other provider is sent them.
-    `base_url` was chosen for this very judge. A run asks by the cheapest transport, since it lets
-    what is in flight come home: only aiohttp closes at once what is given up.
+    `base_url` was chosen for this very judge.
     """
     is_openai = spec.strip().startswith("openai:")
     temperature = settings.temperature
@@ -43,14 +40,12 @@ def judge_options(
         max_tokens=settings.max_tokens,
         temperature=temperature,
         cache_dir=settings.cache_dir,
-        transport=settings.transport or ("cheapest" if for_run else None),
+        transport=settings.transport,
     )
 
 
-def open_judge_for(
-    settings: Settings, spec: str, *, base_url: str | None = None, for_run: bool = False
-) -> Judge:
-    options = judge_options(settings, spec, base_url=base_url, for_run=for_run)
+def open_judge_for(settings: Settings, spec: str, *, base_url: str | None = None) -> Judge:
+    options = judge_options(settings, spec, base_url=base_url)
     return judges.open_judge(spec, options)
 
 
@@ -63,8 +58,6 @@ def _open(
     settings: Settings,
     spec: str | None,
     options: JudgeOptions | None = None,
-    *,
-    for_run: bool = False,
 ) -> Judge:
     if spec is not None and not isinstance(spec, str):  # callers may be untyped
         raise InputError(f"judge is {spec!r}; it takes a name such as openai:gpt-4o")
@@ -73,7 +66,7 @@ def _open(
         raise InputError("no judge is named; give one such as openai:gpt-4o, or set EVENHAND_JUDGE")
     if options is not None:
         return judges.open_judge(spec, options)
-    return open_judge_for(settings, spec, for_run=for_run)
+    return open_judge_for(settings, spec)
 
 
 async def compare(
@@ -133,7 +126,7 @@ async def run(
     try:
         for each in _each(judge):
             if each is None or isinstance(each, str):
-                ours.append(_open(settings, each, for_run=True))
+                ours.append(_open(settings, each))
                 opened.append(ours[-1])
             else:
                 opened.append(each)

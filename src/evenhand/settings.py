@@ -25,7 +25,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("reasoned", "letter"),
     "reconcile": ("agreement", "average"),
     "confidence": ("stated", "logprobs"),
-    "transport": ("aiohttp", "reqwest"),
+    "transport": ("aiohttp", "httptools"),
 }
 _LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0}
 _LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0}
@@ -52,7 +52,7 @@ class Settings:
     retries: int | None = None
     repairs: int | None = None
     store: str | None = None
-    transport: Literal["aiohttp", "reqwest"] | None = None
+    transport: Literal["aiohttp", "httptools"] | None = None
     cache_dir: Path | None = None
     sources: tuple[str, ...] = ()
 

@@ -25,12 +25,7 @@ from evenhand.judges.endpoint import MAX_REPLY_BYTES, Endpoint
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.judges.protocol import JudgeCall, Message, Segment
 from evenhand.judges.redaction import Redactor
-from evenhand.judges.transport import (
-    OPENSSL_VARIABLES,
-    Transport,
-    TransportName,
-    open_transport,
-)
+from evenhand.judges.transport import Transport, TransportName, open_transport
 from servers import (
     JudgeServer,
     RawBytes,
@@ -52,7 +47,7 @@ CALL = JudgeCall(
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     forget_proxies(monkeypatch)
-    for variable in OPENSSL_VARIABLES:
+    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -63,9 +58,7 @@ def judge_at(url: str, *, api_key: str | None = None) -> OpenAIJudge:
 # Which one
 
 
-def opened(
-    url: str = "http://127.0.0.1:9/v1", *, name: TransportName | None = "cheapest"
-) -> Transport:
+def opened(url: str = "http://127.0.0.1:9/v1", *, name: TransportName | None = None) -> Transport:
     endpoint = Endpoint(URL(url), timeout_s=1.0, connect_timeout_s=1.0, redact=Redactor())
     return open_transport(endpoint, {"Authorization": "Bearer k"}, name=name)
 
@@ -75,66 +68,37 @@ def kind(transport: Transport) -> str:
 
 
 def test_the_one_that_is_named_is_taken() -> None:
-    pytest.importorskip("pyreqwest")
+    pytest.importorskip("httptools")
     assert kind(opened(name="aiohttp")) == "AiohttpTransport"
-    assert kind(opened(name="reqwest")) == "ReqwestTransport"
+    assert kind(opened(name="httptools")) == "HttptoolsTransport"
 
 
-def test_the_one_that_closes_what_is_given_up_is_taken_where_none_is_named() -> None:
-    assert kind(opened(name=None)) == "AiohttpTransport"
+def test_httptools_is_taken_where_none_is_named() -> None:
+    pytest.importorskip("httptools")
+    assert kind(opened("http://h/v1")) == kind(opened("https://h/v1")) == "HttptoolsTransport"
 
 
-def test_the_cheapest_is_reqwest() -> None:
-    pytest.importorskip("pyreqwest")
-    assert kind(opened("http://h/v1")) == kind(opened("https://h/v1")) == "ReqwestTransport"
-
-
-@pytest.mark.parametrize("variable", OPENSSL_VARIABLES)
-def test_certificates_of_the_users_own_are_left_to_aiohttp(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
-) -> None:
-    pytest.importorskip("pyreqwest")
-    monkeypatch.setenv(variable, str(Authority(tmp_path).certificate))
-    assert kind(opened("https://h/v1")) == "AiohttpTransport"
-    with pytest.raises(SettingsError, match=f"{variable} is set, which only aiohttp honours"):
-        opened("https://h/v1", name="reqwest")
-
-
-def test_certificates_have_no_part_in_plain_http(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pytest.importorskip("pyreqwest")
-    monkeypatch.setenv("SSL_CERT_FILE", str(Authority(tmp_path).certificate))
-    assert kind(opened("http://h/v1")) == "ReqwestTransport"
-    monkeypatch.setenv("HTTP_PROXY", "https://127.0.0.1:1")
+def test_a_proxy_is_left_to_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("httptools")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     assert kind(opened("http://h/v1")) == "AiohttpTransport"
+    assert kind(opened("https://h/v1")) == "HttptoolsTransport"
+    with pytest.raises(SettingsError, match="httptools, which goes by no proxy; set EVENHAND_TR"):
+        opened("http://h/v1", name="httptools")
 
 
-def test_without_the_extra_aiohttp_is_taken_and_reqwest_says_how_to_get_it(
+def test_without_the_extra_aiohttp_is_taken_and_httptools_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delitem(sys.modules, "evenhand.judges.reqwest_transport", raising=False)
-    monkeypatch.setitem(sys.modules, "pyreqwest.client", None)
+    monkeypatch.delitem(sys.modules, "evenhand.judges.httptools_transport", raising=False)
+    monkeypatch.setitem(sys.modules, "httptools", None)
     assert kind(opened()) == "AiohttpTransport"
-    with pytest.raises(MissingExtra, match=r"pyreqwest is not installed.*evenhand\[speed\]"):
-        opened(name="reqwest")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system itself verifies")
-def test_where_reqwest_cannot_start_aiohttp_is_taken(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """As on a machine without a single authority's certificate."""
-    pytest.importorskip("pyreqwest")
-    (tmp_path / "none.pem").touch()
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
-    assert kind(opened("http://h/v1")) == "AiohttpTransport"
-    with pytest.raises(SettingsError, match="set EVENHAND_TRANSPORT to aiohttp"):
-        opened("http://h/v1", name="reqwest")
+    with pytest.raises(MissingExtra, match=r"httptools is not installed.*evenhand\[speed\]"):
+        opened(name="httptools")
 
 
 def test_a_transport_of_another_name_is_refused() -> None:
-    with pytest.raises(SettingsError, match="is 'curl'; give aiohttp, reqwest, cheapest or none"):
+    with pytest.raises(SettingsError, match="is 'curl'; give aiohttp, httptools or none"):
         OpenAIOptions("m", transport="curl")  # type: ignore[arg-type]
 
 

@@ -104,7 +104,7 @@ def run(
         for spec in named:
             # Of several judges only those that speak its language: it must not get another's key.
             at = base_url if len(named) == 1 or spec.strip().startswith("openai:") else None
-            opened = api.open_judge_for(settings, spec, base_url=at, for_run=True)
+            opened = api.open_judge_for(settings, spec, base_url=at)
             procedure = make_procedure(
                 settings,
                 opened.traits,

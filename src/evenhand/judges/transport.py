@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
-from evenhand.errors import MissingExtra, SettingsError
+from evenhand.errors import MissingExtra
 from evenhand.judges.endpoint import Endpoint
 
-TransportName = Literal["aiohttp", "reqwest", "cheapest"]
+TransportName = Literal["aiohttp", "httptools"]
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
-
-# Only OpenSSL, and so aiohttp, reads these in the same way on every system.
-OPENSSL_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +39,15 @@ class Transport(Protocol):
 def open_transport(
     endpoint: Endpoint, headers: Mapping[str, str], *, name: TransportName | None = None
 ) -> Transport:
-    """The one that is named; the cheapest is reqwest, where nothing stands against it.
-
-    Without a name aiohttp: it alone closes the connection of a request that is given up.
-    """
-    if name in ("reqwest", "cheapest"):
+    """The one that is named; without a name httptools, where it is there and no proxy is."""
+    if name == "httptools" or (name is None and endpoint.proxy is None):
         try:
-            return _open_reqwest(endpoint, headers)
-        except (MissingExtra, SettingsError):
-            if name == "reqwest":
-                raise
+            from evenhand.judges.httptools_transport import HttptoolsTransport
+        except ImportError:
+            if name is not None:
+                raise MissingExtra("httptools", "speed") from None
+        else:
+            return HttptoolsTransport(endpoint, headers)
     from evenhand.judges.aiohttp_transport import AiohttpTransport
 
     return AiohttpTransport(endpoint, headers)
-
-
-def _open_reqwest(endpoint: Endpoint, headers: Mapping[str, str]) -> Transport:
-    if endpoint.speaks_tls:
-        for variable in OPENSSL_VARIABLES:
-            if os.environ.get(variable):
-                raise SettingsError(
-                    f"the transport is reqwest, and {variable} is set, which only aiohttp honours; "
-                    "unset one of the two"
-                )
-    try:
-        from evenhand.judges.reqwest_transport import ReqwestTransport
-    except ImportError:
-        raise MissingExtra("pyreqwest", "speed") from None
-    return ReqwestTransport(endpoint, headers)
