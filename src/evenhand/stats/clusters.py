@@ -1,0 +1,98 @@
+"""Rows that share a prompt are not independent: what they are worth together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from evenhand.errors import InputError
+
+Labels: TypeAlias = Sequence[Any] | NDArray[Any]
+Floats: TypeAlias = NDArray[np.float64]
+
+# Rows of a prompt that agree less than chance may shrink the variance by this much and no more:
+# a few prompts with equal scores would otherwise read as certainty.
+SMALLEST_DESIGN_EFFECT = 0.25
+# The fourth moment of a normal variable with variance 1.
+NORMAL_KURTOSIS = 3.0
+
+
+def label_codes(labels: Labels, *, name: str = "prompts") -> tuple[NDArray[np.intp], list[Any]]:
+    """Each row's label as a number from 0, and the labels in the order of those numbers.
+
+    Arrays of integers are numbered in ascending order, all else in order of first appearance.
+    """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        return _integer_codes(labels)
+    column = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    index = dict.fromkeys(column)
+    for label in index:
+        if label is None or label != label:  # only NaN differs from itself
+            row = next(row for row, own in enumerate(column) if own is label)
+            raise InputError(f"{name} has no label in row {row}; give every row its own")
+    index = {label: code for code, label in enumerate(index)}
+    codes = np.fromiter(map(index.__getitem__, column), dtype=np.intp, count=len(column))
+    return codes, list(index)
+
+
+def _integer_codes(labels: NDArray[Any]) -> tuple[NDArray[np.intp], list[Any]]:
+    if labels.size and int(labels.min()) >= 0 and int(labels.max()) < 4 * labels.size:
+        # Codes already, or nearly: counting them is ten times as fast as sorting them.
+        present = np.bincount(labels) > 0
+        rank = np.cumsum(present) - 1
+        return rank[labels].astype(np.intp, copy=False), np.flatnonzero(present).tolist()
+    distinct, codes = np.unique(labels, return_inverse=True)
+    return codes.astype(np.intp, copy=False), distinct.tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far prompts scatter: variance against that of independent rows, and for t its degrees."""
+
+    design_effect: float
+    degrees: float
+
+
+def score_spread(wins: Floats, ties: Floats, losses: Floats) -> Spread:
+    """The design effect of prompts on the mean score, from each prompt's counts.
+
+    The variance is the jackknife's over prompts (CR3; MacKinnon, Nielsen and Webb 2023), which
+    bears prompts of unequal size. Degrees of freedom are at most prompts - 1, and fewer where a
+    few prompts carry the variance: the variance of a variance grows with the kurtosis, so
+    Satterthwaite's degrees (1946) are 3 (sum e^2)^2 / sum e^4 - 1.
+    """
+    sizes = wins + ties + losses
+    prompts, total = sizes.size, float(sizes.sum())
+    difference = float(wins.sum() - losses.sum()) / total
+    decisive = float(wins.sum() + losses.sum()) / total
+    residuals = (wins - losses) - difference * sizes
+    independent = (decisive - difference * difference) / (total - 1)
+    degrees = float(prompts - 1)
+    if independent <= 0:
+        # All rows alike: the data cannot say how prompts scatter, so a prompt counts as one row.
+        return Spread(design_effect=float((sizes * sizes).sum()) / total, degrees=degrees)
+    squares = residuals * residuals
+    clustered = (prompts - 1) / prompts * float((squares / (total - sizes) ** 2).sum())
+    quartic = float((squares * squares).sum())
+    if quartic > 0:
+        concentrated = NORMAL_KURTOSIS * float(squares.sum()) ** 2 / quartic - 1
+        degrees = min(degrees, max(2.0, concentrated))
+    return Spread(
+        design_effect=max(SMALLEST_DESIGN_EFFECT, clustered / independent), degrees=degrees
+    )
+
+
+def normal_quantile(level: float) -> float:
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def student_quantile(level: float, degrees: float) -> float:
+    value = float(stdtrit(degrees, 0.5 + level / 2))
+    return value if math.isfinite(value) else normal_quantile(level)

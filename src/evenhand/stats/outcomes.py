@@ -1,0 +1,83 @@
+"""The five outcomes of a judged pair as codes, and their counts, never folded into one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+
+WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
+OUTCOME_KINDS = 5
+
+Codes: TypeAlias = Sequence[int] | bytes | NDArray[np.integer[Any]]
+
+
+class OutcomeCounts(Model):
+    """How many pairs came to each outcome."""
+
+    wins_a: int = 0
+    wins_b: int = 0
+    ties: int = 0
+    inconsistent: int = 0
+    invalid: int = 0
+
+    @property
+    def valid(self) -> int:
+        return self.wins_a + self.wins_b + self.ties + self.inconsistent
+
+    @classmethod
+    def of_codes(cls, totals: NDArray[np.integer[Any]]) -> OutcomeCounts:
+        """From one count for each code, in the order of the codes."""
+        wins_a, wins_b, ties, inconsistent, invalid = (int(total) for total in totals)
+        return cls(
+            wins_a=wins_a, wins_b=wins_b, ties=ties, inconsistent=inconsistent, invalid=invalid
+        )
+
+
+def outcome_codes(outcomes: Codes) -> NDArray[np.int8]:
+    """The outcomes as an array; anything but a code is a mistake that names its row."""
+    codes = code_array(outcomes, name="outcomes", low=WIN_A, high=INVALID)
+    return codes.astype(np.int8, copy=False)
+
+
+def code_array(values: Codes, *, name: str, low: int, high: int) -> NDArray[np.integer[Any]]:
+    array = np.frombuffer(values, dtype=np.int8) if isinstance(values, bytes) else _array(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} has {array.ndim} dimensions; give one code a row")
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int8)
+    if array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} are {array.dtype} and not whole numbers; give codes from {low} to {high}"
+        )
+    if int(array.min()) < low or int(array.max()) > high:
+        row = int(np.argmax((array < low) | (array > high)))
+        raise InputError(f"{name} has {array[row]} in row {row}; give codes from {low} to {high}")
+    return array
+
+
+def same_length(rows: int, **columns: Any) -> None:
+    """Columns of unequal length cannot belong together."""
+    for name, column in columns.items():
+        if column is not None and len(column) != rows:
+            raise InputError(
+                f"{name} has {len(column)} rows and the outcomes have {rows}; give one a row"
+            )
+
+
+def confidence_level(level: float) -> float:
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; give a share between 0 and 1, e.g. 0.95")
+    return level
+
+
+def _array(values: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError("the codes are not one plain column; give one code a row") from None
