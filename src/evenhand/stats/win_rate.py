@@ -151,7 +151,8 @@ def _win_rate(
     confidence_level(level)
     wins, halves, losses = _scores(table, ties)
     invalid = table[:, INVALID].astype(np.float64)
-    estimate = rate_interval(wins, halves, losses, independent=independent, level=level)
+    unit = "decisive pair" if ties == "excluded" else "valid pair"
+    estimate = rate_interval(wins, halves, losses, independent=independent, level=level, unit=unit)
     found = estimate if isinstance(estimate, RateInterval) else None
     worst = None
     if invalid.any():
@@ -179,7 +180,13 @@ def _win_rate(
 
 
 def rate_interval(
-    wins: Floats, halves: Floats, losses: Floats, *, independent: bool, level: float
+    wins: Floats,
+    halves: Floats,
+    losses: Floats,
+    *,
+    independent: bool,
+    level: float,
+    unit: str = "pair",
 ) -> RateInterval | str:
     """Rate and interval from each prompt's counts; too little data is a sentence."""
     total_wins, total_halves, total_losses = (
@@ -189,7 +196,7 @@ def rate_interval(
     )
     total = total_wins + total_halves + total_losses
     if total < FEWEST_PAIRS:
-        return not_enough(int(total), "pair", FEWEST_PAIRS)
+        return not_enough(int(total), unit, FEWEST_PAIRS)
     rate = rate_of_difference((total_wins - total_losses) / total)
     if independent:
         low, high = score_interval(
