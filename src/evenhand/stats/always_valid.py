@@ -1,0 +1,142 @@
+"""Intervals that stay true however often, and whenever, somebody looks at them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.stats.betting import BROAD_BETS, Bets, log_mean
+
+_GRAIN = 2.0**40  # bounds are multiples of 2^-40, for which 1 - bound is exact: the mirror is too
+_FEW = 64  # distinct scores up to which plain Python is as fast as importing NumPy
+
+
+class AlwaysValidInterval(Model):
+    """The mean score of A, and the means that no bettor could refute."""
+
+    mean: float
+    low: float
+    high: float
+    scores: int
+    level: float
+    method: Literal["betting"] = "betting"
+
+
+def always_valid_interval(
+    wins: int, halves: int, losses: int, *, level: float = 0.95, bets: Bets = BROAD_BETS
+) -> AlwaysValidInterval | None:
+    """The interval from counts of pairs that A won, that nobody won, and that B won.
+
+    With probability `level` it holds the true mean at every moment of a run at once. None where
+    nothing was counted.
+    """
+    for name, count in (("wins", wins), ("halves", halves), ("losses", losses)):
+        if count < 0:
+            raise InputError(f"{name} is {count}; give a count of 0 or more")
+    counts = {1.0: wins, 0.5: halves, 0.0: losses}
+    mirrored = {1.0: losses, 0.5: halves, 0.0: wins}
+    return _interval(
+        {score: count for score, count in counts.items() if count},
+        {score: count for score, count in mirrored.items() if count},
+        level=level,
+        bets=bets,
+    )
+
+
+def always_valid_interval_of_scores(
+    scores: Iterable[float], *, level: float = 0.95, bets: Bets = BROAD_BETS
+) -> AlwaysValidInterval | None:
+    """The same from one score in [0, 1] for each prompt."""
+    return always_valid_interval_of_counts(Counter(map(float, scores)), level=level, bets=bets)
+
+
+def always_valid_interval_of_counts(
+    counts: Mapping[float, int], *, level: float = 0.95, bets: Bets = BROAD_BETS
+) -> AlwaysValidInterval | None:
+    """The same from how often each score was seen."""
+    for score in counts:
+        if not 0 <= score <= 1:
+            raise InputError(f"score {score} is outside 0 to 1; give A's mean score of a prompt")
+    # Sorted, so that the same scores give the same bits in whatever order they came.
+    kept = {score: counts[score] for score in sorted(counts) if counts[score]}
+    mirrored = {1 - score: count for score, count in reversed(kept.items())}
+    return _interval(kept, mirrored, level=level, bets=bets)
+
+
+def _interval(
+    counts: dict[float, int], mirrored: dict[float, int], *, level: float, bets: Bets
+) -> AlwaysValidInterval | None:
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; give one between 0 and 1, such as 0.95")
+    number = sum(counts.values())
+    if number == 0:
+        return None
+    enough = -math.log1p(-level)
+    return AlwaysValidInterval(
+        mean=math.fsum(score * times for score, times in counts.items()) / number,
+        low=_lower_bound(counts, enough, bets),
+        high=1 - _lower_bound(mirrored, enough, bets),
+        scores=number,
+        level=level,
+    )
+
+
+def _lower_bound(counts: dict[float, int], enough: float, bets: Bets) -> float:
+    """The smallest mean against which the capital stayed below exp(enough)."""
+    total = math.fsum(score * times for score, times in counts.items())
+    if total == 0:
+        return 0.0
+    mean = total / sum(counts.values())
+    log_capital = _claim_tester(counts, bets)
+    inside = min(mean, 1 - 1 / _GRAIN)
+    outside = inside / 2
+    while log_capital(outside) < enough:
+        inside, outside = outside, outside / 2
+    bound = _crossing(lambda claim: log_capital(claim) - enough, outside, inside)
+    return math.floor(bound * _GRAIN) / _GRAIN
+
+
+def _crossing(excess: Callable[[float], float], outside: float, inside: float) -> float:
+    """Where a convex function falls below zero, from the safe side.
+
+    Regula falsi by the Illinois rule of Dowell and Jarratt (1971): an end that stays twice has
+    its weight halved.
+    """
+    weight_out, weight_in = excess(outside), excess(inside)
+    moved = ""
+    while inside - outside > 1 / _GRAIN and weight_in < 0:
+        tried = (outside * weight_in - inside * weight_out) / (weight_in - weight_out)
+        if not outside < tried < inside:
+            tried = (outside + inside) / 2
+        value = excess(tried)
+        if value >= 0:
+            outside, weight_out = tried, value
+            weight_in = weight_in / 2 if moved == "out" else weight_in
+            moved = "out"
+        else:
+            inside, weight_in = tried, value
+            weight_out = weight_out / 2 if moved == "in" else weight_out
+            moved = "in"
+    return outside
+
+
+def _claim_tester(counts: dict[float, int], bets: Bets) -> Callable[[float], float]:
+    if len(counts) <= _FEW:
+        return lambda claim: bets.log_capital(counts, claim)
+    import numpy as np
+
+    scores = np.fromiter(counts, dtype=float, count=len(counts))
+    times = np.fromiter(counts.values(), dtype=float, count=len(counts))
+
+    def log_capital(claim: float) -> float:
+        on_a, on_b = scores / claim, (1 - scores) / (1 - claim)
+        return log_mean(
+            [float(times @ np.log(1 - stake + stake * on_a)) for stake in bets.stakes],
+            [float(times @ np.log(1 - stake + stake * on_b)) for stake in bets.stakes],
+        )
+
+    return log_capital

@@ -1,0 +1,148 @@
+"""The exact chances of a walk of wins and losses that stops where the capital is enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from evenhand.stats.betting import Bets
+
+LONGEST = 20_000  # decisive pairs up to which a walk is computed: about a second
+
+
+def stopping_leads(bets: Bets, *, alpha: float, longest: int) -> NDArray[np.int64]:
+    """For 0 to `longest` decisive pairs, the least lead (wins less losses) that stops the test.
+
+    Ties move neither capital nor lead: against a mean of 0.5 a half multiplies every bet by 1.
+    `longest + 2` where no lead is enough.
+    """
+    pairs = np.arange(longest + 1)
+    stakes = np.array(bets.stakes)
+    gain, loss = np.log1p(stakes), np.log1p(-stakes)
+
+    def enough(leads: NDArray[np.int64]) -> NDArray[np.bool_]:
+        won, lost = (pairs + leads)[:, None] / 2, (pairs - leads)[:, None] / 2
+        both = np.concatenate([won * gain + lost * loss, lost * gain + won * loss], axis=1)
+        capital = logsumexp(both, axis=1) - math.log(2 * len(stakes))
+        return np.asarray(capital >= -math.log(alpha))
+
+    # The capital rises with the size of the lead, so halving finds the least lead of all sizes
+    # at once; a lead has the parity of its pairs and is parity + 2·step.
+    parity = pairs % 2
+    few, many = np.full_like(pairs, -1), (pairs - parity) // 2 + 1
+    while (many - few > 1).any():
+        middle = (few + many) // 2
+        held = enough(np.clip(parity + 2 * middle, 0, pairs))
+        many = np.where(held & (many - few > 1), middle, many)
+        few = np.where(~held & (many - few > 1), middle, few)
+    leads = parity + 2 * many
+    return np.where(leads > pairs, longest + 2, leads)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Chances of stopping at each number of decisive pairs, and of the leads where it did not.
+
+    `ends[m]` holds, for a walk of `m` pairs that never stopped, the chance of each lead from
+    `-m` to `m` in steps of 2 around the middle, cut to the leads that can occur.
+    """
+
+    stops_a: NDArray[np.float64]
+    stops_b: NDArray[np.float64]
+    ends: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
+
+
+def walk(leads: NDArray[np.int64], chance: float, ends: range) -> Walk:
+    """Forward, pair by pair, with A winning a decisive pair with `chance`."""
+    longest = len(leads) - 1
+    stops_a, stops_b = np.zeros(longest + 1), np.zeros(longest + 1)
+    kept: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+    here, lowest = np.ones(1), 0  # chances of the leads lowest, lowest + 2, …
+    if 0 in ends:
+        kept[0] = (np.zeros(1, dtype=np.int64), here)
+    for pairs in range(1, longest + 1):
+        there = np.zeros(len(here) + 1)
+        there[1:] = chance * here
+        there[:-1] += (1 - chance) * here
+        lowest -= 1
+        # Leads at or beyond ±limit leave the walk.
+        limit = int(leads[pairs])
+        cut_b = max(0, (-limit - lowest) // 2 + 1)
+        cut_a = max(0, (lowest + 2 * (len(there) - 1) - limit) // 2 + 1)
+        if cut_a or cut_b:
+            keep = len(there) - cut_a
+            stops_b[pairs] = there[:cut_b].sum()
+            stops_a[pairs] = there[keep:].sum()
+            there, lowest = there[cut_b:keep], lowest + 2 * cut_b
+        here = there
+        if pairs in ends:
+            kept[pairs] = (lowest + 2 * np.arange(len(here)), here)
+    return Walk(stops_a, stops_b, kept)
+
+
+@dataclass(frozen=True, slots=True)
+class FairEnd:
+    """What a fair walk of so many decisive pairs does: the level of the final test from it.
+
+    `used` is the chance that it stopped on the way, `tails[k]` the chance that it did not and
+    ends with a lead of at least `k` either way.
+    """
+
+    pairs: int
+    used: float
+    tails: NDArray[np.float64]
+
+    def p_value(self, lead: float) -> float:
+        """The chance of an early stop, or of an end at least as far out as this one."""
+        nearest = min(self.pairs, max(0, self._on_lattice(abs(lead))))
+        return min(1.0, self.used + float(self.tails[nearest]))
+
+    def critical_lead(self, alpha: float) -> int:
+        """The least lead that decides at the end; `pairs + 2` where none does."""
+        for lead in range(self.pairs % 2, self.pairs + 1, 2):
+            if self.used + float(self.tails[lead]) <= alpha:
+                return lead
+        return self.pairs + 2
+
+    def critical_z(self, alpha: float) -> float:
+        """Half-way between the last lead that does not decide and the first that does, in
+        standard deviations, so that an interval with it excludes 0.5 exactly where it decides."""
+        return (self.critical_lead(alpha) - 1) / math.sqrt(max(self.pairs, 1))
+
+    def _on_lattice(self, lead: float) -> int:
+        parity = self.pairs % 2
+        return parity + 2 * math.floor((lead - parity + 1) / 2)
+
+
+def fair_end(pairs: int, leads: NDArray[np.int64]) -> FairEnd:
+    """The end of a fair walk under these stopping leads."""
+    return fair_ends(leads[: pairs + 1], range(pairs, pairs + 1))[pairs]
+
+
+def fair_ends(leads: NDArray[np.int64], ends: range) -> dict[int, FairEnd]:
+    """The same for several lengths in one go."""
+    fair = walk(leads, 0.5, ends)
+    used = np.cumsum(fair.stops_a + fair.stops_b)
+    return {
+        pairs: FairEnd(pairs, float(used[pairs]), _two_sided_tails(pairs, *fair.ends[pairs]))
+        for pairs in ends
+    }
+
+
+@lru_cache(maxsize=32)
+def planned_end(bets: Bets, alpha: float, pairs: int) -> FairEnd:
+    """The end of a fair walk that stops where these bets reach 1/alpha."""
+    return fair_end(pairs, stopping_leads(bets, alpha=alpha, longest=pairs))
+
+
+def _two_sided_tails(
+    pairs: int, leads: NDArray[np.int64], chances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    at = np.zeros(pairs + 1)
+    np.add.at(at, np.abs(leads), chances)
+    return np.cumsum(at[::-1])[::-1]
