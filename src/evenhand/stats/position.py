@@ -9,25 +9,14 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.stats.clusters import Labels, label_codes
+from evenhand.stats.estimated_share import EstimatedShare, estimate_share
 from evenhand.stats.outcomes import Codes, code_array, confidence_level, same_length
 from evenhand.stats.sign_test import sign_test_p
-from evenhand.stats.win_rate import RateInterval, rate_interval
 
 # The winner of one pass in the caller's labels; the first pass shows A first, the second B first.
 UNREAD, PASS_A, PASS_B, PASS_TIE = -1, 0, 1, 2
 # What a pass gives A, in halves.
 _HALVES = np.array([2, 0, 1], dtype=np.int8)
-
-
-class EstimatedShare(Model):
-    """`part` of `of` pairs, with its interval or the reason why there is none."""
-
-    part: int
-    of: int
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: str | None
 
 
 class PositionBias(Model):
@@ -87,7 +76,7 @@ def position_bias(
         return np.bincount(clusters[chosen], minlength=count).astype(np.float64)
 
     consistent, to_first, to_second = each(lean == 0), each(lean > 0), each(lean < 0)
-    preference = _share(
+    preference = estimate_share(
         to_first, to_second, independent=independent, level=level, unit="inconsistent pair"
     )
     leans: NDArray[Any] = lean
@@ -103,7 +92,7 @@ def position_bias(
         pairs=int(lean.size),
         unread=int(first.size - lean.size),
         prompts=judged,
-        consistency=_share(
+        consistency=estimate_share(
             consistent,
             to_first + to_second,
             independent=independent,
@@ -123,26 +112,4 @@ def position_bias(
         clustered=not independent,
         level=level,
         reason=preference.reason,
-    )
-
-
-def _share(
-    part: NDArray[np.float64],
-    rest: NDArray[np.float64],
-    *,
-    independent: bool,
-    level: float,
-    unit: str,
-) -> EstimatedShare:
-    found = rate_interval(
-        part, np.zeros_like(part), rest, independent=independent, level=level, unit=unit
-    )
-    known = found if isinstance(found, RateInterval) else None
-    return EstimatedShare(
-        part=int(part.sum()),
-        of=int(part.sum() + rest.sum()),
-        value=known.rate if known else None,
-        low=known.low if known else None,
-        high=known.high if known else None,
-        reason=found if isinstance(found, str) else None,
     )
