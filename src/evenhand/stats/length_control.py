@@ -20,6 +20,8 @@ FEWEST_FITTED_PAIRS = 20
 FEWEST_FITTED_PROMPTS = 10
 # Equal length has to lie inside the data, with some pairs on either side of it.
 FEWEST_EACH_SIDE = 5
+# Two columns that correlate more than this are one.
+MOST_CORRELATION = 0.999
 
 
 class ControlledRate(Model):
@@ -63,33 +65,33 @@ def controlled_rate(
 ) -> ControlledRate:
     clusters = int(rows.prompts.max()) + 1 if rows.prompts.size else 0
     scale = float(rows.differences.std()) if rows.differences.size else 0.0
-    design = _design(rows, scale)
+    reason = _unfit(rows, clusters, scale)
+    design = None if reason else _design(rows, scale)
     facts: dict[str, Any] = {
         "model": model,
         "n": rows.scores.size,
         "prompts": clusters if named_prompts else None,
         "share_longer": float((rows.differences > 0).mean()) if rows.scores.size else None,
         "length_sd": scale if scale > 0 else None,
-        "difficulty": design is not None and design.shape[1] > 2,
+        "difficulty": design is not None and design.shape[0] > 2,
     }
-    reason = _unfit(rows, clusters, scale)
-    if reason is not None or design is None:
-        return _without_rate(facts, reason or "the lengths do not vary", fit=None)
+    if design is None:
+        return _without_rate(facts, reason, fit=None)
     fit = fit_logistic(design, rows.scores, clusters=rows.prompts, count=clusters)
     if not fit.converged:
         return _without_rate(facts, f"the fit did not converge in {fit.iterations} steps", fit=fit)
-    level_design = design.copy()
-    level_design[:, 1] = 0.0
-    predicted = expit(level_design @ fit.coefficients)
+    equal_length = design.copy()
+    equal_length[1] = 0.0
+    predicted = expit(fit.coefficients @ equal_length)
     rate = float(predicted.mean())
-    slope = (level_design * (predicted * (1 - predicted))[:, None]).mean(axis=0)
+    slope = (equal_length * (predicted * (1 - predicted))).mean(axis=1)
     # A prompt also moves the mean over prompts by being among them.
     sums = np.bincount(rows.prompts, weights=predicted - rate, minlength=clusters)
     rate_low, rate_high = _logit_interval(
         rate, fit, slope, moved=sums / rows.scores.size, rows=rows, level=level
     )
     one_sd = math.tanh(1.0)
-    axis = np.zeros(design.shape[1])
+    axis = np.zeros(design.shape[0])
     axis[1] = one_sd
     effect = float(fit.coefficients[1]) * one_sd
     half = _half_width(fit, axis, moved=None, rows=rows, level=level)
@@ -108,20 +110,24 @@ def controlled_rate(
     )
 
 
-def _design(rows: LengthRows, scale: float) -> Floats | None:
-    """A constant, the squashed length difference, and difficulty where it varies.
+def _design(rows: LengthRows, scale: float) -> Floats:
+    """A constant, the squashed length difference, and difficulty where it varies: a row each.
 
     tanh of the difference in standard deviations, as in length-controlled AlpacaEval (Dubois,
     Galambosi, Liang and Hashimoto 2024): one very long answer cannot steer the fit.
     """
-    if scale <= 0:
-        return None
-    columns = [np.ones(rows.scores.size), np.tanh(rows.differences / scale)]
-    if rows.difficulty is not None:
-        centred = rows.difficulty - rows.difficulty.mean()
-        if float(centred.std()) > 1e-9:
-            columns.append(centred)
-    return np.stack(columns, axis=1)
+    squashed = np.tanh(rows.differences / scale)
+    columns = [np.ones(rows.scores.size), squashed]
+    if rows.difficulty is not None and _tells_more(rows.difficulty, squashed):
+        columns.append(rows.difficulty - rows.difficulty.mean())
+    return np.stack(columns)
+
+
+def _tells_more(difficulty: Floats, squashed: Floats) -> bool:
+    """Difficulty that is constant, or that length gives away, cannot have its own coefficient."""
+    if float(difficulty.std()) < 1e-9 or float(squashed.std()) < 1e-9:
+        return False
+    return abs(float(np.corrcoef(difficulty, squashed)[0, 1])) < MOST_CORRELATION
 
 
 def _unfit(rows: LengthRows, clusters: int, scale: float) -> str | None:
@@ -143,7 +149,9 @@ def _unfit(rows: LengthRows, clusters: int, scale: float) -> str | None:
     return None
 
 
-def _without_rate(facts: dict[str, Any], reason: str, *, fit: LogisticFit | None) -> ControlledRate:
+def _without_rate(
+    facts: dict[str, Any], reason: str | None, *, fit: LogisticFit | None
+) -> ControlledRate:
     return ControlledRate(
         **facts,
         rate=None,

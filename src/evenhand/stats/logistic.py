@@ -18,6 +18,8 @@ SETTLED = 1e-8
 LONGEST_STEP = 5.0
 # Where the plain likelihood has a maximum, Newton finds it from the penalised one in a few steps.
 PLAIN_STEPS = 15
+# Keeps a quotient finite where a fitted share is 0 or 1 to the last bit.
+TINY_WEIGHT = 1e-12
 # From this many clusters on, leaving one out moves the fit by less than its rounding in a report.
 LEAVE_OUT_BELOW = 2_000
 
@@ -39,57 +41,57 @@ class LogisticFit:
 
 
 def fit_logistic(
-    design: Floats, responses: Floats, *, clusters: NDArray[np.intp], count: int
+    columns: Floats, responses: Floats, *, clusters: NDArray[np.intp], count: int
 ) -> LogisticFit:
-    """Responses are shares from 0 to 1 (a tie is one half); the design has full rank.
+    """One row of `columns` for each coefficient, of full rank; responses are shares from 0 to 1.
 
     Firth's penalty (1993), half the log-determinant of the information, keeps the estimates
     finite when the data are separated (Heinze and Schemper 2002) and takes off their first-order
     bias otherwise. `separated` says that without it there would have been no finite estimate.
     """
-    coefficients = np.zeros(design.shape[1])
+    coefficients = np.zeros(columns.shape[0])
     converged, steps = False, 0
     while not converged and steps < MOST_STEPS:
         steps += 1
-        step = _newton_step(design, responses, coefficients, penalised=True)
+        step = _newton_step(columns, responses, coefficients, penalised=True)
         coefficients = coefficients + step
         converged = float(np.abs(step).max()) < SETTLED
-    probabilities = expit(design @ coefficients)
+    probabilities = expit(coefficients @ columns)
     weights = probabilities * (1 - probabilities)
-    information = design.T @ (design * weights[:, None])
-    scores = _cluster_sums(design * (responses - probabilities)[:, None], clusters, count)
+    residuals = responses - probabilities
+    information = (columns * weights) @ columns.T
+    pearson = float((residuals * residuals / np.maximum(weights, TINY_WEIGHT)).sum())
     return LogisticFit(
         coefficients=coefficients,
-        influence=_influence(design, weights, scores, information, clusters, count),
+        influence=_influence(columns, weights, residuals, information, clusters, count),
         model_covariance=np.linalg.inv(information),
-        dispersion=float((np.square(responses - probabilities) / weights).sum())
-        / max(1, responses.size - design.shape[1]),
+        dispersion=pearson / max(1, responses.size - columns.shape[0]),
         converged=converged,
         iterations=steps,
-        separated=_separated(design, responses, coefficients),
+        separated=_separated(columns, responses, coefficients),
     )
 
 
 def _newton_step(
-    design: Floats, responses: Floats, coefficients: Floats, *, penalised: bool
+    columns: Floats, responses: Floats, coefficients: Floats, *, penalised: bool
 ) -> Floats:
-    probabilities = expit(design @ coefficients)
+    probabilities = expit(coefficients @ columns)
     weights = probabilities * (1 - probabilities)
-    information = design.T @ (design * weights[:, None])
+    information = (columns * weights) @ columns.T
     residuals = responses - probabilities
     if penalised:
-        leverage = weights * np.einsum("ij,ij->i", design @ np.linalg.inv(information), design)
+        leverage = weights * ((np.linalg.inv(information) @ columns) * columns).sum(axis=0)
         residuals = residuals + leverage * (0.5 - probabilities)
-    step: Floats = np.linalg.solve(information, design.T @ residuals)
-    furthest = float(np.abs(design @ step).max())
+    step: Floats = np.linalg.solve(information, columns @ residuals)
+    furthest = float(np.abs(step @ columns).max())
     return step if furthest <= LONGEST_STEP else step * (LONGEST_STEP / furthest)
 
 
-def _separated(design: Floats, responses: Floats, start: Floats) -> bool:
+def _separated(columns: Floats, responses: Floats, start: Floats) -> bool:
     coefficients = start
     for _ in range(PLAIN_STEPS):
         try:
-            step = _newton_step(design, responses, coefficients, penalised=False)
+            step = _newton_step(columns, responses, coefficients, penalised=False)
         except np.linalg.LinAlgError:
             return True
         coefficients = coefficients + step
@@ -99,9 +101,9 @@ def _separated(design: Floats, responses: Floats, start: Floats) -> bool:
 
 
 def _influence(
-    design: Floats,
+    columns: Floats,
     weights: Floats,
-    scores: Floats,
+    residuals: Floats,
     information: Floats,
     clusters: NDArray[np.intp],
     count: int,
@@ -111,24 +113,23 @@ def _influence(
     With few clusters this is one Newton step of leaving it out (CR3; MacKinnon, Nielsen and Webb
     2023); with many it is the usual sandwich, which by then is the same.
     """
+    scores = _cluster_sums(columns * residuals, clusters, count)
     if count >= LEAVE_OUT_BELOW:
         factor = np.sqrt(count / (count - 1))
-        whole: Floats = np.linalg.solve(information, scores.T).T * factor
-        return whole
-    width = design.shape[1]
-    products = (design[:, :, None] * design[:, None, :]) * weights[:, None, None]
-    own = _cluster_sums(products.reshape(-1, width * width), clusters, count)
-    remaining = information[None, :, :] - own.reshape(count, width, width)
+        return np.asarray(scores @ np.linalg.inv(information) * factor, dtype=np.float64)
+    width = columns.shape[0]
+    products = (columns[:, None, :] * columns[None, :, :] * weights).reshape(width * width, -1)
+    own = _cluster_sums(products, clusters, count).reshape(count, width, width)
+    remaining = information - own
     try:
-        moved: Floats = np.linalg.solve(remaining, scores[:, :, None])[:, :, 0]
+        moved = np.linalg.solve(remaining, scores[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
-        # Without one of the clusters there is no fit at all: pseudo-inverse, which is wide.
+        # Without one of the clusters there is no fit at all: the pseudo-inverse leaves out the
+        # direction that only that cluster tells.
         moved = np.einsum("cij,cj->ci", np.linalg.pinv(remaining), scores)
-    return moved * np.sqrt((count - 1) / count)
+    return np.asarray(moved * np.sqrt((count - 1) / count), dtype=np.float64)
 
 
 def _cluster_sums(rows: Floats, clusters: NDArray[np.intp], count: int) -> Floats:
-    columns: list[NDArray[Any]] = [
-        np.bincount(clusters, weights=column, minlength=count) for column in rows.T
-    ]
-    return np.stack(columns, axis=1)
+    sums: list[NDArray[Any]] = [np.bincount(clusters, weights=row, minlength=count) for row in rows]
+    return np.stack(sums, axis=1)
