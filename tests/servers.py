@@ -43,6 +43,7 @@ class SeenRequest:
     raw: bytes
     json: Any  # None where the body is not JSON
     arrived_s: float  # time.monotonic()
+    client_port: int  # which connection it came by
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -185,6 +186,11 @@ def text_reply(
     text: str, *, status: int = 200, content_type: str = "text/html; charset=utf-8"
 ) -> Reply:
     return Reply(text.encode(), status=status, content_type=content_type)
+
+
+def _port_of(request: web.BaseRequest) -> int:
+    peer = request.transport.get_extra_info("peername") if request.transport else None
+    return int(peer[1]) if peer else 0
 
 
 def in_turn(*replies: Scripted) -> Script:
@@ -354,6 +360,7 @@ def _seen(request: web.BaseRequest, raw: bytes, *, count: int) -> SeenRequest:
         raw=raw,
         json=parsed,
         arrived_s=time.monotonic(),
+        client_port=_port_of(request),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import logging
 import subprocess
@@ -15,6 +16,7 @@ from yarl import URL
 from authority import Authority
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import (
+    JudgeError,
     JudgeGarbled,
     JudgeRejected,
     JudgeUnreachable,
@@ -167,6 +169,57 @@ class TestOnTheWire:
             await judge.ask(CALL)
             await judge.ask(CALL)
         assert [request.headers.get("cookie") for request in server.requests] == [None, None]
+
+    async def test_calls_one_after_the_other_share_a_connection(
+        self, start_server: StartServer
+    ) -> None:
+        server = start_server(in_turn(chat_reply("A")))
+        async with judge_at(server.url) as judge:
+            for _ in range(5):
+                await judge.ask(CALL)
+        assert len({request.client_port for request in server.requests}) == 1
+
+    async def test_a_connection_that_the_server_ends_is_not_used_again(
+        self, start_server: StartServer
+    ) -> None:
+        server = start_server(in_turn(chat_reply("A", headers={"Connection": "close"})))
+        async with judge_at(server.url) as judge:
+            for _ in range(3):
+                await judge.ask(CALL)
+        assert len({request.client_port for request in server.requests}) == 3
+
+    async def test_a_body_may_end_with_its_connection(self, start_server: StartServer) -> None:
+        body = chat_reply("A").encoded()
+        server = start_server(in_turn(raw("Content-Type: application/json", body)))
+        async with judge_at(server.url) as judge:
+            assert (await judge.ask(CALL)).text == "A"
+
+    async def test_a_body_in_chunks_is_read(self, start_server: StartServer) -> None:
+        body = chat_reply("A").encoded()
+        halves = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:9], body[9:]))
+        server = start_server(in_turn(raw("Transfer-Encoding: chunked", halves + b"0\r\n\r\n")))
+        async with judge_at(server.url) as judge:
+            assert (await judge.ask(CALL)).text == "A"
+
+    async def test_a_server_that_says_go_on_first_is_waited_for(
+        self, start_server: StartServer
+    ) -> None:
+        body = chat_reply("A").encoded()
+        final = raw(f"Content-Length: {len(body)}", body)
+        server = start_server(in_turn(RawBytes(b"HTTP/1.1 100 Continue\r\n\r\n" + final.data)))
+        async with judge_at(server.url) as judge:
+            assert (await judge.ask(CALL)).text == "A"
+
+    async def test_what_follows_an_answer_is_nobodys(self, start_server: StartServer) -> None:
+        """A second answer on the same connection must not become the next question's."""
+        first, forged = chat_reply("A").encoded(), chat_reply("B").encoded()
+        both = raw(f"Content-Length: {len(first)}", first).data
+        both += raw(f"Content-Length: {len(forged)}", forged).data
+        server = start_server(in_turn(RawBytes(both), chat_reply("A")))
+        async with judge_at(server.url) as judge:
+            for _ in range(3):
+                with contextlib.suppress(JudgeError):  # whatever else it is, it is not B
+                    assert (await judge.ask(CALL)).text == "A"
 
     async def test_hundreds_are_in_flight_at_once(self, start_server: StartServer) -> None:
         # Long enough for the second try of a handshake that the server's backlog had no room for.

@@ -159,6 +159,7 @@ class _Connection(asyncio.Protocol):
         self._begun = False  # something of the answer has come
         self._in_body = False
         self._whole = False
+        self._reusable = False
         self.idle_since = 0.0
 
     # What the transport asks of it
@@ -171,7 +172,7 @@ class _Connection(asyncio.Protocol):
         self._headers = []
         self._pieces = []
         self._received = 0
-        self._begun = self._in_body = self._whole = False
+        self._begun = self._in_body = self._whole = self._reusable = False
         if len(body) < _JOINED_BELOW_BYTES:
             wire.write(head + body)
         else:
@@ -232,12 +233,15 @@ class _Connection(asyncio.Protocol):
     # What the parser tells it
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
+        if not self._whole:
+            self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._in_body = True
 
     def on_body(self, piece: bytes) -> None:
+        if self._whole:
+            return
         self._received += len(piece)
         if self._received > MAX_REPLY_BYTES:
             self._fail(self._told.too_large())
@@ -245,13 +249,22 @@ class _Connection(asyncio.Protocol):
             return
         self._pieces.append(piece)
 
+    def on_message_begin(self) -> None:
+        # A second answer, to nobody's question: it ends the connection and is not looked at.
+        if self._whole:
+            self._reusable = False
+
     def on_message_complete(self) -> None:
+        if self._whole:
+            return
         if self._parser.get_status_code() < 200:
             # "Go on"; the answer itself is still to come.
             self._headers = []
             self._in_body = False
             return
         self._whole = True
+        # llhttp forgets it with the message's last byte.
+        self._reusable = self._parser.should_keep_alive()
 
     # What comes of it
 
@@ -260,8 +273,7 @@ class _Connection(asyncio.Protocol):
         headers = _Headers(self._headers)
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces = []
-        reusable = self._whole and self._parser.should_keep_alive()
-        if reusable and self._wire is not None and not self._wire.is_closing():
+        if self._reusable and self._wire is not None and not self._wire.is_closing():
             self.idle_since = time.monotonic()
             self._owner.idles(self)
         else:
