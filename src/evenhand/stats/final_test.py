@@ -12,6 +12,8 @@ from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
 
 from evenhand.stats.always_valid import always_valid_interval_of_counts
 from evenhand.stats.betting import Bets
+from evenhand.stats.score_interval import constrained_variance, score_interval
+from evenhand.stats.sign_test import sign_test_p
 from evenhand.stats.stopping_walk import LONGEST, planned_end
 
 FinalMethod = Literal["score", "t", "betting"]
@@ -50,21 +52,20 @@ def run_final_test(counts: Mapping[float, int], spending: Spending) -> FinalTest
 
 def _test_pairs(wins: int, halves: int, losses: int, spending: Spending) -> FinalTest:
     """Of wins and losses alone, ties are no evidence: against 0.5 they are coins, exactly."""
-    number, decisive = wins + halves + losses, wins + losses
-    lead = wins - losses
+    decisive, lead = wins + losses, wins - losses
     if spending.null_rate != 0.5:
-        null_lead = 2 * spending.null_rate - 1
-        score = tango_score(wins, losses, number, difference=null_lead)
-        p_value = spending.betting_alpha + 2 * float(ndtr(-abs(score)))
+        claim = 2 * spending.null_rate - 1
+        score = _score_deviations(wins, halves, losses, difference=claim)
+        p_value = spending.betting_alpha + 2 * float(ndtr(-score))
         deviations = float(-ndtri(spending.rest / 2))
     elif decisive <= LONGEST:
         end = planned_end(spending.bets, spending.betting_alpha, decisive)
         p_value = end.p_value(lead)
         deviations = end.critical_z(spending.alpha)
     else:
-        p_value = spending.betting_alpha + 2 * float(bdtr(min(wins, losses), decisive, 0.5))
+        p_value = spending.betting_alpha + sign_test_p(wins, losses)
         deviations = _binomial_deviations(decisive, spending.rest)
-    low, high = tango_interval(wins, losses, number, deviations=deviations)
+    low, high = score_interval(wins, halves, losses, critical=deviations)
     return FinalTest(min(1.0, p_value), low, high, "score")
 
 
@@ -111,37 +112,13 @@ def _binomial_deviations(pairs: int, alpha: float) -> float:
     return (lead - 1) / math.sqrt(pairs)
 
 
-def tango_score(wins: int, losses: int, number: int, *, difference: float) -> float:
-    """Tango's score (1998) of the claim that A's share less B's is `difference`.
-
-    At 0 it is McNemar's (wins - losses) / √(wins + losses).
-    """
-    linear = -wins - losses + (2 * number - wins + losses) * difference
-    constant = -losses * difference * (1 - difference)
-    root = math.sqrt(max(0.0, linear * linear - 8 * number * constant))
-    losing = (root - linear) / (4 * number)  # B's share where the claim is true
-    variance = number * (2 * losing + difference * (1 - difference))
-    distance = wins - losses - number * difference
-    if variance <= 0:
-        return 0.0 if distance == 0 else math.copysign(math.inf, distance)
-    return distance / math.sqrt(variance)
-
-
-def tango_interval(
-    wins: int, losses: int, number: int, *, deviations: float
-) -> tuple[float, float]:
-    """The win rates, ties as half, that Tango's score does not put that many deviations away."""
-
-    def excluded(won: int, lost: int, claim: float) -> bool:
-        return tango_score(won, lost, number, difference=claim) > deviations
-
-    def lower(won: int, lost: int) -> float:
-        low, high = -1.0, (won - lost) / number
-        if not excluded(won, lost, low):
-            return 0.0
-        for _ in range(50):
-            middle = (low + high) / 2
-            low, high = (middle, high) if excluded(won, lost, middle) else (low, middle)
-        return (1 + low) / 2
-
-    return lower(wins, losses), 1 - lower(losses, wins)
+def _score_deviations(wins: int, halves: int, losses: int, *, difference: float) -> float:
+    """Tango's score (1998) of the claim that A's share less B's is `difference`, unsigned."""
+    if difference < 0:  # the variance is stated for differences that are not negative
+        wins, losses, difference = losses, wins, -difference
+    variance = constrained_variance(difference, wins=wins, ties=halves, losses=losses)
+    number = wins + halves + losses
+    distance = abs(wins - losses - number * difference)
+    if variance == 0:
+        return math.inf if distance else 0.0
+    return distance / math.sqrt(number * variance)

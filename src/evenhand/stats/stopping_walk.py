@@ -90,7 +90,7 @@ class FairEnd:
     """What a fair walk of so many decisive pairs does: the level of the final test from it.
 
     `used` is the chance that it stopped on the way, `tails[k]` the chance that it did not and
-    ends with a lead of at least `k` either way.
+    ends with a lead of at least `k` either way; beyond the last one it is 0.
     """
 
     pairs: int
@@ -99,13 +99,12 @@ class FairEnd:
 
     def p_value(self, lead: float) -> float:
         """The chance of an early stop, or of an end at least as far out as this one."""
-        nearest = min(self.pairs, max(0, self._on_lattice(abs(lead))))
-        return min(1.0, self.used + float(self.tails[nearest]))
+        return min(1.0, self.used + self._tail(self._on_lattice(abs(lead))))
 
     def critical_lead(self, alpha: float) -> int:
         """The least lead that decides at the end; `pairs + 2` where none does."""
         for lead in range(self.pairs % 2, self.pairs + 1, 2):
-            if self.used + float(self.tails[lead]) <= alpha:
+            if self.used + self._tail(lead) <= alpha:
                 return lead
         return self.pairs + 2
 
@@ -113,6 +112,9 @@ class FairEnd:
         """Half-way between the last lead that does not decide and the first that does, in
         standard deviations, so that an interval with it excludes 0.5 exactly where it decides."""
         return (self.critical_lead(alpha) - 1) / math.sqrt(max(self.pairs, 1))
+
+    def _tail(self, lead: int) -> float:
+        return float(self.tails[lead]) if lead < len(self.tails) else 0.0
 
     def _on_lattice(self, lead: float) -> int:
         parity = self.pairs % 2
@@ -129,20 +131,18 @@ def fair_ends(leads: NDArray[np.int64], ends: range) -> dict[int, FairEnd]:
     fair = walk(leads, 0.5, ends)
     used = np.cumsum(fair.stops_a + fair.stops_b)
     return {
-        pairs: FairEnd(pairs, float(used[pairs]), _two_sided_tails(pairs, *fair.ends[pairs]))
+        pairs: FairEnd(pairs, float(used[pairs]), _two_sided_tails(*fair.ends[pairs]))
         for pairs in ends
     }
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=512)
 def planned_end(bets: Bets, alpha: float, pairs: int) -> FairEnd:
     """The end of a fair walk that stops where these bets reach 1/alpha."""
     return fair_end(pairs, stopping_leads(bets, alpha=alpha, longest=pairs))
 
 
-def _two_sided_tails(
-    pairs: int, leads: NDArray[np.int64], chances: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    at = np.zeros(pairs + 1)
+def _two_sided_tails(leads: NDArray[np.int64], chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    at = np.zeros(int(np.abs(leads).max(initial=0)) + 1)
     np.add.at(at, np.abs(leads), chances)
     return np.cumsum(at[::-1])[::-1]
