@@ -23,6 +23,7 @@ def sizes(store: Store) -> dict[str, int]:
 
 def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     begun = begin(store, item("x"), item("y"))
+    store.fill_queue(begun.run_id, seed=0)
     store.add_skipped(begun.run_id, [SkippedRow("f", 1, "cut")])
     first, _ = begun.work()
     begun.write(first, [failed_pass("original")], failure([]))

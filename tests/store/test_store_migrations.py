@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -17,6 +18,7 @@ from sqlalchemy import Connection, Engine, inspect
 from evenhand.errors import StoreError
 from evenhand.store import Store, open_store, postgres, schema_version, sqlite
 from evenhand.store.address import ServerAddress, read_address
+from evenhand.store.digests import prompt_key
 from evenhand.store.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
 from evenhand.store.schema_version import MIGRATIONS, Migrations
 from store_values import begin, item
@@ -114,6 +116,42 @@ def test_the_revisions_are_the_migrations_in_their_order() -> None:
     found = [script.revision for script in scripts.walk_revisions()]
     assert tuple(reversed(found)) == REVISIONS
     assert scripts.get_current_head() == HEAD
+
+
+FIRST = Migrations(MIGRATIONS.folder, ("0001",))
+OLD_ROWS = (
+    "INSERT INTO runs (id, name, fingerprint, state, intake_done, seconds, calls, reused_passes,"
+    " created_at, updated_at, sources, plan, summary)"
+    " VALUES (1, 'old', 'f', 'finished', true, 0, 0, 0, 0, 0, '[]', '{{}}', '{{}}')",
+    "INSERT INTO pairs (id, digest, allow_tie, criteria, prompt, context, response_a, response_b)"
+    " VALUES (1, {one}, true, '[]', 'why?', NULL, 'because', ''),"
+    " (2, {two}, true, '[]', 'why?', 'a context', '\x1a0\x1a1', '响应 𝄞')",
+    "INSERT INTO items (run_id, number, key, pair_id, swap_positions, row, source)"
+    " VALUES (1, 1, 'x', 1, true, 1, 's'), (1, 2, 'y', 2, true, 2, 's'),"
+    " (1, 3, 'z', 1, true, 3, 's')",
+)
+
+
+def test_a_store_of_the_first_schema_gets_keys_and_lengths_for_its_items(
+    untouched: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "alembic.command.upgrade", lambda config, _, go=command.upgrade: go(config, "0001")
+    )
+    schema_version.bring_up(untouched, "x", create=True, migrations=FIRST)
+    monkeypatch.undo()
+    digests = ("X'01'", "X'02'") if untouched.dialect.name == "sqlite" else ("'\\x01'", "'\\x02'")
+    with untouched.begin() as connection:
+        for statement in OLD_ROWS:
+            connection.exec_driver_sql(statement.format(one=digests[0], two=digests[1]))
+        assert "prompt_key" not in {c["name"] for c in inspect(connection).get_columns("items")}
+    schema_version.bring_up(untouched, "x", create=False)
+    with untouched.begin() as connection:
+        query = "SELECT number, prompt_key, length_a, length_b FROM items ORDER BY number"
+        found = [tuple(row) for row in connection.exec_driver_sql(query)]
+    bare, with_context = prompt_key("why?", None), prompt_key("why?", "a context")
+    # U+0000 and U+001A take two characters each in the store, and are one.
+    assert found == [(1, bare, 7, 0), (2, with_context, 2, 4), (3, bare, 7, 0)]
 
 
 @pytest.fixture

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from evenhand.store.address import default_address
+from evenhand.store.columns import (
+    BattleColumns,
+    BattleCount,
+    CriterionColumns,
+    OutcomeColumns,
+    PrefixColumns,
+)
 from evenhand.store.records import (
+    QUEUE_START,
+    Contest,
     FailedPass,
     ItemRecord,
     ItemWhole,
@@ -18,6 +27,8 @@ from evenhand.store.records import (
     NewVerdict,
     PassKey,
     PassStatus,
+    Queued,
+    QueuePlace,
     RunRecord,
     RunState,
     Settled,
@@ -34,6 +45,11 @@ if TYPE_CHECKING:
     from evenhand.store.store import Store, open_store
 
 __all__ = [
+    "QUEUE_START",
+    "BattleColumns",
+    "BattleCount",
+    "Contest",
+    "CriterionColumns",
     "FailedPass",
     "ItemRecord",
     "ItemWhole",
@@ -44,8 +60,12 @@ __all__ = [
     "NewPass",
     "NewRun",
     "NewVerdict",
+    "OutcomeColumns",
     "PassKey",
     "PassStatus",
+    "PrefixColumns",
+    "QueuePlace",
+    "Queued",
     "RunRecord",
     "RunState",
     "Settled",

@@ -9,6 +9,7 @@ from evenhand.store.schema import (
     judges,
     pairs,
     passes,
+    queue,
     replaced_passes,
     run_judges,
     runs,
@@ -47,6 +48,7 @@ def delete_run(connection: Connection, run_id: int) -> None:
         made_here = and_(of_run, table.c.run_id == run_id)
         connection.execute(update(table).where(made_here).values(run_id=None))
     connection.execute(delete(verdicts).where(verdicts.c.run_id == run_id))
+    connection.execute(delete(queue).where(queue.c.run_id == run_id))
     connection.execute(delete(skipped_rows).where(skipped_rows.c.run_id == run_id))
     reach = connection.execute(
         select(func.min(items.c.pair_id), func.max(items.c.pair_id)).where(items.c.run_id == run_id)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, func, select
 
 from evenhand.errors import DataError
 from evenhand.store.bulk import insert_new
-from evenhand.store.digests import pair_digest, place_digest
+from evenhand.store.digests import pair_digest, place_digest, prompt_key
 from evenhand.store.records import NewItem, SkippedRow
 from evenhand.store.rows import write_criteria
 from evenhand.store.schema import items, pairs, skipped_rows
@@ -23,6 +23,7 @@ _PAIR_COLUMNS = (
 _ITEM_COLUMNS = (
     *("run_id", "number", "key", "full_key", "pair_id", "swap_positions"),
     *("row", "label", "source", "model_a", "model_b", "tags"),
+    *("prompt_key", "length_a", "length_b"),
 )
 _SKIPPED_COLUMNS = ("run_id", "digest", "row", "source", "reason")
 _AT_ONCE = 500  # values in one IN (…)
@@ -55,6 +56,8 @@ def add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> in
             *(run_id, number + place, escape(key), escape(item.key) if item.key != key else None),
             *(ids[digest], item.pair.swap_positions, item.row, item.label, escape(item.source)),
             *(escape_or_none(item.model_a), escape_or_none(item.model_b), _tags(item)),
+            *(prompt_key(item.pair.prompt, item.pair.context), len(item.pair.response_a)),
+            len(item.pair.response_b),
         )
         for place, (key, (item, digest)) in enumerate(fresh.items(), start=1)
     ]

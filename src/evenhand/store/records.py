@@ -170,6 +170,35 @@ class WorkItem:
     passes: Mapping[PassKey, StoredPass]
 
 
+class QueuePlace(NamedTuple):
+    """Where an item stands in its run's queue. The rows of a prompt share `place`."""
+
+    place: int
+    number: int
+
+
+QUEUE_START = QueuePlace(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    at: QueuePlace
+    work: WorkItem
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Two models of a run, whichever of them is A, and how one judge's verdicts on them stand."""
+
+    contest: int
+    models: tuple[str, str]
+    pending: int
+    wins: tuple[int, int]  # in the order of `models`
+    ties: int
+    inconsistent: int
+    invalid: int
+
+
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
     """A verdict in plain columns: what statistics and tables need, without its prose."""

@@ -23,12 +23,13 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from evenhand.store.texts import SafeText
 
 VERSION_TABLE = "evenhand_schema"
-REVISIONS = ("0001",)  # oldest first; the last is what this evenhand reads and writes
+REVISIONS = ("0001", "0002")  # oldest first; the last is what this evenhand reads and writes
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -113,8 +114,25 @@ items = Table(
     Column("model_a", SafeText),
     Column("model_b", SafeText),
     Column("tags", Text),
+    # What statistics need of the texts, so that they need not read them. SQLite adds a column to
+    # rows that are there only with a default; no row is ever written without these.
+    Column("prompt_key", BigInteger, nullable=False, server_default=text("0")),
+    Column("length_a", Integer, nullable=False, server_default=text("0")),  # in characters
+    Column("length_b", Integer, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("run_id", "number"),
     UniqueConstraint("run_id", "key"),
+)
+
+# Only of runs that ask in an order of their own, so that others pay nothing for it.
+queue = Table(
+    "queue",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("contest", Integer, nullable=False),  # which two models; 0 where that is all one
+    Column("place", _Key, nullable=False),  # of the prompt, from 1, in a seeded random order
+    Column("number", _Key, nullable=False),
+    PrimaryKeyConstraint("run_id", "contest", "place", "number"),
+    ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
 )
 
 skipped_rows = Table(

@@ -11,19 +11,33 @@ from typing import Any, Literal, Self, TypeVar
 from sqlalchemy import Connection, Engine
 
 from evenhand.store import (
+    battles,
     catalogue,
+    criteria,
     deletion,
     intake,
+    outcomes,
     postgres,
+    queue,
     results,
     schema_version,
     sqlite,
+    standings,
     work,
 )
 from evenhand.store.address import FileAddress, ServerAddress, read_address
+from evenhand.store.columns import (
+    BattleColumns,
+    BattleCount,
+    CriterionColumns,
+    OutcomeColumns,
+    PrefixColumns,
+)
 from evenhand.store.faults import told_plainly
 from evenhand.store.hold import hold_by_file, hold_by_server
 from evenhand.store.records import (
+    QUEUE_START,
+    Contest,
     ItemWhole,
     JudgeRecord,
     NewItem,
@@ -31,6 +45,8 @@ from evenhand.store.records import (
     NewPass,
     NewRun,
     NewVerdict,
+    Queued,
+    QueuePlace,
     RunRecord,
     RunState,
     SkippedRow,
@@ -240,6 +256,75 @@ class Store:
         """Set such passes of the run aside, and undo the verdicts that rest on them."""
         with self._writing() as connection:
             return work.retire(connection, run_id, statuses)
+
+    # Work in an order of its own
+
+    def fill_queue(self, run_id: int, *, seed: int, by_models: bool = False) -> None:
+        """Give the run's prompts a random order by this seed, in all, or for every two models.
+
+        For when all items are in. A queue that is full stays as it is, whatever the seed.
+        """
+        with self._writing() as connection:
+            queue.fill_queue(connection, run_id, seed=seed, by_models=by_models)
+        if self._growth:
+            self._growth.note("queue", self.count_items(run_id))
+
+    def queued(
+        self,
+        run_id: int,
+        judge_id: int,
+        *,
+        contest: int = 0,
+        after: QueuePlace = QUEUE_START,
+        limit: int,
+    ) -> list[Queued]:
+        """Items after this place that the judge has no verdict on, in the queue's order.
+
+        `contest` is 0 where the queue was filled without regard to models.
+        """
+        with self._reading() as connection:
+            return queue.queued(
+                connection, run_id, judge_id, contest=contest, after=after, limit=limit
+            )
+
+    def settled_prefix(
+        self, run_id: int, judge_id: int, *, contest: int = 0, after: int = 0
+    ) -> PrefixColumns:
+        """The verdicts on the prompts behind place `after`, up to the first that lacks one."""
+        with self._reading() as connection:
+            return standings.settled_prefix(
+                connection, run_id, judge_id, contest=contest, after=after
+            )
+
+    def contests(self, run_id: int, judge_id: int) -> list[Contest]:
+        """Every two models of a queue that was filled by models, by the order of their items."""
+        with self._reading() as connection:
+            return standings.contests(connection, run_id, judge_id)
+
+    # In columns, for statistics
+
+    def battle_counts(
+        self, run_ids: Sequence[int], *, judge_ids: Collection[int] | None = None
+    ) -> list[BattleCount]:
+        """By models, outcome and winner, in one query; of all judges where none is named."""
+        with self._reading() as connection:
+            return battles.battle_counts(connection, run_ids, judge_ids)
+
+    def battle_columns(
+        self, run_ids: Sequence[int], *, judge_ids: Collection[int] | None = None
+    ) -> BattleColumns:
+        """The same verdict by verdict, with their prompts."""
+        with self._reading() as connection:
+            return battles.battle_columns(connection, run_ids, judge_ids)
+
+    def outcome_columns(self, run_id: int, judge_id: int) -> OutcomeColumns:
+        with self._reading() as connection:
+            return outcomes.outcome_columns(connection, run_id, judge_id)
+
+    def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
+        """One for each criterion, in the order in which they first come."""
+        with self._reading() as connection:
+            return criteria.criterion_columns(connection, run_id, judge_id)
 
     # Reading back
 
