@@ -46,6 +46,28 @@ def test_bad_input_is_one_json_object(command: Command, arguments: tuple[str, ..
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "--json"),
+        ("run", "--json", "--rpm", "many"),
+        ("run", "missing.jsonl", "--json", "--judge", "baseline:longer"),
+        ("runs", "--json", "--no-such-option"),
+        ("runs", "list", "--json", "--store", "."),
+        ("runs", "show", "first", "--json", "--store", "nowhere.db"),
+        ("runs", "--json", "show", "first", "--store", "nowhere.db"),
+        ("show", "--json", "first", "1", "--store", "nowhere.db"),
+    ],
+)
+def test_failure_of_many_pairs_tells_nothing_of_one(
+    command: Command, arguments: tuple[str, ...]
+) -> None:
+    ran = command(*arguments)
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.failure["retryable"] is False
+    assert ran.json["metadata"] == {}
+
+
+@pytest.mark.parametrize(
     "content",
     ["judge = ", "colour = 1", "samples = 0", "base_url = 'http://elsewhere.example'", "\xff"],
 )

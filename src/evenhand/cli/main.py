@@ -23,6 +23,8 @@ from evenhand.errors import EvenhandError, InputError, Status, exit_code
 
 # typer checks choices with pydantic, which puts this before what is wrong.
 _PYDANTICS_OWN = "Value error, "
+# What these fail at is no one pair's matter.
+_OF_RUNS = {"run", "runs", "show"}
 
 app = typer.Typer(
     name="evenhand",
@@ -70,33 +72,34 @@ app.add_typer(models, name="models")
 def main() -> NoReturn:
     session.prepare_streams()
     as_json = "--json" in sys.argv[1:]
+    of_pair = next((word for word in sys.argv[1:] if word[:1] != "-"), None) not in _OF_RUNS
     try:
         # typer turns Ctrl-C into the exit code 130, wherever it comes.
         code = app(standalone_mode=False) or Status.OK
         if code == Status.INTERRUPTED:
-            session.say_interrupted(as_json=as_json)
+            session.say_interrupted(as_json=as_json, of_pair=of_pair)
     except SystemExit as left:  # everything was said already
         code = left.code if isinstance(left.code, int) else Status.OK
     except typer.TyperException as error:
         text = " ".join(error.format_message().split()).rstrip(".").replace(_PYDANTICS_OWN, "", 1)
-        code = _failed(InputError(f"{text}; see evenhand --help"), as_json=as_json)
+        code = _failed(InputError(f"{text}; see evenhand --help"), as_json=as_json, of_pair=of_pair)
     except (KeyboardInterrupt, typer.Abort):
-        session.say_interrupted(as_json=as_json)
+        session.say_interrupted(as_json=as_json, of_pair=of_pair)
         code = Status.INTERRUPTED
     except EvenhandError as error:
-        code = _failed(error, as_json=as_json)
+        code = _failed(error, as_json=as_json, of_pair=of_pair)
     except OSError as error:
-        code = _failed(InputError(_about(error)), as_json=as_json)
+        code = _failed(InputError(_about(error)), as_json=as_json, of_pair=of_pair)
     except Exception as error:  # whatever it is, it is our fault and no news for the caller
         if os.environ.get("EVENHAND_DEBUG"):
             raise
-        code = _failed(_bug(error), as_json=as_json)
+        code = _failed(_bug(error), as_json=as_json, of_pair=of_pair)
     _flush()
     raise SystemExit(code)
 
 
-def _failed(error: EvenhandError, *, as_json: bool) -> int:
-    session.say_failure(error, as_json=as_json)
+def _failed(error: EvenhandError, *, as_json: bool, of_pair: bool) -> int:
+    session.say_failure(error, as_json=as_json, of_pair=of_pair)
     return exit_code(error)
 
 

@@ -127,7 +127,7 @@ def run(
             confirm_above=None if yes else confirm_above,
         )
     except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        session.fail(error, as_json=as_json, of_pair=False)
     _end(summary, as_json=as_json)
 
 

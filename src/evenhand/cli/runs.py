@@ -66,7 +66,7 @@ def _list(address: str | None, *, as_json: bool) -> None:
             with _opened(address) as store:
                 shown, lines = store.address, list_runs(store)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        session.fail(error, as_json=as_json, of_pair=False)
     if as_json:
         told = {"store": shown, "runs": [line.model_dump(mode="json") for line in lines]}
         session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
@@ -103,7 +103,7 @@ def show(
         with _opened(store or given.store) as opened:
             report = report_run(opened, name)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        session.fail(error, as_json=as_json, of_pair=False)
     if as_json:
         session.write_json(report.model_dump_json(indent=2))
     else:

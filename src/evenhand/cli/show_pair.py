@@ -40,7 +40,7 @@ def show(
         with open_store(store, create=False) as opened:
             report = report_pair(opened, run, identifier)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        session.fail(error, as_json=as_json, of_pair=False)
     if as_json:
         session.write_json(report.model_dump_json(indent=2))
     else:
