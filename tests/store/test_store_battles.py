@@ -1,0 +1,199 @@
+"""Counts by models in one query, and verdicts as columns: the same verdicts either way."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evenhand.contract import Facts, Outcome, Winner
+from evenhand.errors import StoreError
+from evenhand.store import BattleCount, NewItem, NewJudge, NewVerdict, Store
+from evenhand.store.digests import prompt_key
+from store_values import Begun, begin, failure, item
+
+_numbers = count(1)
+
+# What a verdict can be, and its code.
+KINDS: list[tuple[Outcome, Winner | None, int]] = [
+    (Outcome.WIN, "A", 0),
+    (Outcome.WIN, "B", 1),
+    (Outcome.TIE, "TIE", 2),
+    (Outcome.INCONSISTENT, "TIE", 3),
+    (Outcome.INCONSISTENT, "A", 3),
+    (Outcome.INCONSISTENT, "B", 3),
+    (Outcome.INVALID, None, 4),
+]
+
+
+def rule(begun: Begun, number: int, kind: int, *, judge_id: int | None = None) -> None:
+    outcome, winner, _ = KINDS[kind]
+    settled = (
+        failure([]) if winner is None else Facts(outcome, winner, 0.5, "stated", winner, winner)
+    )
+    judge_id = judge_id or begun.judge_id
+    begun.store.write([], [NewVerdict(begun.run_id, number, judge_id, settled)])
+
+
+def battle(key: str, model_a: str | None, model_b: str | None, *, prompt: str = "p") -> NewItem:
+    return item(key, prompt=prompt, response_a=key, model_a=model_a, model_b=model_b)
+
+
+def test_battles_are_counted_by_models_outcome_and_winner(store: Store) -> None:
+    begun = begin(
+        store,
+        *(battle(f"x{n}", "x", "y") for n in range(3)),
+        battle("back", "y", "x"),
+        battle("odd", "\x00\x1a", "y"),
+        battle("nameless", None, None),
+        battle("pending", "x", "y"),
+    )
+    for number, kind in enumerate((0, 0, 3, 1, 6, 2), start=1):
+        rule(begun, number, kind)
+    assert store.battle_counts([begun.run_id]) == [
+        BattleCount(None, None, Outcome.TIE, "TIE", 1),
+        BattleCount("\x00\x1a", "y", Outcome.INVALID, None, 1),
+        BattleCount("x", "y", Outcome.INCONSISTENT, "TIE", 1),
+        BattleCount("x", "y", Outcome.WIN, "A", 2),
+        BattleCount("y", "x", Outcome.WIN, "B", 1),
+    ]
+    columns = store.battle_columns([begun.run_id])
+    assert columns.models == ("x", "y", "\x00\x1a")
+    assert columns.model_a.tolist() == [0, 0, 0, 1, 2, -1]
+    assert columns.model_b.tolist() == [1, 1, 1, 0, 1, -1]
+    assert columns.outcome.tolist() == [0, 0, 3, 1, 4, 2]
+    assert columns.prompt_key.tolist() == [prompt_key("p", None)] * 6
+
+
+def test_several_runs_and_judges_are_counted_together_or_one_by_one(store: Store) -> None:
+    first = begin(store, battle("a", "x", "y"), battle("b", "x", "y", prompt="q"), name="1")
+    other = store.add_judge(NewJudge("other", "other"))
+    store.set_run_judges(first.run_id, [first.judge_id, other])
+    second = begin(store, battle("a", "x", "z"), name="2")
+    rule(first, 1, 0)
+    rule(first, 1, 1, judge_id=other)
+    rule(first, 2, 2, judge_id=other)
+    rule(second, 1, 3)
+    runs = [first.run_id, second.run_id]
+    assert [each.verdicts for each in store.battle_counts(runs)] == [1, 1, 1, 1]
+    both = store.battle_columns(runs)
+    assert both.judges == (first.judge_id, other)
+    assert both.judge.tolist() == [0, 1, 1, 0]
+    assert both.outcome.tolist() == [0, 1, 2, 3]
+    assert both.prompt_key[2] == prompt_key("q", None)
+    one = store.battle_columns(runs, judge_ids=[other])
+    assert (one.judges, one.outcome.tolist(), one.models) == ((other,), [1, 2], ("x", "y"))
+    assert store.battle_counts(runs, judge_ids=[other]) == [
+        BattleCount("x", "y", Outcome.TIE, "TIE", 1),
+        BattleCount("x", "y", Outcome.WIN, "B", 1),
+    ]
+    assert store.battle_counts([]) == store.battle_counts(runs, judge_ids=[]) == []
+    assert store.battle_columns([]).outcome.tolist() == []
+
+
+def test_outcomes_come_with_all_that_statistics_need(store: Store) -> None:
+    begun = begin(
+        store,
+        item("x", prompt="p", response_a="𝄞é", response_b="\x00", model_a="m", tags=("t", "u")),
+        item("y", prompt="p", context="c", response_b="", tags=("t", "u")),
+        item("z", prompt="p", response_a=""),
+        item("pending"),
+    )
+    facts = Facts(Outcome.INCONSISTENT, "B", None, "none", "A", "B")
+    single = Facts(Outcome.WIN, "A", 0.25, "stated")
+    split = Facts(Outcome.TIE, "TIE", 1.0, "votes", None, "TIE")
+    store.write(
+        [],
+        [
+            NewVerdict(begun.run_id, number, begun.judge_id, each)
+            for number, each in enumerate((facts, single, split), start=1)
+        ],
+    )
+    columns = store.outcome_columns(begun.run_id, begun.judge_id)
+    assert columns.number.tolist() == [1, 2, 3]
+    assert columns.outcome.tolist() == [3, 0, 2]
+    assert columns.first_winner.tolist() == [0, -1, -1]
+    assert columns.second_winner.tolist() == [1, -1, 2]
+    assert math.isnan(columns.confidence[0])
+    assert columns.confidence.tolist()[1:] == [0.25, 1.0]
+    assert columns.length_a.tolist()[::2] == [2, 0]
+    assert columns.length_b.tolist()[:2] == [1, 0]
+    assert columns.models == ("m",)
+    assert columns.model_a.tolist() == [0, -1, -1]
+    assert columns.model_b.tolist() == [-1, -1, -1]
+    assert [columns.tag_sets[code] for code in columns.tags] == [("t", "u"), ("t", "u"), ()]
+    keys = columns.prompt_key
+    assert keys[0] == keys[2] == prompt_key("p", None)
+    assert keys[1] == prompt_key("p", "c") != keys[0]
+
+
+def test_columns_are_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.store.paging._AT_ONCE", 2)
+    begun = begin(store, *(battle(f"k{n}", "x", f"m{n}") for n in range(1, 8)))
+    for number in (1, 2, 5, 7):  # the page of 3 and 4 is empty
+        rule(begun, number, 0)
+    columns = store.outcome_columns(begun.run_id, begun.judge_id)
+    assert columns.number.tolist() == [1, 2, 5, 7]
+    assert columns.models == ("x", "m1", "m2", "m5", "m7")
+    assert columns.model_b.tolist() == [1, 2, 3, 4]
+
+
+def test_an_outcome_that_cannot_be_is_told_and_not_counted_as_another(store: Store) -> None:
+    begun = begin(store, item("x"))
+    impossible = Facts(Outcome.WIN, "TIE", None, "none")
+    store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, impossible)])
+    with pytest.raises(StoreError, match="outcome 'win' with the winner 'TIE'"):
+        store.outcome_columns(begun.run_id, begun.judge_id)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25
+)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["x", "y", "z", None]),
+            st.sampled_from(["x", "y", "z", None]),
+            st.none() | st.integers(0, len(KINDS) - 1),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_counts_columns_and_tally_agree(
+    store: Store, rows: list[tuple[str | None, str | None, int | None]]
+) -> None:
+    number = next(_numbers)
+    begun = begin(
+        store,
+        *(battle(f"k{n}", a, b) for n, (a, b, _) in enumerate(rows)),
+        name=f"run {number}",
+        judge=f"judge {number}",
+    )
+    expected: Counter[tuple[str | None, str | None, int]] = Counter()
+    for place, (model_a, model_b, kind) in enumerate(rows, start=1):
+        if kind is not None:
+            rule(begun, place, kind)
+            expected[model_a, model_b, KINDS[kind][2]] += 1
+
+    code_of = {(outcome, winner): code for outcome, winner, code in KINDS}
+    counted: Counter[tuple[str | None, str | None, int]] = Counter()
+    for each in store.battle_counts([begun.run_id]):
+        counted[each.model_a, each.model_b, code_of[each.outcome, each.winner]] += each.verdicts
+    assert counted == expected
+
+    columns = store.battle_columns([begun.run_id])
+    names = (*columns.models, None)  # -1 is the last
+    triples = zip(columns.model_a, columns.model_b, columns.outcome, strict=True)
+    assert Counter((names[a], names[b], code) for a, b, code in triples) == expected
+
+    outcomes = Counter(store.outcome_columns(begun.run_id, begun.judge_id).outcome)
+    tally = store.tally(begun.run_id)
+    assert [outcomes[code] for code in range(5)] == [
+        *(tally.wins_a, tally.wins_b, tally.ties, tally.inconsistent, tally.invalid),
+    ]
+    assert sum(outcomes.values()) == tally.judged
