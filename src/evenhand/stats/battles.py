@@ -1,0 +1,232 @@
+"""Columns of battles, checked and aggregated: the step between what a caller has and a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.stats.encoding import Codes, Encoded, encode, length, numbers, whole_numbers
+from evenhand.stats.tally import Entries, Tally, tally_of_outcomes, tally_of_rows
+from evenhand.stats.winners import Preferences, read_winners
+
+# A fit holds a few square matrices of this many models: 200 MB each at the limit.
+MODELS_MAX = 5_000
+_BLOCK = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Battles:
+    """Checked battles, one by one, in their order."""
+
+    models: tuple[str, ...]
+    model_a: NDArray[np.intp]
+    model_b: NDArray[np.intp]
+    score: NDArray[np.float64]
+    weight: NDArray[np.float64] | None
+    fractional: bool
+
+
+def encode_battles(
+    model_a: Any,
+    model_b: Any,
+    winner: Any,
+    *,
+    weight: Any = None,
+    models: Sequence[str] | None = None,
+) -> Battles:
+    _check_lengths(model_a=model_a, model_b=model_b, winner=winner, weight=weight)
+    names, (a, b) = encode_models(model_a, model_b, models=models)
+    return _checked(names, a, b, _preferences(names, a, b, winner), weight)
+
+
+def tally_battles(
+    model_a: Any,
+    model_b: Any,
+    winner: Any,
+    *,
+    prompt: Any = None,
+    weight: Any = None,
+    models: Sequence[str] | None = None,
+    keep_rows: bool = False,
+) -> Tally:
+    """`keep_rows` keeps each row that has a weight or a fraction, as a cluster of its own."""
+    _check_lengths(model_a=model_a, model_b=model_b, winner=winner, prompt=prompt, weight=weight)
+    names, (a, b) = encode_models(model_a, model_b, models=models)
+    preferences = _preferences(names, a, b, winner)
+    if weight is None and preferences.codes is not None:
+        counts = _count(a, b, preferences, len(names))
+        refuse_self(counts.sum(axis=2), names, a, b)
+        entries = None
+        if prompt is not None:
+            entries = _entries(a, b, preferences.each(), None, prompt)
+        return tally_of_outcomes(names, counts, entries=entries)
+    battles = _checked(names, a, b, preferences, weight)
+    entries = None
+    if prompt is not None or keep_rows:
+        entries = _entries(battles.model_a, battles.model_b, battles.score, battles.weight, prompt)
+    return tally_of_rows(
+        names,
+        battles.model_a,
+        battles.model_b,
+        score=battles.score,
+        weight=battles.weight,
+        fractional=battles.fractional,
+        entries=entries,
+    )
+
+
+def _preferences(names: tuple[str, ...], a: Codes, b: Codes, winner: Any) -> Preferences:
+    places = {name: place for place, name in enumerate(names)}
+    return read_winners(winner, model_a=a, model_b=b, models=places)
+
+
+def _checked(
+    names: tuple[str, ...], a: Codes, b: Codes, preferences: Preferences, weight: Any
+) -> Battles:
+    weights = None if weight is None else _read_weights(weight)
+    if weights is not None and not weights.any():
+        raise InputError("every weight is 0; give at least one battle a positive weight")
+    first, second = a.astype(np.intp), b.astype(np.intp)
+    refuse_self(first == second, names, a, b)
+    score = preferences.each()
+    return Battles(names, first, second, score, weights, preferences.fractional)
+
+
+def encode_models(
+    model_a: Any, model_b: Any, *, models: Sequence[str] | None
+) -> tuple[tuple[str, ...], tuple[Codes, Codes]]:
+    """The models' names in order, and both columns as places among them."""
+    if models is not None:
+        names = tuple(models)
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"models names {twice!r} twice; name each model once")
+        coded = (whole_numbers(model_a), whole_numbers(model_b))
+        if coded[0] is not None and coded[1] is not None:
+            for name, column in (("model_a", coded[0]), ("model_b", coded[1])):
+                _check_places(column, name, len(names))
+            return _limited(names), (coded[0], coded[1])
+        places = {name: place for place, name in enumerate(names)}
+        columns = encode(model_a, "model_a"), encode(model_b, "model_b")
+        return _limited(names), (
+            _placed(columns[0], "model_a", places),
+            _placed(columns[1], "model_b", places),
+        )
+    columns = encode(model_a, "model_a"), encode(model_b, "model_b")
+    found = {str(value) for column in columns for value in column.values}
+    names = _limited(tuple(sorted(found)))
+    places = {name: place for place, name in enumerate(names)}
+    return names, (
+        _placed(columns[0], "model_a", places),
+        _placed(columns[1], "model_b", places),
+    )
+
+
+def _placed(column: Encoded, name: str, places: Mapping[str, int]) -> Codes:
+    table = np.empty(len(column.values), np.uint16)
+    for code, value in enumerate(column.values):
+        place = places.get(str(value))
+        if place is None:
+            row = int(np.argmax(column.codes == code))
+            raise InputError(
+                f"{name} is {value!r} in row {row + 1}, which is not among the given models; "
+                "add it to models, or leave models out"
+            )
+        table[code] = place
+    return table.take(column.codes)
+
+
+def _limited(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(names) > MODELS_MAX:
+        raise InputError(
+            f"there are {len(names):,} models, and a ranking takes at most {MODELS_MAX:,}; "
+            "is model_a or model_b another column?"
+        )
+    return names
+
+
+def _check_places(column: NDArray[Any], name: str, size: int) -> None:
+    if column.size and (column.min() < 0 or column.max() >= size):
+        row = int(np.argmax((column < 0) | (column >= size)))
+        raise InputError(
+            f"{name} is {column[row]} in row {row + 1}, but there are {size} models; "
+            "codes are places in models, from 0"
+        )
+
+
+def _check_lengths(**columns: Any) -> None:
+    lengths = {name: length(column, name) for name, column in columns.items() if column is not None}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
+        raise InputError(f"the columns differ in length ({told}); give one cell a row in each")
+    if not next(iter(lengths.values())):
+        raise InputError("there are no battles; give at least one row")
+
+
+def _read_weights(weight: Any) -> NDArray[np.float64]:
+    weights = numbers(weight, "weight")
+    if weights is None:
+        raise InputError("weight holds no numbers; give one number of at least 0 a row")
+    fine = np.isfinite(weights) & (weights >= 0)
+    if not fine.all():
+        row = int(np.argmin(fine))
+        raise InputError(
+            f"weight is {weights[row]:g} in row {row + 1}; it takes a number of at least 0"
+        )
+    return weights
+
+
+def _count(a: Codes, b: Codes, preferences: Preferences, size: int) -> NDArray[np.int64]:
+    """How often each outcome came of each pair, a block of rows at a time."""
+    assert preferences.codes is not None
+    outcome = (preferences.kinds * 2).astype(np.intp)
+    winners = preferences.codes
+    cells = 3 * size * size
+    block = max(_BLOCK, cells)
+    counts = np.zeros(cells, np.int64)
+    for start in range(0, len(a), block):
+        rows = slice(start, start + block)
+        place = a[rows].astype(np.intp)
+        place *= size
+        place += b[rows]
+        place *= 3
+        place += outcome.take(winners[rows])
+        counts += np.bincount(place, minlength=cells)
+    return counts.reshape(size, size, 3)
+
+
+def refuse_self(met: NDArray[Any], names: tuple[str, ...], a: Codes, b: Codes) -> None:
+    """`met` says what met itself: a matrix of models on its diagonal, or each row."""
+    own = met.diagonal() if met.ndim == 2 else met
+    if own.any():
+        row = int(np.argmax(np.asarray(a) == np.asarray(b)))
+        raise InputError(
+            f"{names[int(a[row])]!r} is compared with itself in row {row + 1}; leave such rows out"
+        )
+
+
+def _entries(
+    a: Codes,
+    b: Codes,
+    score: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    prompt: Any,
+) -> Entries:
+    weight = np.ones(len(a)) if weights is None else weights
+    first, second = a.astype(np.intp), b.astype(np.intp)
+    if prompt is None:
+        clusters, cluster = len(a), np.arange(len(a))
+    else:
+        prompts = encode(prompt, "prompt")
+        clusters, cluster = len(prompts.values), np.asarray(prompts.codes).astype(np.intp)
+    used = weight > 0
+    if not used.all():
+        first, second, score, weight = first[used], second[used], score[used], weight[used]
+        _, cluster = np.unique(cluster[used], return_inverse=True)
+        return Entries(first, second, score, weight, cluster, int(cluster.max()) + 1)
+    return Entries(first, second, score, weight, cluster, clusters)

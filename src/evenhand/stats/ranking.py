@@ -1,0 +1,380 @@
+"""Bradley–Terry rankings of battles or of counts, with their intervals and their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.stats.battles import tally_battles
+from evenhand.stats.bootstrap import bootstrap
+from evenhand.stats.bradley_terry import Fit, Matrix, fit_bradley_terry
+from evenhand.stats.connectivity import Connections, examine, has_cycle
+from evenhand.stats.counts import tally_counts
+from evenhand.stats.davidson import fit_davidson
+from evenhand.stats.rank_intervals import (
+    Ranks,
+    difference_variances,
+    negligible,
+    quantile,
+    rank_intervals,
+)
+from evenhand.stats.ranking_notes import describe, notes_on
+from evenhand.stats.ranking_result import (
+    CENTRE,
+    POINTS,
+    Intervals,
+    Neighbours,
+    RankedModel,
+    Ranking,
+    Scale,
+    Ties,
+)
+from evenhand.stats.sandwich import inverse_information, sandwich
+from evenhand.stats.tally import Tally
+
+PRIOR = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    ties: Ties
+    intervals: Intervals | None
+    level: float
+    scale: Scale
+    prior: float | None
+    replicates: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Uncertainty:
+    """Limits of each log-odds, NaN where there are none, and the ranks they leave open."""
+
+    low: Matrix
+    high: Matrix
+    ranks: Ranks
+    refitted: int | None = None
+
+
+def rank_battles(
+    model_a: Any,
+    model_b: Any,
+    winner: Any,
+    *,
+    prompt: Any = None,
+    weight: Any = None,
+    models: Sequence[str] | None = None,
+    ties: Ties = "half",
+    intervals: Intervals | None = "sandwich",
+    level: float = 0.95,
+    scale: Scale = "elo",
+    prior: float | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> Ranking:
+    """Rank models by battles: one row each, in lists, NumPy arrays, pandas or Arrow columns.
+
+    `winner` holds A, B or TIE, a model's name, or a preference for A from 0 to 1. Rows of one
+    `prompt` belong together in the intervals. With `models`, the first two columns may be places
+    among them. `prior` None takes a prior only where the battles alone give no finite scores.
+    """
+    asked = _asked(ties, intervals, level, scale, prior, replicates, seed)
+    tally = tally_battles(
+        model_a,
+        model_b,
+        winner,
+        prompt=prompt,
+        weight=weight,
+        models=models,
+        keep_rows=intervals == "bootstrap",
+    )
+    return _rank(tally, asked, by_prompt=prompt is not None)
+
+
+def rank_counts(
+    models: Sequence[str],
+    model_a: Any,
+    model_b: Any,
+    *,
+    wins_a: Any,
+    wins_b: Any,
+    halves: Any = None,
+    prompt: Any = None,
+    ties: Ties = "half",
+    intervals: Intervals | None = "sandwich",
+    level: float = 0.95,
+    scale: Scale = "elo",
+    prior: float | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> Ranking:
+    """The same from counts: a row for each pair of models, or for each pair and prompt.
+
+    `model_a` and `model_b` are places in `models`; `prompt` is any code of the prompt; `halves`
+    counts ties and whatever else is worth half.
+    """
+    asked = _asked(ties, intervals, level, scale, prior, replicates, seed)
+    tally = tally_counts(
+        models, model_a, model_b, wins_a=wins_a, wins_b=wins_b, halves=halves, prompt=prompt
+    )
+    return _rank(tally, asked, by_prompt=prompt is not None)
+
+
+def _asked(
+    ties: Ties,
+    intervals: Intervals | None,
+    level: float,
+    scale: Scale,
+    prior: float | None,
+    replicates: int,
+    seed: int,
+) -> _Asked:
+    for name, value, kinds in (
+        ("ties", ties, get_args(Ties)),
+        ("intervals", intervals, (*get_args(Intervals), None)),
+        ("scale", scale, get_args(Scale)),
+    ):
+        if value not in kinds:
+            taken = ", ".join(map(repr, kinds))
+            raise InputError(f"{name} is {value!r}; it takes one of {taken}")
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; it takes a share between 0 and 1, e.g. 0.95")
+    if prior is not None and not 0 <= prior < float("inf"):
+        raise InputError(f"prior is {prior}; it takes a number of virtual ties of at least 0")
+    if replicates < 100:
+        raise InputError(f"replicates is {replicates}; an interval takes at least 100")
+    return _Asked(ties, intervals, level, scale, prior, replicates, seed)
+
+
+def _rank(tally: Tally, asked: _Asked, *, by_prompt: bool) -> Ranking:
+    links = examine(tally.won)
+    acyclic = asked.ties == "davidson" and _refuse_or_examine_ties(tally)
+    prior = asked.prior if asked.prior is not None else 0.0
+    if (not links.strong or acyclic) and not prior:
+        if asked.prior is not None:
+            raise InputError(
+                "prior is 0, but the battles alone give no finite scores "
+                f"({describe(links, tally.models)}); leave prior out, or give a positive one"
+            )
+        prior = PRIOR
+    fit = _fit(tally, asked.ties, prior)
+    anchored = fit.strength - fit.strength[links.main].mean()
+    clusters = tally.entries.clusters if tally.entries is not None else tally.rows
+    reason = None
+    uncertainty = None
+    if asked.intervals is not None:
+        if clusters < 2:
+            kind = "prompt" if by_prompt else "battle"
+            reason = f"not enough data for intervals: 1 {kind}; at least 2 are needed"
+        else:
+            uncertainty = _uncertainty(fit, tally, links, asked, prior, clusters)
+    order = sorted(
+        range(len(tally.models)), key=lambda place: (-anchored[place], tally.models[place])
+    )
+    rows = _rows(tally, links, asked, anchored, uncertainty, order)
+    names = np.array(tally.models, dtype=object)
+    return Ranking(
+        models=rows,
+        indistinguishable=_neighbours(tally.models, anchored, uncertainty, order, asked.scale),
+        undefeated=tuple(names[links.undefeated]),
+        winless=tuple(names[links.winless]),
+        never_compared=tuple(names[links.absent]),
+        disconnected=tuple(tuple(names[group]) for group in links.groups),
+        notes=notes_on(
+            links,
+            tally,
+            prior=prior,
+            acyclic=acyclic,
+            fit=fit,
+            clusters=clusters if uncertainty is not None else None,
+            by_prompt=by_prompt,
+        ),
+        reason=reason,
+        ties=asked.ties,
+        tie_parameter=_tie_parameter(fit, asked.ties),
+        scale=asked.scale,
+        anchor=_anchor(links, asked.scale),
+        intervals=asked.intervals,
+        level=asked.level,
+        clusters="prompt" if by_prompt else "row",
+        cluster_count=clusters,
+        games=tally.rows,
+        prior=prior,
+        converged=fit.converged,
+        iterations=fit.iterations,
+        replicates=asked.replicates if asked.intervals == "bootstrap" else None,
+        refitted=None if uncertainty is None else uncertainty.refitted,
+        seed=asked.seed if asked.intervals == "bootstrap" else None,
+    )
+
+
+def _refuse_or_examine_ties(tally: Tally) -> bool:
+    """Whether Davidson's model has no finite estimate although the battles are connected."""
+    if tally.fractional:
+        raise InputError(
+            "Davidson's model takes wins and ties, and winner holds other preferences than 0, "
+            '0.5 and 1; use ties="half"'
+        )
+    if not tally.tied.any():
+        return False
+    wins = np.where(tally.won > tally.tied / 2, tally.won - tally.tied / 2, 0.0)
+    if not wins.any():
+        raise InputError(
+            'every battle is a tie, and Davidson\'s model needs one that is not; use ties="half"'
+        )
+    # Ties pin its parameter only against wins that lead back to where they began: otherwise
+    # strengths and ties can grow together without end.
+    return not has_cycle(wins)
+
+
+def _fit(tally: Tally, ties: Ties, prior: float) -> Fit:
+    if ties == "davidson" and tally.tied.any():
+        return fit_davidson(tally.won, tally.tied, prior=prior)
+    return fit_bradley_terry(tally.won, prior=prior)
+
+
+def _tie_parameter(fit: Fit, ties: Ties) -> float | None:
+    if ties == "half":
+        return None
+    return 0.0 if fit.log_ties is None else float(np.exp(fit.log_ties))
+
+
+def _anchor(links: Connections, scale: Scale) -> str:
+    where = "1000" if scale == "elo" else "0"
+    if links.strong:
+        return f"the mean log-odds of all models is {where}"
+    return f"the mean log-odds of the largest connected group of models is {where}"
+
+
+def _uncertainty(
+    fit: Fit, tally: Tally, links: Connections, asked: _Asked, prior: float, clusters: int
+) -> _Uncertainty:
+    refitted = drawn = None
+    main = links.main
+    if asked.intervals == "bootstrap":
+        rng = np.random.default_rng(asked.seed)
+        made = bootstrap(fit, tally, prior=prior, replicates=asked.replicates, rng=rng)
+        drawn = made.strengths - made.strengths[:, main].mean(axis=1)[:, None]
+        refitted = made.refitted
+        covariance = np.cov(drawn, rowvar=False)
+    else:
+        covariance = sandwich(fit, tally)
+    size = len(fit.strength)
+    anchoring = np.eye(size) - np.where(main, 1 / main.sum(), 0.0)
+    covariance = anchoring @ covariance @ anchoring.T
+    variances = difference_variances(covariance)
+    own = covariance.diagonal().copy()
+    if prior:
+        # An undefeated model's battles hardly scatter: take the model's own variance if larger.
+        expected = anchoring @ inverse_information(fit)[:size, :size] @ anchoring.T
+        own = np.maximum(own, expected.diagonal())
+        variances = np.maximum(variances, difference_variances(expected))
+    strength = fit.strength - fit.strength[main].mean()
+    error = np.sqrt(np.maximum(own, 0.0))
+    reach = quantile(asked.level, clusters) * error
+    low, high = strength - reach, strength + reach
+    if drawn is not None and not prior:
+        tail = (1 - asked.level) / 2
+        low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    none = error <= negligible(strength)
+    if not links.strong:
+        beyond = ~(main | links.above | links.below) | (main & (main.sum() == 1))
+        low[beyond | links.below | links.winless] = np.nan
+        high[beyond | links.above | links.undefeated] = np.nan
+    low[none] = high[none] = np.nan
+    ranks = rank_intervals(
+        strength, variances, comparable=links.comparable, level=asked.level, clusters=clusters
+    )
+    return _Uncertainty(low, high, ranks, refitted)
+
+
+def _rows(
+    tally: Tally,
+    links: Connections,
+    asked: _Asked,
+    strength: Matrix,
+    uncertainty: _Uncertainty | None,
+    order: list[int],
+) -> tuple[RankedModel, ...]:
+    nothing = np.full(len(strength), np.nan)
+    low = _scores(nothing if uncertainty is None else uncertainty.low, asked.scale)
+    high = _scores(nothing if uncertainty is None else uncertainty.high, asked.scale)
+    score = _scores(strength, asked.scale)
+    return tuple(
+        RankedModel(
+            model=tally.models[place],
+            score=float(score[place]),
+            log_odds=float(strength[place]),
+            low=_or_none(low[place]),
+            high=_or_none(high[place]),
+            rank=rank,
+            rank_low=None if uncertainty is None else int(uncertainty.ranks.low[place]),
+            rank_high=None if uncertainty is None else int(uncertainty.ranks.high[place]),
+            games=int(tally.games[place]),
+            note=_note(links, place, low, uncertainty),
+        )
+        for rank, place in enumerate(order, 1)
+    )
+
+
+def _note(
+    links: Connections, place: int, low: Matrix, uncertainty: _Uncertainty | None
+) -> str | None:
+    if links.absent[place]:
+        return "never compared: its score is the prior's"
+    if links.undefeated[place]:
+        return "undefeated: no upper limit"
+    if links.winless[place]:
+        return "winless: no lower limit"
+    if links.above[place]:
+        return "never lost to the main group: no upper limit"
+    if links.below[place]:
+        return "never scored against the main group: no lower limit"
+    if not links.main[place]:
+        return "not comparable with the main group"
+    if uncertainty is not None and np.isnan(low[place]):
+        return "its battles do not differ enough for an interval"
+    return None
+
+
+def _neighbours(
+    models: tuple[str, ...],
+    strength: Matrix,
+    uncertainty: _Uncertainty | None,
+    order: list[int],
+    scale: Scale,
+) -> tuple[Neighbours, ...] | None:
+    if uncertainty is None:
+        return None
+    ranks = uncertainty.ranks
+    factor = POINTS if scale == "elo" else 1.0
+    alike = []
+    for better, worse in zip(order[:-1], order[1:], strict=True):
+        if ranks.better[better, worse]:
+            continue
+        difference = float(strength[better] - strength[worse])
+        reach = ranks.critical * float(ranks.errors[better, worse])
+        known = reach > 0
+        alike.append(
+            Neighbours(
+                better=models[better],
+                worse=models[worse],
+                difference=difference * factor,
+                low=(difference - reach) * factor if known else None,
+                high=(difference + reach) * factor if known else None,
+            )
+        )
+    return tuple(alike)
+
+
+def _scores(log_odds: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+    return CENTRE + POINTS * log_odds if scale == "elo" else log_odds
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
