@@ -1,0 +1,253 @@
+"""How many calls asking where it matters saves, and whether the stated certainty is true.
+
+    python -m scripts.verify_adaptive [--leagues 500] [--models 20] [--seed 20261116] [--rules]
+
+Both arms rank by the same fit. "Reaches 0.95" is the number of calls at which the mean Kendall
+tau over all leagues, made monotone by isotonic regression, crosses 0.95. `--rules` plays other
+rules of choice instead, one after another. Exit 1 where a limit is missed. Run by `make verify`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import replace
+
+# The matrices are small: more threads only wait for one another. Set before NumPy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from scripts.simulated_leagues import (
+    Course,
+    Rule,
+    Truth,
+    World,
+    adaptive,
+    at_horizon,
+    calls_to_reach,
+    every_gap_alike,
+    favour_top,
+    misorder_over_variance,
+    neighbour_table,
+    own_gap_only,
+    play,
+    plugged_in_slope,
+    thompson,
+    tie_share,
+    uniform,
+)
+
+from evenhand.stats.pair_choice import settling_worth
+from evenhand.stats.strength_posterior import Floats, gap_variance
+
+MOST_OF_UNIFORM = 0.70
+TARGET = 0.95
+BUDGETS = (640, 1280, 1920, 3840, 5760, 7680)
+BATCH = 64
+UNIFORM_BATCH = 320  # its choice hangs on nothing, so looks may be farther apart
+# A league of 2,000 neighbours at a stated certainty: three standard errors are under 3 points.
+MOST_OVERSTATED = 0.03
+
+
+def _rules() -> dict[str, Rule]:
+    return {
+        "settling, horizon 2/3 (ours)": adaptive(),
+        "settling, horizon 1/2": adaptive(at_horizon(1 / 2)),
+        "settling, horizon 7/8 (nearly one step)": adaptive(at_horizon(7 / 8)),
+        "settling, horizon 0 (endless)": adaptive(at_horizon(0.0)),
+        "misorder probability / variance": adaptive(misorder_over_variance),
+        "settling, top 5 favoured": adaptive(favour_top(5)),
+        "misorder x information, own gap only": own_gap_only(misorder_over_variance),
+        "settling, own gap only": own_gap_only(settling_worth),
+        "slope at the estimated gap": adaptive(plugged_in_slope),
+        "Thompson draw, slope at the drawn gap": thompson(plugged_in_slope),
+        "Thompson draw, settling": thompson(settling_worth),
+        "least variance (no misorder)": adaptive(every_gap_alike),
+    }
+
+
+def _tau_at(course: Course, calls: int) -> str:
+    if calls > course.calls[-1]:
+        return "     "
+    return f"{np.interp(calls, course.calls, course.mean_tau()):.3f}"
+
+
+def _reach(course: Course, target: float, *, likelihood: bool = False) -> float | None:
+    tau = course.mean_likelihood_tau() if likelihood else course.mean_tau()
+    return calls_to_reach(target, course.calls, tau)
+
+
+def _number(calls: float | None) -> str:
+    return "not reached" if calls is None else f"{calls:,.0f}"
+
+
+def _compare(world: World, *, uniform_calls: int, adaptive_calls: int) -> tuple[Course, Course]:
+    truth = Truth.draw(world)
+    print(
+        f"\n{world.leagues} leagues of {world.models} models, strengths normal with deviation"
+        f" {world.deviation}, tie weight {world.tie_weight} ({tie_share(truth):.0%} ties),"
+        f" prompt effects with deviation {world.prompt_deviation}, {world.prompts} prompts a pair,"
+        f" seed {world.seed}; batches of {BATCH} with {BATCH} in flight"
+    )
+    even = play(
+        truth,
+        uniform(world.models),
+        calls=uniform_calls,
+        batch=UNIFORM_BATCH,
+        in_flight=0,
+        likelihood=True,
+    )
+    ours = play(truth, adaptive(), calls=adaptive_calls, batch=BATCH, in_flight=BATCH)
+    print("  tau at calls         " + "".join(f"{calls:>8,}" for calls in BUDGETS))
+    for name, course in (("uniform", even), ("adaptive", ours)):
+        print(f"  {name:21}" + "".join(f"{_tau_at(course, calls):>8}" for calls in BUDGETS))
+    return even, ours
+
+
+def _savings(even: Course, ours: Course) -> float | None:
+    print("  calls to reach           uniform   uniform, plain ML   adaptive   share of uniform")
+    share = None
+    for target in (0.90, TARGET):
+        slow, fast = _reach(even, target), _reach(ours, target)
+        plain = _reach(even, target, likelihood=True)
+        share = fast / slow if slow and fast else None
+        said = "-" if share is None else f"{share:.1%}"
+        print(
+            f"  tau {target:.2f}         {_number(slow):>14} {_number(plain):>19}"
+            f" {_number(fast):>10} {said:>18}"
+        )
+    return share
+
+
+def _stopping(truth: Truth, ours: Course) -> list[str]:
+    """What the rule on the expected tau promises, and what the leagues that it stopped have."""
+    missed = []
+    promised, true = np.array(ours.promised_tau), np.array(ours.tau)
+    print("  stopping at expected tau      stopped   mean calls   mean tau then   wrongly sure by")
+    for target in (0.80, 0.85, 0.90, 0.93, TARGET):
+        reached = promised >= target
+        stopped = reached.any(axis=0)
+        first = reached.argmax(axis=0)[stopped]
+        if not stopped.any():
+            continue
+        then = true[first, np.flatnonzero(stopped)]
+        said = promised[first, np.flatnonzero(stopped)]
+        calls = np.array(ours.calls)[first]
+        over = float(said.mean() - then.mean())
+        print(
+            f"  {target:.2f}                        {stopped.mean():>8.0%} {calls.mean():>12,.0f}"
+            f" {then.mean():>15.3f} {over:>17.3f}"
+        )
+        if over > MOST_OVERSTATED:
+            missed.append(f"expected tau {target} overstates by {over:.3f}")
+    return missed
+
+
+def _calibration(name: str, truth: Truth, course: Course) -> list[str]:
+    """Of the neighbours said to be right with such a probability: how many are."""
+    missed = []
+    assert course.posterior is not None
+    stated, right = neighbour_table(course.posterior, truth.strengths)
+    cells = []
+    for low, high in ((0.5, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 0.975), (0.975, 1.01)):
+        inside = (stated >= low) & (stated < high)
+        if not inside.any():
+            continue
+        said, were, count = stated[inside].mean(), right[inside].mean(), int(inside.sum())
+        cells.append(f"{said:.3f} -> {were:.3f} ({count:,})")
+        error = 3 * float(np.sqrt(said * (1 - said) / count))
+        if said - were > MOST_OVERSTATED + error:
+            missed.append(f"{name}: neighbours said {said:.3f}, are right {were:.3f}")
+    print(f"  {name} after {course.calls[-1]:,} calls: neighbours stated -> right (how many)")
+    print("    " + "; ".join(cells))
+    return missed
+
+
+def _bias(name: str, truth: Truth, course: Course) -> None:
+    assert course.posterior is not None
+    mean = course.posterior.mean
+    true = truth.strengths - truth.strengths.mean(axis=1, keepdims=True)
+    above = np.triu_indices(mean.shape[1], 1)
+
+    def gaps(strengths: Floats) -> Floats:
+        gap: Floats = strengths[:, above[0]] - strengths[:, above[1]]
+        return gap
+
+    deviation = np.sqrt(gap_variance(course.posterior.covariance)[:, above[0], above[1]])
+    error = gaps(mean) - gaps(true)
+    covered = float((np.abs(error) < 1.959964 * deviation).mean())
+    slope = float((gaps(mean) * gaps(true)).sum() / (gaps(mean) ** 2).sum())
+    print(
+        f"  {name} after {course.calls[-1]:,} calls: strengths' error {np.std(mean - true):.3f}"
+        f" (root mean square), slope of true on estimated gaps {slope:.3f},"
+        f" 95 % intervals of gaps cover {covered:.1%}"
+    )
+
+
+def _check_world(world: World, *, uniform_calls: int, adaptive_calls: int) -> list[str]:
+    truth = Truth.draw(world)
+    even, ours = _compare(world, uniform_calls=uniform_calls, adaptive_calls=adaptive_calls)
+    share = _savings(even, ours)
+    missed = []
+    if share is None or share > MOST_OF_UNIFORM:
+        said = "unknown" if share is None else f"{share:.1%}"
+        missed.append(f"share of uniform's calls {said}, at most {MOST_OF_UNIFORM:.0%} is asked")
+    # With prompt effects the winning chances are no Bradley–Terry ones: shown, not held to.
+    found = _stopping(truth, ours) + _calibration("adaptive", truth, ours)
+    _calibration("uniform", truth, even)
+    if not world.prompt_deviation:
+        missed += found
+        for name, course in (("adaptive", ours), ("uniform", even)):
+            if not world.tie_weight:
+                _bias(name, truth, course)
+    return missed
+
+
+def _play_rules(world: World, *, calls: int) -> None:
+    truth = Truth.draw(world)
+    even = play(truth, uniform(world.models), calls=16_000, batch=UNIFORM_BATCH, in_flight=0)
+    slow = _reach(even, TARGET)
+    print(f"{world}; batches of {BATCH} with {BATCH} in flight; at most {calls:,} calls")
+    head = "".join(f"{budget:>8,}" for budget in BUDGETS)
+    print(f"{'rule':42}{head}   to 0.95    share")
+    print(f"{'uniform':42}{''.join(f'{_tau_at(even, b):>8}' for b in BUDGETS)}{_number(slow):>10}")
+    for name, rule in _rules().items():
+        course = play(truth, rule, calls=calls, batch=BATCH, in_flight=BATCH)
+        fast = _reach(course, TARGET)
+        share = "more" if fast is None or slow is None else f"{fast / slow:.1%}"
+        line = "".join(f"{_tau_at(course, budget):>8}" for budget in BUDGETS)
+        reached = "" if fast is None else _number(fast)
+        print(f"{name:42}{line}{reached:>10}{share:>9}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--leagues", type=int, default=500)
+    parser.add_argument("--models", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=20261116)
+    parser.add_argument("--rules", action="store_true", help="compare rules of choice instead")
+    parser.add_argument("--calls", type=int, default=8_000, help="of each rule, with --rules")
+    options = parser.parse_args()
+    world = World(leagues=options.leagues, models=options.models, seed=options.seed)
+    if options.rules:
+        _play_rules(world, calls=options.calls)
+        return 0
+    began = time.process_time()
+    missed = _check_world(world, uniform_calls=17_600, adaptive_calls=8_960)
+    fewer = replace(world, leagues=max(1, options.leagues * 2 // 5))
+    missed += _check_world(
+        replace(fewer, tie_weight=1.0), uniform_calls=17_600, adaptive_calls=8_960
+    )
+    missed += _check_world(
+        replace(fewer, prompt_deviation=1.0), uniform_calls=24_000, adaptive_calls=11_520
+    )
+    print(f"\n{time.process_time() - began:.0f} s of one processor")
+    for line in missed:
+        print(f"MISSED: {line}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
