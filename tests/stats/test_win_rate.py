@@ -1,0 +1,252 @@
+"""Win rates: the arithmetic, the mirror, prompts, invalid pairs, and too little data."""
+
+from __future__ import annotations
+
+import array
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.errors import InputError
+from evenhand.stats.outcomes import (
+    INCONSISTENT,
+    INVALID,
+    TIE,
+    WIN_A,
+    WIN_B,
+    OutcomeCounts,
+)
+from evenhand.stats.proportion import wilson_interval
+from evenhand.stats.win_rate import WinRate, by_group, win_rate, win_rate_of_counts
+
+MIRRORED = {WIN_A: WIN_B, WIN_B: WIN_A, TIE: TIE, INCONSISTENT: INCONSISTENT, INVALID: INVALID}
+MIXED = [WIN_A] * 8 + [WIN_B] * 4 + [TIE] * 3 + [INCONSISTENT] * 5 + [INVALID] * 2
+rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 7)), max_size=60)
+
+
+def test_the_five_outcomes_stay_apart() -> None:
+    found = win_rate(MIXED)
+    assert found.counts == OutcomeCounts(wins_a=8, wins_b=4, ties=3, inconsistent=5, invalid=2)
+    assert found.n == 20
+
+
+def test_a_tie_and_an_inconsistent_pair_count_half() -> None:
+    # (8 + (3 + 5) / 2) / 20
+    assert win_rate(MIXED).rate == pytest.approx(0.6)
+
+
+def test_without_ties_only_decisive_pairs_count() -> None:
+    found = win_rate(MIXED, ties="excluded")
+    assert found.n == 12
+    assert found.rate == pytest.approx(8 / 12)
+    assert (found.low, found.high) == pytest.approx(wilson_interval(8, 12))
+
+
+def test_wins_only_counts_a_tie_as_no_win() -> None:
+    found = win_rate(MIXED, ties="wins")
+    assert found.rate == pytest.approx(8 / 20)
+    assert (found.low, found.high) == pytest.approx(wilson_interval(8, 20))
+
+
+def test_the_sign_test_looks_at_decisive_pairs() -> None:
+    # 2 (1 + 12 + 66 + 220 + 495) / 2^12
+    test = win_rate(MIXED).sign_test
+    assert test is not None
+    assert (test.wins_a, test.wins_b, test.by) == (8, 4, "pair")
+    assert test.p_value == pytest.approx(2 * 794 / 4096)
+
+
+def test_a_prompt_has_one_sign() -> None:
+    outcomes = [WIN_A, WIN_A, WIN_B] * 6 + [WIN_B, TIE] + [WIN_A, WIN_B]
+    prompts = [number for number in range(6) for _ in range(3)] + [6, 6, 7, 7]
+    test = win_rate(outcomes, prompts=prompts).sign_test
+    assert test is not None
+    # six prompts lean to A, one to B, and one is even: 2 (1 + 7) / 2^7
+    assert (test.wins_a, test.wins_b, test.by) == (6, 1, "prompt")
+    assert test.p_value == pytest.approx(16 / 128)
+
+
+def test_invalid_pairs_are_excluded_and_bounded() -> None:
+    worst = win_rate(MIXED).worst_case
+    lost = win_rate(MIXED[:-2] + [WIN_B] * 2)
+    won = win_rate(MIXED[:-2] + [WIN_A] * 2)
+    assert worst is not None
+    # 12 of 22, and 14 of 22
+    assert worst.rate_if_lost == pytest.approx(12 / 22)
+    assert worst.rate_if_won == pytest.approx(14 / 22)
+    assert (worst.low, worst.high) == (lost.low, won.high)
+
+
+def test_no_invalid_pair_needs_no_worst_case() -> None:
+    assert win_rate([WIN_A, WIN_B] * 5).worst_case is None
+
+
+def test_only_invalid_pairs_say_nothing() -> None:
+    found = win_rate([INVALID] * 20)
+    assert (found.rate, found.low, found.high) == (None, None, None)
+    assert found.reason == "not enough data: 0 valid pairs; at least 6 are needed"
+    assert found.worst_case is not None
+    assert (found.worst_case.low, found.worst_case.high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 5])
+def test_too_few_pairs_are_not_a_rate(pairs: int) -> None:
+    found = win_rate([WIN_A] * pairs)
+    noun = "pair" if pairs == 1 else "pairs"
+    assert found.reason == f"not enough data: {pairs} valid {noun}; at least 6 are needed"
+    assert (found.rate, found.low, found.high, found.method) == (None, None, None, None)
+    assert found.counts.wins_a == pairs
+
+
+def test_one_prompt_is_not_enough_however_many_rows() -> None:
+    found = win_rate([WIN_A, WIN_B] * 500, prompts=["same"] * 1000)
+    assert found.reason == "not enough data: 1 prompt; at least 5 are needed"
+    assert found.prompts == 1
+
+
+def test_ties_without_a_decision_have_no_rate_when_excluded() -> None:
+    found = win_rate([TIE] * 30, ties="excluded")
+    assert found.reason == "not enough data: 0 decisive pairs; at least 6 are needed"
+    assert found.sign_test is None
+
+
+@pytest.mark.parametrize("prompts", [None, list(range(10)) * 3])
+@pytest.mark.parametrize("outcome", [WIN_A, WIN_B, TIE])
+def test_one_kind_of_outcome_is_never_certainty(outcome: int, prompts: list[int] | None) -> None:
+    found = win_rate([outcome] * 30, prompts=prompts)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high - found.low > 0.1
+
+
+def test_the_interval_of_equal_prompts_is_that_of_one_row_each() -> None:
+    # copies of a row add nothing: at most t in place of z and 40/39 in the variance tell them apart
+    outcomes = [WIN_A] * 25 + [WIN_B] * 15
+    alone = win_rate(outcomes, prompts=list(range(40)))
+    copied = win_rate(outcomes * 10, prompts=list(range(40)) * 10)
+    assert (alone.clustered, copied.clustered) == (False, True)
+    assert alone.low is not None
+    assert copied.low is not None
+    assert copied.low == pytest.approx(alone.low, abs=0.01)
+    assert copied.low < alone.low
+
+
+def test_prompts_that_come_once_are_independent_rows() -> None:
+    found = win_rate(MIXED, prompts=[f"p{row}" for row in range(len(MIXED))])
+    assert found.clustered is False
+    assert found.prompts == 20
+    assert found.model_copy(update={"prompts": None}) == win_rate(MIXED)
+
+
+def _approximately(found: WinRate, expected: WinRate) -> None:
+    for name in ("rate", "low", "high"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-12)
+    assert (found.counts, found.sign_test, found.reason) == (
+        expected.counts,
+        expected.sign_test,
+        expected.reason,
+    )
+
+
+@given(rows=rows, clustered=st.booleans(), ties=st.sampled_from(["half", "excluded"]))
+def test_swapping_a_and_b_mirrors_everything_exactly(
+    rows: list[tuple[int, int]], clustered: bool, ties: Any
+) -> None:
+    outcomes = [outcome for outcome, _ in rows]
+    prompts = [prompt for _, prompt in rows] if clustered else None
+    found = win_rate(outcomes, prompts=prompts, ties=ties)
+    mirror = win_rate([MIRRORED[outcome] for outcome in outcomes], prompts=prompts, ties=ties)
+    assert (mirror.reason, mirror.n, mirror.method) == (found.reason, found.n, found.method)
+    if found.rate is not None:
+        assert found.low is not None
+        assert found.high is not None
+        assert (mirror.rate, mirror.low, mirror.high) == (
+            1 - found.rate,
+            1 - found.high,
+            1 - found.low,
+        )
+    if found.worst_case is not None:
+        assert mirror.worst_case is not None
+        assert mirror.worst_case.low == 1 - found.worst_case.high
+        assert mirror.worst_case.rate_if_won == 1 - found.worst_case.rate_if_lost
+    if found.sign_test is not None:
+        assert mirror.sign_test is not None
+        assert mirror.sign_test.p_value == found.sign_test.p_value
+
+
+@given(rows=rows, shuffled=st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_the_names_of_prompts_do_not_matter(
+    rows: list[tuple[int, int]], shuffled: Any
+) -> None:
+    expected = win_rate([row[0] for row in rows], prompts=[row[1] for row in rows])
+    again = list(rows)
+    shuffled.shuffle(again)
+    named = [f"prompt {prompt * 17 % 8}" for _, prompt in again]
+    _approximately(win_rate([row[0] for row in again], prompts=named), expected)
+
+
+@given(rows=rows)
+def test_no_number_is_ever_nan_or_outside_0_and_1(rows: list[tuple[int, int]]) -> None:
+    found = win_rate([row[0] for row in rows], prompts=[row[1] for row in rows])
+    assert (found.rate is None) == (found.reason is not None)
+    if found.rate is not None and found.low is not None and found.high is not None:
+        assert 0 <= found.low <= found.rate <= found.high <= 1
+        assert found.low < found.high
+
+
+def test_counts_give_the_same_as_rows() -> None:
+    counts = OutcomeCounts(wins_a=8, wins_b=4, ties=3, inconsistent=5, invalid=2)
+    assert win_rate_of_counts(counts) == win_rate(MIXED)
+
+
+@pytest.mark.parametrize("kind", [bytes, tuple, np.array, lambda codes: array.array("b", codes)])
+def test_codes_come_in_any_plain_column(kind: Any) -> None:
+    assert win_rate(kind(MIXED)) == win_rate(MIXED)
+
+
+def test_groups_are_win_rates_of_their_own_rows() -> None:
+    outcomes = MIXED * 2
+    groups = ["accuracy"] * len(MIXED) + ["clarity"] * len(MIXED)
+    prompts = list(range(len(outcomes)))
+    found = by_group(outcomes, groups, prompts=prompts)
+    assert list(found) == ["accuracy", "clarity"]
+    assert found["clarity"] == win_rate(MIXED, prompts=prompts[: len(MIXED)])
+
+
+def test_json_is_camel_case_and_carries_its_settings() -> None:
+    dumped = win_rate(MIXED, level=0.9).model_dump(mode="json", by_alias=True)
+    assert dumped["counts"]["winsA"] == 8
+    assert dumped["worstCase"].keys() == {"rateIfLost", "rateIfWon", "low", "high"}
+    assert (dumped["ties"], dumped["level"], dumped["method"]) == ("half", 0.9, "score")
+
+
+def test_a_higher_level_is_wider() -> None:
+    wide, narrow = win_rate(MIXED, level=0.99), win_rate(MIXED, level=0.9)
+    assert wide.low is not None
+    assert narrow.low is not None
+    assert wide.low < narrow.low
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"outcomes": [0, 1, 7]}, "outcomes has 7 in row 2; give codes from 0 to 4"),
+        ({"outcomes": [0, -1]}, "outcomes has -1 in row 1; give codes from 0 to 4"),
+        ({"outcomes": [0.0, float("nan")]}, "outcomes are float64 and not whole numbers"),
+        ({"outcomes": ["A", "B"]}, "not whole numbers; give codes from 0 to 4"),
+        ({"outcomes": [[0], [1]]}, "outcomes has 2 dimensions; give one code a row"),
+        ({"outcomes": [[0], [1, 2]]}, "not one plain column"),
+        ({"outcomes": [0, 1], "prompts": ["x"]}, "prompts has 1 rows and the outcomes have 2"),
+        ({"outcomes": [0], "level": 1.0}, "level is 1.0; give a share between 0 and 1"),
+        ({"outcomes": [0], "ties": "third"}, "ties is 'third'; give \"half\""),
+    ],
+)
+def test_a_callers_mistake_names_the_fact_and_the_remedy(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        win_rate(**arguments)
+    assert message in raised.value.message
