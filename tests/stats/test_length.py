@@ -1,0 +1,225 @@
+"""Length: how often the longer wins, and the planted rate at equal length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from evenhand.errors import InputError
+from evenhand.stats.length import length_effect
+from evenhand.stats.length_control import ControlledRate
+from evenhand.stats.outcomes import INVALID, TIE, WIN_A, WIN_B
+from evenhand.stats.proportion import wilson_interval
+
+Floats = NDArray[np.float64]
+
+
+def _planted(
+    rng: np.random.Generator, pairs: int, *, base: float, effect: float, longer: float
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    difference = rng.normal(longer, 1.0, pairs)
+    chance = expit(base + effect * np.tanh(difference))
+    outcomes = np.where(rng.random(pairs) < chance, WIN_A, WIN_B)
+    lengths = 1000 + 300 * np.maximum(difference, 0), 1000 + 300 * np.maximum(-difference, 0)
+    return outcomes, *lengths
+
+
+def _controlled(outcomes: Any, length_a: Any, length_b: Any, **more: Any) -> ControlledRate:
+    (only,) = length_effect(outcomes, length_a=length_a, length_b=length_b, **more).controlled
+    return only
+
+
+def test_the_longer_wins_are_counted_among_decided_pairs_of_unequal_length() -> None:
+    outcomes = [WIN_A] * 6 + [WIN_B] * 3 + [WIN_A] + [TIE, INVALID, WIN_A]
+    length_a = [20] * 6 + [10] * 3 + [10] + [20, 20, 15]
+    length_b = [10] * 6 + [20] * 3 + [20] + [10, 10, 15]
+    share = length_effect(outcomes, length_a=length_a, length_b=length_b).longer_wins
+    # nine of the ten that count; the tie, the invalid pair and the equal lengths do not
+    assert (share.part, share.of, share.value) == (9, 10, 0.9)
+    assert (share.low, share.high) == pytest.approx(wilson_interval(9, 10))
+
+
+def test_planted_rate_and_effect_are_recovered() -> None:
+    rng = np.random.default_rng(5)
+    outcomes, length_a, length_b = _planted(rng, 40_000, base=0.4, effect=1.0, longer=0.8)
+    found = _controlled(outcomes, length_a, length_b)
+    assert found.rate == pytest.approx(expit(0.4), abs=0.01)
+    assert found.effect == pytest.approx(np.tanh(1.0), abs=0.05)
+    assert found.converged
+    assert found.separated is False
+    # uncontrolled, the longer side looks much better than it is
+    assert (outcomes == WIN_A).mean() > expit(0.4) + 0.08
+
+
+def test_intervals_cover_the_planted_rate_with_repeated_prompts() -> None:
+    rng = np.random.default_rng(6)
+    covered = 0
+    for _ in range(200):
+        outcomes, length_a, length_b = _planted(rng, 150, base=0.5, effect=1.0, longer=0.5)
+        prompts = np.arange(150) // 3
+        found = _controlled(outcomes, length_a, length_b, prompts=prompts)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= expit(0.5) <= found.high
+    # 95 % of 200, give or take three standard errors of 3.1
+    assert 181 <= covered <= 199
+
+
+def test_ties_are_half_a_win() -> None:
+    rng = np.random.default_rng(7)
+    outcomes, length_a, length_b = _planted(rng, 20_000, base=0.8, effect=0.0, longer=0.0)
+    outcomes[rng.random(20_000) < 0.5] = TIE
+    found = _controlled(outcomes, length_a, length_b)
+    assert found.rate == pytest.approx(0.5 * expit(0.8) + 0.25, abs=0.01)
+    decided = outcomes != TIE
+    without = _controlled(outcomes[decided], length_a[decided], length_b[decided])
+    assert found.low is not None
+    assert found.high is not None
+    assert without.low is not None
+    assert without.high is not None
+    assert found.high - found.low < without.high - without.low
+
+
+@given(seed=st.integers(0, 10_000), pairs=st.integers(20, 60))
+@settings(max_examples=30)
+def test_swapping_a_and_b_mirrors_the_controlled_rate(seed: int, pairs: int) -> None:
+    rng = np.random.default_rng(seed)
+    outcomes = rng.integers(0, 5, pairs)
+    length_a, length_b = rng.integers(0, 2000, (2, pairs))
+    prompts = rng.integers(0, 15, pairs)
+    found = _controlled(outcomes, length_a, length_b, prompts=prompts)
+    turned = np.array([WIN_B, WIN_A, 2, 3, 4])[outcomes]
+    mirror = _controlled(turned, length_b, length_a, prompts=prompts)
+    if found.rate is None:
+        assert mirror.rate is None
+        return
+    assert found.low is not None
+    assert found.effect is not None
+    assert mirror.rate == pytest.approx(1 - found.rate, abs=1e-7)
+    assert mirror.high == pytest.approx(1 - found.low, abs=1e-7)
+    assert mirror.effect == pytest.approx(found.effect, abs=1e-6)
+
+
+def test_all_wins_are_separated_and_not_certain() -> None:
+    rng = np.random.default_rng(8)
+    length_a, length_b = rng.integers(0, 2000, (2, 50))
+    found = _controlled([WIN_A] * 50, length_a, length_b)
+    assert found.separated
+    assert found.converged
+    assert found.rate is not None
+    assert found.low is not None
+    assert found.low < 0.97 < found.rate < 1
+
+
+def test_a_length_that_decides_alone_is_separated_and_wide() -> None:
+    difference = np.linspace(-500, 500, 40)
+    outcomes = np.where(difference > 0, WIN_A, WIN_B)
+    found = _controlled(outcomes, 1000 + difference, np.full(40, 1000.0))
+    assert found.separated
+    assert found.rate == pytest.approx(0.5, abs=1e-6)
+    assert found.effect_low is not None
+    assert found.effect_low > 0
+
+
+def test_a_side_that_is_always_longer_cannot_be_told_from_its_length() -> None:
+    rng = np.random.default_rng(9)
+    found = _controlled(rng.integers(0, 2, 100), rng.integers(600, 900, 100), [100] * 100)
+    assert found.rate is None
+    assert found.reason == (
+        "length and model cannot be told apart: A is longer in all but 0 of 100 pairs; "
+        "at least 5 others are needed"
+    )
+    assert found.share_longer == 1.0
+
+
+def test_equal_lengths_leave_nothing_to_control() -> None:
+    found = _controlled([WIN_A, WIN_B] * 20, [100] * 40, [100] * 40)
+    assert found.rate is None
+    assert found.reason is not None
+    assert "every pair has the same length difference" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("pairs", "prompts", "reason"),
+    [
+        (0, None, "not enough data: 0 valid pairs; at least 20 are needed"),
+        (19, None, "not enough data: 19 valid pairs; at least 20 are needed"),
+        (60, 9, "not enough data: 9 prompts; at least 10 are needed"),
+    ],
+)
+def test_too_little_data_is_a_reason(pairs: int, prompts: int | None, reason: str) -> None:
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, 2000, (2, pairs))
+    labels = None if prompts is None else np.arange(pairs) % prompts
+    found = _controlled(rng.integers(0, 2, pairs), lengths[0], lengths[1], prompts=labels)
+    assert (found.reason, found.rate, found.converged) == (reason, None, None)
+
+
+def test_each_of_several_models_has_its_own_rate_and_knows_the_difficulty() -> None:
+    rng = np.random.default_rng(10)
+    prompts, models = np.arange(2000), ("small", "middle", "large")
+    hardness = rng.normal(0.0, 1.5, 2000)
+    strengths = {"small": -0.6, "middle": 0.0, "large": 0.8}
+    columns: list[tuple[Any, ...]] = []
+    for name in models:
+        difference = rng.normal(0.6, 1.0, 2000)
+        chance = expit(strengths[name] + hardness + np.tanh(difference))
+        outcomes = np.where(rng.random(2000) < chance, WIN_A, WIN_B)
+        columns.append((outcomes, 2000 + 300 * difference, np.full(2000, 2000.0), [name] * 2000))
+    outcomes, length_a, length_b, names = (
+        np.concatenate(column) for column in zip(*columns, strict=True)
+    )
+    found = length_effect(
+        outcomes,
+        length_a=length_a,
+        length_b=length_b,
+        prompts=np.tile(prompts, 3),
+        models=names,
+    )
+    assert [one.model for one in found.controlled] == list(models)
+    for one in found.controlled:
+        assert one.model is not None
+        assert one.difficulty
+        assert one.low is not None
+        assert one.high is not None
+        # A's chance at equal length, over these prompts
+        truth = float(expit(strengths[one.model] + hardness).mean())
+        assert one.low - 0.01 <= truth <= one.high + 0.01
+        alone = names == one.model
+        single = _controlled(outcomes[alone], length_a[alone], length_b[alone])
+        assert single.high is not None
+        assert single.low is not None
+        assert one.high - one.low < single.high - single.low
+
+
+def test_a_lone_model_has_no_difficulty_to_know() -> None:
+    rng = np.random.default_rng(11)
+    outcomes, length_a, length_b = _planted(rng, 60, base=0.0, effect=1.0, longer=0.0)
+    found = _controlled(outcomes, length_a, length_b, prompts=np.arange(60), models=["one"] * 60)
+    assert (found.model, found.difficulty) == ("one", False)
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        (float("nan"), "length_a is nan in row 1; give a length of 0 or more"),
+        (-3, "length_a is -3.0 in row 1; give a length of 0 or more"),
+        (float("inf"), "length_a is inf in row 1; give a length of 0 or more"),
+        ("long", "length_a is not a column of numbers; give one length a row"),
+    ],
+)
+def test_a_length_that_is_none_is_named(length: Any, message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        length_effect([0, 1], length_a=[1, length], length_b=[1, 2])
+    assert raised.value.message == message
+
+
+def test_columns_of_unequal_length_are_a_mistake() -> None:
+    with pytest.raises(InputError, match="length_b has 1 rows and the outcomes have 2"):
+        length_effect([0, 1], length_a=[1, 2], length_b=[1])
