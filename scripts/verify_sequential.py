@@ -10,6 +10,7 @@ decide the same at the same prompt. Run by `make verify`.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from evenhand.stats.final_test import Spending, run_final_test
 from evenhand.stats.power import TruePair, fixed_chances, sequential_chances
-from evenhand.stats.sequential import Decision, SequentialPlan, follow
+from evenhand.stats.sequential import SequentialPlan, follow
 
 Scores: TypeAlias = NDArray[np.float64]
 Draw: TypeAlias = Callable[[np.random.Generator, int, int], Scores]  # runs × prompts
@@ -96,9 +97,11 @@ def simulate(plan: SequentialPlan, draw: Draw, *, truth: float, runs: int, seed:
         prompts.append(stops)
         for number in np.argsort([np.abs(run - 0.5).sum() for run in scores]):
             at = int(stops[number])
-            decision = _decide(plan, scores[number, :at], compare=number < _COMPARED)
-            named[decision[0]] += 1
-            covered += decision[1] <= truth <= decision[2]
+            side, holds = _decide(plan, scores[number, :at], truth)
+            named[side] += 1
+            covered += holds
+            if number < _COMPARED:
+                _compare(plan, scores[number], at, side)
     return Outcome(named["A"] / runs, named["B"] / runs, np.concatenate(prompts), covered / runs)
 
 
@@ -119,25 +122,24 @@ def first_crossings(plan: SequentialPlan, scores: Scores) -> NDArray[np.int64]:
     return stops
 
 
-def _decide(
-    plan: SequentialPlan, scores: Scores, *, compare: bool
-) -> tuple[str | None, float, float]:
-    """The side named and the interval; by the real test from the first score on if `compare`."""
-    early = len(scores) < plan.planned
-    if early or compare:
-        # The look that decides is the last: the test needs no looks before it.
-        lazy = plan if compare else plan.model_copy(update={"look_every": len(scores)})
-        decision: Decision = follow(lazy, scores.tolist()).final()
-        if decision.prompts != len(scores):
-            raise SystemExit(f"the real test stopped at {decision.prompts}, not {len(scores)}")
-        assert decision.low is not None
-        assert decision.high is not None
-        return decision.decided, decision.low, decision.high
-    test = run_final_test(
-        Counter(scores.tolist()), Spending(plan.alpha, plan.betting_alpha, plan.bets, 0.5)
-    )
+def _decide(plan: SequentialPlan, scores: Scores, truth: float) -> tuple[str | None, bool]:
+    """The side named, and whether the interval that goes with it holds the truth."""
+    counts = Counter(scores.tolist())
     side = "A" if scores.mean() > 0.5 else "B"
-    return (side if test.p_value <= plan.alpha else None), test.low, test.high
+    enough = -math.log(plan.betting_alpha)
+    if len(scores) < plan.planned or plan.bets.log_capital(counts, 0.5) >= enough:
+        return side, plan.bets.log_capital(counts, truth) < enough
+    test = run_final_test(counts, Spending(plan.alpha, plan.betting_alpha, plan.bets, 0.5))
+    return (side if test.p_value <= plan.alpha else None), test.low <= truth <= test.high
+
+
+def _compare(plan: SequentialPlan, scores: Scores, at: int, expected: str | None) -> None:
+    """Ends the script where the real test, given every score, says anything else."""
+    said = follow(plan, scores.tolist()).final()
+    if (said.prompts, said.decided) != (at, expected):
+        raise SystemExit(
+            f"the real test said {said.decided} at {said.prompts}, not {expected} at {at}"
+        )
 
 
 def check_errors(plan: SequentialPlan, runs: int, seed: int) -> list[str]:
