@@ -80,6 +80,22 @@ def test_the_same_command_again_says_that_it_is_done(
     assert "all 12 pairs are judged already; nothing to do" in ran.err
 
 
+def test_one_pair_and_one_call_are_told_as_one(command: Command, start_server: StartServer) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "pairs.jsonl", sums(1))
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
+    first = command(*arguments, "--max-calls", "1")
+    assert "at most about 1 pair, 2 calls, " in first.err
+    assert "1 pair, kept in " in first.out
+    assert "1 call, " in first.out
+    assert "1 judgment is left, and the same command goes on with it" in first.err
+    second = command(*arguments)
+    assert "1 call, 1 pass reused, " in second.out
+    third = command(*arguments)
+    assert "its 1 pair is judged already; nothing to do" in third.err
+    assert "0 calls" in third.out
+
+
 def test_two_models_outputs_are_the_everyday_case(
     command: Command, start_server: StartServer
 ) -> None:

@@ -13,6 +13,11 @@ def number(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 pair`, `2 pairs`; `many` where it takes more than an s."""
+    return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
+
+
 def dollars(amount: float) -> str:
     if amount == 0:
         return "$0"

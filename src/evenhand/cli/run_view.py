@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from evenhand.cli import session
-from evenhand.cli.amounts import dollars, number, seconds, share, tokens
+from evenhand.cli.amounts import counted, dollars, number, seconds, share, tokens
 from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
 from evenhand.runs import Observer
@@ -77,17 +77,20 @@ class View(Observer):
             if judge.traits.caveat:
                 self.say(f"note: {judge.name}: {judge.traits.caveat}")
         if done == total:
-            self.say(f"run {run}: all {self._amount(total)} are judged already; nothing to do")
+            all_of_it = "its 1 pair is" if total == 1 else f"all {self._amount(total)} are"
+            self.say(f"run {run}: {all_of_it} judged already; nothing to do")
         elif done:
-            self.say(f"run {run} goes on: {number(done)} of {self._amount(total)} are judged")
+            are = "is" if done == 1 else "are"
+            self.say(f"run {run} goes on: {number(done)} of {self._amount(total)} {are} judged")
         else:
             self.say(f"run {run}: {self._amount(total)}, kept in {store}")
 
     def _amount(self, total: int) -> str:
         judges = len(self._judges)
         if judges == 1:
-            return f"{number(total)} pairs"
-        return f"{number(total)} judgments ({number(total // judges)} pairs, {judges} judges)"
+            return counted(total, "pair")
+        judgments, pairs = counted(total, "judgment"), counted(total // judges, "pair")
+        return f"{judgments} ({pairs}, {judges} judges)"
 
     def approve(self, estimate: Estimate) -> None:
         self.say(f"at most about {_told(estimate)}")
@@ -114,7 +117,7 @@ class View(Observer):
         if since < _LOGGED_EVERY_S and not grown:
             return
         self._logged, self._tenths = now, tenths
-        self.say(" · ".join([_counted(progress), *_facts(progress)]))
+        self.say(" · ".join([_so_far(progress), *_facts(progress)]))
 
 
 @contextlib.contextmanager
@@ -164,13 +167,13 @@ def _drawn(progress: Progress) -> RenderableType:
 
     head = Table.grid(padding=(0, 1), expand=False)
     bar = ProgressBar(total=max(1, progress.total), completed=progress.done, width=30)
-    head.add_row(bar, Text(_counted(progress), style="bold"))
+    head.add_row(bar, Text(_so_far(progress), style="bold"))
     lines = [Text(fact) for fact in _grouped(progress)]
     return Group(head, *lines)
 
 
-def _counted(progress: Progress) -> str:
-    return f"{number(progress.done)}/{number(progress.total)} pairs"
+def _so_far(progress: Progress) -> str:
+    return f"{number(progress.done)}/{counted(progress.total, 'pair')}"
 
 
 def _facts(progress: Progress) -> list[str]:
@@ -183,12 +186,12 @@ def _grouped(progress: Progress) -> list[str]:
         pace.append(f"{progress.pairs_per_s:.1f} pairs/s")
     if progress.remaining_s is not None and progress.done < progress.total:
         pace.append(f"{seconds(progress.remaining_s)} left")
-    pace.append(f"{number(progress.calls)} calls")
+    pace.append(counted(progress.calls, "call"))
     pace.append(f"{progress.in_flight} of {progress.limit} in flight")
     if progress.cost_usd is not None:
         pace.append(f"{dollars(progress.cost_usd)} spent")
     if progress.reused:
-        pace.append(f"{number(progress.reused)} passes reused")
+        pace.append(f"{counted(progress.reused, 'pass', 'passes')} reused")
     if progress.paused_s > 1:
         pace.append(f"the judge asks to wait {seconds(progress.paused_s)}")
     if progress.stopping:
@@ -213,7 +216,7 @@ def _outcomes(progress: Progress) -> list[str]:
 
 
 def _told(estimate: Estimate) -> str:
-    parts = [f"{number(estimate.pairs)} pairs", f"{number(estimate.calls)} calls"]
+    parts = [counted(estimate.pairs, "pair"), counted(estimate.calls, "call")]
     if estimate.input_tokens.high:
         parts.append(f"{tokens(estimate.input_tokens)} tokens in")
         parts.append(f"{tokens(estimate.output_tokens)} out")
@@ -243,19 +246,20 @@ def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
         table.add_row(Text(one_line(judge.judge)), *cells)
     if summary.judges:
         out.print(table)
-    skipped = f", {number(summary.skipped_rows)} rows skipped" if summary.skipped_rows else ""
-    out.print(Text(f"{number(summary.pairs)} pairs{skipped}, kept in {one_line(summary.store)}"))
+    skipped = f", {counted(summary.skipped_rows, 'row')} skipped" if summary.skipped_rows else ""
+    pairs = counted(summary.pairs, "pair")
+    out.print(Text(f"{pairs}{skipped}, kept in {one_line(summary.store)}"))
     out.print(Text(_spent(summary)))
     for line in _closing(summary):
         err.print(Text(line), soft_wrap=True)
 
 
 def _spent(summary: RunSummary) -> str:
-    parts = [f"{number(summary.calls)} calls"]
+    parts = [counted(summary.calls, "call")]
     if summary.reused_passes:
-        parts.append(f"{number(summary.reused_passes)} passes reused")
+        parts.append(f"{counted(summary.reused_passes, 'pass', 'passes')} reused")
     if summary.input_tokens is not None and summary.output_tokens is not None:
-        parts.append(f"{number(summary.input_tokens)} tokens in")
+        parts.append(f"{counted(summary.input_tokens, 'token')} in")
         parts.append(f"{number(summary.output_tokens)} out")
     else:
         parts.append("tokens not told by the judge")
@@ -270,12 +274,15 @@ def _closing(summary: RunSummary) -> list[str]:
         lines.append(f"error  {one_line(summary.error.message)}")
     if summary.stopped_by is not None:
         why = _WHY[summary.stopped_by]
-        left = f"{number(summary.pending)} judgments are left"
-        lines.append(f"stopped: {why}; {left}, and the same command goes on with them")
+        one = summary.pending == 1
+        left = f"{counted(summary.pending, 'judgment')} {'is' if one else 'are'} left"
+        them = "it" if one else "them"
+        lines.append(f"stopped: {why}; {left}, and the same command goes on with {them}")
     elif summary.invalid:
+        them = "it" if summary.invalid == 1 else "them"
         lines.append(
-            f"{number(summary.invalid)} invalid; --retry failed or --retry unread asks them again, "
-            f"evenhand runs show {summary.run} tells why"
+            f"{number(summary.invalid)} invalid; --retry failed or --retry unread asks {them} "
+            f"again, evenhand runs show {summary.run} tells why"
         )
     return lines
 

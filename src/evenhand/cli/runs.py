@@ -185,6 +185,7 @@ def export(
     store: ropt.StoreAddress = None,
 ) -> None:
     """Write a run's verdicts with their pairs to a file, a row for each pair and judge."""
+    from evenhand.cli.amounts import counted
     from evenhand.cli.printing import printed
     from evenhand.report import export_run
 
@@ -201,23 +202,17 @@ def export(
     except EvenhandError as error:
         session.fail(error, as_json=False)
     if output != "-":
-        session.write_text(f"{_rows(exported.rows)} in {one_line(output)}")
+        session.write_text(f"{counted(exported.rows, 'row')} in {one_line(output)}")
     _say_what_is_missing(exported)
 
 
-def _rows(count: int) -> str:
-    from evenhand.cli.amounts import number
-
-    return "1 row" if count == 1 else f"{number(count)} rows"
-
-
 def _say_what_is_missing(exported: Exported) -> None:
-    from evenhand.cli.amounts import number
+    from evenhand.cli.amounts import counted
 
     if exported.pending:
-        verdicts = "verdict is" if exported.pending == 1 else "verdicts are"
-        sys.stderr.write(f"note  {number(exported.pending)} {verdicts} pending and left out\n")
+        verdicts = counted(exported.pending, "verdict is", "verdicts are")
+        sys.stderr.write(f"note  {verdicts} pending and left out\n")
     if exported.skipped_rows:
-        rows = _rows(exported.skipped_rows)
+        rows = counted(exported.skipped_rows, "row")
         were = "was no pair and was" if exported.skipped_rows == 1 else "were no pairs and were"
         sys.stderr.write(f"note  {rows} of the data {were} skipped by the run\n")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.amounts import dollars, number, seconds
+from evenhand.cli.amounts import counted, dollars, number, seconds
 from evenhand.cli.show import show_hanging
 from evenhand.cli.terminal import one_line
 from evenhand.report import JudgeReport, RunLine, RunReport, Share
@@ -159,7 +159,7 @@ def _asked(judge: JudgeReport) -> str:
     version = judge.prompt_version
     parts = [version, judge.locale, judge.mode] if version else ["without a prompt"]
     if judge.samples is not None:
-        parts.append(f"{judge.samples} sample{'' if judge.samples == 1 else 's'} an order")
+        parts.append(f"{counted(judge.samples, 'sample')} an order")
     if judge.reconcile is not None:
         parts.append(f"reconciled by {judge.reconcile}")
     return one_line(", ".join(part for part in parts if part))
@@ -183,9 +183,9 @@ def _verdicts(judge: JudgeReport) -> str:
 def _share(share: Share | None) -> str:
     if share is None:
         return _NOT_ENOUGH
-    pairs = "pair" if share.of == 1 else "pairs"
+    pairs = counted(share.of, "decided pair")
     return (
-        f"{100 * share.value:.1f} % of {number(share.of)} decided {pairs} "
+        f"{100 * share.value:.1f} % of {pairs} "
         f"(95 % interval {100 * share.low:.1f} to {100 * share.high:.1f} %)"
     )
 
@@ -198,15 +198,17 @@ def _passes(judge: JudgeReport) -> str:
 
 
 def _spent(spent: Spent) -> str:
-    parts = [f"{number(spent.requests)} request{'' if spent.requests == 1 else 's'}"]
+    parts = [counted(spent.requests, "request")]
     if spent.input_tokens is not None and spent.output_tokens is not None:
-        parts.append(f"{number(spent.input_tokens)} tokens in, {number(spent.output_tokens)} out")
+        parts.append(
+            f"{counted(spent.input_tokens, 'token')} in, {number(spent.output_tokens)} out"
+        )
     elif spent.requests:
         parts.append("tokens not known")
     if spent.cost_usd is not None:
         parts.append(dollars(spent.cost_usd))
     elif spent.known_cost_usd is not None:
-        without = f"{number(spent.unpriced_passes)} of {number(spent.passes)} passes"
+        without = f"{number(spent.unpriced_passes)} of {counted(spent.passes, 'pass', 'passes')}"
         parts.append(f"cost not known: {dollars(spent.known_cost_usd)} without {without}")
     elif spent.passes:
         parts.append("cost not known")

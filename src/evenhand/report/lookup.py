@@ -22,7 +22,8 @@ def find_run(store: Store, name: str) -> RunRecord:
     near = _nearest(name, names)
     if near:
         raise InputError(f"there is no run {name!r}; did you mean {' or '.join(near)}?")
-    raise InputError(f"there is no run {name!r}; evenhand runs lists the {len(names)} there are")
+    there_are = "one there is" if len(names) == 1 else f"{len(names)} there are"
+    raise InputError(f"there is no run {name!r}; evenhand runs lists the {there_are}")
 
 
 def _nearest(name: str, names: list[str]) -> list[str]:
