@@ -16,7 +16,7 @@ from evenhand.stats.winners import Preferences, read_winners
 
 # A fit holds a few square matrices of this many models: 200 MB each at the limit.
 MODELS_MAX = 5_000
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def tally_battles(
     names, (a, b) = encode_models(model_a, model_b, models=models)
     preferences = _preferences(names, a, b, winner)
     if weight is None and preferences.codes is not None:
-        counts = _count(a, b, preferences, len(names))
+        counts = _count(a, b, preferences, preferences.codes, len(names))
         refuse_self(counts.sum(axis=2), names, a, b)
         entries = None
         if prompt is not None:
@@ -151,7 +151,8 @@ def _limited(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check_places(column: NDArray[Any], name: str, size: int) -> None:
-    if column.size and (column.min() < 0 or column.max() >= size):
+    # Seen without its sign a negative code is a very large one.
+    if column.size and column.view(f"u{column.dtype.itemsize}").max() >= size:
         row = int(np.argmax((column < 0) | (column >= size)))
         raise InputError(
             f"{name} is {column[row]} in row {row + 1}, but there are {size} models; "
@@ -181,21 +182,24 @@ def _read_weights(weight: Any) -> NDArray[np.float64]:
     return weights
 
 
-def _count(a: Codes, b: Codes, preferences: Preferences, size: int) -> NDArray[np.int64]:
+def _count(
+    a: Codes, b: Codes, preferences: Preferences, codes: Codes, size: int
+) -> NDArray[np.int64]:
     """How often each outcome came of each pair, a block of rows at a time."""
-    assert preferences.codes is not None
-    outcome = (preferences.kinds * 2).astype(np.intp)
-    winners = preferences.codes
+    outcome = (preferences.kinds * 2).astype(np.uint8)
+    winners = outcome.take(codes) if (outcome != np.arange(len(outcome))).any() else codes
     cells = 3 * size * size
-    block = max(_BLOCK, cells)
+    block = min(len(a), max(_BLOCK, 2 * cells))
     counts = np.zeros(cells, np.int64)
+    place, more = np.empty(block, np.intp), np.empty(block, np.intp)
     for start in range(0, len(a), block):
         rows = slice(start, start + block)
-        place = a[rows].astype(np.intp)
-        place *= size
-        place += b[rows]
-        place *= 3
-        place += outcome.take(winners[rows])
+        first, second, winner = a[rows], b[rows], winners[rows]
+        place, more = place[: len(first)], more[: len(first)]
+        np.multiply(first, 3 * size, out=place, dtype=np.intp)
+        np.multiply(second, 3, out=more, dtype=np.intp)
+        place += more
+        place += winner
         counts += np.bincount(place, minlength=cells)
     return counts.reshape(size, size, 3)
 

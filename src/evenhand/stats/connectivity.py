@@ -48,7 +48,9 @@ def examine(won: NDArray[np.float64]) -> Connections:
     graph = csr_array(beats.astype(np.int8))
     _, strong = connected_components(graph, directed=True, connection="strong")
     count, weak = connected_components(graph, directed=False)
-    absent = ~(beats.any(axis=0) | beats.any(axis=1))
+    scored: Flags = np.logical_or.reduce(beats, axis=1)
+    conceded: Flags = np.logical_or.reduce(beats, axis=0)
+    absent = ~(scored | conceded)
     weight = np.bincount(strong, minlength=size) * (won.sum() + 1) + np.bincount(
         strong, weights=won.sum(axis=1) + won.sum(axis=0), minlength=size
     )
@@ -64,8 +66,8 @@ def examine(won: NDArray[np.float64]) -> Connections:
         above=above,
         below=below,
         groups=groups if len(groups) > 1 else (),
-        undefeated=~absent & ~beats.any(axis=0),
-        winless=~absent & ~beats.any(axis=1),
+        undefeated=scored & ~conceded,
+        winless=conceded & ~scored,
         absent=absent,
         comparable=_comparable(beats),
     )

@@ -9,6 +9,7 @@ from evenhand.stats.bradley_terry import (
     TOLERANCE,
     Fit,
     Matrix,
+    beginning,
     davidson_chances,
     grounded,
 )
@@ -27,13 +28,15 @@ def fit_davidson(
     played = won + won.T
     scored = won.sum(axis=1) + prior / 2
     ties = tied.sum() / 2
-    strength = np.zeros(size) if start is None else start.copy()
+    strength = beginning(scored, played) if start is None else start.copy()
     if log_ties is None:
         share = ties / (played.sum() / 2)
         log_ties = float(np.log(2 * share / (1 - share)))
     iterations, converged = 0, False
-    for iterations in range(1, STEPS_MAX + 1):
-        gradient, bread, _ = _derivatives(played, scored, ties, strength, log_ties, prior)
+    bread, prior_bread = np.empty(0), np.empty(0)
+    while not converged and iterations < STEPS_MAX:
+        iterations += 1
+        gradient, bread, prior_bread = _derivatives(played, scored, ties, strength, log_ties, prior)
         full = bread.copy()
         full[:size, :size] = grounded(bread[:size, :size], prior)
         step = np.linalg.solve(full, gradient)
@@ -44,10 +47,7 @@ def fit_davidson(
         step /= max(1.0, moved)
         strength = strength + step[:size]
         log_ties += float(step[size])
-        if moved < TOLERANCE:
-            converged = True
-            break
-    _, bread, prior_bread = _derivatives(played, scored, ties, strength, log_ties, prior)
+        converged = moved < TOLERANCE
     return Fit(strength, bread, prior_bread, iterations, converged, log_ties)
 
 

@@ -53,7 +53,7 @@ def numbers(column: Any, name: str) -> NDArray[np.float64] | None:
         if column.null_count:
             row = int(np.argmax(np.asarray(column.is_null())))
             raise InputError(_missing(name, row, None))
-        return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float64)
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     if not isinstance(column, np.ndarray):
         first = next((cell for cell in column if cell is not None), None)
         if isinstance(first, str) or first is None:
@@ -64,7 +64,7 @@ def numbers(column: Any, name: str) -> NDArray[np.float64] | None:
                 if cell is None:
                     raise InputError(_missing(name, row, None))
     if column.dtype.kind in "biuf":
-        return column.astype(np.float64, copy=False)
+        return np.asarray(column, dtype=np.float64)
     return None
 
 
@@ -160,6 +160,14 @@ def _hashable(cell: Any) -> Any:
 def _of_array(column: NDArray[Any]) -> Encoded:
     if column.dtype.kind in "US" and column.dtype.itemsize:
         return _of_fixed_width(column)
+    if (
+        column.dtype.kind in "iu"
+        and column.min(initial=0) >= 0
+        and column.max(initial=0) < max(_BLOCK, 4 * column.size)
+    ):
+        present = np.bincount(column) > 0
+        places = np.cumsum(present) - 1
+        return Encoded(places.take(column), np.flatnonzero(present).tolist())
     if column.dtype.kind in "biuf":
         values, codes = np.unique(column, return_inverse=True)
         return Encoded(codes.astype(np.int32, copy=False), values.tolist())

@@ -28,7 +28,7 @@ class Ranks:
 
 
 def quantile(level: float, clusters: int, *, comparisons: int = 1) -> float:
-    """Student's with as many degrees of freedom as clusters leave; `comparisons` share the error."""
+    """Student's, with a degree of freedom less than clusters; `comparisons` share the error."""
     tail = (1 - level) / 2 / max(1, comparisons)
     freedom = clusters - 1
     return float(-stdtrit(freedom, tail) if freedom < 1_000_000 else -ndtri(tail))

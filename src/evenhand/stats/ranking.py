@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
@@ -354,7 +355,7 @@ def _neighbours(
     ranks = uncertainty.ranks
     factor = POINTS if scale == "elo" else 1.0
     alike = []
-    for better, worse in zip(order[:-1], order[1:], strict=True):
+    for better, worse in pairwise(order):
         if ranks.better[better, worse]:
             continue
         difference = float(strength[better] - strength[worse])

@@ -20,9 +20,9 @@ def describe(links: Connections, models: Sequence[str]) -> str:
         ("never compared", links.absent),
     ):
         if flags.any():
-            told.append(f"{fact}: {_listed([models[i] for i in flags.nonzero()[0]])}")
+            told.append(f"{fact}: {_listed([models[i] for i in flags.nonzero()[0].tolist()])}")
     if links.groups:
-        groups = " | ".join(_listed([models[i] for i in group]) for group in links.groups)
+        groups = " | ".join(_listed([models[i] for i in group.tolist()]) for group in links.groups)
         told.append(f"no battles between the groups {groups}")
     if told:
         return "; ".join(told)

@@ -6,14 +6,18 @@ few of them (CR1: clusters / (clusters - 1) times (rows - 1) / (rows - parameter
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from evenhand.stats.bradley_terry import Fit, Matrix, davidson_chances
 from evenhand.stats.tally import Entries, Tally
 
-# Prompts times models that fit in one dense block: 32 MB.
-_BLOCK_CELLS = 1 << 22
+# Prompts times models that fit in one dense block: 64 MB.
+_BLOCK_CELLS = 1 << 23
 
 
 def sandwich(fit: Fit, tally: Tally) -> Matrix:
@@ -82,17 +86,8 @@ def _cluster_meat(fit: Fit, entries: Entries) -> Matrix:
     width = size + (extra is not None)
     meat = np.zeros((width, width))
     span = max(1, _BLOCK_CELLS // width)
-    if entries.clusters <= span:
-        blocks = [(0, entries.clusters, slice(None))]
-    else:
-        order = np.argsort(entries.cluster, kind="stable")
-        starts = np.arange(0, entries.clusters, span)
-        edges = np.searchsorted(entries.cluster[order], [*starts, entries.clusters])
-        blocks = [
-            (int(start), min(span, entries.clusters - int(start)), order[low:high])
-            for start, low, high in zip(starts, edges[:-1], edges[1:], strict=True)
-        ]
-    for start, count, rows in blocks:
+    for start, rows in _blocks(entries, span):
+        count = min(span, entries.clusters - start)
         place = (entries.cluster[rows] - start) * width
         cells = count * width
         sums = np.bincount(place + entries.model_a[rows], residual[rows], cells)
@@ -102,3 +97,18 @@ def _cluster_meat(fit: Fit, entries: Entries) -> Matrix:
         scores = sums.reshape(count, width)
         meat += scores.T @ scores
     return meat
+
+
+def _blocks(entries: Entries, span: int) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
+    """The rows of so many clusters at a time, each block with its first cluster."""
+    if entries.clusters <= span:
+        yield 0, slice(None)
+        return
+    block = entries.cluster // span
+    # Numbers of two bytes are sorted by counting, in a tenth of the time.
+    order = np.argsort(
+        block.astype(np.uint16 if block.max() < 1 << 16 else np.int64), kind="stable"
+    )
+    edges = np.cumsum(np.bincount(block))
+    for number, (low, high) in enumerate(pairwise([0, *edges.tolist()])):
+        yield number * span, order[low:high]

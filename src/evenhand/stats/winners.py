@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.stats.encoding import Codes, encode, numbers
 
+_BLOCK = 1 << 15
 _SEPARATORS = str.maketrans("", "", "-_. ()")
 _WORDS: Mapping[str, float] = {
     **dict.fromkeys(("a", "modela", "responsea", "outputa", "answera", "assistanta"), 1.0),
@@ -82,7 +83,8 @@ def _read_name(
     if wrong.any():
         row = int(rows[np.argmax(wrong)])
         raise InputError(
-            f"winner is {value!r} in row {row + 1}, which is neither of its models; it takes {TAKEN}"
+            f"winner is {value!r} in row {row + 1}, which is neither of its models; "
+            f"it takes {TAKEN}"
         )
     unlike = ~np.isnan(by_name) & ~np.isnan(by_word) & (by_name != by_word)
     if unlike.any():
@@ -95,14 +97,16 @@ def _read_name(
 
 
 def _of_numbers(given: NDArray[np.float64]) -> Preferences:
-    inside = (given >= 0) & (given <= 1)
-    if not inside.all():
-        row = int(np.argmin(inside))
+    if not (given.min() >= 0 and given.max() <= 1):  # NaN is neither
+        row = int(np.argmin((given >= 0) & (given <= 1)))
         raise InputError(
             f"winner is {given[row]:g} in row {row + 1}; a preference for A is from 0 to 1"
         )
-    halves = given + given
-    codes = halves.astype(np.uint8)
-    if np.array_equal(codes, halves):
-        return Preferences(np.array([0.0, 0.5, 1.0]), codes)
-    return Preferences(given)
+    codes = np.empty(given.size, np.uint8)
+    for start in range(0, given.size, _BLOCK):
+        halves = given[start : start + _BLOCK] * 2
+        code = codes[start : start + _BLOCK]
+        code[:] = halves
+        if not np.array_equal(code, halves):
+            return Preferences(given)
+    return Preferences(np.array([0.0, 0.5, 1.0]), codes)
