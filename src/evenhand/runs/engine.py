@@ -24,13 +24,17 @@ from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.progress import Count, Progress, Rate
+from evenhand.runs.pursuit import EveryPair, Pursuit
+from evenhand.runs.rank_adaptive import RankPursuit
 from evenhand.runs.sources import Sources
 from evenhand.runs.stop import Stop
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
+from evenhand.runs.until_decided import DecisionPursuit
 from evenhand.store import RunRecord, Store, Tally
 
 _TOLD_EVERY_S = 0.25
 _ESTIMATED_FROM = 50
+_LOOKED_EVERY_S = 0.05
 
 
 async def judge_pairs(
@@ -48,12 +52,13 @@ async def judge_pairs(
     observer = observer or Observer()
     begun = time.monotonic()
     _refuse_twice(judges)
+    _refuse_several(judges, options)
     run, created = await asyncio.to_thread(find_or_create, store, sources, judges, options)
     engine = _Engine(run, judges, options, store, stop, observer)
     try:
         with store.hold(run.id):
             await engine.prepare(sources)
-            if stop.by is None and engine.pending:
+            if stop.by is None and engine.to_ask:
                 await engine.execute()
             return await engine.summary(time.monotonic() - begun)
     except BaseException:
@@ -80,12 +85,17 @@ class _Engine:
         self._observer = observer
         self._budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
         self._seats: tuple[Seat, ...] = ()
+        self._pursuit: Pursuit = EveryPair(store, run.id)
         self._notes: list[str] = []
         self.began = False  # a call may have been made
 
     @property
     def pending(self) -> int:
         return sum(seat.count.pairs - seat.count.done for seat in self._seats)
+
+    @property
+    def to_ask(self) -> int:
+        return self._pursuit.most_pairs(self.pending)
 
     async def prepare(self, sources: Sources) -> None:
         """Everything that can be known before the first call."""
@@ -115,6 +125,8 @@ class _Engine:
         records = [plan.record(salt=salt) for plan in self._judges]
         ids = [store.add_judge(record) for record in records]
         store.set_run_judges(run.id, ids)
+        self._pursuit = self._pursued(ids[0])
+        found = await asyncio.to_thread(self._pursuit.begin)
         self._seats = tuple(
             [
                 Seat(
@@ -123,15 +135,29 @@ class _Engine:
                     plan.procedure,
                     price,
                     _count(plan, await asyncio.to_thread(store.tally, run.id, judge_id)),
+                    self._pursuit.supply(judge_id),
                 )
                 for judge_id, plan, price in zip(ids, self._judges, prices, strict=True)
             ]
         )
         total = sum(seat.count.pairs for seat in self._seats)
         self._observer.began(run.name, store.address, done=total - self.pending, total=total)
-        if self.pending:
+        if found is not None:
+            self._stop.ask(found)
+        elif self.to_ask:
+            announced = self._pursuit.announcement()
+            if announced is not None:
+                self._observer.announce(announced)
             estimated = await asyncio.to_thread(self._estimate)
             self._observer.approve(estimated.capped(self._options.max_cost))
+
+    def _pursued(self, judge_id: int) -> Pursuit:
+        store, run_id, options = self._store, self._run.id, self._options
+        if options.until_decided is not None:
+            return DecisionPursuit(store, run_id, judge_id, options.until_decided)
+        if options.rank_adaptive is not None:
+            return RankPursuit(store, run_id, judge_id, options.rank_adaptive)
+        return self._pursuit
 
     async def _off_the_loop(self, work: Callable[..., bool], *given: Any, **named: Any) -> bool:
         """In a thread, which a cancellation does not end: it is told to."""
@@ -167,7 +193,7 @@ class _Engine:
         for seat in self._seats:
             work = self._store.pending(self._run.id, seat.judge_id, after=0, limit=_ESTIMATED_FROM)
             whole += estimate(
-                seat.count.pairs - seat.count.done,
+                self._pursuit.most_pairs(seat.count.pairs - seat.count.done),
                 [item.pair for item in work],
                 seat.judge,
                 seat.procedure,
@@ -182,8 +208,45 @@ class _Engine:
         await asyncio.to_thread(
             self._store.update_run, self._run.id, state="judging", stopped_by=None
         )
-        async with self._told(executor):
+        async with self._told(executor), self._looked():
             await executor.execute(self._run.id, self._seats)
+        if self._stop.by is None:
+            await self._look()
+
+    @contextlib.asynccontextmanager
+    async def _looked(self) -> AsyncIterator[None]:
+        """A run with an end of its own looks for it whenever there is something new."""
+
+        ended = asyncio.Event()
+
+        async def keep_looking() -> None:
+            seen = -1
+            while self._stop.by is None and not ended.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), _LOOKED_EVERY_S)
+                if self._done != seen:
+                    seen = self._done
+                    await self._look()
+
+        if isinstance(self._pursuit, EveryPair):
+            yield
+            return
+        looking = asyncio.create_task(keep_looking())
+        try:
+            yield
+        finally:
+            # Told and not cancelled: a look is in a thread, and must not meet the next one.
+            ended.set()
+            await looking
+
+    async def _look(self) -> None:
+        try:
+            found = await asyncio.to_thread(self._pursuit.look)
+        except EvenhandError as error:
+            self._stop.ask("store", error)
+            return
+        if found is not None:
+            self._stop.ask(found)
 
     @contextlib.asynccontextmanager
     async def _told(self, executor: Executor) -> AsyncIterator[None]:
@@ -245,6 +308,8 @@ class _Engine:
 
     async def summary(self, seconds: float) -> RunSummary:
         store, run, stop = self._store, self._run, self._stop
+        found = await asyncio.to_thread(self._pursuit.found)
+        account = await asyncio.to_thread(self._pursuit.account)
         tally = await asyncio.to_thread(store.tally, run.id)
         judges = [
             _judge_summary(
@@ -286,7 +351,9 @@ class _Engine:
                 seconds=round(run.seconds + seconds, 3),
             ),
             error=_body(stop.error),
-            notes=(*self._notes, *self._why_capped()),
+            notes=(*self._notes, *self._why_capped(), *([account] if account else ())),
+            decision=found.decision,
+            ranking=found.ranking,
         )
         await asyncio.to_thread(
             store.update_run,
@@ -305,6 +372,12 @@ def _refuse_twice(judges: Sequence[JudgePlan]) -> None:
     for place, plan in enumerate(judges):
         if keys[place] in keys[:place]:
             raise InputError(f"judge {plan.judge.name} is given twice; name it once")
+
+
+def _refuse_several(judges: Sequence[JudgePlan], options: RunOptions) -> None:
+    if len(judges) > 1 and options.pursued:
+        option = "--until-decided" if options.until_decided else "--rank-adaptive"
+        raise InputError(f"{option} follows one judge, and {len(judges)} are named; name one")
 
 
 def _body(error: EvenhandError | None) -> ErrorBody | None:

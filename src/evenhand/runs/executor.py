@@ -20,6 +20,7 @@ from evenhand.runs.options import RunOptions
 from evenhand.runs.pace import Pace
 from evenhand.runs.progress import Count
 from evenhand.runs.stop import Stop
+from evenhand.runs.supply import Supply
 from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.turns import GatedJudge, PatientJudge
 from evenhand.runs.writer import Writer
@@ -31,13 +32,14 @@ _TIMES_TOLD_TO_SLOW_DOWN = 30
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A judge in a run: how it is asked, what its calls cost, and what it has said so far."""
+    """A judge in a run: what it is asked and how, what its calls cost, what it has said so far."""
 
     judge_id: int
     judge: Judge
     procedure: Procedure
     price: Price | None
     count: Count
+    supply: Supply
 
 
 class Executor(Protocol):
@@ -124,6 +126,7 @@ class LocalExecutor:
             seat.judge_id,
             patient,
             procedure=seat.procedure,
+            supply=seat.supply,
             store=self._store,
             writer=writer,
             gate=gate,

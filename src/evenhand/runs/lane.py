@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from evenhand.comparer import decide
@@ -15,11 +14,11 @@ from evenhand.procedure import Procedure
 from evenhand.runs.gate import Gate, Stopped
 from evenhand.runs.health import Health
 from evenhand.runs.progress import Count
+from evenhand.runs.supply import Supply
 from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.writer import Writer
 from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
 
-_FETCHED_AT_ONCE = 256
 # Pairs that were just judged: one with the same content may have been fetched before they were.
 # More than can be in flight and fetched at any limit.
 _RECENT = 16_384
@@ -34,6 +33,7 @@ class Lane:
         judge: Judge,
         *,
         procedure: Procedure,
+        supply: Supply,
         store: Store,
         writer: Writer,
         gate: Gate,
@@ -46,6 +46,7 @@ class Lane:
         self._judge = judge
         # The judge given here asks again by itself, at its gate.
         self._procedure = replace(procedure, retry=_ONCE)
+        self._supply = supply
         self._store = store
         self._writer = writer
         self._gate = gate
@@ -64,18 +65,7 @@ class Lane:
     async def run(self) -> None:
         """Until nothing is pending, or the gate is shut and what was in flight has come."""
         try:
-            async for work in self._pending():
-                while len(self._active) >= self._most_at_once:
-                    self._place.clear()
-                    await self._place.wait()
-                await self._writer.room()
-                if self._gate.is_stopped or self._broken is not None:
-                    break
-                task = asyncio.create_task(self._judged(work))
-                self._active.add(task)
-                task.add_done_callback(self._finished)
-                # It queues both its passes before the next pair queues its own.
-                await asyncio.sleep(0)
+            await self._begin_all()
             while self._active:
                 await asyncio.wait(self._active)
             if self._broken is not None:
@@ -85,14 +75,38 @@ class Lane:
                 task.cancel()
             await asyncio.gather(*self._active, return_exceptions=True)
             raise
+        finally:
+            self._supply.close()
         if not self._gate.is_stopped:
             self._end()
 
+    async def _begin_all(self) -> None:
+        while True:
+            # What is taken is chosen by what is known: as late as it can be.
+            await self._room()
+            works = await self._supply.take(limit=self._gate.limit)
+            if not works:
+                return
+            for work in works:
+                await self._room()
+                if self._gate.is_stopped or self._broken is not None:
+                    return
+                task = asyncio.create_task(self._judged(work))
+                self._active.add(task)
+                task.add_done_callback(self._finished)
+                # It queues both its passes before the next pair queues its own.
+                await asyncio.sleep(0)
+
+    async def _room(self) -> None:
+        while len(self._active) >= self._most_at_once:
+            self._place.clear()
+            await self._place.wait()
+        await self._writer.room()
+
     @property
     def _most_at_once(self) -> int:
-        """More pairs than calls, so that a pair that waits for its retry holds up no other; but a
-        judge that answers one at a time is to see both passes of a pair in a row."""
-        return max(4, 2 * self._gate.limit) if self._judge.traits.parallel else 1
+        """A judge that answers one at a time is to see both passes of a pair in a row."""
+        return self._supply.open_at_most(self._gate.limit) if self._judge.traits.parallel else 1
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._active.discard(task)
@@ -101,34 +115,6 @@ class Lane:
             self._broken = task.exception()
             self._gate.stop()
 
-    async def _pending(self) -> AsyncIterator[WorkItem]:
-        """Pending pairs in their order; the next ones are fetched while these are judged."""
-        fetching = self._fetch(after=0)
-        while True:
-            fetched = await fetching
-            if not fetched:
-                return
-            fetching = self._fetch(after=fetched[-1].number)
-            try:
-                for work in fetched:
-                    yield work
-            except GeneratorExit:
-                fetching.cancel()
-                raise
-
-    def _fetch(
-        self, *, after: int, limit: int = _FETCHED_AT_ONCE
-    ) -> asyncio.Future[list[WorkItem]]:
-        return asyncio.ensure_future(
-            asyncio.to_thread(
-                self._store.pending,
-                self._run_id,
-                self._judge_id,
-                after=after,
-                limit=limit,
-            )
-        )
-
     async def _judged(self, work: WorkItem) -> None:
         while (same := self._asking.get(work.pair_id)) is not None:
             await same.wait()
@@ -136,7 +122,7 @@ class Lane:
         try:
             if work.pair_id in self._recent:
                 await self._writer.flush()
-                work = (await self._fetch(after=work.number - 1, limit=1))[0]
+                work = await asyncio.to_thread(self._again, work)
             await self._settled(work)
         except Stopped:
             pass  # it stays pending, and its passes so far are kept
@@ -146,6 +132,11 @@ class Lane:
                 del self._recent[next(iter(self._recent))]
             del self._asking[work.pair_id]
             done.set()
+
+    def _again(self, work: WorkItem) -> WorkItem:
+        """The same item, with what is stored of it by now."""
+        found = self._store.pending(self._run_id, self._judge_id, after=work.number - 1, limit=1)
+        return found[0]
 
     async def _settled(self, work: WorkItem) -> None:
         keeper = _Keeper(self, work)

@@ -22,12 +22,12 @@ def find_or_create(
 ) -> tuple[RunRecord, bool]:
     """The run, and whether it was made just now."""
     data = sources.describe()
-    plan = RunPlan.of(data, judges)
+    plan = RunPlan.of(data, judges, pursued=options.pursued)
     if options.fresh:
         begun = _fresh_one(store, data, judges, options)
         if begun is not None:
             return begun, False
-        plan = RunPlan.of(data, judges, fresh=secrets.token_hex(4))
+        plan = RunPlan.of(data, judges, fresh=secrets.token_hex(4), pursued=options.pursued)
     elif options.name is None:
         found = store.run_of_fingerprint(plan.fingerprint)
         if found is not None:
@@ -35,7 +35,7 @@ def find_or_create(
     else:
         found = store.find_run(options.name)
         if found is not None:
-            if not _is_of(found, data, judges):
+            if not _is_of(found, data, judges, options):
                 _refuse(found, plan)
             return found, False
     name = _free_name(store, options.name or _title(sources, plan))
@@ -43,10 +43,13 @@ def find_or_create(
     return store.create_run(new), True
 
 
-def _is_of(run: RunRecord, data: Mapping[str, Any], judges: Sequence[JudgePlan]) -> bool:
+def _is_of(
+    run: RunRecord, data: Mapping[str, Any], judges: Sequence[JudgePlan], options: RunOptions
+) -> bool:
     """Whether the run was made by this command, with or without --fresh."""
     salt = run.plan.get("fresh")
-    return RunPlan.of(data, judges, fresh=salt).fingerprint == run.fingerprint
+    plan = RunPlan.of(data, judges, fresh=salt, pursued=options.pursued)
+    return plan.fingerprint == run.fingerprint
 
 
 def _fresh_one(
@@ -57,7 +60,7 @@ def _fresh_one(
     for run in store.list_runs():
         named = name is None or run.name == name or run.name.startswith(f"{name}-")
         wanted = run.state != "finished" or bool(options.retry)
-        if named and wanted and run.plan.get("fresh") and _is_of(run, data, judges):
+        if named and wanted and run.plan.get("fresh") and _is_of(run, data, judges, options):
             return run
     return None
 

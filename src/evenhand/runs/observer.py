@@ -13,6 +13,9 @@ class Observer:
     def approve(self, estimate: Estimate) -> None:
         """Raise to keep the run from beginning."""
 
+    def announce(self, what: str) -> None:
+        """What a run with an end of its own is about to do."""
+
     def began(self, run: str, store: str, *, done: int, total: int) -> None:
         """The run is found or made, and its pairs are known."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.judges.prices import Price
+from evenhand.runs.rank_adaptive import RankAdaptive
+from evenhand.runs.until_decided import UntilDecided
 
 Again = Literal["failed", "unread"]
 BadRows = Literal["stop", "skip"]
@@ -29,6 +31,8 @@ class RunOptions:
     fresh: bool = False
     retry: tuple[Again, ...] = ()
     bad_rows: BadRows = "stop"
+    until_decided: UntilDecided | None = None
+    rank_adaptive: RankAdaptive | None = None
 
     def __post_init__(self) -> None:
         for name, number in (("concurrency", self.concurrency), ("max_calls", self.max_calls)):
@@ -44,6 +48,16 @@ class RunOptions:
                 raise InputError(f"retry is {what!r}; it takes failed or unread")
         if self.name is not None and not self.name.strip():
             raise InputError("name is blank; give the run a name, or none")
+        if self.until_decided is not None and self.rank_adaptive is not None:
+            raise InputError(
+                "until_decided and rank_adaptive are two ways to end a run; give one of them"
+            )
+
+    @property
+    def pursued(self) -> dict[str, Any]:
+        """What a run with an end of its own is known by, beside its data and its judges."""
+        wanted = self.until_decided or self.rank_adaptive
+        return wanted.as_json() if wanted is not None else {}
 
 
 def _is_number(value: object) -> bool:

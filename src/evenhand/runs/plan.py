@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -60,10 +60,16 @@ class RunPlan:
     names: tuple[str, ...]
     deciding: tuple[Mapping[str, Any], ...]
     fresh: str | None = None
+    pursued: Mapping[str, Any] = field(default_factory=dict)  # where it ends by itself
 
     @classmethod
     def of(
-        cls, data: Mapping[str, Any], judges: Sequence[JudgePlan], *, fresh: str | None = None
+        cls,
+        data: Mapping[str, Any],
+        judges: Sequence[JudgePlan],
+        *,
+        fresh: str | None = None,
+        pursued: Mapping[str, Any] | None = None,
     ) -> RunPlan:
         return cls(
             data=data,
@@ -71,6 +77,7 @@ class RunPlan:
             names=tuple(plan.judge.name for plan in judges),
             deciding=tuple(plan.deciding() for plan in judges),
             fresh=fresh,
+            pursued=pursued or {},
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -80,6 +87,7 @@ class RunPlan:
             "judge_names": list(self.names),
             "deciding": [dict(each) for each in self.deciding],
             "fresh": self.fresh,
+            **self.pursued,
         }
 
     @property
@@ -95,7 +103,9 @@ class RunPlan:
             return "other judges"
         if mine["judges"] != other.get("judges"):
             return "another prompt, or other settings of the judge"
-        return "another way to decide (--samples, --reconcile)"
+        if mine["deciding"] != other.get("deciding"):
+            return "another way to decide (--samples, --reconcile)"
+        return "another end (--until-decided, --rank-adaptive, --alpha, --certainty, --seed)"
 
 
 def digest(value: Any) -> str:

@@ -7,7 +7,9 @@ from typing import Literal
 
 from evenhand.errors import EvenhandError, Status
 
-StoppedBy = Literal["max-calls", "max-cost", "interrupt", "judge", "store"]
+StoppedBy = Literal[
+    "max-calls", "max-cost", "interrupt", "judge", "store", "decided", "certain", "budget"
+]
 
 STOPPED_STATUS: dict[StoppedBy, int] = {
     "max-calls": Status.CAP_REACHED,
@@ -15,6 +17,10 @@ STOPPED_STATUS: dict[StoppedBy, int] = {
     "interrupt": Status.INTERRUPTED,
     "judge": Status.JUDGE_FAILED,
     "store": Status.BAD_INPUT,
+    # It has found what it was after, or asked as much as it was told to.
+    "decided": Status.OK,
+    "certain": Status.OK,
+    "budget": Status.OK,
 }
 
 

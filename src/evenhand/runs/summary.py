@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from evenhand.contract import ErrorBody
 from evenhand.contract.model import Model
+from evenhand.runs.pursuit import RankProgress
 from evenhand.runs.stop import StoppedBy
+from evenhand.stats.sequential import Decision
 
 
 class JudgeSummary(Model):
@@ -55,7 +57,12 @@ class RunSummary(Model):
     total: Spent
     error: ErrorBody | None = None  # where the judge or the store stopped it
     notes: tuple[str, ...] = ()
+    decision: Decision | None = None  # of a run until it is decided
+    ranking: RankProgress | None = None  # of a run that ranks adaptively
 
     @property
     def finished(self) -> bool:
-        return self.pending == 0 and self.stopped_by is None
+        """Or ended as it should: it found what it was after, or asked all that it might."""
+        if self.stopped_by is None:
+            return self.pending == 0
+        return self.stopped_by in ("decided", "certain", "budget")

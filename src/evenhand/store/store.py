@@ -23,6 +23,7 @@ from evenhand.store import (
     schema_version,
     sqlite,
     standings,
+    survey,
     work,
 )
 from evenhand.store.address import FileAddress, ServerAddress, read_address
@@ -300,6 +301,11 @@ class Store:
         """Every two models of a queue that was filled by models, by the order of their items."""
         with self._reading() as connection:
             return standings.contests(connection, run_id, judge_id)
+
+    def survey(self, run_id: int) -> survey.Survey:
+        """How many prompts a run has, and which models meet in it."""
+        with self._reading() as connection:
+            return survey.survey(connection, run_id)
 
     # In columns, for statistics
 

@@ -1,0 +1,198 @@
+"""Rank many models by asking where it matters: each next pair goes where it is most likely to
+settle an order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.runs.pursuit import Found, RankProgress
+from evenhand.runs.stop import StoppedBy
+from evenhand.runs.supply import Supply
+from evenhand.store import QUEUE_START, Contest, QueuePlace, Store, WorkItem
+
+if TYPE_CHECKING:
+    from evenhand.stats.adaptive import PairChoice
+    from evenhand.stats.pair_counts import PairCounts
+
+# A pair that is chosen long before it is asked is chosen blindly.
+_FEWEST_OPEN, _OPEN_SHARE = 8, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RankAdaptive:
+    """At most `budget` pairs, or until the expected Kendall tau reaches `certainty`."""
+
+    budget: int
+    certainty: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if type(self.budget) is not int or self.budget < 1:
+            raise InputError(f"budget is {self.budget!r}; it takes a number of pairs from 1")
+        if not 0 < self.certainty < 1:
+            raise InputError(f"certainty is {self.certainty!r}; it takes a number between 0 and 1")
+
+    def as_json(self) -> dict[str, Any]:
+        return {"rank_adaptive": {"certainty": self.certainty, "seed": self.seed}}
+
+
+class RankPursuit:
+    def __init__(self, store: Store, run_id: int, judge_id: int, wanted: RankAdaptive) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._wanted = wanted
+        self._first: dict[int, int] = {}  # verdicts by contest when this command began
+        self._sent: Counter[int] = Counter()  # pairs by contest that it gave out since
+        self._after: dict[int, QueuePlace] = {}
+        self._choice: PairChoice | None = None
+        self._ended: StoppedBy | None = None
+
+    def begin(self) -> StoppedBy | None:
+        models = {name for a, b, _ in self._store.survey(self._run_id).models for name in (a, b)}
+        if None in models or len(models) < 2:
+            raise InputError(
+                "--rank-adaptive needs rows that name their two models; give --outputs, one file "
+                "a model, or the columns model_a and model_b"
+            )
+        self._store.fill_queue(self._run_id, seed=self._wanted.seed, by_models=True)
+        contests = self._contests()
+        self._first = {each.contest: _judged(each) for each in contests}
+        self._note_end(self._chosen(contests, batch=1))
+        return self._ended
+
+    def look(self) -> StoppedBy | None:
+        return self._ended  # it looks whenever it chooses
+
+    def found(self) -> Found:
+        if self._choice is None:
+            return Found()
+        choice = self._chosen(self._contests(), batch=1)
+        certainty = choice.certainty
+        return Found(
+            ranking=RankProgress(
+                models=certainty.models,
+                expected_tau=certainty.expected_tau,
+                least_neighbour=certainty.least_neighbour,
+                asked=choice.asked,
+                budget=self._wanted.budget,
+            )
+        )
+
+    def announcement(self) -> str | None:
+        wanted = self._wanted
+        return (
+            f"At most {wanted.budget:,} pairs are asked, each where it is most likely to settle "
+            f"the order of the models (seed {wanted.seed}); it ends before that once the expected "
+            f"Kendall tau is {wanted.certainty:g}."
+        )
+
+    def account(self) -> str | None:
+        found = self.found().ranking
+        if found is None:
+            return None
+        return (
+            f"{found.asked:,} of at most {found.budget:,} pairs were asked: the expected Kendall "
+            f"tau is {found.expected_tau:.3f}, and the least certain two neighbours stand right "
+            f"with a probability of {found.least_neighbour:.2f}."
+        )
+
+    def most_pairs(self, pending: int) -> int:
+        left = self._wanted.budget - sum(self._first.values())
+        return max(0, min(pending, left))
+
+    def supply(self, judge_id: int) -> Supply:
+        return _Chosen(self)
+
+    # For the supply
+
+    def take(self, batch: int) -> list[WorkItem]:
+        contests = self._contests()
+        choice = self._chosen(contests, batch=batch)
+        self._note_end(choice)
+        numbers = {frozenset(each.models): each.contest for each in contests}
+        wanted = Counter(numbers[frozenset(pair)] for pair in choice.pairs)
+        works = []
+        for contest, count in wanted.items():
+            after = self._after.get(contest, QUEUE_START)
+            queued = self._store.queued(
+                self._run_id, self._judge_id, contest=contest, after=after, limit=count
+            )
+            if queued:
+                self._after[contest] = queued[-1].at
+                self._sent[contest] += len(queued)
+                works += [each.work for each in queued]
+        return works
+
+    def open_at_most(self, limit: int) -> int:
+        return max(_FEWEST_OPEN, min(limit, round(self._wanted.budget * _OPEN_SHARE)))
+
+    def _contests(self) -> list[Contest]:
+        return self._store.contests(self._run_id, self._judge_id)
+
+    def _chosen(self, contests: list[Contest], *, batch: int) -> PairChoice:
+        from evenhand.stats.adaptive import StoppingRule, choose_pairs
+
+        in_flight = {each.contest: self._in_flight(each) for each in contests}
+        asked = sum(_judged(each) + in_flight[each.contest] for each in contests)
+        self._choice = choose_pairs(
+            _counted(contests, in_flight),
+            batch=batch,
+            budget=max(self._wanted.budget, asked),
+            asked=asked,
+            rule=StoppingRule(measure="tau", target=self._wanted.certainty),
+            seed=self._wanted.seed,
+        )
+        return self._choice
+
+    def _in_flight(self, contest: Contest) -> int:
+        since = _judged(contest) - self._first.get(contest.contest, _judged(contest))
+        return max(0, min(self._sent[contest.contest] - since, contest.pending))
+
+    def _note_end(self, choice: PairChoice) -> None:
+        if choice.stop == "certain" or choice.stop == "budget":
+            self._ended = choice.stop
+
+
+class _Chosen:
+    def __init__(self, pursuit: RankPursuit) -> None:
+        self._pursuit = pursuit
+
+    async def take(self, *, limit: int) -> list[WorkItem]:
+        batch = max(1, self._pursuit.open_at_most(limit) // 2)
+        return await asyncio.to_thread(self._pursuit.take, batch)
+
+    def open_at_most(self, limit: int) -> int:
+        return self._pursuit.open_at_most(limit)
+
+    def close(self) -> None:
+        """Nothing is fetched ahead."""
+
+
+def _judged(contest: Contest) -> int:
+    return sum(contest.wins) + contest.ties + contest.inconsistent + contest.invalid
+
+
+def _counted(contests: list[Contest], in_flight: dict[int, int]) -> PairCounts:
+    import numpy as np
+
+    from evenhand.stats.pair_counts import count_pairs
+
+    models = sorted({name for each in contests for name in each.models})
+    place = {name: index for index, name in enumerate(models)}
+    scores, unasked, flying, ties = (np.zeros((len(models), len(models))) for _ in range(4))
+    for each in contests:
+        first, second = (place[name] for name in each.models)
+        # An inconsistent pair counts as half for each, as a tie does.
+        halves = each.ties + each.inconsistent
+        scores[first, second] += each.wins[0] + halves / 2
+        scores[second, first] += each.wins[1] + halves / 2
+        both = [first, second], [second, first]
+        ties[both] += halves
+        flying[both] += in_flight[each.contest]
+        unasked[both] += each.pending - in_flight[each.contest]
+    return count_pairs(models, scores, unasked=unasked, in_flight=flying, ties=ties)

@@ -1,0 +1,144 @@
+"""Runs that rank many models and ask where it matters."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenhand
+from evenhand import RunOptions, RunSummary
+from evenhand.errors import InputError
+from evenhand.judges import JudgeCall
+from evenhand.runs.rank_adaptive import RankAdaptive
+from evenhand.store import open_store
+from run_data import sums
+from scripted import ScriptedJudge, answer_json
+
+STRENGTH = {"ada": 2.4, "bob": 1.6, "cyd": 0.8, "dee": 0.0, "eve": -0.8, "fay": -1.6}
+_ANSWER = re.compile(r"Answer of (\w+)\.")
+
+
+def battles(prompts: int) -> list[dict[str, Any]]:
+    """Every two models on every prompt."""
+    return [
+        {
+            "id": f"{n}-{a}-{b}",
+            "prompt": f"Question {n}?",
+            "response_a": f"Answer of {a}.",
+            "response_b": f"Answer of {b}.",
+            "model_a": a,
+            "model_b": b,
+        }
+        for n in range(prompts)
+        for a, b in itertools.combinations(sorted(STRENGTH), 2)
+    ]
+
+
+def by_strength(call: JudgeCall) -> str:
+    """The stronger wins by chance, the same chance in both orders."""
+    shown = [_ANSWER.findall(text)[0] for text in (call.pair.response_a, call.pair.response_b)]
+    first, second = sorted(shown)
+    chance = 1 / (1 + math.exp(STRENGTH[second] - STRENGTH[first]))
+    drawn = random.Random(f"{call.pair.prompt} {first} {second}").random()
+    winner = first if drawn < chance else second
+    place = shown.index(winner)
+    if call.order == "swapped":
+        place = 1 - place
+    return answer_json("AB"[place], criteria=[("accuracy", "AB"[place])])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+async def ranked(
+    pairs: Any, judge: Any, store: Path, *, budget: int, certainty: float = 0.95, **options: Any
+) -> RunSummary:
+    return await evenhand.run(
+        pairs,
+        judge,
+        criteria=["accuracy"],
+        options=RunOptions(
+            store=store, rank_adaptive=RankAdaptive(budget, certainty), concurrency=8, **options
+        ),
+    )
+
+
+async def test_it_ends_once_the_order_is_certain(store: Path) -> None:
+    judge = ScriptedJudge(by_strength)
+    summary = await ranked(battles(60), judge, store, budget=900)
+    assert summary.stopped_by == "certain"
+    assert summary.finished
+    ranking = summary.ranking
+    assert ranking is not None
+    assert ranking.expected_tau >= 0.94  # what was in flight at the end may lower it a little
+    assert ranking.models[0] == "ada"
+    assert ranking.models[-1] == "fay"
+    judged = summary.pairs - summary.pending
+    assert ranking.asked == judged < 600
+    assert len(judge.calls) == 2 * judged
+
+
+async def test_it_asks_more_where_models_are_close(store: Path) -> None:
+    summary = await ranked(
+        battles(60), ScriptedJudge(by_strength), store, budget=300, certainty=0.999
+    )
+    with open_store(store) as opened:
+        run = opened.find_run(summary.run)
+        assert run is not None
+        judge = opened.run_judges(run.id)[0]
+        contests = {frozenset(c.models): c for c in opened.contests(run.id, judge.id)}
+    asked = {models: 60 - contest.pending for models, contest in contests.items()}
+    assert asked[frozenset({"cyd", "dee"})] > 2 * asked[frozenset({"ada", "fay"})]
+
+
+async def test_the_budget_is_never_exceeded(store: Path) -> None:
+    judge = ScriptedJudge(by_strength)
+    summary = await ranked(battles(40), judge, store, budget=50, certainty=0.999)
+    assert summary.stopped_by == "budget"
+    assert summary.pairs - summary.pending == 50
+    assert len(judge.calls) == 100
+
+
+async def test_it_goes_on_where_it_was_broken_off(store: Path) -> None:
+    judge = ScriptedJudge(by_strength)
+    part = await ranked(battles(40), judge, store, budget=60, certainty=0.999, max_calls=40)
+    assert part.stopped_by == "max-calls"
+    rest = await ranked(battles(40), judge, store, budget=60, certainty=0.999)
+    assert rest.stopped_by == "budget"
+    assert rest.pairs - rest.pending == 60
+    again = await ranked(battles(40), judge, store, budget=60, certainty=0.999)
+    assert (again.calls, again.stopped_by) == (0, "budget")
+
+
+async def test_a_larger_budget_goes_on_with_the_same_run(store: Path) -> None:
+    judge = ScriptedJudge(by_strength)
+    first = await ranked(battles(40), judge, store, budget=30, certainty=0.999)
+    more = await ranked(battles(40), judge, store, budget=45, certainty=0.999)
+    assert first.run == more.run
+    assert more.pairs - more.pending == 45
+
+
+async def test_all_pairs_may_be_too_few(store: Path) -> None:
+    summary = await ranked(
+        battles(1), ScriptedJudge(by_strength), store, budget=900, certainty=0.999
+    )
+    assert (summary.pairs, summary.pending, summary.stopped_by) == (15, 0, None)
+
+
+async def test_rows_without_models_are_refused(store: Path) -> None:
+    with pytest.raises(InputError, match="needs rows that name their two models; give --outputs"):
+        await ranked(sums(4), ScriptedJudge(by_strength), store, budget=4)
+
+
+@pytest.mark.parametrize("budget", [0, -1, 1.5])
+def test_a_budget_is_a_number_of_pairs(budget: Any) -> None:
+    with pytest.raises(InputError, match="it takes a number of pairs from 1"):
+        RankAdaptive(budget)

@@ -1,0 +1,143 @@
+"""Runs that end once it is settled which of two is better."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenhand
+from evenhand import RunOptions, RunSummary
+from evenhand.errors import InputError
+from evenhand.judges import Completion, JudgeCall
+from evenhand.runs.until_decided import UntilDecided
+from evenhand.stats.sequential import SequentialPlan, follow
+from evenhand.store import open_store
+from run_data import adds_up_here, sums
+from scripted import ScriptedJudge, answer_json
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+async def decided(
+    pairs: Any, judge: Any, store: Path, *, alpha: float = 0.05, seed: int = 0, **options: Any
+) -> RunSummary:
+    return await evenhand.run(
+        pairs,
+        judge,
+        criteria=["accuracy"],
+        options=RunOptions(
+            store=store, until_decided=UntilDecided(alpha, seed), concurrency=4, **options
+        ),
+    )
+
+
+async def test_a_clear_winner_ends_the_run_early(store: Path) -> None:
+    """A is right in two thirds of the pairs."""
+    judge = ScriptedJudge(adds_up_here)
+    summary = await decided(sums(600), judge, store)
+    assert summary.stopped_by == "decided"
+    assert summary.finished
+    decision = summary.decision
+    assert decision is not None
+    assert (decision.decided, decision.final, decision.method) == ("A", False, "betting")
+    assert decision.low is not None
+    assert decision.low > 0.5
+    assert decision.prompts < 300
+    assert summary.pending > 200
+    assert len(judge.calls) == 2 * (600 - summary.pending)
+    assert any("saved" in note for note in summary.notes)
+
+
+async def test_the_same_command_again_asks_nothing_and_says_the_same(store: Path) -> None:
+    judge = ScriptedJudge(adds_up_here)
+    first = await decided(sums(600), judge, store)
+    calls = len(judge.calls)
+    again = await decided(sums(600), judge, store)
+    assert len(judge.calls) == calls
+    assert again.stopped_by == "decided"
+    assert (again.run, again.decision) == (first.run, first.decision)
+
+
+async def test_a_broken_off_run_comes_to_the_same_decision(store: Path, tmp_path: Path) -> None:
+    whole = await decided(sums(600), ScriptedJudge(adds_up_here), tmp_path / "other.db")
+    judge = ScriptedJudge(adds_up_here)
+    for _ in range(3):
+        part = await decided(sums(600), judge, store, max_calls=30)
+        assert part.stopped_by == "max-calls"
+    rest = await decided(sums(600), judge, store)
+    assert rest.decision == whole.decision
+
+
+async def test_the_decision_is_that_of_the_stored_prefix(store: Path) -> None:
+    """A second way to the same: the verdicts in the queue's order, through the test alone."""
+    summary = await decided(sums(600), ScriptedJudge(adds_up_here), store, seed=7)
+    with open_store(store) as opened:
+        run = opened.find_run(summary.run)
+        assert run is not None
+        judge = opened.run_judges(run.id)[0]
+        prefix = opened.settled_prefix(run.id, judge.id)
+    scores = [{0: 1.0, 1: 0.0}[outcome] for outcome in prefix.outcome]
+    decision = follow(SequentialPlan(planned=600, seed=7), scores).decision
+    assert decision == summary.decision
+
+
+async def test_what_is_answered_fast_does_not_decide(store: Path) -> None:
+    """B's wins come at once and A's late: by arrival B leads for long."""
+
+    class Slow(ScriptedJudge):
+        async def ask(self, call: JudgeCall) -> Completion:
+            completion = await super().ask(call)
+            right_is_a = call.pair.id is not None and int(call.pair.id.split("-")[1]) % 3
+            await asyncio.sleep(0.02 if right_is_a else 0)
+            return completion
+
+    summary = await evenhand.run(
+        sums(300),
+        Slow(adds_up_here),
+        criteria=["accuracy"],
+        options=RunOptions(store=store, until_decided=UntilDecided(), concurrency=64),
+    )
+    assert summary.decision is not None
+    assert summary.decision.decided == "A"
+
+
+async def test_equal_sides_are_asked_to_the_end_and_stay_undecided(store: Path) -> None:
+    judge = ScriptedJudge(lambda call: answer_json("TIE", criteria=[("accuracy", "TIE")]))
+    summary = await decided(sums(40), judge, store)
+    assert (summary.ties, summary.pending, summary.stopped_by) == (40, 0, None)
+    assert summary.decision is not None
+    assert (summary.decision.decided, summary.decision.final) == (None, True)
+    assert summary.decision.mean == 0.5
+
+
+async def test_the_prompt_is_the_unit(store: Path) -> None:
+    """Five rows of each prompt are one score: 100 rows are 20 prompts."""
+    rows = [dict(row, id=f"{row['id']}-{n}") for row in sums(20) for n in range(5)]
+    rows = [dict(row, response_a=f"{row['response_a']} ({row['id']})") for row in rows]
+    summary = await decided(rows, ScriptedJudge(adds_up_here), store)
+    assert summary.decision is not None
+    assert summary.decision.plan.planned == 20
+
+
+async def test_another_alpha_is_another_run(store: Path) -> None:
+    judge = ScriptedJudge(adds_up_here)
+    first = await decided(sums(60), judge, store)
+    stricter = await decided(sums(60), judge, store, alpha=0.01)
+    assert first.run != stricter.run
+
+
+async def test_rows_of_several_models_are_refused(store: Path) -> None:
+    rows = sums(4, model_a="x", model_b="y") + sums(4, begin=5, model_a="y", model_b="x")
+    with pytest.raises(InputError, match=r"the rows hold x against y and y against x; for several"):
+        await decided(rows, ScriptedJudge(adds_up_here), store)
+
+
+async def test_several_judges_are_refused(store: Path) -> None:
+    with pytest.raises(InputError, match="--until-decided follows one judge, and 2 are named"):
+        await decided(sums(4), [ScriptedJudge(adds_up_here), "baseline:longer"], store)
