@@ -38,11 +38,20 @@ def test_a_run_is_held_once_and_let_go(store: Store) -> None:
     with store.hold(begun.run_id):
         with store.hold(other.run_id):
             pass
-        told = f"run {begun.run_id} of store .* in use by another"
+        told = "run 'run' of store .* in use by another"
         with pytest.raises(StoreBusy, match=told), store.hold(begun.run_id):
             raise AssertionError
     with store.hold(begun.run_id):
         pass
+
+
+def test_a_hold_on_a_run_that_is_not_there_is_told_by_its_number(store: Store) -> None:
+    with (
+        store.hold(4711),
+        pytest.raises(StoreBusy, match="run 4711 of store"),
+        store.hold(4711),
+    ):
+        raise AssertionError
 
 
 def test_another_store_object_cannot_have_a_held_run(store: Store, address: str) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
 import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, select, text
 
 from evenhand.errors import StoreBusy, StoreError
+from evenhand.store.schema import runs
+from evenhand.store.texts import unescape
 
 
-def _busy(run_id: int, address: str, holder: str = "") -> StoreBusy:
+def _busy(name: str, address: str, holder: str = "") -> StoreBusy:
     return StoreBusy(
-        f"run {run_id} of store {address} is in use by another process{holder}; "
+        f"run {name} of store {address} is in use by another process{holder}; "
         "wait until it is done, or stop it"
     )
 
@@ -48,12 +51,24 @@ def _locked(path: Path, run_id: int, address: str) -> int:
         if not _try_lock(descriptor):
             holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
             os.close(descriptor)
-            raise _busy(run_id, address, f" ({holder})" if holder.isdigit() else "")
+            name = _name_in_file(Path(address), run_id)
+            raise _busy(name, address, f" ({holder})" if holder.isdigit() else "")
         if _is_still_there(path, descriptor):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, b"%d\n" % os.getpid())
             return descriptor
         os.close(descriptor)
+
+
+def _name_in_file(store: Path, run_id: int) -> str:
+    """Only to be told: where it cannot be read just now, its number has to do."""
+    with contextlib.suppress(sqlite3.Error):
+        connection = sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)
+        with contextlib.closing(connection):
+            query = "SELECT name FROM runs WHERE id = ?"
+            for (name,) in connection.execute(query, (run_id,)):
+                return repr(unescape(name))
+    return str(run_id)
 
 
 def _is_still_there(path: Path, descriptor: int) -> bool:
@@ -99,7 +114,9 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
         place = zlib.crc32(f"evenhand {schema}".encode()) - 2**31
         lock = text("SELECT pg_try_advisory_lock(:place, :run)")
         if not connection.execute(lock, {"place": place, "run": run_id}).scalar():
-            raise _busy(run_id, address)
+            query = select(runs.c.name).where(runs.c.id == run_id)
+            name = connection.execute(query).scalar()
+            raise _busy(repr(name) if name else str(run_id), address)
         yield
     finally:
         connection.close()
