@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from evenhand.errors import MissingExtra, StoreBusy, StoreError
-from evenhand.store import open_store
+from evenhand.store import hold, open_store
 from postgres_server import PASSWORD, PostgresServer, _free_port
 from store_values import begin, item
 
@@ -143,6 +143,28 @@ def test_a_lost_connection_loses_nothing_that_was_stored(
         found = store.find_run("run")
         assert found is not None
         assert found.calls == 0
+
+
+def test_a_hold_that_is_lost_with_its_connection_stops_the_writing(
+    postgres: PostgresServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hold, "_LOOKED_AT_EVERY_S", 0)
+    with open_store(fresh_database) as store, open_store(fresh_database) as other:
+        begun = begin(store, item("x"), item("y"))
+        with store.hold(begun.run_id):
+            store.update_run(begun.run_id, calls=1)
+            postgres.cut_connections(database_of(fresh_database))
+            for _ in range(2):  # once lost, it does not come back
+                with pytest.raises(StoreError, match="the hold on run 'run' of store"):
+                    store.update_run(begun.run_id, calls=2)
+            assert store.count_items(begun.run_id) == 2
+            with other.hold(begun.run_id):  # as the server would have it
+                other.update_run(begun.run_id, calls=3)
+        with store.hold(begun.run_id):
+            store.update_run(begun.run_id, seconds=4)
+        found = store.find_run("run")
+        assert found is not None
+        assert (found.calls, found.seconds) == (3, 4)
 
 
 def test_a_row_that_another_process_locks_is_busy(fresh_database: str) -> None:

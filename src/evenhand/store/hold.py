@@ -6,11 +6,14 @@ import contextlib
 import os
 import sqlite3
 import sys
+import threading
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Connection, Engine, select, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from evenhand.errors import StoreBusy, StoreError
 from evenhand.store.schema import runs
@@ -103,9 +106,59 @@ else:
         return True
 
 
+# Under this name both engines of a server's store know its holds.
+HOLDS = "evenhand_holds"
+_LOOKED_AT_EVERY_S = 1.0
+
+
+class Holds:
+    """The runs that a store holds at its server. A connection that is lost takes its hold along,
+    and the server may give the run to another process: so it is looked at before a write."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: list[tuple[Connection, str]] = []
+        self._lost: str | None = None
+        self._looked_at = time.monotonic()
+
+    @contextlib.contextmanager
+    def kept(self, connection: Connection, told: str) -> Iterator[None]:
+        """`told` is what an error calls it."""
+        held = (connection, told)
+        with self._lock:
+            self._held.append(held)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held.remove(held)
+                self._lost = None if self._lost == told else self._lost
+
+    def look(self, _writing: Connection) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if self._lost is None and self._held and now - self._looked_at >= _LOOKED_AT_EVERY_S:
+                self._looked_at = now
+                self._lost = next((told for held, told in self._held if not _answers(held)), None)
+            if self._lost is not None:
+                raise StoreError(
+                    f"the hold on {self._lost} was lost with its connection, and another process "
+                    "may have the run; check the server and run the command again"
+                )
+
+
+def _answers(connection: Connection) -> bool:
+    try:
+        connection.execute(text("SELECT 1")).close()
+    except SQLAlchemyError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
     """An advisory lock of a connection of its own; the server lets go of it with the connection."""
+    holds: Holds = engine.get_execution_options()[HOLDS]
     connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     connection.detach()
     try:
@@ -113,10 +166,11 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
         # Two stores in one database lie in different schemas, and their runs have the same numbers.
         place = zlib.crc32(f"evenhand {schema}".encode()) - 2**31
         lock = text("SELECT pg_try_advisory_lock(:place, :run)")
+        found = connection.execute(select(runs.c.name).where(runs.c.id == run_id)).scalar()
+        name = repr(found) if found else str(run_id)
         if not connection.execute(lock, {"place": place, "run": run_id}).scalar():
-            query = select(runs.c.name).where(runs.c.id == run_id)
-            name = connection.execute(query).scalar()
-            raise _busy(repr(name) if name else str(run_id), address)
-        yield
+            raise _busy(name, address)
+        with holds.kept(connection, f"run {name} of store {address}"):
+            yield
     finally:
         connection.close()

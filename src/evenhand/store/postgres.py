@@ -6,11 +6,12 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine
+from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
 from evenhand.errors import MissingExtra
 from evenhand.store.address import SECRET_OPTIONS
+from evenhand.store.hold import HOLDS, Holds
 
 _DEFAULTS = {"connect_timeout": "10", "application_name": "evenhand", "client_encoding": "utf8"}
 
@@ -25,11 +26,13 @@ def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
     # Not in the URL, which an engine shows with all but its password.
     arguments |= {name: url.query[name] for name in SECRET_OPTIONS if name in url.query}
     url = url.difference_update_query(["options", *SECRET_OPTIONS])
+    holds = Holds()
     try:
         reads, writes = (
             create_engine(
                 url,
                 connect_args=arguments,
+                execution_options={HOLDS: holds},
                 pool_size=size,
                 max_overflow=overflow,
                 pool_timeout=busy_timeout_s,
@@ -41,6 +44,7 @@ def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
         )
     except ImportError:
         raise MissingExtra("psycopg", "postgres") from None
+    event.listen(writes, "begin", holds.look)
     return reads, writes
 
 
