@@ -106,6 +106,12 @@ def test_close_models_are_asked_before_distant_ones() -> None:
     assert set(choose(posterior, all_pairs(3, count=99), number=5)) == {(0, 1)}
 
 
+def test_order_beyond_doubt_still_spreads_the_calls() -> None:
+    scores = np.triu(np.full((4, 4), 1e7), 1) + np.tril(np.full((4, 4), 1e5), -1)
+    posterior = fit_posterior(scores[None])
+    assert len(set(choose(posterior, all_pairs(4, count=2), number=8))) >= 4
+
+
 def test_what_is_in_flight_counts_as_if_it_were_answered() -> None:
     posterior = fit_posterior(np.zeros((1, 4, 4)))
     in_flight = all_pairs(4, count=0).astype(float)

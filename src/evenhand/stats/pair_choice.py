@@ -29,6 +29,8 @@ HORIZON = 2.0 / 3.0
 _PICKS_BETWEEN_LOOKS = 8
 # Equal scores are told apart by the seed; far above rounding, far below any real difference.
 _TIE_BREAK = 1e-6
+# Gaps of some fourteen deviations are alike: were all worth to vanish, the first pair would win.
+_SURE_ENOUGH = -300.0
 
 
 def settling_worth(gaps: Floats, variances: Floats) -> Floats:
@@ -39,7 +41,8 @@ def settling_worth(gaps: Floats, variances: Floats) -> Floats:
     zero: by φ(0)·φ(gap / √((1 - r)·v)) / (v·√(r·(1 - r))) for each unit of variance (Tanaka's
     formula). What does not depend on the pair is left out.
     """
-    worth: Floats = np.exp(-(gaps**2) / (2.0 * (1.0 - HORIZON) * variances)) / variances
+    exponent = -(gaps**2) / (2.0 * (1.0 - HORIZON) * variances)
+    worth: Floats = np.exp(np.maximum(exponent, _SURE_ENOUGH)) / variances
     return worth
 
 
@@ -81,7 +84,8 @@ def choose_settling_pairs(
     told = information(posterior)
     covariance = await_results(posterior, in_flight).copy()
     left = np.where(np.triu(np.ones((models, models), dtype=bool), 1), room, 0)
-    tie_breaker = 1.0 + _TIE_BREAK * tie_break
+    weight = np.where(left > 0, told * (1.0 + _TIE_BREAK * tie_break), 0.0)
+    closed = np.where(left > 0, 0.0, -1.0)
     tiny = np.finfo(np.float64).tiny
     chosen = np.full((leagues, number, 2), -1, dtype=np.int64)
     value = covariance
@@ -93,9 +97,9 @@ def choose_settling_pairs(
             value = covariance @ laplacian(worth(gaps, variances)) @ covariance
         own = value[:, diagonal, diagonal]
         scores = own[:, :, None] + own[:, None, :] - 2.0 * value
-        scores *= told * tie_breaker
+        scores *= weight
         scores /= 1.0 + told * variances
-        scores[left <= 0] = -1.0
+        scores += closed
         best = scores.reshape(leagues, -1).argmax(axis=1)
         first, second = np.divmod(best, models)
         open_still = left[league, first, second] > 0
@@ -104,6 +108,9 @@ def choose_settling_pairs(
         chosen[open_still, pick, 0] = first[open_still]
         chosen[open_still, pick, 1] = second[open_still]
         left[league, first, second] -= open_still
+        used_up = left[league, first, second] <= 0
+        weight[league[used_up], first[used_up], second[used_up]] = 0.0
+        closed[league[used_up], first[used_up], second[used_up]] = -1.0
         # Sherman and Morrison (1950), for the covariance and for the value made of it.
         direction = covariance[league, :, first] - covariance[league, :, second]
         lever = value[league, :, first] - value[league, :, second]
