@@ -1,5 +1,6 @@
-"""The fixture that the commands' tests share."""
+"""The fixtures that the commands' tests share."""
 
 from command_line import command
+from postgres_server import empty_database, postgres
 
-__all__ = ["command"]
+__all__ = ["command", "empty_database", "postgres"]

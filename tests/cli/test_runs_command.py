@@ -18,6 +18,7 @@ import pytest
 from command_line import KEY, Command, run_command, start_command
 from evenhand.report.csv_table import unescape
 from evenhand.store import Store
+from postgres_server import PostgresServer
 from stored_runs import ROWS, SKIPPED, Row, make_run, opened, says
 
 HOSTILE = "\x1b[31mred\x9b2J\u202e\x07"
@@ -58,6 +59,28 @@ def test_empty_store_says_so(command: Command, store: Store) -> None:
     (command.directory / "blank.db").touch()
     assert command("runs", "--store", "blank.db").out.startswith("no runs yet in ")
     assert (command.directory / "blank.db").stat().st_size == 0
+
+
+def test_database_without_a_store_has_no_runs_and_is_not_made_one(
+    command: Command, postgres: PostgresServer, empty_database: str
+) -> None:
+    database = empty_database.partition("@/")[2].partition("?")[0]
+    tables = "SELECT * FROM pg_tables WHERE schemaname = 'public'"
+    for _ in range(2):
+        ran = command("runs", "list", "--store", empty_database)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith("no runs yet in postgresql://")
+        assert postgres.run(tables, database) == []
+    postgres.run("CREATE TABLE runs (miles INTEGER)", database)
+    ran = command("runs", "list", "--store", empty_database)
+    assert (ran.code, ran.out) == (2, "")
+    assert "but not evenhand's" in ran.err
+
+
+def test_database_that_cannot_be_reached_is_no_empty_one(command: Command) -> None:
+    ran = command("runs", "--store", "postgresql://127.0.0.1:9/nowhere")
+    assert (ran.code, ran.out) == (2, "")
+    assert "cannot be reached" in ran.err
 
 
 def test_runs_are_listed_in_whole_lines_newest_first(command: Command, judged: Store) -> None:

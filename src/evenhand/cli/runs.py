@@ -12,10 +12,10 @@ from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
 from evenhand.cli.terminal import one_line
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import EvenhandError, InputError, StoreError
 
 if TYPE_CHECKING:
-    from evenhand.report import Exported
+    from evenhand.report import Exported, RunLine
     from evenhand.store import Store
 
 runs = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
@@ -54,17 +54,11 @@ def _list(address: str | None, *, as_json: bool) -> None:
     import json
 
     from evenhand.cli.show_runs import show_lines
-    from evenhand.report import list_runs
-    from evenhand.store.address import FileAddress, read_address
+    from evenhand.store.address import read_address
 
     try:
-        where = read_address(address)
-        # Looking for runs is no reason to make a store.
-        if isinstance(where, FileAddress) and not _holds_anything(where.path):
-            shown, lines = where.shown, []
-        else:
-            with _opened(address) as store:
-                shown, lines = store.address, list_runs(store)
+        shown = read_address(address).shown
+        lines = _lines(address)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
     if as_json:
@@ -74,6 +68,25 @@ def _list(address: str | None, *, as_json: bool) -> None:
         show_lines(session.out(), lines)
     else:
         session.write_text(f"no runs yet in {one_line(shown)}; evenhand run makes one")
+
+
+def _lines(address: str | None) -> list[RunLine]:
+    """Looking for runs is no reason to make a store."""
+    from evenhand.report import list_runs
+    from evenhand.store.address import FileAddress, read_address
+
+    where = read_address(address)
+    if isinstance(where, FileAddress) and not _holds_anything(where.path):
+        return []
+    try:
+        with _opened(address) as store:
+            return list_runs(store)
+    except StoreError:
+        from evenhand.store.postgres import is_without_store
+
+        if isinstance(where, FileAddress) or not is_without_store(where.url):
+            raise
+        return []
 
 
 def _holds_anything(path: Path) -> bool:

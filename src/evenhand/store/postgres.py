@@ -6,12 +6,13 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy import URL, Engine, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from evenhand.errors import MissingExtra
 from evenhand.store.address import SECRET_OPTIONS
 from evenhand.store.hold import HOLDS, Holds
+from evenhand.store.schema import VERSION_TABLE, metadata
 
 _DEFAULTS = {"connect_timeout": "10", "application_name": "evenhand", "client_encoding": "utf8"}
 
@@ -46,6 +47,20 @@ def open_engines(url: URL, *, busy_timeout_s: float) -> tuple[Engine, Engine]:
         raise MissingExtra("psycopg", "postgres") from None
     event.listen(writes, "begin", holds.look)
     return reads, writes
+
+
+def is_without_store(url: URL, *, busy_timeout_s: float = 30) -> bool:
+    """Whether the database can be read and holds none of our tables; none are made."""
+    reads, writes = open_engines(url, busy_timeout_s=busy_timeout_s)
+    try:
+        with reads.connect() as connection:
+            there = inspect(connection).get_table_names()
+    except SQLAlchemyError:
+        return False
+    finally:
+        reads.dispose()
+        writes.dispose()
+    return not {VERSION_TABLE, *metadata.tables}.intersection(there)
 
 
 class Growth:
