@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.stats.clusters import label_codes, score_spread, student_quantile
+
+pa: Any = import_module("pyarrow")
 
 
 @given(st.lists(st.integers(-5, 5) | st.integers(10**12, 10**12 + 3), max_size=30))
@@ -17,6 +23,13 @@ def test_codes_lead_back_to_their_labels(labels: list[int]) -> None:
         codes, distinct = label_codes(given_as)
         assert [distinct[code] for code in codes] == list(given_as)
         assert len(set(distinct)) == len(distinct)
+
+
+def test_labels_come_from_pandas_and_arrow_too() -> None:
+    labels = ["b", "a", "b"]
+    for column in (pd.Series(labels), pa.array(labels), pa.chunked_array([labels[:1], labels[1:]])):
+        codes, distinct = label_codes(column)
+        assert (codes.tolist(), distinct) == ([0, 1, 0], ["b", "a"])
 
 
 @pytest.mark.parametrize("missing", [None, float("nan")])

@@ -241,6 +241,9 @@ def test_a_higher_level_is_wider() -> None:
         ({"outcomes": [[0], [1, 2]]}, "not one plain column"),
         ({"outcomes": [0, 1], "prompts": ["x"]}, "prompts has 1 rows and the outcomes have 2"),
         ({"outcomes": [0], "level": 1.0}, "level is 1.0; give a share between 0 and 1"),
+        ({"outcomes": [0], "level": 1 - 1e-16}, "give a share between 0 and 1, e.g. 0.95"),
+        ({"outcomes": [0], "level": float("nan")}, "level is nan; give a share"),
+        ({"outcomes": [0], "prompts": [["x"]]}, "prompts has labels that are lists"),
         ({"outcomes": [0], "ties": "third"}, "ties is 'third'; give \"half\""),
     ],
 )

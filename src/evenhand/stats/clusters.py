@@ -31,8 +31,11 @@ def label_codes(labels: Labels, *, name: str = "prompts") -> tuple[NDArray[np.in
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
         return _integer_codes(labels)
-    column = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    index = dict.fromkeys(column)
+    column = _plain(labels)
+    try:
+        index = dict.fromkeys(column)
+    except TypeError:
+        raise InputError(f"{name} has labels that are lists; give text or numbers") from None
     for label in index:
         if label is None or label != label:  # only NaN differs from itself
             row = next(row for row, own in enumerate(column) if own is label)
@@ -40,6 +43,15 @@ def label_codes(labels: Labels, *, name: str = "prompts") -> tuple[NDArray[np.in
     index = {label: code for code, label in enumerate(index)}
     codes = np.fromiter(map(index.__getitem__, column), dtype=np.intp, count=len(column))
     return codes, list(index)
+
+
+def _plain(labels: Any) -> list[Any]:
+    """NumPy and pandas have `tolist`, Arrow has `to_pylist`."""
+    for method in ("to_pylist", "tolist"):
+        if hasattr(labels, method):
+            column: list[Any] = getattr(labels, method)()
+            return column
+    return list(labels)
 
 
 def _integer_codes(labels: NDArray[Any]) -> tuple[NDArray[np.intp], list[Any]]:

@@ -71,7 +71,8 @@ def same_length(rows: int, **columns: Any) -> None:
 
 
 def confidence_level(level: float) -> float:
-    if not 0 < level < 1:
+    # A level that rounds to 1 halfway to its quantile is as good as 1.
+    if not (level > 0 and 0.5 + level / 2 < 1):
         raise InputError(f"level is {level}; give a share between 0 and 1, e.g. 0.95")
     return level
 
