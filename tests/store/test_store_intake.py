@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from hashlib import blake2b
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import DataError
 from evenhand.store import SkippedRow, Store
-from evenhand.store.digests import pair_digest
+from evenhand.store.digests import pair_digest, prompt_key
 from scripted import make_pair
 from store_values import begin, item, pairs
 
@@ -142,6 +143,19 @@ def test_whatever_the_judge_would_see_changes_a_pairs_digest(change: dict[str, A
     pair = make_pair()
     assert pair_digest(pair.model_copy(update=change)) != pair_digest(pair)
     assert pair_digest(pair, "salt") != pair_digest(pair)
+
+
+def test_a_prompts_key_is_the_digest_of_its_text_and_its_context() -> None:
+    # Stores hold these: they may never come out otherwise.
+    for prompt, context, digested in (
+        ("why?", None, b"why?"),
+        ("why?", "", b"why?\xff"),
+        ("响应", "c", b"\xe5\x93\x8d\xe5\xba\x94\xffc"),
+    ):
+        unsigned = int.from_bytes(blake2b(digested, digest_size=8).digest(), "little")
+        signed = unsigned - 2**64 if unsigned >= 2**63 else unsigned
+        assert prompt_key(prompt, context) == signed
+    assert len({prompt_key(f"prompt {n}", None) for n in range(10_000)}) == 10_000
 
 
 def test_criteria_in_another_order_are_other_criteria() -> None:

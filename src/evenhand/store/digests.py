@@ -8,7 +8,6 @@ from hashlib import blake2b
 from evenhand.contract import Criterion, Pair
 
 _VERSION = b"pair 1;"
-_PROMPT = b"prompt 1;"
 
 
 def pair_digest(pair: Pair, salt: str | None = None) -> bytes:
@@ -28,8 +27,11 @@ def pair_digest(pair: Pair, salt: str | None = None) -> bytes:
 
 def prompt_key(prompt: str, context: str | None) -> int:
     """What rows with the same question have in common, in every run and every store: 64 bits, with
-    a sign, as both engines hold them. Two of a million prompts share one by a chance of 3e-8."""
-    asked = _PROMPT + _sized(prompt) + _sized_or_none(context)
+    a sign, as both engines hold them. Some two of a million prompts share one by a chance of 3e-8.
+    """
+    asked = prompt.encode()
+    if context is not None:
+        asked += b"\xff" + context.encode()  # a byte that no UTF-8 has
     return int.from_bytes(blake2b(asked, digest_size=8).digest(), "little", signed=True)
 
 

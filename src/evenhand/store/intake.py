@@ -34,10 +34,11 @@ _T = TypeVar("_T")
 
 
 def add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> int:
-    known = _known_items(connection, run_id, [shorten(item.key) for item in new])
+    keys = [shorten(item.key) for item in new]
+    known = _known_items(connection, run_id, keys)
     fresh: dict[str, tuple[NewItem, bytes]] = {}
-    for item in new:
-        key, digest = shorten(item.key), pair_digest(item.pair, item.salt)
+    for key, item in zip(keys, new, strict=True):
+        digest = pair_digest(item.pair, item.salt)
         content = _content(item, digest)
         if key in known:
             source, row, before = known[key]
