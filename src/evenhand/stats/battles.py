@@ -16,7 +16,7 @@ from evenhand.stats.winners import Preferences, read_winners
 
 # A fit holds a few square matrices of this many models: 200 MB each at the limit.
 MODELS_MAX = 5_000
-_BLOCK = 1 << 16
+_BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def tally_battles(
     preferences = _preferences(names, a, b, winner)
     if weight is None and preferences.codes is not None:
         counts = _count(a, b, preferences, preferences.codes, len(names))
-        refuse_self(counts.sum(axis=2), names, a, b)
+        refuse_self(counts.sum(axis=0), names, a, b)
         entries = None
         if prompt is not None:
             entries = _entries(a, b, preferences.each(), None, prompt)
@@ -191,17 +191,18 @@ def _count(
     cells = 3 * size * size
     block = min(len(a), max(_BLOCK, 2 * cells))
     counts = np.zeros(cells, np.int64)
-    place, more = np.empty(block, np.intp), np.empty(block, np.intp)
+    place = np.empty(block, np.intp)
     for start in range(0, len(a), block):
         rows = slice(start, start + block)
         first, second, winner = a[rows], b[rows], winners[rows]
-        place, more = place[: len(first)], more[: len(first)]
-        np.multiply(first, 3 * size, out=place, dtype=np.intp)
-        np.multiply(second, 3, out=more, dtype=np.intp)
-        place += more
-        place += winner
+        place = place[: len(first)]
+        place[:] = winner
+        place *= size
+        place += first
+        place *= size
+        place += second
         counts += np.bincount(place, minlength=cells)
-    return counts.reshape(size, size, 3)
+    return counts.reshape(3, size, size)
 
 
 def refuse_self(met: NDArray[Any], names: tuple[str, ...], a: Codes, b: Codes) -> None:

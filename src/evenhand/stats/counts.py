@@ -45,12 +45,12 @@ def tally_counts(
     first, second = a.astype(np.intp), b.astype(np.intp)
     size = len(names)
     pair = first * size + second
-    outcomes = np.stack(
-        [_summed(pair, count, size * size) for count in (lost, tied, won)], axis=-1
-    ).reshape(size, size, 3)
+    outcomes = np.stack([_summed(pair, count, size * size) for count in (lost, tied, won)]).reshape(
+        3, size, size
+    )
     if not outcomes.any():
         raise InputError("every count is 0; give at least one battle")
-    refuse_self(outcomes.sum(axis=2), names, a, b)
+    refuse_self(outcomes.sum(axis=0), names, a, b)
     entries = None
     if prompt is not None:
         prompts = encode(prompt, "prompt")

@@ -174,9 +174,7 @@ def _rank(tally: Tally, asked: _Asked, *, by_prompt: bool) -> Ranking:
             reason = f"not enough data for intervals: 1 {kind}; at least 2 are needed"
         else:
             uncertainty = _uncertainty(fit, tally, links, asked, prior, clusters)
-    order = sorted(
-        range(len(tally.models)), key=lambda place: (-anchored[place], tally.models[place])
-    )
+    order = np.argsort(-anchored, kind="stable").tolist()
     rows = _rows(tally, links, asked, anchored, uncertainty, order)
     names = np.array(tally.models, dtype=object)
     return Ranking(

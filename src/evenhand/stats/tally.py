@@ -53,8 +53,8 @@ class Tally:
 def tally_of_outcomes(
     models: tuple[str, ...], counts: NDArray[np.int64], *, entries: Entries | None
 ) -> Tally:
-    """From `counts[a, b, outcome]`, the outcomes being that B wins, a tie and that A wins."""
-    lost, tied, won = (counts[:, :, place].astype(np.float64) for place in range(3))
+    """From `counts[outcome, a, b]`, the outcomes being that B wins, a tie and that A wins."""
+    lost, tied, won = counts.astype(np.float64)
     wins, ties = won + lost.T, tied + tied.T
     all_of_them = wins + wins.T + ties
     return Tally(

@@ -105,8 +105,7 @@ def _of_numbers(given: NDArray[np.float64]) -> Preferences:
     codes = np.empty(given.size, np.uint8)
     for start in range(0, given.size, _BLOCK):
         halves = given[start : start + _BLOCK] * 2
-        code = codes[start : start + _BLOCK]
-        code[:] = halves
-        if not np.array_equal(code, halves):
+        if not (np.trunc(halves) == halves).all():
             return Preferences(given)
+        codes[start : start + _BLOCK] = halves
     return Preferences(np.array([0.0, 0.5, 1.0]), codes)

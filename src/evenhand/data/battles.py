@@ -1,0 +1,286 @@
+"""A plain file of battles as columns: who met whom, who won, and what belongs to which prompt.
+
+Names are kept once and rows as numbers, so that a million battles take some 20 MB.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from evenhand.data.columns import Columns
+from evenhand.data.fields import FieldValues, read_tags, sendable
+from evenhand.data.formats import open_table
+from evenhand.data.labels import read_label
+from evenhand.data.record import BadRow
+from evenhand.data.rows import Table, kind_of
+from evenhand.data.source import Source, source_of
+from evenhand.errors import DataError, InputError
+
+BATTLE_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "model_a": ("model_a", "model_1", "generator_a", "generator_1", "model_name_a", "left"),
+    "model_b": ("model_b", "model_2", "generator_b", "generator_2", "model_name_b", "right"),
+    "winner": ("winner", "label", "outcome", "verdict", "human_label"),
+    "preference": ("preference", "preference_a", "score_a"),
+    "prompt": ("prompt", "prompt_id", "question_id", "question", "instruction", "conversation_id"),
+    "weight": ("weight", "weights"),
+    "tags": ("tags", "tag", "category", "categories"),
+}
+_PREFERENCES = {"A": 1.0, "B": 0.0, "TIE": 0.5}
+# A longer prompt is told apart by its digest, so that texts do not fill the memory.
+_PROMPT_KEPT = 24
+_LEFT_RIGHT = {"left": 1.0, "right": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class BattleColumns:
+    """Battles as columns of codes; `preference` is A's score, from 0 to 1.
+
+    `model_a`, `model_b`, `prompt` and `tags` hold places in `models`, `prompts` and `tag_sets`.
+    `prompt` and `weight` are None where the file has no such column.
+    """
+
+    models: tuple[str, ...]
+    model_a: array[int]
+    model_b: array[int]
+    preference: array[float]
+    prompt: array[int] | None
+    prompts: int
+    weight: array[float] | None
+    tags: array[int] | None
+    tag_sets: tuple[tuple[str, ...], ...]
+    bad_rows: tuple[BadRow, ...]
+    bad_row_count: int
+
+    def __len__(self) -> int:
+        return len(self.preference)
+
+
+def read_battles(
+    path: Source | Path | str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    on_bad_row: Callable[[BadRow], None] | None = None,
+    bad_rows_kept: int = 100,
+) -> BattleColumns:
+    """Every row of a CSV, TSV, JSON, JSON lines or Parquet file, gzipped or not.
+
+    `on_bad_row` hears of each row that is no battle, and may raise to stop there; the first
+    `bad_rows_kept` of them come with the result.
+    """
+    source = source_of(path)
+    mapped = columns or {}
+    table = open_table(source, wanted=Columns(BATTLE_FIELDS, mapped).wanted)
+    reader = _Rows(source.name, mapped)
+    if table.columns is not None:
+        reader.check(table.columns)
+    bad: list[BadRow] = []
+    bad_count = 0
+    for row in reader.read(table):
+        bad_count += 1
+        if on_bad_row is not None:
+            on_bad_row(row)
+        if len(bad) < bad_rows_kept:
+            bad.append(row)
+    if not bad_count and not len(reader.preference):
+        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+    return reader.columns(tuple(bad), bad_count)
+
+
+class _Numbers(dict[Any, int]):
+    """Gives each new key the next number."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = number = len(self)
+        return number
+
+
+class _Rows:
+    def __init__(self, source: str, mapped: Mapping[str, str]) -> None:
+        self._source = source
+        self._fields = FieldValues(BATTLE_FIELDS, mapped, required=("model_a", "model_b"))
+        self._models = _Numbers()
+        self._prompts = _Numbers()
+        self._tags: dict[str | tuple[str, ...], int] = {}
+        self._tag_sets = _Numbers()
+        self._winners: dict[Any, float] = {}
+        self._known: dict[Any, str] = {}
+        self.preference = array("d")
+        self._model_a, self._model_b = array("i"), array("i")
+        self._prompt, self._weight, self._tag = array("i"), array("d"), array("i")
+        self._has = dict.fromkeys(("prompt", "weight", "tags"), False)
+
+    def check(self, columns: Sequence[str]) -> None:
+        shape = self._fields.shape(tuple(columns))
+        fields = {field for field, _ in (*shape.single, *shape.several)}
+        missing = shape.missing
+        if missing is None and not fields & {"winner", "preference"}:
+            missing = _NO_WINNER
+        if missing:
+            raise DataError(f"{self._source}: {missing}")
+
+    def read(self, table: Table) -> Iterator[BadRow]:
+        """Take in every battle, and hand out the rows that are none."""
+        fields = self._fields.read
+        for number, row in table.rows:
+            if isinstance(row, str):
+                yield BadRow(self._source, number, row)
+                continue
+            try:
+                _, values = fields(row)
+                self._take(values)
+            except InputError as error:
+                yield BadRow(self._source, number, error.message)
+
+    def _take(self, values: Mapping[str, Any]) -> None:
+        # Everything is read before anything is put down: a bad row leaves no trace.
+        model_a, model_b = self._name("model_a", values), self._name("model_b", values)
+        if model_a == model_b:
+            raise DataError(f"{model_a!r} is compared with itself; leave such rows out")
+        preference = self._preference(values, model_a, model_b)
+        weight = _weight(values.get("weight"))
+        prompt = _prompt(values.get("prompt"))
+        tags = values.get("tags")
+        tag = self._tag_place(tags) if "tags" in values else self._tag_sets[()]
+        self.preference.append(preference)
+        self._model_a.append(self._models[model_a])
+        self._model_b.append(self._models[model_b])
+        self._weight.append(1.0 if weight is None else weight)
+        # A row without a prompt is a prompt of its own, which no other row can name.
+        self._prompt.append(self._prompts[prompt if prompt is not None else len(self.preference)])
+        self._tag.append(tag)
+        has = self._has
+        if weight is not None:
+            has["weight"] = True
+        if prompt is not None:
+            has["prompt"] = True
+        if tag:
+            has["tags"] = True
+
+    def _name(self, field: str, values: Mapping[str, Any]) -> str:
+        given = values[field]
+        if type(given) is str and given in self._known:
+            return self._known[given]
+        if isinstance(given, int) and not isinstance(given, bool):
+            return str(given)
+        if not isinstance(given, str) or not given.strip():
+            raise DataError(f"{field} takes the name of a model, not {kind_of(given)}")
+        name = sendable(field, given.strip())
+        self._known[given] = name
+        return name
+
+    def _preference(self, values: Mapping[str, Any], model_a: str, model_b: str) -> float:
+        given = values.get("winner")
+        if given is None or given == "":
+            given = values.get("preference")
+            if given is None or given == "":
+                raise DataError(_NO_WINNER)
+        if isinstance(given, str):
+            known = self._winners.get(given)
+            if known is not None and given not in (model_a, model_b):
+                return known
+        read = _read_preference(given, model_a, model_b)
+        if isinstance(given, str) and given not in (model_a, model_b):
+            self._winners[given] = read
+        return read
+
+    def _tag_place(self, given: Any) -> int:
+        key = given if isinstance(given, str) else tuple(given) if isinstance(given, list) else None
+        try:
+            place = self._tags.get(key) if key is not None else None
+        except TypeError:
+            place = None
+        if place is None:
+            self._tag_sets[()]
+            place = self._tag_sets[read_tags(given)]
+            if key is not None:
+                self._tags[key] = place
+        return place
+
+    def columns(self, bad: tuple[BadRow, ...], bad_count: int) -> BattleColumns:
+        return BattleColumns(
+            models=tuple(self._models),
+            model_a=self._model_a,
+            model_b=self._model_b,
+            preference=self.preference,
+            prompt=self._prompt if self._has["prompt"] else None,
+            prompts=len(self._prompts),
+            weight=self._weight if self._has["weight"] else None,
+            tags=self._tag if self._has["tags"] else None,
+            tag_sets=tuple(self._tag_sets),
+            bad_rows=bad,
+            bad_row_count=bad_count,
+        )
+
+
+_NO_WINNER = (
+    "no winner and no preference (columns winner, label, outcome, verdict or preference); "
+    "give A, B or TIE, or a preference for A from 0 to 1"
+)
+
+
+def _read_preference(given: Any, model_a: str, model_b: str) -> float:
+    number = _number(given)
+    if number is not None:
+        if 0 <= number <= 1:
+            return number
+        raise DataError(f"the preference is {kind_of(given)}; it takes a number from 0 to 1")
+    if isinstance(given, str):
+        side = _LEFT_RIGHT.get(given.strip().lower())
+        if side is not None and given not in (model_a, model_b):
+            return side
+    try:
+        label = read_label(given, numbered=False, model_a=model_a, model_b=model_b)
+    except DataError:
+        label = None
+    if label is None:
+        raise DataError(
+            f"the winner is {kind_of(given)}; it takes A, B or TIE, one of the two models' names, "
+            "or a preference for A from 0 to 1"
+        )
+    named = given.strip() if isinstance(given, str) else None
+    if named in (model_a, model_b) and label != ("A" if named == model_a else "B"):
+        raise DataError(
+            f"the winner {named!r} could mean a side or the model of that name; "
+            "give preferences from 0 to 1 instead"
+        )
+    return _PREFERENCES[label]
+
+
+def _number(given: Any) -> float | None:
+    if isinstance(given, bool):
+        return 1.0 if given else 0.0
+    if isinstance(given, (int, float)):
+        return float(given)
+    if isinstance(given, str):
+        try:
+            return float(given)
+        except ValueError:
+            return None
+    return None
+
+
+def _weight(given: Any) -> float | None:
+    if given is None or given == "":
+        return None
+    number = None if isinstance(given, bool) else _number(given)
+    if number is None or not (math.isfinite(number) and number >= 0):
+        raise DataError(f"weight takes a number of at least 0, not {kind_of(given)}")
+    return number
+
+
+def _prompt(given: Any) -> str | bytes | None:
+    if given is None or given == "":
+        return None
+    if isinstance(given, str):
+        if len(given) <= _PROMPT_KEPT:
+            return given
+        return blake2b(given.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        return str(given)
+    raise DataError(f"prompt takes a text or a number, not {kind_of(given)}")
