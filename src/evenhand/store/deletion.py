@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, and_, delete, exists, func, or_, select, update
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from evenhand.store.schema import (
     items,
@@ -17,9 +30,18 @@ from evenhand.store.schema import (
     verdicts,
 )
 
+if TYPE_CHECKING:
+    from evenhand.store.store import Store
+
+
+def passes_to_go(store: Store, run_id: int) -> int:
+    """How many passes would go with the run; those that other runs use would stay."""
+    with store._reading() as connection:
+        query = select(func.count()).select_from(passes).where(_goes_with(passes, run_id))
+        return connection.execute(query).scalar_one()
+
 
 def delete_run(connection: Connection, run_id: int) -> None:
-    its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
     its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
     dropped_judges = [
         row.judge_id
@@ -32,20 +54,8 @@ def delete_run(connection: Connection, run_id: int) -> None:
         )
     ]
     for table in (passes, replaced_passes):
-        other = items.alias()
-        pair_used = exists().where(other.c.pair_id == table.c.pair_id, other.c.run_id != run_id)
-        other_judges = run_judges.alias()
-        used = exists().where(
-            other.c.pair_id == table.c.pair_id,
-            other.c.run_id != run_id,
-            other_judges.c.run_id == other.c.run_id,
-            other_judges.c.judge_id == table.c.judge_id,
-        )
-        of_run = table.c.pair_id.in_(its_pairs)
-        # A pair that stays may have passes of judges that were never this run's; those stay too.
-        gone = or_(~pair_used, and_(table.c.judge_id.in_(its_judges), ~used))
-        connection.execute(delete(table).where(of_run, gone))
-        made_here = and_(of_run, table.c.run_id == run_id)
+        connection.execute(delete(table).where(_goes_with(table, run_id)))
+        made_here = and_(_of_run(table, run_id), table.c.run_id == run_id)
         connection.execute(update(table).where(made_here).values(run_id=None))
     connection.execute(delete(verdicts).where(verdicts.c.run_id == run_id))
     connection.execute(delete(queue).where(queue.c.run_id == run_id))
@@ -64,3 +74,23 @@ def delete_run(connection: Connection, run_id: int) -> None:
         if not connection.execute(has_passes).scalar():
             connection.execute(delete(judges).where(judges.c.id == judge_id))
     connection.execute(delete(runs).where(runs.c.id == run_id))
+
+
+def _of_run(table: Table, run_id: int) -> ColumnElement[bool]:
+    return table.c.pair_id.in_(select(items.c.pair_id).where(items.c.run_id == run_id))
+
+
+def _goes_with(table: Table, run_id: int) -> ColumnElement[bool]:
+    its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+    other = items.alias()
+    pair_used = exists().where(other.c.pair_id == table.c.pair_id, other.c.run_id != run_id)
+    other_judges = run_judges.alias()
+    used = exists().where(
+        other.c.pair_id == table.c.pair_id,
+        other.c.run_id != run_id,
+        other_judges.c.run_id == other.c.run_id,
+        other_judges.c.judge_id == table.c.judge_id,
+    )
+    # A pair that stays may have passes of judges that were never this run's; those stay too.
+    gone = or_(~pair_used, and_(table.c.judge_id.in_(its_judges), ~used))
+    return and_(_of_run(table, run_id), gone)
