@@ -221,5 +221,5 @@ def test_a_length_that_is_none_is_named(length: Any, message: str) -> None:
 
 
 def test_columns_of_unequal_length_are_a_mistake() -> None:
-    with pytest.raises(InputError, match="length_b has 1 rows and the outcomes have 2"):
+    with pytest.raises(InputError, match="length_b has length 1 and the outcomes have 2"):
         length_effect([0, 1], length_a=[1, 2], length_b=[1])

@@ -239,7 +239,7 @@ def test_a_higher_level_is_wider() -> None:
         ({"outcomes": ["A", "B"]}, "not whole numbers; give codes from 0 to 4"),
         ({"outcomes": [[0], [1]]}, "outcomes has 2 dimensions; give one code a row"),
         ({"outcomes": [[0], [1, 2]]}, "not one plain column"),
-        ({"outcomes": [0, 1], "prompts": ["x"]}, "prompts has 1 rows and the outcomes have 2"),
+        ({"outcomes": [0, 1], "prompts": ["x"]}, "prompts has length 1 and the outcomes have 2"),
         ({"outcomes": [0], "level": 1.0}, "level is 1.0; give a share between 0 and 1"),
         ({"outcomes": [0], "level": 1 - 1e-16}, "give a share between 0 and 1, e.g. 0.95"),
         ({"outcomes": [0], "level": float("nan")}, "level is nan; give a share"),

@@ -66,7 +66,7 @@ def same_length(rows: int, **columns: Any) -> None:
     for name, column in columns.items():
         if column is not None and len(column) != rows:
             raise InputError(
-                f"{name} has {len(column)} rows and the outcomes have {rows}; give one a row"
+                f"{name} has length {len(column)} and the outcomes have {rows}; give one a row"
             )
 
 
