@@ -96,6 +96,20 @@ def test_one_pair_and_one_call_are_told_as_one(command: Command, start_server: S
     assert "0 calls" in third.out
 
 
+def test_rows_that_repeat_another_are_told_and_judged_once(command: Command) -> None:
+    rows = sums(4)
+    write_lines(command.directory / "pairs.jsonl", [*rows, rows[0], rows[3], rows[0]])
+    arguments = ("run", "pairs.jsonl", "-j", "baseline:longer", "--store", "s.db", "--name", "sums")
+    told = "3 rows repeat another row with the same id and content; each pair is judged once"
+    for _ in range(2):  # the second time nothing is read
+        ran = command(*arguments, "--json")
+        assert (ran.code, ran.json["pairs"], ran.json["calls"] in (0, 8)) == (0, 4, True)
+        assert ran.json["notes"] == [told]
+    assert f"note  {told}" in command(*arguments).err
+    shown = command("runs", "show", "sums", "--store", "s.db")
+    assert "4, skipped rows 0, repeated rows 3" in shown.out
+
+
 def test_two_models_outputs_are_the_everyday_case(
     command: Command, start_server: StartServer
 ) -> None:

@@ -144,6 +144,7 @@ def _judged(
     from evenhand.cli.interrupt import stop_when_told
     from evenhand.cli.run_view import watching
     from evenhand.runs import Stop, judge_pairs
+    from evenhand.runs.intake import note_on_repeats
     from evenhand.store import open_store
 
     judges = [plan.judge for plan in plans]
@@ -160,9 +161,13 @@ def _judged(
                 watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
                 stop_when_told(stop, view.say, view.leave),
             ):
-                return await judge_pairs(
+                summary = await judge_pairs(
                     sources, plans, options, store=store, stop=stop, observer=view
                 )
+                run = store.find_run(summary.run)
+                note = note_on_repeats(run) if run is not None else None
+                notes = (*summary.notes, note) if note else summary.notes
+                return summary.model_copy(update={"notes": notes})
         finally:
             sources.close()
             for judge in judges:

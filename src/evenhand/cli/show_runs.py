@@ -127,7 +127,10 @@ def _plan(report: RunReport) -> Iterator[tuple[str, str]]:
         yield "baseline", one_line(str(data["baseline"]))
     if report.plan.get("fresh"):
         yield "fresh", "shares no passes with other runs"
-    yield "pairs", f"{number(report.pairs)}, skipped rows {number(report.skipped_rows)}"
+    pairs = f"{number(report.pairs)}, skipped rows {number(report.skipped_rows)}"
+    if report.repeated_rows:
+        pairs += f", repeated rows {number(report.repeated_rows)}"
+    yield "pairs", pairs
 
 
 def _criterion(criterion: Mapping[str, Any]) -> str:

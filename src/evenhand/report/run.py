@@ -95,6 +95,7 @@ class RunReport(Model):
     plan: dict[str, Any]
     pairs: int
     skipped_rows: int
+    repeated_rows: int
     skipped: tuple[Skipped, ...]
     judges: tuple[JudgeReport, ...]
     invalid_pairs: tuple[Invalid, ...]
@@ -120,6 +121,7 @@ def report_run(store: Store, name: str) -> RunReport:
         plan=dict(run.plan),
         pairs=whole.pairs,
         skipped_rows=whole.skipped_rows,
+        repeated_rows=run.summary.get("repeatedRows", 0),
         skipped=tuple(
             Skipped(source=row.source, row=row.row, reason=row.reason)
             for row in store.skipped(run.id, limit=SHOWN_AT_MOST)

@@ -10,9 +10,10 @@ from evenhand.errors import DataError
 from evenhand.runs.options import BadRows
 from evenhand.runs.sources import Sources
 from evenhand.runs.stop import Stop
-from evenhand.store import NewItem, SkippedRow, Store
+from evenhand.store import NewItem, RunRecord, SkippedRow, Store
 
 _AT_ONCE = 500
+REPEATED_ROWS = "repeatedRows"  # in a run's summary; reports read it
 
 
 def take_in(
@@ -29,7 +30,7 @@ def take_in(
 
     `by_id`: some judge finds its answers by a pair's id, so that equal texts are not equal pairs.
     """
-    rows = 0
+    rows = records = 0
     for batch in _batches(sources):
         if stop.by is not None:
             return False
@@ -38,14 +39,29 @@ def take_in(
             raise DataError(
                 f"{bad[0].message} (correct it, or leave such rows out with --bad-rows skip)"
             )
-        store.add_items(run_id, [_item(r, by_id) for r in batch if isinstance(r, Record)])
+        items = [_item(row, by_id) for row in batch if isinstance(row, Record)]
+        store.add_items(run_id, items)
+        records += len(items)
         if bad:
             store.add_skipped(run_id, [SkippedRow(b.source, b.row, b.reason) for b in bad])
         rows += len(batch)
         told(rows)
-    if store.count_items(run_id) == 0:
+    kept = store.count_items(run_id)
+    if kept == 0:
         raise DataError(f"{', '.join(sources.names)} holds no pairs that can be judged; check it")
+    # Every reading begins with the first row, so that this holds for a second one too; what a
+    # batch added would not.
+    if records > kept:
+        store.update_run(run_id, summary={REPEATED_ROWS: records - kept})
     return True
+
+
+def note_on_repeats(run: RunRecord) -> str | None:
+    count = run.summary.get(REPEATED_ROWS, 0)
+    if not count:
+        return None
+    rows = "1 row repeats" if count == 1 else f"{count:,} rows repeat"
+    return f"{rows} another row with the same id and content; each pair is judged once"
 
 
 def _batches(sources: Sources) -> Iterator[list[Record | BadRow]]:

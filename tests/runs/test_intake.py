@@ -1,0 +1,61 @@
+"""Rows into items: what is told of rows that come twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evenhand.data import Reading
+from evenhand.runs import PairFiles, Stop
+from evenhand.runs.intake import note_on_repeats, take_in
+from evenhand.store import NewRun, RunRecord, Store, open_store
+from run_data import sums, write_lines
+
+
+def taken_in(store: Store, path: Path, *, stopped_after: int | None = None) -> bool:
+    run = stored(store)
+    stop = Stop()
+
+    def told(rows: int) -> None:
+        if stopped_after is not None and rows >= stopped_after:
+            stop.ask("interrupt")
+
+    sources = PairFiles.of([path], Reading(criteria_needed=False))
+    try:
+        return take_in(store, run.id, sources, bad_rows="skip", by_id=False, stop=stop, told=told)
+    finally:
+        sources.close()
+
+
+def stored(store: Store) -> RunRecord:
+    run = store.find_run("run")
+    return run if run is not None else store.create_run(NewRun("run", "print", {}, ()))
+
+
+def rows_with_repeats() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = sums(700)  # more than one batch
+    return [*rows, rows[0], rows[699], {"id": "cut"}]
+
+
+def test_a_resumed_intake_does_not_count_what_it_had_read_before(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "pairs.jsonl", rows_with_repeats())
+    with open_store(tmp_path / "store.db") as store:
+        assert taken_in(store, path, stopped_after=500) is False
+        assert note_on_repeats(stored(store)) is None
+        for _ in range(2):
+            assert taken_in(store, path) is True
+            assert note_on_repeats(stored(store)) == (
+                "2 rows repeat another row with the same id and content; each pair is judged once"
+            )
+        assert store.count_items(stored(store).id) == 700
+
+
+def test_one_row_that_repeats_is_told_as_one_and_none_not_at_all(tmp_path: Path) -> None:
+    rows = sums(2)
+    with open_store(tmp_path / "store.db") as store:
+        taken_in(store, write_lines(tmp_path / "once.jsonl", rows))
+        assert note_on_repeats(stored(store)) is None
+        taken_in(store, write_lines(tmp_path / "twice.jsonl", [*rows, rows[1]]))
+        told = note_on_repeats(stored(store))
+        assert told is not None
+        assert told.startswith("1 row repeats another row")
