@@ -307,7 +307,7 @@ def _decision(store: Store, judge: JudgeRecord, wanted: _Wanted) -> Decision | N
     if told is None:
         return None
     prefix = SettledPrefix.of(
-        store, wanted.run.id, judge.id, alpha=1 - wanted.level, seed=told["seed"]
+        store, wanted.run.id, judge.id, alpha=round(1 - wanted.level, 12), seed=told["seed"]
     )
     prefix.look()
     return prefix.conclusion()

@@ -154,7 +154,9 @@ class _Engine:
     def _pursued(self, judge_id: int) -> Pursuit:
         store, run_id, options = self._store, self._run.id, self._options
         if options.until_decided is not None:
-            return DecisionPursuit(store, run_id, judge_id, options.until_decided)
+            # Who names a concurrency wants the speed.
+            careful = options.concurrency is None
+            return DecisionPursuit(store, run_id, judge_id, options.until_decided, careful=careful)
         if options.rank_adaptive is not None:
             return RankPursuit(store, run_id, judge_id, options.rank_adaptive)
         return self._pursuit

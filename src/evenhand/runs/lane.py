@@ -106,7 +106,9 @@ class Lane:
     @property
     def _most_at_once(self) -> int:
         """A judge that answers one at a time is to see both passes of a pair in a row."""
-        return self._supply.open_at_most(self._gate.limit) if self._judge.traits.parallel else 1
+        if not self._judge.traits.parallel:
+            return 1
+        return self._supply.open_at_most(self._gate.limit, done=self._count.done)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._active.discard(task)

@@ -166,7 +166,7 @@ class _Chosen:
         batch = max(1, self._pursuit.open_at_most(limit) // 2)
         return await asyncio.to_thread(self._pursuit.take, batch)
 
-    def open_at_most(self, limit: int) -> int:
+    def open_at_most(self, limit: int, *, done: int) -> int:
         return self._pursuit.open_at_most(limit)
 
     def close(self) -> None:
@@ -178,21 +178,18 @@ def _judged(contest: Contest) -> int:
 
 
 def _counted(contests: list[Contest], in_flight: dict[int, int]) -> PairCounts:
-    import numpy as np
-
     from evenhand.stats.pair_counts import count_pairs
 
     models = sorted({name for each in contests for name in each.models})
     place = {name: index for index, name in enumerate(models)}
-    scores, unasked, flying, ties = (np.zeros((len(models), len(models))) for _ in range(4))
+    scores, unasked, flying, ties = ([[0.0] * len(models) for _ in models] for _ in range(4))
     for each in contests:
         first, second = (place[name] for name in each.models)
         # An inconsistent pair counts as half for each, as a tie does.
         halves = each.ties + each.inconsistent
-        scores[first, second] += each.wins[0] + halves / 2
-        scores[second, first] += each.wins[1] + halves / 2
-        both = [first, second], [second, first]
-        ties[both] += halves
-        flying[both] += in_flight[each.contest]
-        unasked[both] += each.pending - in_flight[each.contest]
+        for one, other, wins in ((first, second, each.wins[0]), (second, first, each.wins[1])):
+            scores[one][other] += wins + halves / 2
+            ties[one][other] += halves
+            flying[one][other] += in_flight[each.contest]
+            unasked[one][other] += each.pending - in_flight[each.contest]
     return count_pairs(models, scores, unasked=unasked, in_flight=flying, ties=ties)

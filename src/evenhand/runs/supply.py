@@ -16,8 +16,9 @@ class Supply(Protocol):
         have in flight now: who chooses by what is known does not choose much further ahead."""
         ...
 
-    def open_at_most(self, limit: int) -> int:
-        """How many pairs may be under way at once, with this many calls in flight."""
+    def open_at_most(self, limit: int, *, done: int) -> int:
+        """How many pairs may be under way at once, with this many calls in flight and so many
+        pairs judged."""
         ...
 
     def close(self) -> None: ...
@@ -37,7 +38,7 @@ class _Ahead:
         self._fetching = self._begin() if fetched else None
         return fetched
 
-    def open_at_most(self, limit: int) -> int:
+    def open_at_most(self, limit: int, *, done: int) -> int:
         """More pairs than calls, so that a pair that waits for its retry holds up no other."""
         return max(4, 2 * limit)
 
@@ -66,10 +67,23 @@ class InOrder(_Ahead):
         return fetched
 
 
+_FEWEST_OPEN, _OPEN_SHARE = 4, 8
+
+
 class InRandomOrder(_Ahead):
     """By the run's queue: prompts in a random order that a seed names."""
 
     _after = QUEUE_START
+
+    def __init__(self, store: Store, run_id: int, judge_id: int, *, careful: bool) -> None:
+        """`careful`: what is under way when a decision falls is asked in vain, so that no more
+        goes out at once than an eighth of what is judged."""
+        super().__init__(store, run_id, judge_id)
+        self._careful = careful
+
+    def open_at_most(self, limit: int, *, done: int) -> int:
+        most = super().open_at_most(limit, done=done)
+        return min(most, max(_FEWEST_OPEN, done // _OPEN_SHARE)) if self._careful else most
 
     def _fetch(self) -> list[WorkItem]:
         fetched = self._store.queued(

@@ -35,11 +35,21 @@ class UntilDecided:
 
 
 class DecisionPursuit:
-    def __init__(self, store: Store, run_id: int, judge_id: int, wanted: UntilDecided) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run_id: int,
+        judge_id: int,
+        wanted: UntilDecided,
+        *,
+        careful: bool,
+    ) -> None:
+        """`careful`: few pairs are under way at once, since what is when it ends is in vain."""
         self._store = store
         self._run_id = run_id
         self._judge_id = judge_id
         self._wanted = wanted
+        self._careful = careful
         self._prefix: SettledPrefix | None = None
 
     def begin(self) -> StoppedBy | None:
@@ -79,7 +89,7 @@ class DecisionPursuit:
         return pending
 
     def supply(self, judge_id: int) -> Supply:
-        return InRandomOrder(self._store, self._run_id, judge_id)
+        return InRandomOrder(self._store, self._run_id, judge_id, careful=self._careful)
 
     @property
     def _settled(self) -> SettledPrefix:
