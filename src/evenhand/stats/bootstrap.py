@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from evenhand.stats.bradley_terry import Fit, Matrix, fit_bradley_terry
-from evenhand.stats.connectivity import examine, has_cycle
+from evenhand.stats.connectivity import examine, ties_settled
 from evenhand.stats.davidson import fit_davidson
 from evenhand.stats.sandwich import inverse_information
 from evenhand.stats.tally import Entries, Tally
@@ -145,7 +145,7 @@ def _fit_alone(
     wins = won - tied / 2
     if not (wins > 1e-9).any():
         return Fit(np.zeros(pairs.size), fit.bread, fit.prior_bread, 0, True, fit.log_ties), False
-    connected = examine(won).strong and has_cycle(np.where(wins > 1e-9, wins, 0.0))
+    connected = examine(won).strong and ties_settled(np.where(wins > 1e-9, wins, 0.0), tied)
     used = prior or (0.0 if connected else 1.0)
     return fit_davidson(won, tied, prior=used), used != prior
 

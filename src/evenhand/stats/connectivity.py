@@ -73,15 +73,24 @@ def examine(won: NDArray[np.float64]) -> Connections:
     )
 
 
-def has_cycle(wins: NDArray[np.float64]) -> bool:
-    """Whether some model won, through others, against itself: ties aside."""
-    left = wins > 0
-    while left.size:
-        keep = left.any(axis=0) & left.any(axis=1)
-        if keep.all():
-            return True
-        left = left[np.ix_(keep, keep)]
-    return False
+def ties_settled(wins: NDArray[np.float64], tied: NDArray[np.float64]) -> bool:
+    """Whether connected battles, some of them ties, leave Davidson's model a finite estimate.
+
+    They do not where strengths d and the tie parameter can grow together without end, which
+    takes d_i - d_j >= 1 for each win of i over j and |d_i - d_j| <= 1 for each tie. Such
+    differences exist unless some cycle has more wins than ties (Bellman 1958).
+    """
+    beats = wins > 0
+    if (beats & beats.T).any():
+        return True
+    bound = np.where(beats, -1.0, np.where(tied > 0, 1.0, np.inf))
+    reach = np.zeros(len(beats))
+    for _ in range(len(beats) + 1):
+        further = np.minimum(reach, (reach[:, None] + bound).min(axis=0))
+        if (further == reach).all():
+            return False
+        reach = further
+    return True
 
 
 def _reached(beats: Flags, start: int) -> Flags:

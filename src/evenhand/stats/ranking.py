@@ -14,7 +14,7 @@ from evenhand.errors import InputError
 from evenhand.stats.battles import tally_battles
 from evenhand.stats.bootstrap import bootstrap
 from evenhand.stats.bradley_terry import Fit, Matrix, fit_bradley_terry
-from evenhand.stats.connectivity import Connections, examine, has_cycle
+from evenhand.stats.connectivity import Connections, examine, ties_settled
 from evenhand.stats.counts import tally_counts
 from evenhand.stats.davidson import fit_davidson
 from evenhand.stats.rank_intervals import (
@@ -154,9 +154,9 @@ def _asked(
 
 def _rank(tally: Tally, asked: _Asked, *, by_prompt: bool) -> Ranking:
     links = examine(tally.won)
-    acyclic = asked.ties == "davidson" and _refuse_or_examine_ties(tally)
+    unsettled = asked.ties == "davidson" and _refuse_or_examine_ties(tally)
     prior = asked.prior if asked.prior is not None else 0.0
-    if (not links.strong or acyclic) and not prior:
+    if (not links.strong or unsettled) and not prior:
         if asked.prior is not None:
             raise InputError(
                 "prior is 0, but the battles alone give no finite scores "
@@ -188,7 +188,7 @@ def _rank(tally: Tally, asked: _Asked, *, by_prompt: bool) -> Ranking:
             links,
             tally,
             prior=prior,
-            acyclic=acyclic,
+            unsettled=unsettled,
             fit=fit,
             clusters=clusters if uncertainty is not None else None,
             by_prompt=by_prompt,
@@ -226,9 +226,7 @@ def _refuse_or_examine_ties(tally: Tally) -> bool:
         raise InputError(
             'every battle is a tie, and Davidson\'s model needs one that is not; use ties="half"'
         )
-    # Ties pin its parameter only against wins that lead back to where they began: otherwise
-    # strengths and ties can grow together without end.
-    return not has_cycle(wins)
+    return not ties_settled(wins, tally.tied)
 
 
 def _fit(tally: Tally, ties: Ties, prior: float) -> Fit:

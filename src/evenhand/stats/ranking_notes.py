@@ -27,7 +27,7 @@ def describe(links: Connections, models: Sequence[str]) -> str:
     if told:
         return "; ".join(told)
     if links.strong:
-        return "no wins lead back to where they began"
+        return "wins and ties do not settle the tie parameter"
     return "no points lead from some models back to the others"
 
 
@@ -36,7 +36,7 @@ def notes_on(
     tally: Tally,
     *,
     prior: float,
-    acyclic: bool,
+    unsettled: bool,
     fit: Fit,
     clusters: int | None,
     by_prompt: bool,
@@ -46,10 +46,10 @@ def notes_on(
         notes.append(
             f"the battles do not connect all models both ways ({describe(links, tally.models)})"
         )
-    if acyclic:
+    if unsettled:
         notes.append(
-            "no wins lead back to where they began, so that wins and ties alone do not settle "
-            "the tie parameter"
+            "wins and ties alone do not settle Davidson's tie parameter: no chain of battles "
+            "that leads back to its beginning has more wins than ties"
         )
     if prior:
         notes.append(
