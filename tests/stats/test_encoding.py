@@ -1,0 +1,149 @@
+"""Every make of column gives the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.errors import InputError
+from evenhand.stats import rank_battles
+from evenhand.stats.addresses import addresses_of, codes_of_addresses
+from evenhand.stats.encoding import encode
+from naive_ranking import make_field
+
+MAKES: dict[str, Callable[[list[str]], Any]] = {
+    "list": list,
+    "list of other objects": lambda cells: [f"{cell} "[:-1] for cell in cells],
+    "tuple": tuple,
+    "array of texts": np.array,
+    "array of bytes's width": lambda cells: np.array(cells, dtype="U7"),
+    "array of objects": lambda cells: np.array(cells, dtype=object),
+    "every second of an array": lambda cells: np.repeat(np.array(cells, dtype=object), 2)[::2],
+    "series": pd.Series,
+    "series of objects": lambda cells: pd.Series(cells, dtype=object),
+    "categories": lambda cells: pd.Series(cells, dtype="category"),
+    "arrow series": lambda cells: pd.Series(cells, dtype=pd.ArrowDtype(pa.string())),
+    "arrow": pa.array,
+    "large arrow": lambda cells: pa.array(cells, pa.large_string()),
+    "arrow dictionary": lambda cells: pa.array(cells).dictionary_encode(),
+    "arrow chunks": lambda cells: pa.chunked_array([cells[:7], cells[7:]]),
+    "arrow chunks of dictionaries": lambda cells: pa.chunked_array(
+        [pa.array(cells[:7]).dictionary_encode(), pa.array(cells[7:]).dictionary_encode()]
+    ),
+}
+
+
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+def test_cells_come_back_from_their_codes(make: Callable[[list[str]], Any]) -> None:
+    cells = [f"m{number * 7 % 5}" for number in range(50)]
+    encoded = encode(make(cells), "column")
+    assert [encoded.values[code] for code in encoded.codes] == cells
+    assert len(encoded.values) == 5
+
+
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+def test_a_ranking_does_not_depend_on_the_make_of_its_columns(
+    make: Callable[[list[str]], Any],
+) -> None:
+    made = make_field(4, 120, seed=1)
+    plain = rank_battles(made.a, made.b, made.winner, prompt=made.prompt)
+    other = rank_battles(make(made.a), make(made.b), make(made.winner), prompt=make(made.prompt))
+    for one, same in zip(plain.models, other.models, strict=True):
+        assert one.model == same.model
+        assert same.score == pytest.approx(one.score, abs=1e-9)
+        assert same.low == pytest.approx(one.low, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["x", None],
+        np.array(["x", None], dtype=object),
+        pd.Series(["x", None]),
+        pd.Series(["x", None], dtype="category"),
+        pa.array(["x", None]),
+        pa.array(["x", None]).dictionary_encode(),
+        pa.chunked_array([["x"], [None]]),
+    ],
+)
+def test_a_missing_cell_is_refused_with_its_row(column: Any) -> None:
+    with pytest.raises(InputError, match="column is None in row 2|column is NaN in row 2"):
+        encode(column, "column")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1.0, 0.0, 0.5],
+        np.array([1.0, 0.0, 0.5]),
+        np.array([1, 0, 0.5], dtype=np.float32),
+        pd.Series([1.0, 0.0, 0.5]),
+        pa.array([1.0, 0.0, 0.5]),
+        pa.chunked_array([[1.0], [0.0, 0.5]]),
+    ],
+)
+def test_preferences_come_in_any_make(column: Any) -> None:
+    ranking = rank_battles(["x", "x", "x"], ["y", "y", "y"], column, intervals=None)
+    assert ranking.win_matrix[0][1] == pytest.approx(0.5)
+
+
+def test_true_means_that_a_won() -> None:
+    ranking = rank_battles(["x"] * 4, ["y"] * 4, np.array([True, True, True, False]))
+    assert ranking.models[0].model == "x"
+    assert ranking.win_matrix[0][1] == pytest.approx(0.75)
+
+
+def test_whole_numbers_serve_as_names() -> None:
+    ranking = rank_battles([7, 7, 8], [8, 8, 7], ["A", "B", "A"], intervals=None)
+    assert {row.model for row in ranking.models} == {"7", "8"}
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=3), min_size=1, max_size=300))
+def test_any_texts_come_back(cells: list[str]) -> None:
+    for column in (cells, np.array(cells, dtype=object), [cell + "" for cell in cells]):
+        encoded = encode(column, "column")
+        assert [encoded.values[code] for code in encoded.codes] == cells
+        assert len(set(encoded.values)) == len(encoded.values)
+
+
+def test_a_rare_object_late_in_a_long_column_is_found() -> None:
+    cells = ["common"] * 50_000
+    cells[49_999], cells[31_003] = "rare", "odd"
+    encoded = encode(cells, "column")
+    assert sorted(encoded.values) == ["common", "odd", "rare"]
+    assert [encoded.values[encoded.codes[row]] for row in (0, 31_003, 49_999)] == [
+        "common",
+        "odd",
+        "rare",
+    ]
+
+
+def test_addresses_are_those_of_the_objects() -> None:
+    cells = ["x", "y", "x", object()]
+    found = addresses_of(cells)
+    assert found is not None
+    assert found.tolist() == [id(cell) for cell in cells]
+    of_array = addresses_of(np.array(cells, dtype=object))
+    assert of_array is not None
+    assert of_array.tolist() == found.tolist()
+
+
+def test_many_different_objects_are_left_to_the_dictionary() -> None:
+    many = addresses_of([object() for _ in range(5_000)])
+    assert many is not None
+    assert codes_of_addresses(many) is None
+
+
+def test_fixed_width_texts_with_equal_sums_are_told_apart() -> None:
+    # Whatever the hash makes of them, cells are compared whole afterwards.
+    cells = np.array([f"{left:04d}{9999 - left:04d}" for left in range(1000)] * 3)
+    encoded = encode(cells, "column")
+    assert [encoded.values[code] for code in encoded.codes] == cells.tolist()
