@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from evenhand.errors import InputError
@@ -19,14 +20,14 @@ def find_run(store: Store, name: str) -> RunRecord:
         raise InputError(
             f"there is no run {name!r}, nor any other, in {store.address}; evenhand run makes one"
         )
-    near = _nearest(name, names)
+    near = nearest(name, names)
     if near:
         raise InputError(f"there is no run {name!r}; did you mean {' or '.join(near)}?")
     there_are = "one there is" if len(names) == 1 else f"{len(names)} there are"
     raise InputError(f"there is no run {name!r}; evenhand runs lists the {there_are}")
 
 
-def _nearest(name: str, names: list[str]) -> list[str]:
+def nearest(name: str, names: Sequence[str]) -> list[str]:
     folded = {each.casefold(): each for each in reversed(names)}
     wanted = name.casefold()
     begun = [each for fold, each in folded.items() if wanted and fold.startswith(wanted)]

@@ -1,0 +1,279 @@
+"""How models rank by the verdicts of stored runs, or by a plain file of battles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand.contract.model import Model
+from evenhand.data.battles import read_battles
+from evenhand.data.record import BadRow
+from evenhand.data.source import Source
+from evenhand.errors import DataError, InputError
+from evenhand.report.lookup import find_run, nearest
+from evenhand.report.ranked_battles import RankedBattles
+from evenhand.report.ranked_verdicts import (
+    Seat,
+    Verdicts,
+    count_verdicts,
+    read_tagged,
+    read_verdicts,
+)
+from evenhand.stats.elo import EloRatings, rate_elo
+from evenhand.stats.outcomes import INCONSISTENT, TIE, WIN_A, WIN_B, OutcomeCounts
+from evenhand.stats.ranking import rank_battles, rank_counts
+from evenhand.stats.ranking_result import Intervals, Ranking, Scale, Ties
+from evenhand.store import RunState, Store
+
+# What each outcome is worth to A; an invalid verdict is left out before.
+_PREFERENCE = np.array([1.0, 0.0, 0.5, 0.5, np.nan])
+
+
+@dataclass(frozen=True, slots=True)
+class RankOptions:
+    """With `elo_k` Elo ratings are made, which know nothing of the other options."""
+
+    ties: Ties = "half"
+    intervals: Intervals | None = "sandwich"
+    level: float = 0.95
+    scale: Scale = "elo"
+    prior: float | None = None
+    replicates: int = 1000
+    seed: int = 0
+    elo_k: float | None = None
+
+    def fitted(self) -> dict[str, Any]:
+        return {
+            "ties": self.ties,
+            "intervals": self.intervals,
+            "level": self.level,
+            "scale": self.scale,
+            "prior": self.prior,
+            "replicates": self.replicates,
+            "seed": self.seed,
+        }
+
+
+class RankedRun(Model):
+    run: str
+    state: RunState
+    stopped_by: str | None
+    pairs: int
+    judges: tuple[str, ...]
+
+
+class RunRanking(Model):
+    """A ranking, and what it was made from: runs of a store, or a file of battles.
+
+    Exactly one of `ranking` and `elo` is there. `counts` are the verdicts between two models that
+    have names; of these the invalid ones are left out, and the inconsistent count as half.
+    """
+
+    ranking: Ranking | None
+    elo: EloRatings | None
+    store: str | None = None
+    runs: tuple[RankedRun, ...] = ()
+    file: str | None = None
+    judges: tuple[str, ...] = ()
+    tag: str | None = None
+    counts: OutcomeCounts
+    graded: int = 0  # preferences other than 0, ½ and 1, which only a file can hold
+    pending: int = 0  # pairs of the runs without a verdict by a judge that counts
+    unnamed: int = 0  # verdicts on pairs without two names
+    against_itself: int = 0
+    bad_rows: int = 0
+    notes: tuple[str, ...]
+
+
+def rank_runs(
+    store: Store,
+    names: Sequence[str],
+    options: RankOptions | None = None,
+    *,
+    judge: str | None = None,
+    tag: str | None = None,
+) -> RunRanking:
+    """One or several runs together; every judge's verdict counts, unless one is named."""
+    options = options or RankOptions()
+    seats = _seats(store, names, judge)
+    pairs = [store.count_items(seat.run.id) for seat in seats]
+    if tag is not None:
+        read, total = read_tagged(store, seats, tag)
+    elif options.intervals is None and options.elo_k is None:
+        read = count_verdicts(store, seats)
+        total = read.total
+    else:
+        read = read_verdicts(store, seats)
+        total = read.total
+    pending = sum(n * len(seat.judges) for n, seat in zip(pairs, seats, strict=True)) - total
+    compared = read.between_models()
+    counts = OutcomeCounts.of_codes(compared.outcomes())
+    if not counts.valid:
+        raise InputError(_nothing_to_rank(read, seats, tag=tag, pending=pending))
+    ranked = _ranked(compared.valid(), options)
+    return RunRanking(
+        ranking=ranked if isinstance(ranked, Ranking) else None,
+        elo=ranked if isinstance(ranked, EloRatings) else None,
+        store=store.address,
+        runs=tuple(
+            RankedRun(
+                run=seat.run.name,
+                state=seat.run.state,
+                stopped_by=seat.run.stopped_by,
+                pairs=count,
+                judges=tuple(each.name for each in seat.judges),
+            )
+            for seat, count in zip(seats, pairs, strict=True)
+        ),
+        judges=tuple(dict.fromkeys(each.name for seat in seats for each in seat.judges)),
+        tag=tag,
+        counts=counts,
+        pending=pending,
+        unnamed=read.unnamed,
+        against_itself=read.against_itself,
+        notes=tuple(_notes(seats, read, judge=judge)),
+    )
+
+
+def rank_file(
+    path: Source | Path | str,
+    options: RankOptions | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    tag: str | None = None,
+    skip_bad_rows: bool = False,
+) -> RunRanking:
+    """A row that is no battle stops it, or is counted."""
+    options = options or RankOptions()
+    read = read_battles(path, columns=columns, on_bad_row=None if skip_bad_rows else _refuse)
+    name = path.name if isinstance(path, Source) else str(path)
+    if not len(read):
+        raise DataError(f"{name} holds no battles; its first bad row: {read.bad_rows[0].message}")
+    battles = RankedBattles.of(read, tag)
+    ranked = _ranked_file(battles, options)
+    losses, ties, wins = battles.outcomes()
+    return RunRanking(
+        ranking=ranked if isinstance(ranked, Ranking) else None,
+        elo=ranked if isinstance(ranked, EloRatings) else None,
+        file=name,
+        tag=tag,
+        counts=OutcomeCounts(wins_a=wins, wins_b=losses, ties=ties),
+        graded=len(battles.preference) - (wins + losses + ties),
+        bad_rows=read.bad_row_count,
+        notes=(),
+    )
+
+
+def _refuse(row: BadRow) -> None:
+    raise DataError(f"{row.message}; --bad-rows skip leaves such rows out and counts them")
+
+
+def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[Seat]:
+    runs = [find_run(store, name) for name in dict.fromkeys(names)]
+    seats = [Seat(run, tuple(store.run_judges(run.id))) for run in runs]
+    if judge is None:
+        return seats
+    there = list(dict.fromkeys(each.name for seat in seats for each in seat.judges))
+    if judge not in there:
+        near = nearest(judge, there) or there
+        whom = f"; did you mean {' or '.join(near)}?" if near else ", nor any other"
+        raise InputError(f"there is no judge {judge!r} in {_told(seats)}{whom}")
+    return [
+        Seat(seat.run, tuple(each for each in seat.judges if each.name == judge)) for seat in seats
+    ]
+
+
+def _told(seats: Sequence[Seat]) -> str:
+    names = ", ".join(repr(seat.run.name) for seat in seats)
+    return f"run {names}" if len(seats) == 1 else f"the runs {names}"
+
+
+def _ranked(verdicts: Verdicts, options: RankOptions) -> Ranking | EloRatings:
+    models, a, b, outcome = verdicts.models, verdicts.model_a, verdicts.model_b, verdicts.outcome
+    if options.elo_k is not None:
+        return rate_elo(a, b, _PREFERENCE[outcome], models=models, k=options.elo_k)
+    if verdicts.count is None:
+        return rank_battles(
+            a, b, _PREFERENCE[outcome], prompt=verdicts.prompt, models=models, **options.fitted()
+        )
+    won, lost, halves = (
+        verdicts.count * np.isin(outcome, kinds)
+        for kinds in ((WIN_A,), (WIN_B,), (TIE, INCONSISTENT))
+    )
+    return rank_counts(models, a, b, wins_a=won, wins_b=lost, halves=halves, **options.fitted())
+
+
+def _ranked_file(battles: RankedBattles, options: RankOptions) -> Ranking | EloRatings:
+    a, b, preference = battles.model_a, battles.model_b, battles.preference
+    models, weight = battles.models, battles.weight
+    if options.elo_k is not None:
+        return rate_elo(a, b, preference, weight=weight, models=models, k=options.elo_k)
+    return rank_battles(
+        a,
+        b,
+        preference,
+        prompt=battles.prompt,
+        weight=weight,
+        models=models,
+        **options.fitted(),
+    )
+
+
+def _nothing_to_rank(
+    read: Verdicts, seats: Sequence[Seat], *, tag: str | None, pending: int
+) -> str:
+    of = _told(seats) + (f" with the tag {tag!r}" if tag is not None else "")
+    if not read.total:
+        left = f" ({pending:,} pending)" if pending else ""
+        return f"there are no verdicts in {of} yet{left}; let evenhand run judge its pairs first"
+    if read.unnamed == read.total:
+        return (
+            f"{of}: its pairs do not name their models; give evenhand run a file with the columns "
+            "model_a and model_b (--map model_a=COLUMN for others), or outputs by --a and --b or "
+            "--outputs, which name them"
+        )
+    if read.unnamed + read.against_itself == read.total:
+        return f"{of}: no pair names two different models; a ranking needs two"
+    return f"{of}: every verdict is invalid; evenhand runs show tells why, --retry asks again"
+
+
+def _notes(seats: Sequence[Seat], read: Verdicts, *, judge: str | None) -> Iterator[str]:
+    ids = {each.id: each.name for seat in seats for each in seat.judges}
+    names = list(dict.fromkeys(ids.values()))
+    if len(names) > 1:
+        yield (
+            f"{len(names)} judges ({', '.join(names)}): each one's verdict counts; "
+            "--judge takes one alone"
+        )
+    for name in names:
+        ways = sum(each == name for each in ids.values())
+        if ways > 1:
+            yield f"{name} was asked in {ways} ways (prompts or settings), which count together"
+    for seat in seats:
+        run = seat.run
+        if judge is not None and not seat.judges:
+            yield f"run {run.name} has no judge {judge}, and adds nothing"
+        if run.state == "reading":
+            yield f"run {run.name} has not read all of its data; the same command goes on"
+        if run.plan.get("rank_adaptive"):
+            yield (
+                f"the pairs of run {run.name} were chosen adaptively (--rank-adaptive), most of "
+                "them between close models; the intervals take them as if chosen beforehand"
+            )
+        if run.plan.get("until_decided") and run.stopped_by == "decided":
+            yield (
+                f"run {run.name} ended once it was decided, which leans scores outwards; "
+                f"evenhand report {run.name} has intervals that allow for it"
+            )
+    if read.unnamed:
+        yield f"{_verdicts(read.unnamed)} on pairs that do not name two models, and left out"
+    if read.against_itself:
+        yield f"{_verdicts(read.against_itself)} of a model against itself, and left out"
+
+
+def _verdicts(count: int) -> str:
+    return "1 verdict is" if count == 1 else f"{count:,} verdicts are"
