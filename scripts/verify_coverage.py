@@ -152,7 +152,7 @@ def clustered_cells(rng: np.random.Generator, replicates: int) -> Iterator[tuple
         for size in (3, 10, 0):
             sizes = np.full(prompts, size) if size else 1 + np.arange(prompts) * 7 % 13
             for rate, ties in ((0.5, 0.0), (0.5, 0.4), (0.7, 0.2), (0.9, 0.1), (0.95, 0.0)):
-                few = prompts * (1 - rate) < CONTRARY_PROMPTS or prompts < 10
+                few = prompts * (1 - rate) < CONTRARY_PROMPTS or prompts < 20
                 for shape, correlation in shapes:
                     clustered, rows = clustered_coverage(
                         rng,
