@@ -61,9 +61,14 @@ def fill_queue(connection: Connection, run_id: int, *, seed: int, by_models: boo
                     raise InputError(
                         f"item {number} does not name both its models; name them in the data"
                     )
-                contest = contests.setdefault(frozenset(models), len(contests) + 1)
+                contest = contest_of(contests, *models)
             rows.append((run_id, contest, _place(seed, key), number))
         insert_new(connection, queue, _COLUMNS, sorted(rows))
+
+
+def contest_of(numbers: dict[frozenset[str], int], model_a: str, model_b: str) -> int:
+    """From 1, as they first come by item number."""
+    return numbers.setdefault(frozenset((model_a, model_b)), len(numbers) + 1)
 
 
 def _items(connection: Connection, run_id: int) -> Iterator[list[Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, literal, select
 
 from evenhand.store.coding import OUTCOMES, code_outcomes
 from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, PrefixColumns
-from evenhand.store.queue import in_contest, is_pending, its_item, its_verdict
+from evenhand.store.paging import of_its_item
+from evenhand.store.queue import contest_of, in_contest, is_pending, its_item, its_verdict
 from evenhand.store.records import Contest
 from evenhand.store.schema import items, queue, verdicts
 
@@ -44,35 +45,38 @@ def settled_prefix(
     return columns
 
 
+# By way of the items and not of the queue, which has them in an order that suits no cache.
 _CONTESTS = (
     select(
-        queue.c.contest,
         items.c.model_a,
         items.c.model_b,
         verdicts.c.outcome,
         verdicts.c.winner,
         func.count(),
-        func.min(queue.c.number),
+        func.min(items.c.number),
     )
-    .join_from(queue, items, its_item)
-    .outerjoin(verdicts, its_verdict)
-    .where(queue.c.run_id == bindparam("run"))
-    .group_by(
-        queue.c.contest, items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner
-    )
+    .outerjoin_from(items, verdicts, of_its_item & (verdicts.c.judge_id == bindparam("judge")))
+    .where(items.c.run_id == bindparam("run"))
+    .group_by(items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
 )
-
+_HAS_CONTESTS = select(
+    select(literal(1)).where(queue.c.run_id == bindparam("run"), queue.c.contest > 0).exists()
+)
 _PENDING = -1
 _EXCHANGED = {WIN_A: WIN_B, WIN_B: WIN_A}
 
 
 def contests(connection: Connection, run_id: int, judge_id: int) -> list[Contest]:
+    if not connection.execute(_HAS_CONTESTS, {"run": run_id}).scalar():
+        return []
     counted_rows = connection.execute(_CONTESTS, {"run": run_id, "judge": judge_id})
-    # The item with the lowest number says which model is named first.
+    # Contests are numbered as the queue numbers them: by the first item of each.
     rows = sorted(counted_rows, key=lambda row: row[-1])
+    numbers: dict[frozenset[str], int] = {}
     models: dict[int, tuple[str, str]] = {}
     counted: defaultdict[int, Counter[int]] = defaultdict(Counter)
-    for contest, model_a, model_b, outcome, winner, count, _ in rows:
+    for model_a, model_b, outcome, winner, count, _ in rows:
+        contest = contest_of(numbers, model_a, model_b)
         first, _ = models.setdefault(contest, (model_a, model_b))
         code = _PENDING if outcome is None else OUTCOMES[outcome, winner]
         if model_a != first:
