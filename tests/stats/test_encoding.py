@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +17,8 @@ from evenhand.stats import rank_battles
 from evenhand.stats.addresses import addresses_of, codes_of_addresses
 from evenhand.stats.encoding import encode
 from naive_ranking import make_field
+
+pa: Any = import_module("pyarrow")
 
 MAKES: dict[str, Callable[[list[str]], Any]] = {
     "list": list,
@@ -74,7 +76,7 @@ def test_a_ranking_does_not_depend_on_the_make_of_its_columns(
     ],
 )
 def test_a_missing_cell_is_refused_with_its_row(column: Any) -> None:
-    with pytest.raises(InputError, match="column is None in row 2|column is NaN in row 2"):
+    with pytest.raises(InputError, match=r"column is (None|NaN) in row 2"):
         encode(column, "column")
 
 

@@ -67,7 +67,7 @@ def test_scores_are_those_of_evalicas_golden_files(name: str, ties: Any, algorit
 def test_scores_are_evalicas_on_random_battles(seed: int) -> None:
     made = make_field(3 + 2 * seed, 400, seed=seed)
     winners = [WINNERS[SCORES[winner]] for winner in made.winner]
-    options = {"tolerance": 1e-13, "limit": 100_000}
+    options: dict[str, Any] = {"tolerance": 1e-13, "limit": 100_000}
     half = evalica.bradley_terry(made.a, made.b, winners, **options).scores.to_dict()
     newman = evalica.newman(made.a, made.b, winners, **options)
     assert strengths(ranked(made)) == pytest.approx(shares(half), abs=1e-9)
@@ -163,13 +163,13 @@ def test_counts_give_what_battles_give(ties: Any, intervals: Any) -> None:
     names = sorted(made.strengths)
     place = {name: number for number, name in enumerate(names)}
     groups: dict[tuple[int, int, str], list[int]] = {}
-    for a, b, winner, prompt in zip(made.a, made.b, made.winner, made.prompt, strict=True):
-        counts = groups.setdefault((place[a], place[b], prompt), [0, 0, 0])
+    for left, right, winner, prompt in zip(made.a, made.b, made.winner, made.prompt, strict=True):
+        counts = groups.setdefault((place[left], place[right], prompt), [0, 0, 0])
         counts[{"A": 0, "B": 1, "tie": 2}[winner]] += 1
     a, b, prompts = zip(*groups, strict=True)
     wins_a, wins_b, halves = zip(*groups.values(), strict=True)
-    counted = {"wins_a": wins_a, "wins_b": wins_b, "halves": halves}
-    options = {"ties": ties, "intervals": intervals, "replicates": 200}
+    counted: dict[str, Any] = {"wins_a": wins_a, "wins_b": wins_b, "halves": halves}
+    options: dict[str, Any] = {"ties": ties, "intervals": intervals, "replicates": 200}
     whole = ranked(made, prompt=made.prompt, **options)
     grouped = rank_counts(names, a, b, prompt=prompts, **counted, **options)
     assert grouped.cluster_count == whole.cluster_count == 75

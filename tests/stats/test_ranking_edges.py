@@ -218,7 +218,7 @@ def test_codes_beyond_the_models_are_refused() -> None:
 
 
 def test_davidson_refuses_fractions() -> None:
-    with pytest.raises(InputError, match="other preferences than 0, 0.5 and 1"):
+    with pytest.raises(InputError, match=r"other preferences than 0, 0\.5 and 1"):
         rank_battles(["x", "y"], ["y", "x"], [0.3, 0.8], ties="davidson")
 
 
