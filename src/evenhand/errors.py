@@ -160,10 +160,12 @@ class Status:
     """Process exit codes; the documented ones."""
 
     OK = 0
+    GATE_FAILED = 1
     BAD_INPUT = 2
     JUDGE_FAILED = 3
     NO_VERDICT = 4
     CAP_REACHED = 5
+    UNDECIDED = 6
     INTERRUPTED = 130
 
 

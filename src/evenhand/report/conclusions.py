@@ -53,13 +53,19 @@ class Conclusion(Model):
     length: LengthEffect
     position: PositionBias
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two are called: by their models, or else by their labels."""
+        other = "B" if self.side == "A" else "A"
+        return self.model or self.side, self.against or other
+
 
 class Conclusions(Model):
     run: str
     store: str
     state: RunState
     stopped_by: str | None
-    finished: bool  # nothing is pending
+    whole: bool  # every pair has its verdict
     judges: tuple[str, ...]
     pairs: int
     prompts: int
@@ -91,8 +97,8 @@ def conclude(
     # What was pending before the verdicts are read: then what is whole is read whole.
     tally = store.tally(run.id)
     survey = store.survey(run.id)
-    finished = run.intake_done and tally.pending == 0
-    wanted = Wanted(side, ties, level, planned=finished and _until_decided(run) is None)
+    whole = run.intake_done and tally.pending == 0
+    wanted = Wanted(side, ties, level, planned=whole and _until_decided(run) is None)
     judges = store.run_judges(run.id)
     found: list[Conclusion] = []
     untold = 0
@@ -105,7 +111,7 @@ def conclude(
         store=store.address,
         state=run.state,
         stopped_by=run.stopped_by,
-        finished=finished,
+        whole=whole,
         judges=tuple(judge.name for judge in judges),
         pairs=tally.pairs,
         prompts=survey.prompts,
