@@ -15,6 +15,7 @@ from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
 from evenhand.cli.models import models
 from evenhand.cli.prompt import prompt
+from evenhand.cli.rank import rank
 from evenhand.cli.run import run
 from evenhand.cli.runs import runs
 from evenhand.cli.schema import schema
@@ -24,7 +25,7 @@ from evenhand.errors import EvenhandError, InputError, Status, exit_code
 # typer checks choices with pydantic, which puts this before what is wrong.
 _PYDANTICS_OWN = "Value error, "
 # What these fail at is no one pair's matter.
-_OF_RUNS = {"run", "runs", "show"}
+_OF_RUNS = {"run", "runs", "show", "report", "gate", "rank", "plan"}
 
 app = typer.Typer(
     name="evenhand",
@@ -62,6 +63,7 @@ app.command()(compare)
 app.command()(run)
 app.add_typer(runs, name="runs")
 app.command()(show)
+app.command()(rank)
 app.command()(prompt)
 app.command()(demo)
 app.command()(doctor)
