@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     from evenhand.procedure import Procedure as Procedure
     from evenhand.prompts import open_template as open_template
     from evenhand.runs import Progress as Progress
+    from evenhand.runs import RankAdaptive as RankAdaptive
     from evenhand.runs import RunOptions as RunOptions
     from evenhand.runs import RunSummary as RunSummary
+    from evenhand.runs import UntilDecided as UntilDecided
 
 __version__ = "0.1.0"
 
@@ -61,9 +63,11 @@ _HOME = {
     "Procedure": "evenhand.procedure",
     "Price": "evenhand.judges.prices",
     "Progress": "evenhand.runs",
+    "RankAdaptive": "evenhand.runs",
     "RetryPolicy": "evenhand.judges",
     "RunOptions": "evenhand.runs",
     "RunSummary": "evenhand.runs",
+    "UntilDecided": "evenhand.runs",
     "Unread": "evenhand.contract",
     "Verdict": "evenhand.contract",
     "compare": "evenhand.api",
@@ -79,6 +83,8 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "stats":  # a room of its own, `evenhand.stats.rank_battles`
+        return import_module("evenhand.stats")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'evenhand' has no attribute {name!r}")

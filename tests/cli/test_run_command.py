@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import sqlite3
 import threading
@@ -406,3 +407,76 @@ def test_the_default_store_is_the_users_own(
     store = Path(ran.json["store"])
     assert store.is_relative_to(command.directory / "data")
     assert store.stat().st_mode & 0o077 == 0
+
+
+def test_until_decided_says_what_it_will_do_and_what_it_saved(
+    command: Command, start_server: StartServer
+) -> None:
+    write_lines(command.directory / "many.jsonl", sums(400))
+    server = start_server(adds_up)
+    asked = ("run", "many.jsonl", *CRITERIA, *judged_by(server.url), "--until-decided")
+    ran = command(*asked)
+    assert ran.code == 0
+    assert "Up to 400 prompts go out in a random order (seed 0)." in ran.err
+    assert "A is better. That saved" in ran.err
+    assert "ended: it is settled which is better" in ran.err
+    calls = len(server.requests)
+    assert calls < 700
+    again = command(*asked, "--json")
+    assert again.code == 0
+    assert len(server.requests) == calls
+    assert again.json["stoppedBy"] == "decided"
+    assert again.json["decision"]["decided"] == "A"
+    assert again.json["decision"]["plan"]["alpha"] == 0.05
+
+
+def test_rank_adaptive_keeps_to_its_budget(command: Command, start_server: StartServer) -> None:
+    files = []
+    for model, wrong in (("good", 9), ("fair", 3), ("poor", 2)):
+        answers = [
+            {
+                "id": f"{n}",
+                "prompt": f"What is {n} plus {n}?",
+                "output": f"It is {2 * n + (n % wrong == 0)}, by counting.",
+            }
+            for n in range(1, 41)
+        ]
+        files += ["--outputs", str(write_lines(command.directory / f"{model}.jsonl", answers))]
+
+    def judge(request: SeenRequest) -> Reply:
+        first, second = re.findall(r"It is (\d+), by counting", request.prompt)
+        right = str(2 * int(re.findall(r"What is (\d+) plus", request.prompt)[0]))
+        winner = {(True, False): "A", (False, True): "B"}.get((first == right, second == right))
+        return chat_reply(answer_json(winner or "TIE", criteria=[("accuracy", winner or "TIE")]))
+
+    server = start_server(judge)
+    ran = command(
+        *("run", *files, *CRITERIA, *judged_by(server.url)),
+        *("--rank-adaptive", "--budget", "60", "--certainty", "0.9999", "--json"),
+    )
+    assert ran.code == 0
+    assert ran.json["stoppedBy"] == "budget"
+    assert ran.json["pairs"] - ran.json["pending"] == 60
+    assert len(server.requests) <= 120  # equal texts are judged once
+    assert ran.json["ranking"]["models"] == ["good", "fair", "poor"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--alpha", "0.01"), "--alpha belongs to --until-decided"),
+        (("--budget", "9"), "--budget belongs to --rank-adaptive"),
+        (("--certainty", "0.9"), "--certainty belongs to --rank-adaptive"),
+        (("--rank-adaptive",), "--rank-adaptive needs --budget"),
+        (("--rank-adaptive", "--budget", "9", "--until-decided"), "give one of them"),
+        (("--rank-adaptive", "--budget", "9"), "needs rows that name their two models"),
+    ],
+)
+def test_ends_that_do_not_fit_are_refused(
+    command: Command, pairs: Path, start_server: StartServer, given: tuple[str, ...], told: str
+) -> None:
+    server = start_server(adds_up)
+    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url), *given)
+    assert ran.code == 2
+    assert told in ran.err
+    assert server.requests == []

@@ -7,7 +7,6 @@ from sqlalchemy import func, select
 
 from evenhand.errors import InputError, StoreBusy
 from evenhand.store import NewJudge, NewPass, NewVerdict, SkippedRow, Store
-from evenhand.store.deletion import passes_to_go
 from evenhand.store.schema import metadata
 from store_values import begin, failed_pass, failure, item, read_pass, win
 
@@ -46,8 +45,8 @@ def test_what_another_run_uses_stays_and_forgets_who_made_it(store: Store) -> No
     second = begin(store, item("shared"), item("more"), name="second")
     store.write([], [NewVerdict(second.run_id, 1, second.judge_id, win("A", []))])
     before = sizes(store)["passes"]
-    assert passes_to_go(store, first.run_id) == 2  # both orders of the pair that is its own
-    assert passes_to_go(store, second.run_id) == 0
+    assert store.passes_to_go(first.run_id) == 2  # both orders of the pair that is its own
+    assert store.passes_to_go(second.run_id) == 0
     store.delete_run("first")
     assert sizes(store)["passes"] == before - 2
     assert [run.name for run in store.list_runs()] == ["second"]
@@ -79,7 +78,7 @@ def test_passes_of_a_judge_that_no_run_has_any_more_go_with_it(store: Store) -> 
     second = begin(store, item("x"), name="second", judge="second")
     first.judge_all("A")
     second.judge_all("B")
-    assert passes_to_go(store, first.run_id) == 2
+    assert store.passes_to_go(first.run_id) == 2
     store.delete_run("first")
     assert sizes(store)["passes"] == 2
     assert sizes(store)["judges"] == 1

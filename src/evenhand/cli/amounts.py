@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evenhand.report import Share
     from evenhand.runs import Range
+    from evenhand.stats.always_valid import AlwaysValidInterval
 
 
 def number(count: float) -> str:
@@ -46,3 +47,8 @@ def _short(amount: float) -> str:
 def share(part: Share) -> str:
     """In per cent, with its 95 % interval."""
     return f"{100 * part.value:.0f} % ({100 * part.low:.0f}–{100 * part.high:.0f})"
+
+
+def rate(watched: AlwaysValidInterval) -> str:
+    """The same of a run that goes on."""
+    return f"{100 * watched.mean:.0f} % ({100 * watched.low:.0f}–{100 * watched.high:.0f})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,7 +15,14 @@ from evenhand.errors import EvenhandError, InputError, Status
 if TYPE_CHECKING:
     from evenhand.data import Reading
     from evenhand.judges.prices import Price
-    from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
+    from evenhand.runs import (
+        JudgePlan,
+        RankAdaptive,
+        RunOptions,
+        RunSummary,
+        Sources,
+        UntilDecided,
+    )
     from evenhand.runs.options import Again
 
 
@@ -44,6 +52,12 @@ def run(
     yes: ropt.Yes = False,
     fresh: ropt.Fresh = False,
     retry: ropt.Again = None,
+    until_decided: ropt.UntilDecidedFlag = False,
+    alpha: ropt.Alpha = None,
+    rank_adaptive: ropt.RankAdaptiveFlag = False,
+    budget: ropt.PairBudget = None,
+    certainty: ropt.CertaintyWanted = None,
+    seed: ropt.Seed = None,
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
     samples: opt.Samples = None,
@@ -61,8 +75,8 @@ def run(
 ) -> None:
     """Judge a file of pairs, or two models' outputs; run it again and it goes on.
 
-    Exit codes: 0 every pair was judged (invalid ones are counted), 2 bad input or the store
-    failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
+    Exit codes: 0 every pair was judged (invalid ones are counted) or no more were needed,
+    2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
     """
     from evenhand import api, judges
     from evenhand.cli.plan import make_procedure
@@ -99,6 +113,10 @@ def run(
             fresh=fresh,
             retry=tuple(cast("list[Again]", retry or [])),
             bad_rows=bad_rows,
+            until_decided=_until_decided(until_decided, alpha=alpha, seed=seed),
+            rank_adaptive=_rank_adaptive(
+                rank_adaptive, budget=budget, certainty=certainty, seed=seed
+            ),
         )
         plans = []
         for spec in named:
@@ -131,6 +149,33 @@ def run(
     _end(summary, as_json=as_json)
 
 
+def _until_decided(wanted: bool, *, alpha: float | None, seed: int | None) -> UntilDecided | None:
+    from evenhand.runs import UntilDecided
+
+    if not wanted:
+        if alpha is not None:
+            raise InputError("--alpha belongs to --until-decided; give both, or neither")
+        return None
+    default = UntilDecided()
+    return UntilDecided(default.alpha if alpha is None else alpha, seed or default.seed)
+
+
+def _rank_adaptive(
+    wanted: bool, *, budget: int | None, certainty: float | None, seed: int | None
+) -> RankAdaptive | None:
+    from evenhand.runs import RankAdaptive
+
+    if not wanted:
+        for option, value in (("--budget", budget), ("--certainty", certainty)):
+            if value is not None:
+                raise InputError(f"{option} belongs to --rank-adaptive; give both, or neither")
+        return None
+    if budget is None:
+        raise InputError("--rank-adaptive needs --budget, the most pairs to ask; give e.g. 2000")
+    asked = RankAdaptive(budget, seed=seed or 0)
+    return asked if certainty is None else replace(asked, certainty=certainty)
+
+
 def _judged(
     sources: Sources,
     plans: list[JudgePlan],
@@ -144,7 +189,6 @@ def _judged(
     from evenhand.cli.interrupt import stop_when_told
     from evenhand.cli.run_view import watching
     from evenhand.runs import Stop, judge_pairs
-    from evenhand.runs.intake import note_on_repeats
     from evenhand.store import open_store
 
     judges = [plan.judge for plan in plans]
@@ -161,13 +205,9 @@ def _judged(
                 watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
                 stop_when_told(stop, view.say, view.leave),
             ):
-                summary = await judge_pairs(
+                return await judge_pairs(
                     sources, plans, options, store=store, stop=stop, observer=view
                 )
-                run = store.find_run(summary.run)
-                note = note_on_repeats(run) if run is not None else None
-                notes = (*summary.notes, note) if note else summary.notes
-                return summary.model_copy(update={"notes": notes})
         finally:
             sources.close()
             for judge in judges:

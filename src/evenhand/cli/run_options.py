@@ -119,6 +119,50 @@ Fresh = Annotated[
     bool,
     typer.Option("--fresh", help="Ask everything anew, and share no passes with earlier runs."),
 ]
+UntilDecidedFlag = Annotated[
+    bool,
+    typer.Option(
+        "--until-decided",
+        help="End as soon as it is settled whether A or B is better. Prompts go out in a random "
+        "order, and looking at them as they come does not raise the error.",
+    ),
+]
+Alpha = Annotated[
+    float | None,
+    typer.Option(
+        "--alpha",
+        min=0.0001,
+        max=0.5,
+        help="With --until-decided: the chance of naming a winner where there is none. "
+        "Default: 0.05.",
+    ),
+]
+RankAdaptiveFlag = Annotated[
+    bool,
+    typer.Option(
+        "--rank-adaptive",
+        help="With several models and --budget: ask the pairs that are most likely to settle "
+        "their order, instead of all against all.",
+    ),
+]
+PairBudget = Annotated[
+    int | None,
+    typer.Option("--budget", min=1, help="With --rank-adaptive: the most pairs to ask."),
+]
+CertaintyWanted = Annotated[
+    float | None,
+    typer.Option(
+        "--certainty",
+        min=0.01,
+        max=0.9999,
+        help="With --rank-adaptive: end once the expected Kendall tau of the order is this. "
+        "Default: 0.95.",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", help="Of the random order of --until-decided and --rank-adaptive."),
+]
 Again = Annotated[
     list[str] | None,  # typer takes no list of choices; RunOptions checks them
     typer.Option(

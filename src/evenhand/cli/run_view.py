@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from evenhand.cli import session
-from evenhand.cli.amounts import counted, dollars, number, seconds, share, tokens
+from evenhand.cli.amounts import counted, dollars, number, rate, seconds, tokens
 from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
 from evenhand.runs import Observer
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from evenhand.judges import Judge
-    from evenhand.runs import Estimate, Progress, RunSummary
+    from evenhand.runs import Estimate, Progress, RunSummary, StoppedBy
 
 _LOGGED_EVERY_S = 10.0
 _LOGGED_AT_MOST_EVERY_S = 2.0
@@ -108,6 +108,9 @@ class View(Observer):
             said = sys.stdin.readline()
         if said.strip().lower() not in ("y", "yes"):
             raise InputError("not begun, as asked; --max-cost caps what a run may spend")
+
+    def announce(self, what: str) -> None:
+        self.say(what)
 
     def progress(self, progress: Progress) -> None:
         now = time.monotonic()
@@ -200,18 +203,18 @@ def _grouped(progress: Progress) -> list[str]:
 
 
 def _outcomes(progress: Progress) -> list[str]:
-    won = progress.b_wins
+    won = progress.win_rate_b
     told = [
         f"A {number(progress.wins_a)}, B {number(progress.wins_b)}, ties {number(progress.ties)}"
     ]
     if won is not None:
-        told.append(f"B wins {share(won)} of the decided")
+        told.append(f"B's win rate {rate(won)}")
     flips = progress.flips
     inconsistent = f"inconsistent {number(progress.inconsistent)}"
-    told.append(inconsistent if flips is None else f"{inconsistent} ({share(flips)})")
+    told.append(inconsistent if flips is None else f"{inconsistent} ({rate(flips)})")
     told.append(f"invalid {number(progress.invalid)}")
     unread = progress.unread_passes
-    told.append(f"unread {number(progress.unread)}" + (f" ({share(unread)})" if unread else ""))
+    told.append(f"unread {number(progress.unread)}" + (f" ({rate(unread)})" if unread else ""))
     return told
 
 
@@ -272,7 +275,10 @@ def _closing(summary: RunSummary) -> list[str]:
     lines = []
     if summary.error is not None:
         lines.append(f"error  {one_line(summary.error.message)}")
-    if summary.stopped_by is not None:
+    if summary.stopped_by in _ENDED:
+        unasked = f"; {counted(summary.pending, 'pair')} were not needed" if summary.pending else ""
+        lines.append(f"ended: {_ENDED[summary.stopped_by]}{unasked}")
+    elif summary.stopped_by is not None:
         why = _WHY[summary.stopped_by]
         one = summary.pending == 1
         left = f"{counted(summary.pending, 'judgment')} {'is' if one else 'are'} left"
@@ -287,7 +293,12 @@ def _closing(summary: RunSummary) -> list[str]:
     return lines
 
 
-_WHY = {
+_ENDED: dict[StoppedBy | None, str] = {
+    "decided": "it is settled which is better",
+    "certain": "the order of the models is as sure as asked",
+    "budget": "the budget of pairs is asked; a larger --budget goes on with this run",
+}
+_WHY: dict[StoppedBy, str] = {
     "max-calls": "--max-calls is reached",
     "max-cost": "--max-cost is reached",
     "interrupt": "interrupted",

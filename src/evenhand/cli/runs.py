@@ -152,14 +152,13 @@ def delete(
     """Delete a run with its verdicts, and the passes that no other run uses."""
     from evenhand.cli.amounts import counted
     from evenhand.report import find_run
-    from evenhand.store.deletion import passes_to_go
 
     try:
         with _opened(store or context.obj.store) as opened:
             run = find_run(opened, name)
             tally = opened.tally(run.id)
             pairs, verdicts = counted(tally.pairs, "pair"), counted(tally.judged, "verdict")
-            passes = counted(passes_to_go(opened, run.id), "pass", "passes")
+            passes = counted(opened.passes_to_go(run.id), "pass", "passes")
             goes = (
                 f"run {one_line(name)}: {pairs}, {verdicts} and {passes}; "
                 "passes shared with other runs stay"

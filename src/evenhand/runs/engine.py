@@ -18,7 +18,7 @@ from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.executor import Executor, LocalExecutor, Seat
-from evenhand.runs.intake import take_in
+from evenhand.runs.intake import note_on_repeats, take_in
 from evenhand.runs.naming import find_or_create
 from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
@@ -312,6 +312,8 @@ class _Engine:
         store, run, stop = self._store, self._run, self._stop
         found = await asyncio.to_thread(self._pursuit.found)
         account = await asyncio.to_thread(self._pursuit.account)
+        recorded = await asyncio.to_thread(store.find_run, run.name)
+        said = [note_on_repeats(recorded) if recorded else None, account]
         tally = await asyncio.to_thread(store.tally, run.id)
         judges = [
             _judge_summary(
@@ -353,7 +355,7 @@ class _Engine:
                 seconds=round(run.seconds + seconds, 3),
             ),
             error=_body(stop.error),
-            notes=(*self._notes, *self._why_capped(), *([account] if account else ())),
+            notes=(*self._notes, *self._why_capped(), *(note for note in said if note)),
             decision=found.decision,
             ranking=found.ranking,
         )

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from evenhand.contract import Failure, Outcome, Pass, VotePass
-from evenhand.stats.share import Share
+from evenhand.stats.always_valid import AlwaysValidInterval, always_valid_interval
 from evenhand.store import Settled
 
 _RATE_OVER_S = 30.0
@@ -79,19 +79,22 @@ class Progress:
             return None
         return (self.total - self.done) / self.pairs_per_s
 
-    @property
-    def b_wins(self) -> Share | None:
-        """Of the pairs that somebody won."""
-        return Share.of_counts(self.wins_b, self.wins_a + self.wins_b)
+    # Whoever watches looks again and again, and may stop when it suits: these intervals allow it.
 
     @property
-    def flips(self) -> Share | None:
+    def win_rate_b(self) -> AlwaysValidInterval | None:
+        """Ties and inconsistent pairs count as half."""
+        halves = self.ties + self.inconsistent
+        return always_valid_interval(self.wins_b, halves, self.wins_a)
+
+    @property
+    def flips(self) -> AlwaysValidInterval | None:
         """Pairs whose winner changed with the order, of all that have a verdict."""
-        return Share.of_counts(self.inconsistent, self.done - self.invalid)
+        return always_valid_interval(self.inconsistent, 0, self.wins_a + self.wins_b + self.ties)
 
     @property
-    def unread_passes(self) -> Share | None:
-        return Share.of_counts(self.unread, self.passes)
+    def unread_passes(self) -> AlwaysValidInterval | None:
+        return always_valid_interval(self.unread, 0, self.passes - self.unread)
 
 
 class Rate:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -30,15 +28,10 @@ from evenhand.store.schema import (
     verdicts,
 )
 
-if TYPE_CHECKING:
-    from evenhand.store.store import Store
 
-
-def passes_to_go(store: Store, run_id: int) -> int:
-    """How many passes would go with the run; those that other runs use would stay."""
-    with store._reading() as connection:
-        query = select(func.count()).select_from(passes).where(_goes_with(passes, run_id))
-        return connection.execute(query).scalar_one()
+def passes_to_go(connection: Connection, run_id: int) -> int:
+    query = select(func.count()).select_from(passes).where(_goes_with(passes, run_id))
+    return connection.execute(query).scalar_one()
 
 
 def delete_run(connection: Connection, run_id: int) -> None:

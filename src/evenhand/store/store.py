@@ -181,6 +181,11 @@ class Store:
         with self._writing() as connection:
             catalogue.rename_run(connection, name, new)
 
+    def passes_to_go(self, run_id: int) -> int:
+        """How many passes would go with the run; those that other runs use would stay."""
+        with self._reading() as connection:
+            return deletion.passes_to_go(connection, run_id)
+
     def delete_run(self, name: str) -> None:
         """Forget a run; what other runs use of it stays."""
         with self._reading() as connection:
