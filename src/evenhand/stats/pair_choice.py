@@ -24,7 +24,7 @@ Counts = NDArray[np.int64]
 Worth = Callable[[Floats, Floats], Floats]
 
 # How far ahead a comparison is valued: when the variance of its gap will have fallen to this share.
-HORIZON = 2.0 / 3.0
+HORIZON = 1.0 / 2.0
 # The worth of gaps changes slowly beside their variances, so it is taken anew only so often.
 _PICKS_BETWEEN_LOOKS = 8
 # Equal scores are told apart by the seed; far above rounding, far below any real difference.

@@ -14,8 +14,8 @@ from scipy.special import expit
 
 Floats = NDArray[np.float64]
 
-# The prior's own prior: a scaled inverse chi-square, as strong as four models with deviation 1.
-PRIOR_MODELS = 4.0
+# The prior's own prior: a scaled inverse chi-square, as strong as one model with deviation 1.
+PRIOR_MODELS = 1.0
 PRIOR_VARIANCE = 1.0
 
 _ENOUGH_ITERATIONS = 200
