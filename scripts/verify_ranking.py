@@ -44,7 +44,7 @@ class Covered:
 
 
 INDEPENDENT = Scene("independent rows", 8, 1_200, 1, favour=0.0, twice=0.5)
-CLUSTERED = Scene("clustered prompts", 8, 150, 12, favour=1.2, twice=0.5)
+CLUSTERED = Scene("clustered prompts", 8, 150, 20, favour=1.2, twice=0.5)
 FEW = Scene("40 clustered prompts", 5, 40, 12, favour=1.2, twice=0.5)
 
 
