@@ -13,9 +13,11 @@ from evenhand.cli import session
 from evenhand.cli.compare import compare
 from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
+from evenhand.cli.gate import gate
 from evenhand.cli.models import models
 from evenhand.cli.prompt import prompt
 from evenhand.cli.rank import rank
+from evenhand.cli.report import report
 from evenhand.cli.run import run
 from evenhand.cli.runs import runs
 from evenhand.cli.schema import schema
@@ -52,8 +54,9 @@ def evenhand(
 ) -> None:
     """An even-handed LLM judge: pairwise comparison in both orders, with honest outcomes.
 
-    Exit codes: 0 a verdict (or whatever else was asked for), 2 bad input, 3 the judge failed,
-    4 no valid verdict, 5 a run's cap was reached, 130 interrupted.
+    Exit codes: 0 a verdict (or whatever else was asked for), 1 a gate failed, 2 bad input,
+    3 the judge failed, 4 no valid verdict, 5 a run's cap was reached, 6 a gate is undecided,
+    130 interrupted.
     """
     if context.invoked_subcommand is None:
         session.write_text(context.get_help())
@@ -63,6 +66,8 @@ app.command()(compare)
 app.command()(run)
 app.add_typer(runs, name="runs")
 app.command()(show)
+app.command()(report)
+app.command()(gate)
 app.command()(rank)
 app.command()(prompt)
 app.command()(demo)

@@ -1,0 +1,267 @@
+"""A run's conclusions as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evenhand.cli.amounts import counted, number
+from evenhand.cli.rates import bar, interval, p_value, percent, rate
+from evenhand.cli.show import show_hanging
+from evenhand.cli.terminal import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
+    from evenhand.stats.estimated_share import EstimatedShare
+
+# With more of them each one's own page would be a book.
+_WHOLE_AT_MOST = 4
+_PARTS_AT_MOST = 12
+_LEAD = 11
+_TIES = {
+    "half": "ties and inconsistent pairs count as half",
+    "excluded": "ties and inconsistent pairs are excluded",
+    "wins": "only wins count",
+}
+
+
+def show_report(console: Console, found: Conclusions) -> None:
+    from rich.text import Text
+
+    state = found.state
+    if state == "stopped" and found.stopped_by:
+        stopped = f"stopped ({one_line(found.stopped_by)})"
+        console.print(Text.assemble((f"run {one_line(found.run)}", "bold"), f"  {stopped}"))
+    else:
+        console.print(Text.assemble((f"run {one_line(found.run)}", "bold"), f"  {state}"))
+    _tell(console, "compared", _compared(found))
+    if not found.conclusions:
+        what = "pairs" if found.judges else "judges"
+        _tell(console, "win rate", f"not enough data: the run has no {what}")
+    if len(found.conclusions) > 1:
+        console.print()
+        _show_table(console, _comparisons(found))
+    if len(found.conclusions) <= _WHOLE_AT_MOST:
+        for each in found.conclusions:
+            console.print()
+            if len(found.conclusions) > 1:
+                head = f"{' against '.join(each.names)}, by {each.judge}"
+                console.print(Text(one_line(head), "bold"))
+            _show_conclusion(console, each)
+    elif found.conclusions:
+        _tell(console, "", "criteria, tags, length and position of each are in --json")
+    if found.notes:
+        console.print()
+    for note in found.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+
+
+def _tell(console: Console, lead: str, said: str | Text) -> None:
+    from rich.text import Text
+
+    shown = Text(said) if isinstance(said, str) else said
+    show_hanging(console, Text(f"{lead:<{_LEAD - 1}}", "dim"), shown)
+
+
+def _compared(found: Conclusions) -> str:
+    sides = list(dict.fromkeys(each.names for each in found.conclusions))
+    models = {name for names in sides for name in names}
+    if len(sides) == 1:
+        what = " against ".join(sides[0])
+    elif sides:
+        what = f"{len(models)} models in {len(sides)} matchups"
+    else:
+        what = "nothing yet"
+    judges = ", ".join(found.judges) or "nobody"
+    size = f"{counted(found.pairs, 'pair')} of {counted(found.prompts, 'prompt')}"
+    pending = f", {number(found.pending)} pending" if found.pending else ""
+    skipped = f", {counted(found.skipped_rows, 'row')} skipped" if found.skipped_rows else ""
+    return f"{one_line(what)}, judged by {one_line(judges)}; {size}{pending}{skipped}"
+
+
+def _show_conclusion(console: Console, found: Conclusion) -> None:
+    for lead, said in _lines(found):
+        _tell(console, lead, said)
+    for title, parts in (("criterion", found.by_criterion), ("tag", found.by_tag)):
+        if parts:
+            console.print()
+            _show_table(console, _parts(title, parts))
+            if len(parts) > _PARTS_AT_MOST:
+                console.print(f"{number(len(parts) - _PARTS_AT_MOST)} more are in --json")
+    console.print()
+    _tell(console, "length", "; ".join(_length(found)))
+    _tell(console, "position", "; ".join(_position(found)))
+
+
+def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
+    from rich.text import Text
+
+    own = found.win_rate
+    counts = own.counts
+    new, old = (one_line(name) for name in found.names)
+    won, lost = _won(own)
+    yield (
+        "outcomes",
+        f"{new} wins {number(won)}, {old} wins {number(lost)}, ties {number(counts.ties)}, "
+        f"inconsistent {number(counts.inconsistent)}, invalid {number(counts.invalid)}"
+        + (f", pending {number(found.pending)}" if found.pending else ""),
+    )
+    if own.rate is None or own.low is None or own.high is None:
+        yield "win rate", own.reason or "not enough data"
+    else:
+        yield (
+            "win rate",
+            Text.assemble(
+                (rate(own.rate), f"bold {_style(own)}"),
+                f" ({interval(own.low, own.high)})  {_kind(found)}; {_TIES[own.ties]}",
+            ),
+        )
+        yield "", Text.assemble("0 ", (bar(own.rate, own.low, own.high), _style(own)), " 1")
+    if own.sign_test is not None:
+        test = own.sign_test
+        wins = (test.wins_a, test.wins_b) if own.side == "A" else (test.wins_b, test.wins_a)
+        yield (
+            "sign test",
+            f"{p_value(test.p_value)}: {number(wins[0])} to {counted(wins[1], test.by)}, exact",
+        )
+    if found.decision is not None and found.account is not None:
+        p = found.decision.p_value
+        yield "decision", found.account + ("" if p is None else f" {p_value(p)}.")
+    if own.worst_case is not None:
+        worst = own.worst_case
+        yield (
+            "worst case",
+            f"{rate(worst.rate_if_lost)} if {_all(counts.invalid)} had been lost, "
+            f"{rate(worst.rate_if_won)} if won; with their intervals "
+            f"{interval(worst.low, worst.high)}",
+        )
+
+
+def _all(invalid: int) -> str:
+    return "the 1 invalid pair" if invalid == 1 else f"all {number(invalid)} invalid pairs"
+
+
+def _won(own: SideRate) -> tuple[int, int]:
+    counts = own.counts
+    return (counts.wins_a, counts.wins_b) if own.side == "A" else (counts.wins_b, counts.wins_a)
+
+
+def _style(own: SideRate) -> str:
+    if own.low is None or own.high is None:
+        return ""
+    if own.low > 0.5:
+        return "green"
+    return "red" if own.high < 0.5 else "yellow"
+
+
+def _kind(found: Conclusion) -> str:
+    own = found.win_rate
+    level = percent(own.level)
+    prompts = counted(own.prompts or 0, "prompt")
+    if not own.always_valid:
+        clustered = f", clustered by {prompts}" if own.clustered else ""
+        return f"{level} score interval{clustered}"
+    if found.decision is not None and own.ties == "half":
+        return f"{level} interval of the sequential test on {prompts}"
+    return f"{level} always-valid interval on {prompts}"
+
+
+def _length(found: Conclusion) -> Iterator[str]:
+    longer = found.length.longer_wins
+    yield f"the longer answer won {_share(longer)}"
+    for each in found.length.controlled:
+        if each.rate is None or each.low is None or each.high is None:
+            yield f"win rate at equal length: {each.reason or 'not enough data'}"
+        else:
+            yield f"win rate at equal length {rate(each.rate)} ({interval(each.low, each.high)})"
+
+
+def _position(found: Conclusion) -> Iterator[str]:
+    position = found.position
+    if not position.pairs:
+        yield "not enough data: no pair was read in both orders"
+        return
+    yield f"both orders agree in {_share(position.consistency)}"
+    if position.favours is not None:
+        leaning = position.first_preference
+        part = leaning.part if position.favours == "first" else leaning.of - leaning.part
+        tested = "" if position.p_value is None else f", {p_value(position.p_value)}"
+        yield (
+            f"the judge favours the {position.favours} place: {number(part)} of "
+            f"{counted(leaning.of, 'inconsistent pair')} lean there{tested}"
+        )
+    elif position.reason is not None:
+        yield f"which place is favoured: {position.reason}"
+    elif position.p_value is not None:
+        yield f"no place is shown to be favoured, {p_value(position.p_value)}"
+
+
+def _share(share: EstimatedShare) -> str:
+    told = f"{number(share.part)} of {number(share.of)}"
+    if share.value is None or share.low is None or share.high is None:
+        return f"{told} ({share.reason or 'not enough data'})"
+    return f"{told}: {rate(share.value)} ({interval(share.low, share.high)})"
+
+
+def _show_table(console: Console, table: Table) -> None:
+    needed = console.measure(table, options=console.options.update(width=10_000)).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, needed)  # a pipe has no width, and lines stay whole
+    console.print(table)
+
+
+def _table(*names: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(name, overflow="fold")
+    table.add_column("win rate", overflow="fold")
+    table.add_column("0          0.5          1", no_wrap=True, overflow="crop")
+    for name in ("wins", "losses", "ties", "inconsistent", "invalid"):
+        table.add_column(name, justify="right")
+    return table
+
+
+def _cells(own: SideRate) -> tuple[Text | str, ...]:
+    from rich.text import Text
+
+    won, lost = _won(own)
+    counts = own.counts
+    tail = [number(n) for n in (won, lost, counts.ties, counts.inconsistent, counts.invalid)]
+    if own.rate is None or own.low is None or own.high is None:
+        return Text("not enough data", "dim"), "", *tail
+    return (
+        f"{rate(own.rate)} ({interval(own.low, own.high)})",
+        Text(bar(own.rate, own.low, own.high), _style(own)),
+        *tail,
+    )
+
+
+def _parts(title: str, parts: Sequence[GroupRate]) -> Table:
+    """The largest, where they are many; criteria in their order."""
+    from rich.text import Text
+
+    shown = parts
+    if len(parts) > _PARTS_AT_MOST:
+        largest = sorted(parts, key=lambda part: -part.rate.n)[:_PARTS_AT_MOST]
+        shown = [part for part in parts if part in largest]
+    table = _table(title)
+    for part in shown:
+        table.add_row(Text(one_line(part.name)), *_cells(part.rate))
+    return table
+
+
+def _comparisons(found: Conclusions) -> Table:
+    from rich.text import Text
+
+    judges = len(found.judges) > 1
+    table = _table(*(["judge"] if judges else []), "model", "against")
+    for each in found.conclusions:
+        named = [*([each.judge] if judges else []), *each.names]
+        table.add_row(*(Text(one_line(name)) for name in named), *_cells(each.win_rate))
+    return table
