@@ -1,0 +1,1 @@
+"""The charts themselves. These modules load Altair; `evenhand.report.charts` is their door."""

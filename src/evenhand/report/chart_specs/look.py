@@ -1,0 +1,97 @@
+"""What all charts have in common: colours, axes, titles, and the look of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+# Okabe and Ito (2008): told apart by the colour-blind; shapes tell them apart in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+# A grey that can be read on white and on black alike.
+MUTED = "#767676"
+GRID = "#8884"
+
+PLOT_WIDTH = 400
+LABEL_COLUMNS = 32
+LABEL_PIXELS = 260
+SENTENCE_COLUMNS = 72
+
+# Marks carry their own colours; texts and the page are left to whoever shows the chart.
+FILE_LOOK: dict[str, Any] = {
+    "background": "white",
+    "padding": 16,
+    "font": "Helvetica, Arial, Noto Sans, Noto Sans CJK SC, PingFang SC, Microsoft YaHei, "
+    "DejaVu Sans, sans-serif",
+}
+
+
+def titled(text: str, *lines: str) -> alt.TitleParams:
+    return alt.TitleParams(
+        text=text,
+        subtitle=list(lines),
+        anchor="start",
+        frame="group",
+        fontSize=15,
+        subtitleFontSize=11,
+        subtitleColor=MUTED,
+        subtitlePadding=4,
+        offset=14,
+        limit=900,
+    )
+
+
+def names_axis() -> alt.Axis:
+    return alt.Axis(
+        title=None,
+        domain=False,
+        ticks=False,
+        labelFontSize=12,
+        labelPadding=10,
+        labelLimit=LABEL_PIXELS,
+        labelOverlap=False,
+    )
+
+
+def numbers_axis(*, title: str, format: str) -> alt.Axis:  # noqa: A002 - Vega-Lite's own name
+    return alt.Axis(
+        title=title,
+        titleFontSize=11,
+        titleFontWeight="normal",
+        titleColor=MUTED,
+        titlePadding=8,
+        format=format,
+        labelFontSize=11,
+        labelColor=MUTED,
+        domain=False,
+        ticks=False,
+        labelPadding=6,
+        grid=True,
+        gridColor=GRID,
+        tickCount=5,
+    )
+
+
+def panel(
+    layers: Sequence[alt.Chart], *, width: float, height: float, title: alt.TitleParams
+) -> alt.LayerChart:
+    chart: alt.LayerChart = alt.LayerChart(layer=list(layers)).properties(
+        width=width,
+        height=height,
+        title=title,
+        view=alt.ViewBackground(stroke=None, fill=None),
+        description=title.text,
+    )
+    return chart
+
+
+def sentence_chart(title: str, sentence: str) -> alt.LayerChart:
+    """In place of a chart that has nothing to draw."""
+    text = (
+        alt.Chart(alt.InlineData(values=[{"sentence": sentence}]))
+        .mark_text(align="left", baseline="middle", fontSize=12, fontStyle="italic", color=MUTED)
+        .encode(x=alt.value(0), y=alt.value(10), text="sentence:N")
+    )
+    return panel([text], width=PLOT_WIDTH, height=20, title=titled(title))

@@ -1,0 +1,173 @@
+"""A ranking as charts: the leaderboard with its intervals, and the expected win matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from evenhand.report.chart_specs.interval_rows import IntervalRow, NumberScale, interval_chart
+from evenhand.report.chart_specs.labels import counted, distinct, listed, shortened
+from evenhand.report.chart_specs.look import (
+    LABEL_COLUMNS,
+    MUTED,
+    SENTENCE_COLUMNS,
+    names_axis,
+    panel,
+    sentence_chart,
+    titled,
+)
+from evenhand.stats.ranking_result import RankedModel, Ranking
+
+MOST_MODELS = 200
+MOST_IN_MATRIX = 100
+_MATRIX_PIXELS = 560
+_LARGEST_CELL, _SMALLEST_CELL = 44, 14
+# A number needs that many pixels to be read in its cell.
+_CELL_WITH_NUMBER = 22
+_NOTHING = "no models were compared yet"
+
+
+def leaderboard_chart(ranking: Ranking) -> alt.LayerChart:
+    title = "Ranking"
+    if not ranking.models:
+        return sentence_chart(title, _NOTHING)
+    shown = ranking.models[:MOST_MODELS]
+    domain = _domain(shown)
+    decimals = 0 if ranking.scale == "elo" else 2
+    scores = "Bradley–Terry score" if ranking.scale == "elo" else "Bradley–Terry log-odds"
+    return interval_chart(
+        [_row(model, domain, decimals) for model in shown],
+        NumberScale(
+            title=scores,
+            format=",d" if ranking.scale == "elo" else ".2f",
+            headings=("score", f"{100 * ranking.level:g} % interval", "rank (may be) · games"),
+            domain=domain,
+        ),
+        title=title,
+        lines=[line for line in _lines(ranking, len(shown)) if line],
+    )
+
+
+def win_matrix_chart(ranking: Ranking) -> alt.LayerChart:
+    title = "Expected win rate"
+    if not ranking.models:
+        return sentence_chart(title, _NOTHING)
+    count = min(len(ranking.models), MOST_IN_MATRIX)
+    names = distinct((row.model for row in ranking.models[:count]), LABEL_COLUMNS)
+    # The diagonal is empty, but there: the first row sets the order of the columns.
+    cells = [
+        {
+            "row": row,
+            "column": column,
+            "rate": None if row == column else rate,
+            "text": "" if row == column else f"{100 * rate:.0f}",
+        }
+        for row, rates in zip(names, ranking.win_matrix, strict=False)
+        for column, rate in zip(names, rates, strict=False)
+    ]
+    size = max(_SMALLEST_CELL, min(_LARGEST_CELL, _MATRIX_PIXELS // count))
+    cut = (
+        f"the best {count} of {len(ranking.models):,} models" if count < len(ranking.models) else ""
+    )
+    line = listed(["of the row against the column, in percent", "a tie is half", cut])
+    return panel(
+        _cells(cells, numbered=size >= _CELL_WITH_NUMBER),
+        width=size * count,
+        height=size * count,
+        title=titled(title, line),
+    )
+
+
+def _row(model: RankedModel, domain: tuple[float, float], decimals: int) -> IntervalRow:
+    """A limit that the battles do not set is open: the bar goes on, dotted, to the edge."""
+    low, high, score = model.low, model.high, model.score
+    no_limits = low is None and high is None
+    outer_low, outer_high = None, None
+    if not no_limits and high is None:
+        outer_low, outer_high = score, domain[1]
+    elif not no_limits and low is None:
+        outer_low, outer_high = domain[0], score
+    return IntervalRow(
+        name=model.model,
+        series="",
+        value=score,
+        low=score if low is None and not no_limits else low,
+        high=score if high is None and not no_limits else high,
+        outer_low=outer_low,
+        outer_high=outer_high,
+        value_text=f"{score:,.{decimals}f}",
+        interval_text=_limits(low, high, decimals),
+        count_text=listed([_rank(model), counted(model.games, "game"), model.note or ""]),
+    )
+
+
+def _limits(low: float | None, high: float | None, decimals: int) -> str:
+    if low is not None and high is not None:
+        return f"{low:,.{decimals}f} to {high:,.{decimals}f}"
+    if low is not None:
+        return f"{low:,.{decimals}f} or more"
+    if high is not None:
+        return f"{high:,.{decimals}f} or less"
+    return "no interval"
+
+
+def _domain(models: Sequence[RankedModel]) -> tuple[float, float]:
+    """From the least number to the greatest, with some room; open limits end at its edge."""
+    numbers = [
+        number
+        for model in models
+        for number in (model.score, model.low, model.high)
+        if number is not None
+    ]
+    least, greatest = min(numbers), max(numbers)
+    room = 0.06 * (greatest - least) or 1.0
+    return least - room, greatest + room
+
+
+def _rank(model: RankedModel) -> str:
+    if model.rank_low is None or model.rank_high is None or model.rank_low == model.rank_high:
+        return f"{model.rank}"
+    return f"{model.rank} ({model.rank_low} to {model.rank_high})"
+
+
+def _lines(ranking: Ranking, shown: int) -> list[str]:
+    ties = "ties as half" if ranking.ties == "half" else "ties by Davidson's model"
+    clusters = f"{counted(ranking.cluster_count, ranking.clusters)}"
+    cut = (
+        f"the best {shown} of {len(ranking.models):,} models" if shown < len(ranking.models) else ""
+    )
+    return [
+        listed([counted(ranking.games, "game"), clusters, ties, cut]),
+        *(shortened(note, SENTENCE_COLUMNS + 40) for note in ranking.notes[:3]),
+        shortened(ranking.reason, SENTENCE_COLUMNS + 40) if ranking.reason else "",
+    ]
+
+
+def _cells(cells: list[dict[str, object]], *, numbered: bool) -> list[alt.Chart]:
+    columns_axis = names_axis()
+    columns_axis.orient = "top"
+    columns_axis.labelAngle = -45 if numbered else -90
+    chart = alt.Chart(alt.InlineData(values=cells)).encode(
+        x=alt.X("column:N", sort=None, axis=columns_axis, scale=alt.Scale(padding=0)),
+        y=alt.Y("row:N", sort=None, axis=names_axis(), scale=alt.Scale(padding=0)),
+    )
+    # From light to dark, not through a light middle: it can be read in grey too.
+    colour = alt.Color(
+        "rate:Q",
+        scale=alt.Scale(domain=[0, 1], range=["#f7fbff", "#6baed6", "#08306b"]),
+        legend=None if numbered else alt.Legend(title=None, format=".0%", labelColor=MUTED),
+    )
+    tooltip = [
+        alt.Tooltip("row:N", title="model"),
+        alt.Tooltip("column:N", title="against"),
+        alt.Tooltip("rate:Q", title="expected win rate", format=".1%"),
+    ]
+    cell = chart.mark_rect(stroke="white", strokeWidth=1 if numbered else 0.5)
+    layers = [cell.encode(color=colour, tooltip=tooltip)]
+    if numbered:
+        on_dark = alt.condition(
+            alt.FieldGTEPredicate(field="rate", gte=0.6), alt.value("white"), alt.value("#222")
+        )
+        layers.append(chart.mark_text(fontSize=11).encode(text="text:N", color=on_dark))
+    return layers

@@ -1,0 +1,183 @@
+"""Charts of a report and of a ranking: the same Altair chart for a file, a page and a notebook."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from evenhand.errors import InputError, MissingExtra
+from evenhand.report.whole_file import written_whole
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from evenhand.report.conclusions import Conclusions
+    from evenhand.stats.ranking_result import Ranking
+
+    Chart: TypeAlias = alt.LayerChart | alt.VConcatChart | alt.HConcatChart
+
+ChartFormat = Literal["svg", "png", "json"]
+CHART_FORMATS: tuple[ChartFormat, ...] = get_args(ChartFormat)
+_PIXELS_PER_POINT = 2
+
+
+def write_report_chart(conclusions: Conclusions, path: Path) -> None:
+    """Everything that the run says, one chart under the other, into a file."""
+    kind = chart_format(path)
+    _write(report_chart(conclusions), path, kind)
+
+
+def write_ranking_chart(ranking: Ranking, path: Path) -> None:
+    """The leaderboard and beside it the expected win matrix, into a file."""
+    kind = chart_format(path)
+    _write(ranking_chart(ranking), path, kind)
+
+
+def chart_format(path: Path) -> ChartFormat:
+    """By the file's ending: known before anything is drawn."""
+    for known in CHART_FORMATS:
+        if path.suffix.lower() == f".{known}":
+            return known
+    raise InputError(
+        f"{path.name} does not say what kind of chart it is to hold; end it in .svg or .png, "
+        "or in .json for its Vega-Lite specification"
+    )
+
+
+def report_chart(conclusions: Conclusions) -> alt.VConcatChart:
+    """All that the run has to show, one under the other."""
+    _need_altair()
+    import altair as alt
+
+    from evenhand.report.chart_specs import outcomes, rates
+
+    charts = [rates.win_rate_chart(conclusions)]
+    if conclusions.conclusions:
+        charts.append(outcomes.outcome_chart(conclusions))
+    if any(each.by_criterion for each in conclusions.conclusions):
+        charts.append(rates.criterion_chart(conclusions))
+    if any(each.by_tag for each in conclusions.conclusions):
+        charts.append(rates.tag_chart(conclusions))
+    if conclusions.conclusions:
+        charts.append(rates.length_chart(conclusions))
+    # Each has its own legend: the comparisons that it shows.
+    stack = alt.VConcatChart(vconcat=charts, spacing=36)
+    chart: alt.VConcatChart = stack.resolve_scale(color="independent", shape="independent")
+    return chart
+
+
+def ranking_chart(ranking: Ranking) -> alt.HConcatChart:
+    """The leaderboard, and the expected win matrix beside it."""
+    _need_altair()
+    import altair as alt
+
+    from evenhand.report.chart_specs import rankings
+
+    charts = [rankings.leaderboard_chart(ranking)]
+    if ranking.models:
+        charts.append(rankings.win_matrix_chart(ranking))
+    pair = alt.HConcatChart(hconcat=charts, spacing=48)
+    chart: alt.HConcatChart = pair.resolve_scale(color="independent")
+    return chart
+
+
+def win_rate_chart(conclusions: Conclusions) -> alt.LayerChart:
+    """Each comparison's win rate with its interval: by judge, by the two models."""
+    _need_altair()
+    from evenhand.report.chart_specs import rates
+
+    return rates.win_rate_chart(conclusions)
+
+
+def outcome_chart(conclusions: Conclusions) -> alt.LayerChart:
+    """How many pairs came to each outcome, never folded into one another."""
+    _need_altair()
+    from evenhand.report.chart_specs import outcomes
+
+    return outcomes.outcome_chart(conclusions)
+
+
+def criterion_chart(conclusions: Conclusions) -> alt.LayerChart:
+    """The win rate on each criterion."""
+    _need_altair()
+    from evenhand.report.chart_specs import rates
+
+    return rates.criterion_chart(conclusions)
+
+
+def tag_chart(conclusions: Conclusions) -> alt.LayerChart:
+    """The win rate on the pairs of each tag."""
+    _need_altair()
+    from evenhand.report.chart_specs import rates
+
+    return rates.tag_chart(conclusions)
+
+
+def length_chart(conclusions: Conclusions) -> alt.LayerChart:
+    """The win rate as it is and at equal length, and how often the longer answer won."""
+    _need_altair()
+    from evenhand.report.chart_specs import rates
+
+    return rates.length_chart(conclusions)
+
+
+def leaderboard_chart(ranking: Ranking) -> alt.LayerChart:
+    """The models best first, each score with its interval."""
+    _need_altair()
+    from evenhand.report.chart_specs import rankings
+
+    return rankings.leaderboard_chart(ranking)
+
+
+def win_matrix_chart(ranking: Ranking) -> alt.LayerChart:
+    """What the model of a row is expected to score against that of a column."""
+    _need_altair()
+    from evenhand.report.chart_specs import rankings
+
+    return rankings.win_matrix_chart(ranking)
+
+
+def specification(chart: Chart) -> dict[str, Any]:
+    """The chart as Vega-Lite, checked against its schema, with the look of a file."""
+    from evenhand.report.chart_specs.look import FILE_LOOK
+
+    spec: dict[str, Any] = chart.to_dict()
+    return {**spec, "config": {**FILE_LOOK, **spec.get("config", {})}}
+
+
+def _write(chart: Chart, path: Path, kind: ChartFormat) -> None:
+    drawn = _drawn(specification(chart), kind)
+    # A chart is made anew from the store at any time: it takes the place of an older one.
+    with written_whole(path.expanduser(), overwrite=True) as stream:
+        stream.write(drawn)
+
+
+def _drawn(spec: dict[str, Any], kind: ChartFormat) -> bytes:
+    if kind == "json":
+        return json.dumps(spec, ensure_ascii=True, indent=1).encode() + b"\n"
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtra("vl-convert-python, which draws charts,", "plot") from None
+    import altair as alt
+
+    version = re.match(r"v\d+\.\d+", alt.SCHEMA_VERSION)
+    # The data is in the specification: nothing may be fetched.
+    options: dict[str, Any] = {
+        "vl_version": version[0] if version else None,
+        "allowed_base_urls": [],
+    }
+    if kind == "svg":
+        svg: str = vl_convert.vegalite_to_svg(spec, **options)
+        return svg.encode()
+    png: bytes = vl_convert.vegalite_to_png(spec, scale=_PIXELS_PER_POINT, **options)
+    return png
+
+
+def _need_altair() -> None:
+    try:
+        import altair  # noqa: F401
+    except ImportError:
+        raise MissingExtra("altair", "plot") from None
