@@ -15,6 +15,7 @@ from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
 from evenhand.cli.gate import gate
 from evenhand.cli.models import models
+from evenhand.cli.planning import plan
 from evenhand.cli.prompt import prompt
 from evenhand.cli.rank import rank
 from evenhand.cli.report import report
@@ -69,6 +70,7 @@ app.command()(show)
 app.command()(report)
 app.command()(gate)
 app.command()(rank)
+app.command()(plan)
 app.command()(prompt)
 app.command()(demo)
 app.command()(doctor)

@@ -64,13 +64,8 @@ def _made_from(ranked: RunRanking) -> Iterator[tuple[str, str]]:
         if ranked.ranking.intervals is not None and not ranked.ranking.reason:
             yield "intervals", _intervals(ranked.ranking)
     elif ranked.elo is not None:
-        yield (
-            "ratings",
-            (
-                f"Elo with K {ranked.elo.k:g}, from {ranked.elo.start:g}; they depend on the order of "
-                "the battles, and have no intervals"
-            ),
-        )
+        how = f"Elo with K {ranked.elo.k:g}, from {ranked.elo.start:g}"
+        yield "ratings", f"{how}; they depend on the order of the battles, and have no intervals"
 
 
 def _counts(ranked: RunRanking) -> str:
@@ -103,7 +98,8 @@ def _intervals(ranking: Ranking) -> str:
     how = "by the sandwich"
     if ranking.intervals == "bootstrap":
         how = f"by {number(ranking.replicates or 0)} bootstrap replicates (seed {ranking.seed})"
-    return f"{_percent(ranking.level)}, {how} over {over}; those of ranks hold for all at once"
+    ranks = "a model's open ranks allow for all the others at once"
+    return f"{_percent(ranking.level)}, {how} over {over}; {ranks}"
 
 
 def _percent(level: float) -> str:

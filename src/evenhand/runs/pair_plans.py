@@ -79,10 +79,8 @@ def plan_for_pairs(
     reason = None
     if plan is None:
         few = "1 pair shows" if pairs == 1 else f"{pairs:,} pairs show"
-        reason = (
-            f"not enough data: {few} no difference with a power of {certainty.power:.0%} at alpha "
-            f"{certainty.alpha:g}, however large"
-        )
+        sure = f"a power of {100 * certainty.power:g} % at alpha {certainty.alpha:g}"
+        reason = f"not enough data: {few} no difference with {sure}, however large"
     return PairPlans(
         pairs=pairs,
         certainty=certainty,
