@@ -4,6 +4,8 @@ from __future__ import annotations
 
 _BAR_WIDTH = 25  # odd, so that one half has a place of its own
 _SMALLEST_P = 0.0001
+# Above a column of bars.
+SCALE = f"0{'0.5':^{_BAR_WIDTH - 2}}1"
 
 
 def rate(value: float) -> str:

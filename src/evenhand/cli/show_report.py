@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evenhand.cli.amounts import counted, number
+from evenhand.cli.rate_table import RateLine, show_rates, style_of, wins_and_losses
 from evenhand.cli.rates import bar, interval, p_value, percent, rate
 from evenhand.cli.show import show_hanging
 from evenhand.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
+    from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate
     from evenhand.stats.estimated_share import EstimatedShare
 
 # With more of them each one's own page would be a book.
@@ -44,7 +44,7 @@ def show_report(console: Console, found: Conclusions) -> None:
         _tell(console, "win rate", f"not enough data: the run has no {what}")
     if len(found.conclusions) > 1:
         console.print()
-        _show_table(console, _comparisons(found))
+        show_rates(console, *_comparisons(found))
     if len(found.conclusions) <= _WHOLE_AT_MOST:
         for each in found.conclusions:
             console.print()
@@ -71,7 +71,11 @@ def _compared(found: Conclusions) -> str:
     sides = list(dict.fromkeys(each.names for each in found.conclusions))
     models = {name for names in sides for name in names}
     if len(sides) == 1:
-        what = " against ".join(sides[0])
+        labels = found.side, "B" if found.side == "A" else "A"
+        what = " against ".join(
+            name if name == label else f"{name} ({label})"
+            for name, label in zip(sides[0], labels, strict=True)
+        )
     elif sides:
         what = f"{len(models)} models in {len(sides)} matchups"
     else:
@@ -86,12 +90,12 @@ def _compared(found: Conclusions) -> str:
 def _show_conclusion(console: Console, found: Conclusion) -> None:
     for lead, said in _lines(found):
         _tell(console, lead, said)
-    for title, parts in (("criterion", found.by_criterion), ("tag", found.by_tag)):
-        if parts:
-            console.print()
-            _show_table(console, _parts(title, parts))
-            if len(parts) > _PARTS_AT_MOST:
-                console.print(f"{number(len(parts) - _PARTS_AT_MOST)} more are in --json")
+    parts = [*_parts(found.by_criterion)]
+    if found.by_tag:
+        parts += [RateLine(("tag",)), *_parts(found.by_tag)] if parts else _parts(found.by_tag)
+    if parts:
+        console.print()
+        show_rates(console, ("criterion" if found.by_criterion else "tag",), parts)
     console.print()
     _tell(console, "length", "; ".join(_length(found)))
     _tell(console, "position", "; ".join(_position(found)))
@@ -103,7 +107,7 @@ def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
     own = found.win_rate
     counts = own.counts
     new, old = (one_line(name) for name in found.names)
-    won, lost = _won(own)
+    won, lost = wins_and_losses(own)
     yield (
         "outcomes",
         f"{new} wins {number(won)}, {old} wins {number(lost)}, ties {number(counts.ties)}, "
@@ -116,11 +120,11 @@ def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
         yield (
             "win rate",
             Text.assemble(
-                (rate(own.rate), f"bold {_style(own)}"),
+                (rate(own.rate), f"bold {style_of(own)}"),
                 f" ({interval(own.low, own.high)})  {_kind(found)}; {_TIES[own.ties]}",
             ),
         )
-        yield "", Text.assemble("0 ", (bar(own.rate, own.low, own.high), _style(own)), " 1")
+        yield "", Text.assemble("0 ", (bar(own.rate, own.low, own.high), style_of(own)), " 1")
     if own.sign_test is not None:
         test = own.sign_test
         wins = (test.wins_a, test.wins_b) if own.side == "A" else (test.wins_b, test.wins_a)
@@ -143,19 +147,6 @@ def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
 
 def _all(invalid: int) -> str:
     return "the 1 invalid pair" if invalid == 1 else f"all {number(invalid)} invalid pairs"
-
-
-def _won(own: SideRate) -> tuple[int, int]:
-    counts = own.counts
-    return (counts.wins_a, counts.wins_b) if own.side == "A" else (counts.wins_b, counts.wins_a)
-
-
-def _style(own: SideRate) -> str:
-    if own.low is None or own.high is None:
-        return ""
-    if own.low > 0.5:
-        return "green"
-    return "red" if own.high < 0.5 else "yellow"
 
 
 def _kind(found: Conclusion) -> str:
@@ -194,8 +185,10 @@ def _position(found: Conclusion) -> Iterator[str]:
             f"the judge favours the {position.favours} place: {number(part)} of "
             f"{counted(leaning.of, 'inconsistent pair')} lean there{tested}"
         )
+    elif position.first_preference.of == 0:
+        yield "no winner changed with the order"
     elif position.reason is not None:
-        yield f"which place is favoured: {position.reason}"
+        yield "too few changed with the order to say which place is favoured"
     elif position.p_value is not None:
         yield f"no place is shown to be favoured, {p_value(position.p_value)}"
 
@@ -203,65 +196,23 @@ def _position(found: Conclusion) -> Iterator[str]:
 def _share(share: EstimatedShare) -> str:
     told = f"{number(share.part)} of {number(share.of)}"
     if share.value is None or share.low is None or share.high is None:
-        return f"{told} ({share.reason or 'not enough data'})"
+        return f"{told} (not enough data)"
     return f"{told}: {rate(share.value)} ({interval(share.low, share.high)})"
 
 
-def _show_table(console: Console, table: Table) -> None:
-    needed = console.measure(table, options=console.options.update(width=10_000)).maximum
-    if not console.is_terminal:
-        console.width = max(console.width, needed)  # a pipe has no width, and lines stay whole
-    console.print(table)
-
-
-def _table(*names: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in names:
-        table.add_column(name, overflow="fold")
-    table.add_column("win rate", overflow="fold")
-    table.add_column("0          0.5          1", no_wrap=True, overflow="crop")
-    for name in ("wins", "losses", "ties", "inconsistent", "invalid"):
-        table.add_column(name, justify="right")
-    return table
-
-
-def _cells(own: SideRate) -> tuple[Text | str, ...]:
-    from rich.text import Text
-
-    won, lost = _won(own)
-    counts = own.counts
-    tail = [number(n) for n in (won, lost, counts.ties, counts.inconsistent, counts.invalid)]
-    if own.rate is None or own.low is None or own.high is None:
-        return Text("not enough data", "dim"), "", *tail
-    return (
-        f"{rate(own.rate)} ({interval(own.low, own.high)})",
-        Text(bar(own.rate, own.low, own.high), _style(own)),
-        *tail,
-    )
-
-
-def _parts(title: str, parts: Sequence[GroupRate]) -> Table:
+def _parts(parts: Sequence[GroupRate]) -> Iterator[RateLine]:
     """The largest, where they are many; criteria in their order."""
-    from rich.text import Text
-
-    shown = parts
+    largest = sorted(range(len(parts)), key=lambda place: -parts[place].rate.n)[:_PARTS_AT_MOST]
+    for place in sorted(largest):
+        yield RateLine((parts[place].name,), parts[place].rate)
     if len(parts) > _PARTS_AT_MOST:
-        largest = sorted(parts, key=lambda part: -part.rate.n)[:_PARTS_AT_MOST]
-        shown = [part for part in parts if part in largest]
-    table = _table(title)
-    for part in shown:
-        table.add_row(Text(one_line(part.name)), *_cells(part.rate))
-    return table
+        yield RateLine((f"and {number(len(parts) - _PARTS_AT_MOST)} more in --json",))
 
 
-def _comparisons(found: Conclusions) -> Table:
-    from rich.text import Text
-
+def _comparisons(found: Conclusions) -> tuple[tuple[str, ...], list[RateLine]]:
     judges = len(found.judges) > 1
-    table = _table(*(["judge"] if judges else []), "model", "against")
-    for each in found.conclusions:
-        named = [*([each.judge] if judges else []), *each.names]
-        table.add_row(*(Text(one_line(name)) for name in named), *_cells(each.win_rate))
-    return table
+    titles = (*(("judge",) if judges else ()), "model", "against")
+    return titles, [
+        RateLine((*((each.judge,) if judges else ()), *each.names), each.win_rate)
+        for each in found.conclusions
+    ]
