@@ -3,63 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.stats.battles import tally_battles
-from evenhand.stats.bootstrap import bootstrap
-from evenhand.stats.bradley_terry import Fit, Matrix, fit_bradley_terry
+from evenhand.stats.bradley_terry import Fit, fit_bradley_terry
 from evenhand.stats.connectivity import Connections, examine, ties_settled
 from evenhand.stats.counts import tally_counts
 from evenhand.stats.davidson import fit_davidson
-from evenhand.stats.rank_intervals import (
-    Ranks,
-    difference_variances,
-    negligible,
-    quantile,
-    rank_intervals,
-)
 from evenhand.stats.ranking_notes import describe, notes_on
-from evenhand.stats.ranking_result import (
-    CENTRE,
-    POINTS,
-    Intervals,
-    Neighbours,
-    RankedModel,
-    Ranking,
-    Scale,
-    Ties,
-)
-from evenhand.stats.sandwich import inverse_information, sandwich
+from evenhand.stats.ranking_result import Intervals, Ranking, Scale, Ties
+from evenhand.stats.ranking_rows import find_neighbours, make_rows
+from evenhand.stats.ranking_uncertainty import Asked, measure_uncertainty
 from evenhand.stats.tally import Tally
 
 PRIOR = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    ties: Ties
-    intervals: Intervals | None
-    level: float
-    scale: Scale
-    prior: float | None
-    replicates: int
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Uncertainty:
-    """Limits of each log-odds, NaN where there are none, and the ranks they leave open."""
-
-    low: Matrix
-    high: Matrix
-    ranks: Ranks
-    refitted: int | None = None
 
 
 def rank_battles(
@@ -134,7 +94,7 @@ def _asked(
     prior: float | None,
     replicates: int,
     seed: int,
-) -> _Asked:
+) -> Asked:
     for name, value, kinds in (
         ("ties", ties, get_args(Ties)),
         ("intervals", intervals, (*get_args(Intervals), None)),
@@ -149,10 +109,10 @@ def _asked(
         raise InputError(f"prior is {prior}; it takes a number of virtual ties of at least 0")
     if replicates < 100:
         raise InputError(f"replicates is {replicates}; an interval takes at least 100")
-    return _Asked(ties, intervals, level, scale, prior, replicates, seed)
+    return Asked(ties, intervals, level, scale, prior, replicates, seed)
 
 
-def _rank(tally: Tally, asked: _Asked, *, by_prompt: bool) -> Ranking:
+def _rank(tally: Tally, asked: Asked, *, by_prompt: bool) -> Ranking:
     links = examine(tally.won)
     unsettled = asked.ties == "davidson" and _refuse_or_examine_ties(tally)
     prior = asked.prior if asked.prior is not None else 0.0
@@ -173,13 +133,13 @@ def _rank(tally: Tally, asked: _Asked, *, by_prompt: bool) -> Ranking:
             kind = "prompt" if by_prompt else "battle"
             reason = f"not enough data for intervals: 1 {kind}; at least 2 are needed"
         else:
-            uncertainty = _uncertainty(fit, tally, links, asked, prior, clusters)
+            uncertainty = measure_uncertainty(fit, tally, links, asked, prior, clusters)
     order = np.argsort(-anchored, kind="stable").tolist()
-    rows = _rows(tally, links, asked, anchored, uncertainty, order)
+    rows = make_rows(tally, links, asked.scale, anchored, uncertainty, order)
     names = np.array(tally.models, dtype=object)
     return Ranking(
         models=rows,
-        indistinguishable=_neighbours(tally.models, anchored, uncertainty, order, asked.scale),
+        indistinguishable=find_neighbours(tally.models, anchored, uncertainty, order, asked.scale),
         undefeated=tuple(names[links.undefeated]),
         winless=tuple(names[links.winless]),
         never_compared=tuple(names[links.absent]),
@@ -246,132 +206,3 @@ def _anchor(links: Connections, scale: Scale) -> str:
     if links.strong:
         return f"the mean log-odds of all models is {where}"
     return f"the mean log-odds of the largest connected group of models is {where}"
-
-
-def _uncertainty(
-    fit: Fit, tally: Tally, links: Connections, asked: _Asked, prior: float, clusters: int
-) -> _Uncertainty:
-    refitted = drawn = None
-    main = links.main
-    if asked.intervals == "bootstrap":
-        rng = np.random.default_rng(asked.seed)
-        made = bootstrap(fit, tally, prior=prior, replicates=asked.replicates, rng=rng)
-        drawn = made.strengths - made.strengths[:, main].mean(axis=1)[:, None]
-        refitted = made.refitted
-        covariance = np.cov(drawn, rowvar=False)
-    else:
-        covariance = sandwich(fit, tally)
-    size = len(fit.strength)
-    anchoring = np.eye(size) - np.where(main, 1 / main.sum(), 0.0)
-    covariance = anchoring @ covariance @ anchoring.T
-    variances = difference_variances(covariance)
-    own = covariance.diagonal().copy()
-    if prior:
-        # An undefeated model's battles hardly scatter: take the model's own variance if larger.
-        expected = anchoring @ inverse_information(fit)[:size, :size] @ anchoring.T
-        own = np.maximum(own, expected.diagonal())
-        variances = np.maximum(variances, difference_variances(expected))
-    strength = fit.strength - fit.strength[main].mean()
-    error = np.sqrt(np.maximum(own, 0.0))
-    reach = quantile(asked.level, clusters) * error
-    low, high = strength - reach, strength + reach
-    if drawn is not None and not prior:
-        tail = (1 - asked.level) / 2
-        low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
-    none = error <= negligible(strength)
-    if not links.strong:
-        beyond = ~(main | links.above | links.below) | (main & (main.sum() == 1))
-        low[beyond | links.below | links.winless] = np.nan
-        high[beyond | links.above | links.undefeated] = np.nan
-    low[none] = high[none] = np.nan
-    ranks = rank_intervals(
-        strength, variances, comparable=links.comparable, level=asked.level, clusters=clusters
-    )
-    return _Uncertainty(low, high, ranks, refitted)
-
-
-def _rows(
-    tally: Tally,
-    links: Connections,
-    asked: _Asked,
-    strength: Matrix,
-    uncertainty: _Uncertainty | None,
-    order: list[int],
-) -> tuple[RankedModel, ...]:
-    nothing = np.full(len(strength), np.nan)
-    low = _scores(nothing if uncertainty is None else uncertainty.low, asked.scale)
-    high = _scores(nothing if uncertainty is None else uncertainty.high, asked.scale)
-    score = _scores(strength, asked.scale)
-    return tuple(
-        RankedModel(
-            model=tally.models[place],
-            score=float(score[place]),
-            log_odds=float(strength[place]),
-            low=_or_none(low[place]),
-            high=_or_none(high[place]),
-            rank=rank,
-            rank_low=None if uncertainty is None else int(uncertainty.ranks.low[place]),
-            rank_high=None if uncertainty is None else int(uncertainty.ranks.high[place]),
-            games=int(tally.games[place]),
-            note=_note(links, place, low, uncertainty),
-        )
-        for rank, place in enumerate(order, 1)
-    )
-
-
-def _note(
-    links: Connections, place: int, low: Matrix, uncertainty: _Uncertainty | None
-) -> str | None:
-    if links.absent[place]:
-        return "never compared: its score is the prior's"
-    if links.undefeated[place]:
-        return "undefeated: no upper limit"
-    if links.winless[place]:
-        return "winless: no lower limit"
-    if links.above[place]:
-        return "never lost to the main group: no upper limit"
-    if links.below[place]:
-        return "never scored against the main group: no lower limit"
-    if not links.main[place]:
-        return "not comparable with the main group"
-    if uncertainty is not None and np.isnan(low[place]):
-        return "its battles do not differ enough for an interval"
-    return None
-
-
-def _neighbours(
-    models: tuple[str, ...],
-    strength: Matrix,
-    uncertainty: _Uncertainty | None,
-    order: list[int],
-    scale: Scale,
-) -> tuple[Neighbours, ...] | None:
-    if uncertainty is None:
-        return None
-    ranks = uncertainty.ranks
-    factor = POINTS if scale == "elo" else 1.0
-    alike = []
-    for better, worse in pairwise(order):
-        if ranks.better[better, worse]:
-            continue
-        difference = float(strength[better] - strength[worse])
-        reach = ranks.critical * float(ranks.errors[better, worse])
-        known = reach > 0
-        alike.append(
-            Neighbours(
-                better=models[better],
-                worse=models[worse],
-                difference=difference * factor,
-                low=(difference - reach) * factor if known else None,
-                high=(difference + reach) * factor if known else None,
-            )
-        )
-    return tuple(alike)
-
-
-def _scores(log_odds: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
-    return CENTRE + POINTS * log_odds if scale == "elo" else log_odds
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
