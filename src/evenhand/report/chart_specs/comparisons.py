@@ -33,6 +33,5 @@ def name_comparisons(found: Sequence[Conclusion]) -> list[str]:
 
 
 def _sides(each: Conclusion) -> str:
-    other = "A" if each.side == "B" else "B"
-    own, against = each.model or each.side, each.against or other
+    own, against = each.names
     return f"{shortened(own, _NAME_COLUMNS)} against {shortened(against, _NAME_COLUMNS)}"

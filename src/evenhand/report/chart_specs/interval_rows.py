@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ from evenhand.report.chart_specs.look import (
     PLOT_WIDTH,
     SENTENCE_COLUMNS,
     SHAPES,
+    heading,
+    in_order,
     names_axis,
-    numbers_axis,
     panel,
     titled,
 )
@@ -26,8 +27,11 @@ from evenhand.report.chart_specs.look import (
 MOST_SERIES = len(COLOURS)
 _MARK_STEP = 20
 _ROW_GAP = 8
+# So many names, and they have to move together.
+_MANY = 24
+_TIGHT_STEP = 18
 # Where the columns of numbers begin, in pixels right of the plot.
-_COLUMNS = (18, 72, 164)
+_COLUMNS = (20, 74, 170)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +55,9 @@ class IntervalRow:
 class NumberScale:
     """The axis, and the headings of the columns of numbers beside it."""
 
-    title: str
-    format: str
+    axis: alt.Axis
+    domain: tuple[float, float]
     headings: tuple[str, str, str]
-    domain: tuple[float, float] | None = None
     middle: float | None = None
 
 
@@ -62,34 +65,43 @@ def interval_chart(
     rows: Sequence[IntervalRow], scale: NumberScale, *, title: str, lines: Sequence[str] = ()
 ) -> alt.LayerChart:
     """`rows` are in the order in which they are drawn, those of a name together."""
-    series = list(dict.fromkeys(row.series for row in rows))
-    data = alt.InlineData(values=_values(rows, series))
-    place = _place(len(series))
-    names = len({row.name for row in rows})
+    names = _labels((row.name for row in rows), LABEL_COLUMNS)
+    series = _labels((row.series for row in rows), 2 * LABEL_COLUMNS)
+    chart = alt.Chart(alt.InlineData(values=_values(rows, names, series)))
+    place = _place(list(names.values()), list(series.values()))
     layers = [
-        *_marks(alt.Chart(data), scale, place, several=len(series) > 1),
-        *_numbers(alt.Chart(data), place),
-        *_headings(scale),
+        *_marks(chart, scale, place, list(series.values())),
+        *_numbers(chart, place),
+        *(
+            heading(text, PLOT_WIDTH + left)
+            for text, left in zip(scale.headings, _COLUMNS, strict=True)
+        ),
     ]
     if scale.middle is not None:
         layers.insert(0, _middle(scale.middle))
     return panel(
         layers,
         width=PLOT_WIDTH,
-        height=names * (_MARK_STEP * len(series) + _ROW_GAP),
+        height=len(names) * row_height(len(names), series=len(series)),
         title=titled(title, *lines),
     )
 
 
-def _values(rows: Sequence[IntervalRow], series: Sequence[str]) -> list[dict[str, Any]]:
-    names = list(dict.fromkeys(row.name for row in rows))
-    labels = dict(zip(names, distinct(names, LABEL_COLUMNS), strict=True))
-    shown = dict(zip(series, distinct(series, 2 * LABEL_COLUMNS), strict=True))
+def row_height(names: int, *, series: int = 1) -> int:
+    """The pixels of a name, with a mark for each series."""
+    if names > _MANY and series == 1:
+        return _TIGHT_STEP
+    return _MARK_STEP * series + _ROW_GAP
+
+
+def _values(
+    rows: Sequence[IntervalRow], names: dict[str, str], series: dict[str, str]
+) -> list[dict[str, Any]]:
     return [
         {
-            "name": labels[row.name],
+            "name": names[row.name],
             "whole_name": plain(row.name),
-            "series": shown[row.series],
+            "series": series[row.series],
             "value": row.value,
             "low": row.low,
             "high": row.high,
@@ -106,68 +118,77 @@ def _values(rows: Sequence[IntervalRow], series: Sequence[str]) -> list[dict[str
     ]
 
 
-def _place(series: int) -> dict[str, Any]:
-    # Rows stay in the order of the data; sorting by a list would put names into expressions.
-    place: dict[str, Any] = {
-        "y": alt.Y("name:N", sort=None, axis=names_axis(), scale=alt.Scale(padding=0.1))
-    }
-    if series > 1:
-        place["yOffset"] = alt.YOffset("series:N", sort=None)
+def _labels(names: Iterable[str], columns: int) -> dict[str, str]:
+    once = list(dict.fromkeys(names))
+    return dict(zip(once, distinct(once, columns), strict=True))
+
+
+def _place(names: Sequence[str], series: Sequence[str]) -> dict[str, Any]:
+    gap = _ROW_GAP / row_height(len(names), series=len(series)) if len(series) > 1 else 0.0
+    bands = in_order(names, type="band", paddingInner=gap, paddingOuter=gap / 2)
+    place: dict[str, Any] = {"y": alt.Y("name:N", axis=names_axis(), scale=bands)}
+    if len(series) > 1:
+        place["yOffset"] = alt.YOffset("series:N", scale=in_order(series))
     return place
 
 
 def _marks(
-    chart: alt.Chart, scale: NumberScale, place: dict[str, Any], *, several: bool
+    chart: alt.Chart, scale: NumberScale, place: dict[str, Any], series: Sequence[str]
 ) -> list[alt.Chart]:
-    number_scale = alt.Scale(zero=False, nice=scale.domain is None)
-    if scale.domain is not None:
-        number_scale = alt.Scale(domain=list(scale.domain), nice=False)
-    axis = numbers_axis(title=scale.title, format=scale.format)
-
-    def across(low: str, high: str) -> dict[str, Any]:
-        return {"x": alt.X(f"{low}:Q", scale=number_scale, axis=axis), "x2": alt.X2(high)}
-
-    colour: dict[str, Any] = {"color": alt.value(COLOURS[0])}
-    look = dict(colour)
-    if several:
-        legend = alt.Legend(
-            title=None, orient="top", columns=1, labelLimit=2 * LABEL_PIXELS, labelFontSize=11
-        )
-        colour["color"] = alt.Color(
-            "series:N", sort=None, scale=alt.Scale(range=list(COLOURS)), legend=legend
-        )
-        shape_scale = alt.Scale(range=list(SHAPES))
-        look = {
-            **colour,
-            "shape": alt.Shape("series:N", sort=None, scale=shape_scale, legend=legend),
-        }
+    numbers = alt.Scale(domain=list(scale.domain), nice=False)
     tooltip = [
         alt.Tooltip("whole_name:N", title="name"),
-        alt.Tooltip("series:N", title="of"),
+        *([alt.Tooltip("series:N", title="of")] if len(series) > 1 else []),
         alt.Tooltip("value_text:N", title=scale.headings[0]),
         alt.Tooltip("interval_text:N", title=scale.headings[1]),
         alt.Tooltip("count_text:N", title=scale.headings[2]),
     ]
+    stroke, symbol = _colours(series)
+
+    def across(low: str, high: str) -> dict[str, Any]:
+        at = alt.X(f"{low}:Q", scale=numbers, axis=scale.axis)
+        return {"x": at, "x2": alt.X2(high), **place, **stroke}
+
     return [
         chart.mark_rule(strokeWidth=1.5, strokeDash=[2, 2]).encode(
-            **across("outer_low", "outer_high"), **place, **colour
+            **across("outer_low", "outer_high")
         ),
-        chart.mark_rule(strokeWidth=8, opacity=0.35).encode(
-            **across("low", "high"), **place, **colour, tooltip=tooltip
+        chart.mark_rule(strokeWidth=8, strokeOpacity=0.35).encode(
+            **across("low", "high"), tooltip=tooltip
         ),
-        chart.mark_point(filled=True, size=90, opacity=1, strokeWidth=1.5).encode(
-            x=alt.X("value:Q", scale=number_scale, axis=axis),
+        chart.mark_point(filled=True, size=80, strokeWidth=1.5, opacity=1).encode(
+            x=alt.X("value:Q", scale=numbers, axis=scale.axis),
             fillOpacity=alt.FillOpacity("filled:Q", scale=None, legend=None),
             tooltip=tooltip,
             **place,
-            **look,
+            **stroke,
+            **symbol,
         ),
     ]
 
 
+def _colours(series: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The colour of lines, and the colour and shape of points, which make one legend."""
+    if len(series) == 1:
+        return {"stroke": alt.value(COLOURS[0])}, {"color": alt.value(COLOURS[0])}
+    legend = alt.Legend(
+        title=None, orient="top", columns=1, labelLimit=2 * LABEL_PIXELS, labelFontSize=11
+    )
+    colours = in_order(series, range=list(COLOURS[: len(series)]))
+    shapes = in_order(series, range=list(SHAPES[: len(series)]))
+    return (
+        {"stroke": alt.Stroke("series:N", scale=colours, legend=None)},
+        {
+            "color": alt.Color("series:N", scale=colours, legend=legend),
+            "shape": alt.Shape("series:N", scale=shapes, legend=legend),
+        },
+    )
+
+
 def _middle(value: float) -> alt.Chart:
     chart = alt.Chart(alt.InlineData(values=[{"middle": value}]))
-    return chart.mark_rule(color=MUTED, strokeWidth=1.2).encode(x="middle:Q")
+    rule: alt.Chart = chart.mark_rule(color=MUTED, strokeWidth=1.2).encode(x="middle:Q")
+    return rule
 
 
 def _numbers(chart: alt.Chart, place: dict[str, Any]) -> list[alt.Chart]:
@@ -175,21 +196,14 @@ def _numbers(chart: alt.Chart, place: dict[str, Any]) -> list[alt.Chart]:
     first, second, third = _COLUMNS
 
     def column(field: str, left: int, **look: Any) -> alt.Chart:
-        marked = chart.mark_text(align="left", baseline="middle", fontSize=12, **look)
-        return marked.encode(x=alt.value(PLOT_WIDTH + left), text=f"{field}:N", **place)
+        texts: alt.Chart = chart.mark_text(
+            align="left", baseline="middle", fontSize=12, **look
+        ).encode(x=alt.value(PLOT_WIDTH + left), text=f"{field}:N", **place)
+        return texts
 
     return [
         column("value_text", first, fontWeight="bold"),
         column("interval_text", second),
         column("count_text", third, color=MUTED),
         column("reason", first, color=MUTED, fontStyle="italic"),
-    ]
-
-
-def _headings(scale: NumberScale) -> list[alt.Chart]:
-    return [
-        alt.Chart(alt.InlineData(values=[{"heading": heading}]))
-        .mark_text(align="left", baseline="bottom", fontSize=10, color=MUTED)
-        .encode(x=alt.value(PLOT_WIDTH + left), y=alt.value(-4), text="heading:N")
-        for heading, left in zip(scale.headings, _COLUMNS, strict=True)
     ]

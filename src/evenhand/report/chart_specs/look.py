@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -23,8 +23,6 @@ SENTENCE_COLUMNS = 72
 FILE_LOOK: dict[str, Any] = {
     "background": "white",
     "padding": 16,
-    "font": "Helvetica, Arial, Noto Sans, Noto Sans CJK SC, PingFang SC, Microsoft YaHei, "
-    "DejaVu Sans, sans-serif",
 }
 
 
@@ -43,6 +41,12 @@ def titled(text: str, *lines: str) -> alt.TitleParams:
     )
 
 
+def in_order(labels: Sequence[str], **look: Any) -> alt.Scale:
+    """Vega-Lite's own orders are the alphabet's, or leave out rows that lack a number; and
+    sorting by a list would put names into expressions. A domain is only data."""
+    return alt.Scale(domain=list(labels), **look)
+
+
 def names_axis() -> alt.Axis:
     return alt.Axis(
         title=None,
@@ -55,7 +59,14 @@ def names_axis() -> alt.Axis:
     )
 
 
-def numbers_axis(*, title: str, format: str) -> alt.Axis:  # noqa: A002 - Vega-Lite's own name
+def share_axis(title: str) -> alt.Axis:
+    """From none to all, with a line at each quarter."""
+    axis = numbers_axis(title, format=".0%")
+    axis.values = [0, 0.25, 0.5, 0.75, 1]
+    return axis
+
+
+def numbers_axis(title: str, *, format: str) -> alt.Axis:  # noqa: A002 - Vega-Lite's own name
     return alt.Axis(
         title=title,
         titleFontSize=11,
@@ -68,10 +79,20 @@ def numbers_axis(*, title: str, format: str) -> alt.Axis:  # noqa: A002 - Vega-L
         domain=False,
         ticks=False,
         labelPadding=6,
+        labelFlush=False,
         grid=True,
         gridColor=GRID,
         tickCount=5,
     )
+
+
+def heading(text: str, x: float, *, align: Literal["left", "right"] = "left") -> alt.Chart:
+    """Over a column of numbers beside the plot."""
+    chart = alt.Chart(alt.InlineData(values=[{"heading": text}]))
+    texts: alt.Chart = chart.mark_text(
+        align=align, baseline="bottom", fontSize=10, color=MUTED
+    ).encode(x=alt.value(x), y=alt.value(-4), text="heading:N")
+    return texts
 
 
 def panel(

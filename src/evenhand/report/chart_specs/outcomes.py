@@ -12,10 +12,12 @@ from evenhand.report.chart_specs.look import (
     COLOURS,
     LABEL_COLUMNS,
     PLOT_WIDTH,
+    heading,
+    in_order,
     names_axis,
-    numbers_axis,
     panel,
     sentence_chart,
+    share_axis,
     titled,
 )
 from evenhand.report.chart_specs.rates import MOST_ROWS
@@ -23,10 +25,10 @@ from evenhand.report.conclusions import Conclusion, Conclusions
 
 # Won is dark, lost is its counterpart, and what is neither lies between them in greys.
 _PARTS = ("won", "tie", "inconsistent", "lost", "invalid")
-_SHADES = (COLOURS[0], "#c9c9c9", "#9a9a9a", "#E69F00", "#3d3d3d")
+_SHADES = (COLOURS[0], "#dcdcdc", "#8c8c8c", "#E69F00", "#3d3d3d")
 _ROW_HEIGHT = 28
-# A narrower part has no room for its count.
-_LEAST_SHARE = 0.045
+# Where the columns of counts end, in pixels right of the plot.
+_COLUMNS = (52, 92, 166, 218, 268)
 
 
 def outcome_chart(conclusions: Conclusions) -> alt.LayerChart:
@@ -34,14 +36,11 @@ def outcome_chart(conclusions: Conclusions) -> alt.LayerChart:
     found = conclusions.conclusions[:MOST_ROWS]
     if not any(sum(_counts(each)) for each in found):
         return sentence_chart(title, "nothing was judged yet")
-    names = distinct(name_comparisons(conclusions.conclusions), LABEL_COLUMNS)
-    data = alt.InlineData(
-        values=[
-            part for name, each in zip(names, found, strict=False) for part in _parts(name, each)
-        ]
-    )
+    names = distinct(name_comparisons(conclusions.conclusions), LABEL_COLUMNS)[: len(found)]
+    parts = [part for name, each in zip(names, found, strict=True) for part in _parts(name, each)]
+    place = alt.Y("name:N", axis=names_axis(), scale=in_order(names, padding=0.15))
     return panel(
-        _layers(alt.Chart(data)),
+        [_bars(parts, place), *_columns(parts, place)],
         width=PLOT_WIDTH,
         height=_ROW_HEIGHT * len(found),
         title=titled(title, *([f"of {subject(found)}"] if subject(found) else [])),
@@ -65,49 +64,48 @@ def _parts(name: str, each: Conclusion) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "outcome": kind,
-                "count": count,
                 "start": start / total,
                 "end": (start + count) / total,
-                "middle": (start + count / 2) / total,
-                "text": f"{count:,}" if count / total >= _LEAST_SHARE else "",
+                "text": f"{count:,}",
             }
         )
         start += count
     return parts
 
 
-def _layers(chart: alt.Chart) -> list[alt.Chart]:
-    scale = alt.Scale(domain=[0, 1], nice=False)
-    axis = numbers_axis(title="share of pairs", format=".0%")
-    place = alt.Y("name:N", sort=None, axis=names_axis(), scale=alt.Scale(padding=0.15))
+def _bars(parts: list[dict[str, Any]], place: alt.Y) -> alt.Chart:
     legend = alt.Legend(
         title=None, orient="top", direction="horizontal", symbolType="square", labelFontSize=11
     )
-    shade = alt.Color(
-        "outcome:N",
-        sort=None,
-        legend=legend,
-        scale=alt.Scale(domain=list(_PARTS), range=list(_SHADES)),
-    )
-    tooltip = [
-        alt.Tooltip("name:N", title="of"),
-        alt.Tooltip("outcome:N", title="outcome"),
-        alt.Tooltip("count:Q", title="pairs", format=","),
-    ]
-    on_dark = alt.condition(
-        alt.FieldOneOfPredicate(field="outcome", oneOf=["won", "invalid"]),
-        alt.value("white"),
-        alt.value("#222"),
-    )
-    return [
-        chart.mark_bar(stroke="white", strokeWidth=1).encode(
-            x=alt.X("start:Q", scale=scale, axis=axis),
+    bars: alt.Chart = (
+        alt.Chart(alt.InlineData(values=parts))
+        .mark_bar(stroke="white", strokeWidth=1)
+        .encode(
+            x=alt.X("start:Q", scale=alt.Scale(domain=[0, 1]), axis=share_axis("share of pairs")),
             x2="end:Q",
             y=place,
-            color=shade,
-            tooltip=tooltip,
-        ),
-        chart.mark_text(fontSize=11).encode(
-            x=alt.X("middle:Q", scale=scale, axis=axis), y=place, text="text:N", color=on_dark
-        ),
-    ]
+            color=alt.Color(
+                "outcome:N", legend=legend, scale=in_order(_PARTS, range=list(_SHADES))
+            ),
+            tooltip=[
+                alt.Tooltip("name:N", title="of"),
+                alt.Tooltip("outcome:N", title="outcome"),
+                alt.Tooltip("text:N", title="pairs"),
+            ],
+        )
+    )
+    return bars
+
+
+def _columns(parts: list[dict[str, Any]], place: alt.Y) -> list[alt.Chart]:
+    """The counts beside the bars: the smallest part has a number too."""
+    columns = []
+    for kind, right in zip(_PARTS, _COLUMNS, strict=True):
+        own = alt.Chart(alt.InlineData(values=[each for each in parts if each["outcome"] == kind]))
+        texts = own.mark_text(align="right", baseline="middle", fontSize=12)
+        at = alt.value(PLOT_WIDTH + right)
+        columns += [
+            texts.encode(x=at, y=place, text="text:N"),
+            heading(kind, PLOT_WIDTH + right, align="right"),
+        ]
+    return columns

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
-from evenhand.report.chart_specs.interval_rows import IntervalRow, NumberScale, interval_chart
+from evenhand.report.chart_specs.interval_rows import (
+    IntervalRow,
+    NumberScale,
+    interval_chart,
+    row_height,
+)
 from evenhand.report.chart_specs.labels import counted, distinct, listed, shortened
 from evenhand.report.chart_specs.look import (
     LABEL_COLUMNS,
     MUTED,
     SENTENCE_COLUMNS,
+    in_order,
     names_axis,
+    numbers_axis,
     panel,
     sentence_chart,
     titled,
@@ -21,10 +29,8 @@ from evenhand.stats.ranking_result import RankedModel, Ranking
 
 MOST_MODELS = 200
 MOST_IN_MATRIX = 100
-_MATRIX_PIXELS = 560
-_LARGEST_CELL, _SMALLEST_CELL = 44, 14
 # A number needs that many pixels to be read in its cell.
-_CELL_WITH_NUMBER = 22
+_NUMBER_WIDTH, _NUMBER_HEIGHT = 36, 20
 _NOTHING = "no models were compared yet"
 
 
@@ -39,10 +45,9 @@ def leaderboard_chart(ranking: Ranking) -> alt.LayerChart:
     return interval_chart(
         [_row(model, domain, decimals) for model in shown],
         NumberScale(
-            title=scores,
-            format=",d" if ranking.scale == "elo" else ".2f",
-            headings=("score", f"{100 * ranking.level:g} % interval", "rank (may be) · games"),
+            axis=numbers_axis(scores, format=",d" if ranking.scale == "elo" else ".1f"),
             domain=domain,
+            headings=("score", f"{100 * ranking.level:g} % interval", "rank (from, to) · games"),
         ),
         title=title,
         lines=[line for line in _lines(ranking, len(shown)) if line],
@@ -55,26 +60,22 @@ def win_matrix_chart(ranking: Ranking) -> alt.LayerChart:
         return sentence_chart(title, _NOTHING)
     count = min(len(ranking.models), MOST_IN_MATRIX)
     names = distinct((row.model for row in ranking.models[:count]), LABEL_COLUMNS)
-    # The diagonal is empty, but there: the first row sets the order of the columns.
     cells = [
-        {
-            "row": row,
-            "column": column,
-            "rate": None if row == column else rate,
-            "text": "" if row == column else f"{100 * rate:.0f}",
-        }
+        {"row": row, "column": column, "rate": rate, "text": f"{100 * rate:.0f}"}
         for row, rates in zip(names, ranking.win_matrix, strict=False)
         for column, rate in zip(names, rates, strict=False)
+        if row != column
     ]
-    size = max(_SMALLEST_CELL, min(_LARGEST_CELL, _MATRIX_PIXELS // count))
+    height = row_height(count)  # that of the leaderboard: side by side, a row is one line
+    numbered = height > _NUMBER_HEIGHT
     cut = (
         f"the best {count} of {len(ranking.models):,} models" if count < len(ranking.models) else ""
     )
     line = listed(["of the row against the column, in percent", "a tie is half", cut])
     return panel(
-        _cells(cells, numbered=size >= _CELL_WITH_NUMBER),
-        width=size * count,
-        height=size * count,
+        _cells(cells, names, numbered=numbered),
+        width=count * (_NUMBER_WIDTH if numbered else height),
+        height=count * height,
         title=titled(title, line),
     )
 
@@ -133,7 +134,7 @@ def _rank(model: RankedModel) -> str:
 
 def _lines(ranking: Ranking, shown: int) -> list[str]:
     ties = "ties as half" if ranking.ties == "half" else "ties by Davidson's model"
-    clusters = f"{counted(ranking.cluster_count, ranking.clusters)}"
+    clusters = counted(ranking.cluster_count, "prompt") if ranking.clusters == "prompt" else ""
     cut = (
         f"the best {shown} of {len(ranking.models):,} models" if shown < len(ranking.models) else ""
     )
@@ -144,13 +145,12 @@ def _lines(ranking: Ranking, shown: int) -> list[str]:
     ]
 
 
-def _cells(cells: list[dict[str, object]], *, numbered: bool) -> list[alt.Chart]:
+def _cells(cells: list[dict[str, Any]], names: Sequence[str], *, numbered: bool) -> list[alt.Chart]:
     columns_axis = names_axis()
-    columns_axis.orient = "top"
     columns_axis.labelAngle = -45 if numbered else -90
     chart = alt.Chart(alt.InlineData(values=cells)).encode(
-        x=alt.X("column:N", sort=None, axis=columns_axis, scale=alt.Scale(padding=0)),
-        y=alt.Y("row:N", sort=None, axis=names_axis(), scale=alt.Scale(padding=0)),
+        x=alt.X("column:N", axis=columns_axis, scale=in_order(names, padding=0)),
+        y=alt.Y("row:N", axis=names_axis(), scale=in_order(names, padding=0)),
     )
     # From light to dark, not through a light middle: it can be read in grey too.
     colour = alt.Color(

@@ -14,8 +14,8 @@ from evenhand.report.chart_specs.interval_rows import (
     NumberScale,
     interval_chart,
 )
-from evenhand.report.chart_specs.labels import counted, listed, percent, percent_range
-from evenhand.report.chart_specs.look import sentence_chart
+from evenhand.report.chart_specs.labels import counted, listed, percent, percent_range, shortened
+from evenhand.report.chart_specs.look import SENTENCE_COLUMNS, sentence_chart, share_axis
 from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
 from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.stats.length_control import ControlledRate
@@ -33,6 +33,7 @@ def win_rate_chart(conclusions: Conclusions) -> alt.LayerChart:
     if not found:
         return sentence_chart(title, "nothing was judged yet")
     shown = found[:MOST_ROWS]
+    run = f"run {shortened(conclusions.run, SENTENCE_COLUMNS)}"
     names = name_comparisons(found)
     rows = [
         _rate_row(each.win_rate, name=name, series="")
@@ -40,9 +41,9 @@ def win_rate_chart(conclusions: Conclusions) -> alt.LayerChart:
     ]
     return interval_chart(
         rows,
-        _scale(conclusions, title="win rate"),
+        _scale(conclusions, heading="win rate"),
         title=title,
-        lines=_lines(conclusions, rows, _cut(len(found), len(shown), "comparison")),
+        lines=_lines(conclusions, rows, _cut(len(found), len(shown), "comparison"), who=run),
     )
 
 
@@ -56,7 +57,7 @@ def tag_chart(conclusions: Conclusions) -> alt.LayerChart:
 
 def length_chart(conclusions: Conclusions) -> alt.LayerChart:
     """What was judged, what it would be at equal length, and how often the longer answer won."""
-    title = "The part of length"
+    title = "Do longer answers win?"
     found = conclusions.conclusions
     if not found:
         return sentence_chart(title, "nothing was judged yet")
@@ -68,14 +69,10 @@ def length_chart(conclusions: Conclusions) -> alt.LayerChart:
     rows += [_longer_row(each.length.longer_wins, series=name) for name, each in pairs]
     return interval_chart(
         rows,
-        _scale(conclusions, title="share of pairs"),
+        _scale(conclusions, heading="share"),
         title=title,
         lines=_lines(conclusions, rows, _cut(len(found), len(shown), "comparison")),
     )
-
-
-def has_groups(conclusions: Conclusions, part: str) -> bool:
-    return any(getattr(each, part) for each in conclusions.conclusions)
 
 
 def _by_group(
@@ -110,7 +107,7 @@ def _by_group(
     ]
     return interval_chart(
         rows,
-        _scale(conclusions, title="win rate"),
+        _scale(conclusions, heading="win rate"),
         title=title,
         lines=_lines(conclusions, rows, *cut, who=subject(shown)),
     )
@@ -139,7 +136,7 @@ def _rate_row(rate: SideRate, *, name: str, series: str) -> IntervalRow:
 def _controlled_row(rate: ControlledRate, *, series: str) -> IntervalRow:
     return _row(
         (rate.rate, rate.low, rate.high),
-        name="win rate at equal length",
+        name="win rate at equal length" + (f" of {rate.model}" if rate.model else ""),
         series=series,
         count=counted(rate.n, "pair"),
         reason=rate.reason,
@@ -182,12 +179,11 @@ def _row(
     )
 
 
-def _scale(conclusions: Conclusions, *, title: str) -> NumberScale:
+def _scale(conclusions: Conclusions, *, heading: str) -> NumberScale:
     return NumberScale(
-        title=title,
-        format=".0%",
-        headings=(title, f"{100 * conclusions.level:g} % interval", "from"),
+        axis=share_axis("share of pairs" if heading == "share" else heading),
         domain=(0.0, 1.0),
+        headings=(heading, f"{100 * conclusions.level:g} % interval", "from"),
         middle=0.5,
     )
 
