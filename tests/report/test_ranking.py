@@ -1,0 +1,390 @@
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.errors import DataError, InputError
+from evenhand.report.ranking import RankOptions, RunRanking, rank_file, rank_runs
+from evenhand.stats import Ranking, rank_battles, rate_elo
+from evenhand.store import Store
+from stored_runs import Row, follows_place, make_run, mumbles, says
+
+NONE = RankOptions(intervals=None)
+
+
+@dataclass(frozen=True)
+class Met:
+    """Two models on a prompt. `said` is A, B or TIE; `place`: inconsistent; `nothing`: invalid."""
+
+    key: str
+    a: str | None
+    b: str | None
+    said: str
+    prompt: str = ""
+    tags: tuple[str, ...] = ()
+    judged: bool = True
+
+    @property
+    def row(self) -> Row:
+        answer = {"place": follows_place, "nothing": mumbles}.get(self.said) or says(self.said)
+        return Row(
+            self.key,
+            answer,
+            model_a=self.a,
+            model_b=self.b,
+            tags=self.tags,
+            pair={"prompt": self.prompt or f"Question {self.key}?"},
+            judged=self.judged,
+        )
+
+
+def make(store: Store, name: str, battles: Sequence[Met], **more: Any) -> int:
+    return make_run(store, name, [each.row for each in battles], **more)
+
+
+def league(rounds: int, *, seed: int = 0) -> list[Met]:
+    """Every model against every other on each prompt; the later in the alphabet, the better."""
+    rng = random.Random(seed)
+    battles = []
+    for prompt in range(rounds):
+        for worse, better in combinations(("ant", "bee", "cat", "dog"), 2):
+            said = rng.choices(("A", "B", "TIE", "place", "nothing"), (2, 5, 1, 1, 1))[0]
+            a, b = worse, better
+            if rng.random() < 0.5:
+                a, b, said = b, a, {"A": "B", "B": "A"}.get(said, said)
+            tags = ("even",) if prompt % 2 == 0 else ("odd",)
+            key = f"{seed}-{prompt}-{worse}-{better}"
+            battles.append(Met(key, a, b, said, prompt=f"Prompt {seed}-{prompt}?", tags=tags))
+    return battles
+
+
+Columns = tuple[list[str | None], list[str | None], list[str]]
+
+
+def columns_of(battles: Sequence[Met]) -> Columns:
+    valid = [each for each in battles if each.said != "nothing"]
+    winners = ["TIE" if each.said == "place" else each.said for each in valid]
+    return [each.a for each in valid], [each.b for each in valid], winners
+
+
+def expected(battles: Sequence[Met], **options: Any) -> Ranking:
+    prompts = [each.prompt for each in battles if each.said != "nothing"]
+    return rank_battles(*columns_of(battles), prompt=prompts, **options)
+
+
+def close(found: Ranking | None, wanted: Ranking) -> None:
+    assert found is not None
+    assert [row.model for row in found.models] == [row.model for row in wanted.models]
+    for mine, theirs in zip(found.models, wanted.models, strict=True):
+        assert mine.games == theirs.games
+        assert (mine.rank, mine.rank_low, mine.rank_high) == (
+            theirs.rank,
+            theirs.rank_low,
+            theirs.rank_high,
+        )
+        for name in ("score", "log_odds", "low", "high"):
+            assert getattr(mine, name) == pytest.approx(getattr(theirs, name), abs=1e-6)
+
+
+def test_two_models_differ_by_the_logarithm_of_their_odds(store: Store) -> None:
+    rows = [Met(f"q{n}", "new", "old", said) for n, said in enumerate("AAAB")]
+    make(store, "duel", rows)
+    ranked = rank_runs(store, ["duel"], NONE)
+    assert ranked.ranking is not None
+    best, worst = ranked.ranking.models
+    # Three wins to one: the odds are 3, and 400 points are odds of ten.
+    assert (best.model, worst.model) == ("new", "old")
+    assert best.score - worst.score == pytest.approx(400 * math.log10(3))
+    assert best.score + worst.score == pytest.approx(2000)
+    assert best.log_odds - worst.log_odds == pytest.approx(math.log(3))
+    assert (best.games, worst.games) == (4, 4)
+    assert (best.low, best.rank_low, ranked.ranking.indistinguishable) == (None, None, None)
+
+
+def test_inconsistent_counts_as_half_and_invalid_is_left_out(store: Store) -> None:
+    rows = [
+        Met("q1", "new", "old", "A"),
+        Met("q2", "new", "old", "A"),
+        Met("q3", "old", "new", "A"),
+        Met("q4", "old", "new", "TIE"),
+        Met("q5", "new", "old", "place"),
+        Met("q6", "new", "old", "nothing"),
+        Met("q7", "new", "old", "A", judged=False),
+    ]
+    make(store, "duel", rows)
+    for options in (NONE, RankOptions()):
+        ranked = rank_runs(store, ["duel"], options)
+        counts = ranked.counts
+        assert (counts.wins_a, counts.wins_b, counts.ties) == (3, 0, 1)
+        assert (counts.inconsistent, counts.invalid, ranked.pending) == (1, 1, 1)
+        assert ranked.ranking is not None
+        best, worst = ranked.ranking.models
+        # new: 2 wins and 2 halves make 3 of 5; odds 3 to 2.
+        assert (best.model, best.games) == ("new", 5)
+        assert best.log_odds - worst.log_odds == pytest.approx(math.log(3 / 2))
+
+
+@pytest.mark.parametrize("ties", ["half", "davidson"])
+def test_league_is_ranked_as_its_columns_are(store: Store, ties: Any) -> None:
+    rows = league(12)
+    make(store, "league", rows)
+    with_intervals = rank_runs(store, ["league"], RankOptions(ties=ties))
+    close(with_intervals.ranking, expected(rows, ties=ties))
+    assert with_intervals.ranking is not None
+    assert (with_intervals.ranking.clusters, with_intervals.ranking.cluster_count) == ("prompt", 12)
+    close(
+        rank_runs(store, ["league"], RankOptions(ties=ties, intervals=None)).ranking,
+        expected(rows, ties=ties, intervals=None),
+    )
+
+
+def test_bootstrap_is_seeded(store: Store) -> None:
+    make(store, "league", league(8))
+    asked = RankOptions(intervals="bootstrap", replicates=200, seed=7)
+    first, again = (rank_runs(store, ["league"], asked) for _ in range(2))
+    assert first == again
+    assert first.ranking is not None
+    assert (first.ranking.replicates, first.ranking.seed) == (200, 7)
+    other = rank_runs(store, ["league"], RankOptions(intervals="bootstrap", replicates=200))
+    assert other.ranking is not None
+    assert other.ranking.models[0].low != first.ranking.models[0].low
+
+
+def test_elo_follows_the_order_of_the_pairs(store: Store) -> None:
+    rows = league(3)
+    make(store, "league", rows)
+    ranked = rank_runs(store, ["league"], RankOptions(elo_k=32))
+    assert ranked.ranking is None
+    assert ranked.elo == rate_elo(*columns_of(rows), k=32)
+
+
+def test_runs_are_put_together_and_one_named_twice_counts_once(store: Store) -> None:
+    first, second = league(6), league(6, seed=1)
+    make(store, "first", first)
+    make(store, "second", second)
+    close(rank_runs(store, ["first", "second"]).ranking, expected([*first, *second]))
+    once, twice = rank_runs(store, ["first"]), rank_runs(store, ["first", "first"])
+    assert once == twice
+
+
+def test_each_judge_counts_unless_one_is_named(store: Store) -> None:
+    rows = league(6)
+    make(store, "league", rows, judges=["strict", "kind"])
+    both = rank_runs(store, ["league"])
+    assert both.judges == ("strict", "kind")
+    assert both.notes[0].startswith("2 judges (strict, kind): each one's verdict counts")
+    one = rank_runs(store, ["league"], judge="kind")
+    assert (one.judges, one.notes) == (("kind",), ())
+    assert one.counts.valid * 2 == both.counts.valid
+    close(one.ranking, expected(rows))
+    alone = rank_runs(store, ["league"], NONE, judge="strict")
+    close(alone.ranking, expected(rows, intervals=None))
+    with pytest.raises(InputError, match=r"no judge 'kin' in run 'league'; did you mean kind\?"):
+        rank_runs(store, ["league"], judge="kin")
+
+
+def test_run_that_lacks_the_judge_adds_nothing_and_says_so(store: Store) -> None:
+    make(store, "first", league(4), judges=["strict"])
+    make(store, "second", league(4, seed=1), judges=["kind"])
+    ranked = rank_runs(store, ["first", "second"], judge="kind")
+    assert ranked.notes == ("run first has no judge kind, and adds nothing",)
+    assert ranked.counts == rank_runs(store, ["second"]).counts
+    assert ranked.pending == 0
+
+
+@pytest.mark.parametrize("options", [NONE, RankOptions()])
+def test_only_rows_with_the_tag_count(store: Store, options: RankOptions) -> None:
+    rows = [*league(8), Met("alone", "elk", "ant", "A", tags=("rare",))]
+    make(store, "league", rows)
+    ranked = rank_runs(store, ["league"], options, tag="even")
+    even = [row for row in rows if "even" in row.tags]
+    close(ranked.ranking, expected(even, intervals=options.intervals))
+    assert ranked.tag == "even"
+    assert ranked.pending == 0
+    assert ranked.ranking is not None
+    assert ranked.ranking.find("elk") is None
+    with pytest.raises(InputError, match=r"no row has the tag 'evn'; did you mean even\?"):
+        rank_runs(store, ["league"], options, tag="evn")
+    with pytest.raises(InputError, match="no row has the tag 'x'; the tags are even, odd, rare"):
+        rank_runs(store, ["league"], options, tag="x")
+
+
+def test_undefeated_and_never_compared_models_are_named(store: Store) -> None:
+    rows = [
+        Met("q1", "top", "low", "A"),
+        Met("q2", "top", "low", "A"),
+        Met("q3", "low", "mid", "A"),
+        Met("q4", "low", "mid", "B"),
+        Met("q5", "new", "mid", "nothing"),
+    ]
+    make(store, "league", rows)
+    for options in (NONE, RankOptions()):
+        ranking = rank_runs(store, ["league"], options).ranking
+        assert ranking is not None
+        assert (ranking.undefeated, ranking.never_compared) == (("top",), ("new",))
+        assert ranking.prior > 0
+        assert any("a prior was used" in note for note in ranking.notes)
+
+
+def test_pairs_without_names_are_counted_and_left_out(store: Store) -> None:
+    named = league(4)
+    rows = [
+        *named,
+        Met("q1", None, None, "A"),
+        Met("q2", "ant", None, "A"),
+        Met("q3", "ant", "ant", "A"),
+    ]
+    make(store, "league", rows)
+    for options in (NONE, RankOptions()):
+        ranked = rank_runs(store, ["league"], options)
+        assert (ranked.unnamed, ranked.against_itself) == (2, 1)
+        assert ranked.counts == rank_runs(store, ["league"]).counts
+        assert ranked.notes == (
+            "2 verdicts are on pairs that do not name two models, and left out",
+            "1 verdict is of a model against itself, and left out",
+        )
+    close(rank_runs(store, ["league"]).ranking, expected(named))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "there are no verdicts in run 'bare' yet; let evenhand run judge its pairs first"),
+        (
+            [Met("q1", "a", "b", "A", judged=False)],
+            r"no verdicts in run 'bare' yet \(1 pending\)",
+        ),
+        (
+            [Met("q1", None, None, "A"), Met("q2", None, None, "nothing")],
+            "its pairs do not name their models; give evenhand run a file with the columns model_a",
+        ),
+        ([Met("q1", "a", "a", "A")], "no pair names two different models; a ranking needs two"),
+        ([Met("q1", "a", "b", "nothing")], "every verdict is invalid; evenhand runs show tells"),
+    ],
+)
+@pytest.mark.parametrize("options", [NONE, RankOptions(), RankOptions(elo_k=16)])
+def test_nothing_to_rank_is_an_error_that_says_why(
+    store: Store, rows: list[Met], said: str, options: RankOptions
+) -> None:
+    make(store, "bare", rows)
+    with pytest.raises(InputError, match=said):
+        rank_runs(store, ["bare"], options)
+
+
+def test_one_verdict_has_a_rank_and_no_interval(store: Store) -> None:
+    make(store, "one", [Met("q1", "a", "b", "A")])
+    ranked = rank_runs(store, ["one"])
+    assert ranked.ranking is not None
+    assert [row.model for row in ranked.ranking.models] == ["a", "b"]
+    assert ranked.ranking.reason == "not enough data for intervals: 1 prompt; at least 2 are needed"
+    assert ranked.ranking.models[0].low is None
+
+
+def test_only_ties_leave_all_models_equal(store: Store) -> None:
+    rows = [Met(f"q{n}", a, b, "TIE") for n, (a, b) in enumerate([("a", "b"), ("b", "c")] * 3)]
+    make(store, "ties", rows)
+    for options in (NONE, RankOptions()):
+        ranking = rank_runs(store, ["ties"], options).ranking
+        assert ranking is not None
+        assert [row.score for row in ranking.models] == pytest.approx([1000.0] * 3)
+        assert [row.model for row in ranking.models] == ["a", "b", "c"]
+
+
+def test_runs_that_chose_or_ended_by_themselves_are_marked(store: Store) -> None:
+    adaptive = make(store, "adaptive", league(3), plan={"rank_adaptive": {"seed": 0}})
+    decided = make(store, "decided", league(3), plan={"until_decided": {"seed": 0}})
+    store.update_run(decided, state="stopped", stopped_by="decided")
+    assert adaptive
+    notes = rank_runs(store, ["adaptive", "decided"]).notes
+    assert "the pairs of run adaptive were chosen adaptively" in notes[0]
+    assert notes[1].startswith("run decided ended once it was decided")
+
+
+def test_hostile_names_stay_what_they_are_in_both_ways_of_reading(store: Store) -> None:
+    names = "nul\x00", "sub\x1a0", "[red]\x1b[31m"
+    rows = [
+        Met("q1", names[0], names[1], "A"),
+        Met("q2", names[1], names[2], "A"),
+        Met("q3", names[2], names[0], "A"),
+    ]
+    make(store, "hostile", rows)
+    for options in (NONE, RankOptions()):
+        ranking = rank_runs(store, ["hostile"], options).ranking
+        assert ranking is not None
+        assert {row.model for row in ranking.models} == set(names)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, "utf-8")
+    return path
+
+
+BATTLES = """model_a,model_b,winner,prompt,tags,weight
+x,y,A,1,math,1
+y,z,tie,1,math,1
+z,x,model_a,2,law,2
+y,x,y,2,law,1
+z,y,B,3,law,0.5
+"""
+
+
+def test_file_of_battles_is_ranked_as_its_columns_are(tmp_path: Path) -> None:
+    ranked = rank_file(written(tmp_path / "b.csv", BATTLES))
+    wanted = rank_battles(
+        ["x", "y", "z", "y", "z"],
+        ["y", "z", "x", "x", "y"],
+        [1, 0.5, 1, 1, 0],
+        prompt=[1, 1, 2, 2, 3],
+        weight=[1, 1, 2, 1, 0.5],
+    )
+    close(ranked.ranking, wanted)
+    assert ranked.file is not None
+    assert ranked.file.endswith("b.csv")
+    counts = ranked.counts
+    assert (counts.wins_a, counts.wins_b, counts.ties, ranked.graded) == (3, 1, 1, 0)
+    law = rank_file(tmp_path / "b.csv", tag="law")
+    close(
+        law.ranking,
+        rank_battles(
+            ["z", "y", "z"], ["x", "x", "y"], [1, 1, 0], prompt=[2, 2, 3], weight=[2, 1, 0.5]
+        ),
+    )
+
+
+def test_graded_preferences_are_counted_apart(tmp_path: Path) -> None:
+    text = "left_model,right_model,score\na,b,0.75\nb,a,0.75\na,b,1\n"
+    columns = {"model_a": "left_model", "model_b": "right_model", "preference": "score"}
+    ranked = rank_file(written(tmp_path / "b.csv", text), columns=columns)
+    assert (ranked.graded, ranked.counts.wins_a, ranked.counts.ties) == (2, 1, 0)
+    assert ranked.ranking is not None
+    best, worst = ranked.ranking.models
+    # a scores 0.75 + 0.25 + 1 of 3.
+    assert best.log_odds - worst.log_odds == pytest.approx(math.log(2 / 1))
+
+
+def test_bad_row_stops_a_file_or_is_counted(tmp_path: Path) -> None:
+    path = written(tmp_path / "b.csv", BATTLES + "x,x,A,4,law,1\nx,y,perhaps,4,law,1\n")
+    with pytest.raises(DataError, match=r"row 7: 'x' is compared with itself.*--bad-rows skip"):
+        rank_file(path)
+    ranked = rank_file(path, skip_bad_rows=True)
+    assert ranked.bad_rows == 2
+    whole = rank_file(written(tmp_path / "good.csv", BATTLES))
+    assert ranked.ranking == whole.ranking
+    bad = written(tmp_path / "bad.csv", "model_a,model_b,winner\nx,x,A\n")
+    with pytest.raises(DataError, match=r"holds no battles; its first bad row: .*row 2: 'x' is"):
+        rank_file(bad, skip_bad_rows=True)
+
+
+def test_result_can_be_written_and_read_back(store: Store) -> None:
+    make(store, "league", league(4))
+    ranked = rank_runs(store, ["league"])
+    told = ranked.model_dump(mode="json", exclude={"ranking": {"win_matrix"}})
+    assert RunRanking.model_validate(told) == ranked
+    assert ranked.model_dump(mode="json")["ranking"]["winMatrix"][0][0] == 0.5
