@@ -1,0 +1,491 @@
+"""What a stored run says of its sides. Expected numbers are written out beside the assertions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenhand
+from evenhand import RunOptions
+from evenhand.errors import InputError
+from evenhand.judges import Completion, JudgeCall
+from evenhand.report.conclusions import Conclusion, conclude
+from evenhand.runs.until_decided import UntilDecided
+from evenhand.stats.always_valid import always_valid_interval
+from evenhand.stats.sequential import SequentialPlan, follow
+from evenhand.store import Store, open_store
+from run_data import adds_up_here, sums
+from scripted import ScriptedJudge, answer_json
+from stored_runs import (
+    SKIPPED,
+    USAGE,
+    Row,
+    completed,
+    follows_place,
+    judge_run,
+    make_run,
+    mumbles,
+    says,
+)
+
+OLD_NEW = {"model_a": "old", "model_b": "new"}
+NEW_OLD = {"model_a": "new", "model_b": "old"}
+ANSWERS = {
+    "A": says("A"),
+    "B": says("B"),
+    "T": says("TIE"),
+    "I": follows_place,
+    "X": mumbles,
+}
+
+
+def rows_of(
+    outcomes: str, models: dict[str, str] | None = None, *, name: str = "q", **more: object
+) -> list[Row]:
+    """A row for each letter: A or B wins, T a tie, I inconsistent, X invalid, - not judged."""
+    named = {} if models is None else models
+    return [
+        replace(
+            Row(
+                f"{name}{number}",
+                ANSWERS.get(letter, says("A")),
+                judged=letter != "-",
+                model_a=named.get("model_a"),
+                model_b=named.get("model_b"),
+            ),
+            **more,  # type: ignore[arg-type]
+        )
+        for number, letter in enumerate(outcomes)
+    ]
+
+
+def only(
+    store: Store,
+    rows: Sequence[Row],
+    *,
+    side: Literal["A", "B"] = "B",
+    ties: Literal["half", "excluded", "wins"] = "half",
+    level: float = 0.95,
+) -> Conclusion:
+    name = f"run-{len(store.list_runs())}"
+    make_run(store, name, rows)
+    (conclusion,) = conclude(store, name, side=side, ties=ties, level=level).conclusions
+    return conclusion
+
+
+def test_forty_to_twenty_is_wilsons_interval_and_the_exact_sign_test(store: Store) -> None:
+    found = only(store, rows_of("B" * 40 + "A" * 20, OLD_NEW))
+    rate = found.win_rate
+    assert (found.model, found.against, found.side) == ("new", "old", "B")
+    assert (rate.counts.wins_a, rate.counts.wins_b, rate.n, rate.prompts) == (20, 40, 60, 60)
+    # z² = 3.841459; centre (2/3 + z²/120) / (1 + z²/60) = 0.656638,
+    # half z·sqrt((2/9)/60 + z²/14400) / (1 + z²/60) = 0.116069
+    assert rate.rate == pytest.approx(2 / 3)
+    assert (rate.low, rate.high) == pytest.approx((0.540569, 0.772707), abs=1e-6)
+    assert (rate.method, rate.always_valid, rate.clustered) == ("score", False, False)
+    assert rate.sign_test is not None
+    assert (rate.sign_test.wins_a, rate.sign_test.wins_b) == (20, 40)
+    tail = sum(math.comb(60, wins) for wins in range(21)) / 2**60
+    assert rate.sign_test.p_value == pytest.approx(2 * tail)
+    assert rate.worst_case is None
+
+
+@pytest.mark.parametrize(
+    ("ties", "rate", "n"),
+    [
+        ("half", (10 + (4 + 2) / 2) / 22, 22),
+        ("excluded", 10 / 16, 16),
+        ("wins", 10 / 22, 22),
+    ],
+)
+def test_four_outcomes_stay_apart_and_ties_count_as_told(
+    store: Store, ties: Literal["half", "excluded", "wins"], rate: float, n: int
+) -> None:
+    found = only(store, rows_of("B" * 10 + "A" * 6 + "T" * 4 + "I" * 2 + "X" * 3), ties=ties)
+    counts = found.win_rate.counts
+    assert (counts.wins_b, counts.wins_a, counts.ties) == (10, 6, 4)
+    assert (counts.inconsistent, counts.invalid) == (2, 3)
+    assert (found.win_rate.rate, found.win_rate.n) == (pytest.approx(rate), n)
+    assert found.win_rate.worst_case is not None
+
+
+def test_invalid_pairs_are_excluded_and_bound_the_worst_case(store: Store) -> None:
+    rate = only(store, rows_of("B" * 12 + "A" * 6 + "X" * 2)).win_rate
+    assert rate.rate == pytest.approx(12 / 18)
+    assert rate.worst_case is not None
+    assert rate.worst_case.rate_if_lost == pytest.approx(12 / 20)
+    assert rate.worst_case.rate_if_won == pytest.approx(14 / 20)
+
+
+def test_models_of_mixed_orientation_are_one_matchup(store: Store) -> None:
+    """New wins 8 of 10 as B and 6 of 10 as A: 14 of 20."""
+    rows = rows_of("B" * 8 + "A" * 2, OLD_NEW) + rows_of("A" * 6 + "B" * 4, NEW_OLD, name="r")
+    found = only(store, rows)
+    assert (found.model, found.against, found.pairs) == ("new", "old", 20)
+    assert (found.win_rate.counts.wins_b, found.win_rate.counts.wins_a) == (14, 6)
+    (accuracy,) = found.by_criterion
+    assert (accuracy.rate.counts.wins_b, accuracy.rate.counts.wins_a) == (14, 6)
+
+
+def test_sides_are_those_of_the_data_also_where_its_first_row_waits(store: Store) -> None:
+    rows = rows_of("-", OLD_NEW) + rows_of("A" * 8, NEW_OLD, name="r")
+    found = only(store, rows)
+    assert (found.model, found.against, found.win_rate.counts.wins_b) == ("new", "old", 8)
+    assert (found.pairs, found.pending) == (9, 1)
+
+
+def test_longer_wins_whichever_side_stands_where(store: Store) -> None:
+    """New is the longer one and wins, once as B and once as A."""
+    long, short = "word " * 20, "word"
+    first = {"response_a": short, "response_b": long}
+    second = {"response_a": long, "response_b": short}
+    rows = rows_of("B" * 5, OLD_NEW, pair=first) + rows_of("A" * 5, NEW_OLD, name="r", pair=second)
+    longer = only(store, rows).length.longer_wins
+    assert (longer.part, longer.of) == (10, 10)
+
+
+@pytest.mark.parametrize("ties", ["half", "excluded"])
+@pytest.mark.parametrize("pending", ["", "--"])
+def test_sides_are_exact_mirrors(
+    store: Store, ties: Literal["half", "excluded"], pending: str
+) -> None:
+    outcomes = "B" * 17 + "A" * 9 + "T" * 3 + "I" * 2 + "X" * 2 + pending
+    rows = rows_of(outcomes, OLD_NEW, tags=("all",))
+    b, a = only(store, rows, ties=ties), only(store, rows, side="A", ties=ties)
+    assert (a.model, a.against) == (b.against, b.model)
+    pairs = [(a.win_rate, b.win_rate)]
+    for ours, theirs in ((a.by_criterion, b.by_criterion), (a.by_tag, b.by_tag)):
+        pairs += [(one.rate, other.rate) for one, other in zip(ours, theirs, strict=True)]
+    assert len(pairs) == 3
+    for one, other in pairs:
+        assert one.counts == other.counts
+        assert one.sign_test == other.sign_test
+        assert one.rate is not None
+        assert one.low is not None
+        assert one.high is not None
+        assert other.rate == pytest.approx(1 - one.rate, abs=1e-15)
+        assert (other.low, other.high) == pytest.approx((1 - one.high, 1 - one.low), abs=1e-15)
+        assert one.worst_case is not None
+        assert other.worst_case is not None
+        assert other.worst_case.low == pytest.approx(1 - one.worst_case.high, abs=1e-15)
+        assert other.worst_case.rate_if_won == pytest.approx(1 - one.worst_case.rate_if_lost)
+    assert a.length.longer_wins == b.length.longer_wins
+    assert a.position == b.position
+
+
+def test_rows_of_one_prompt_are_clustered(store: Store) -> None:
+    rows = [
+        replace(row, pair={"prompt": f"p{number // 3}?", "response_a": f"answer {number}"})
+        for number, row in enumerate(rows_of("BBA" * 10))
+    ]
+    rate = only(store, rows).win_rate
+    assert (rate.clustered, rate.method, rate.prompts, rate.n) == (True, "clustered score", 10, 30)
+    assert rate.sign_test is not None
+    # every prompt has two wins to one
+    assert (rate.sign_test.by, rate.sign_test.wins_b, rate.sign_test.wins_a) == ("prompt", 10, 0)
+
+
+def test_tags_overlap_and_each_has_its_own_rate(store: Store) -> None:
+    rows = [
+        *rows_of("B" * 6 + "A" * 2, tags=("math", "hard"), name="m"),
+        *rows_of("A" * 7, tags=("hard", "prose", "hard"), name="p"),
+        *rows_of("T", name="n"),
+    ]
+    found = {part.name: part.rate for part in only(store, rows).by_tag}
+    assert list(found) == ["hard", "math", "prose"]
+    told = {name: (rate.counts.wins_b, rate.counts.wins_a) for name, rate in found.items()}
+    assert told == {"hard": (6, 9), "math": (6, 2), "prose": (0, 7)}
+    assert found["hard"].rate == pytest.approx(6 / 15)
+
+
+def test_criteria_have_their_own_outcomes(store: Store) -> None:
+    """B wins every pair; A is always the clearer one."""
+    turned = {"A": "B", "B": "A"}
+
+    def answer(call: JudgeCall) -> Completion:
+        b, a = ("B", "A") if call.order == "original" else ("A", "B")
+        assert turned[a] == b
+        return completed(answer_json(b, criteria=[("accuracy", b), ("clarity", a)]), USAGE)
+
+    pair = {"criteria": ["accuracy", "clarity"]}
+    rows = [Row(f"q{n}", answer, pair=pair) for n in range(8)]
+    found = only(store, rows)
+    told = [(part.name, part.rate.rate) for part in found.by_criterion]
+    assert told == [("accuracy", 1.0), ("clarity", 0.0)]
+
+
+def test_every_judge_and_every_two_models_have_a_conclusion(store: Store) -> None:
+    rows = [
+        *rows_of("-" * 7, OLD_NEW),
+        *rows_of("-" * 8, {"model_a": "old", "model_b": "third"}, name="t"),
+    ]
+    run_id = make_run(store, "both", rows, judges=("strict", "kind"))
+    strict, kind = store.run_judges(run_id)
+    judge_run(store, run_id, strict.id, {row.key: replace(row, judged=True) for row in rows})
+    kinder = {row.key: replace(row, judged=True, answer=says("B")) for row in rows}
+    judge_run(store, run_id, kind.id, kinder)
+    found = conclude(store, "both")
+    told = [(each.judge, each.model, each.win_rate.rate) for each in found.conclusions]
+    assert told == [
+        ("strict", "new", 0.0),
+        ("strict", "third", 0.0),
+        ("kind", "new", 1.0),
+        ("kind", "third", 1.0),
+    ]
+    assert found.judges == ("strict", "kind")
+    assert "3 models met; evenhand rank both ranks them" in found.notes
+
+
+def test_matchup_without_a_verdict_has_not_enough_data(store: Store) -> None:
+    rows = rows_of("B" * 7, OLD_NEW) + rows_of("--", {"model_a": "old", "model_b": "x"}, name="t")
+    make_run(store, "part", rows)
+    first, second = conclude(store, "part").conclusions
+    assert (first.pending, second.pairs, second.pending) == (0, 2, 2)
+    assert (second.win_rate.rate, second.win_rate.low) == (None, None)
+    assert second.win_rate.reason == "not enough data: 0 valid pairs; at least 6 are needed"
+
+
+def test_unfinished_run_has_always_valid_intervals_and_no_sign_test(store: Store) -> None:
+    plain = only(store, rows_of("B" * 30 + "A" * 10 + "T" * 4)).win_rate
+    rate = only(store, rows_of("B" * 30 + "A" * 10 + "T" * 4 + "-")).win_rate
+    expected = always_valid_interval(30, 4, 10)
+    assert expected is not None
+    assert (rate.rate, rate.low, rate.high) == (expected.mean, expected.low, expected.high)
+    assert (rate.always_valid, rate.method, rate.sign_test) == (True, "betting", None)
+    assert plain.low is not None
+    assert plain.high is not None
+    assert expected.low < plain.low < plain.high < expected.high
+
+
+def test_worst_case_of_an_unfinished_run_is_always_valid_too(store: Store) -> None:
+    rate = only(store, rows_of("B" * 30 + "A" * 10 + "X" * 3 + "-")).win_rate
+    lost, won = always_valid_interval(30, 0, 13), always_valid_interval(33, 0, 10)
+    assert lost is not None
+    assert won is not None
+    worst = rate.worst_case
+    assert worst is not None
+    assert (worst.rate_if_lost, worst.rate_if_won) == pytest.approx((30 / 43, 33 / 43))
+    assert (worst.low, worst.high) == (lost.low, won.high)
+
+
+def test_run_that_is_still_being_read_is_not_whole(store: Store) -> None:
+    run_id = make_run(store, "reading", rows_of("B" * 10))
+    store.update_run(run_id, intake_done=False, state="reading")
+    found = conclude(store, "reading")
+    assert (found.whole, found.pending) == (False, 0)
+    assert found.conclusions[0].win_rate.always_valid
+    assert found.notes[0].startswith("run reading is not finished")
+
+
+@pytest.mark.parametrize("outcomes", ["", "X", "XXXXXXXX", "BBBBB", "BX-", "TTT"])
+def test_too_little_data_has_a_reason_and_no_rate(store: Store, outcomes: str) -> None:
+    make_run(store, "few", rows_of(outcomes))
+    for found in conclude(store, "few").conclusions:
+        rate = found.win_rate
+        assert (rate.rate, rate.low, rate.high, rate.method) == (None, None, None, None)
+        assert rate.reason is not None
+        assert rate.reason.startswith("not enough data: ")
+        assert found.length.longer_wins.value is None
+        assert found.position.favours is None
+
+
+def test_run_without_pairs_or_judges_concludes_nothing(store: Store) -> None:
+    make_run(store, "empty", ())
+    make_run(store, "bare", (), judges=())
+    make_run(store, "undecided", (), plan={"until_decided": {"alpha": 0.05, "seed": 0}})
+    for name in ("empty", "bare", "undecided"):
+        found = conclude(store, name)
+        assert (found.conclusions, found.pairs, found.prompts) == ((), 0, 0)
+
+
+def test_notes_tell_what_is_in_no_figure_and_where_a_judge_leans(store: Store) -> None:
+    make_run(store, "odd", rows_of("B" * 6 + "I" * 9 + "X"), skipped=SKIPPED)
+    assert conclude(store, "odd").notes == (
+        "2 rows are no pairs and in no figure; evenhand runs show tells why",
+        "1 verdict is invalid and in no rate; the worst case says what they could change",
+        "scripted favours a place; its inconsistent verdicts count as half",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"level": 0.0}, "level is 0.0; give a share between 0 and 1"),
+        ({"level": 1.0}, "level is 1.0; give a share between 0 and 1"),
+        ({"level": math.nan}, "level is nan; give a share between 0 and 1"),
+        ({"side": "C"}, 'side is \'C\'; give "A" or "B"'),
+        ({"ties": "none"}, 'ties is \'none\'; give "half", "excluded" or "wins"'),
+    ],
+)
+def test_setting_that_cannot_be_is_an_error_also_without_data(
+    store: Store, given: dict[str, object], said: str
+) -> None:
+    make_run(store, "empty", ())
+    with pytest.raises(InputError) as raised:
+        conclude(store, "empty", **given)  # type: ignore[arg-type]
+    assert raised.value.message.startswith(said)
+
+
+def test_unknown_run_is_an_error(store: Store) -> None:
+    with pytest.raises(InputError, match="there is no run 'nothing'"):
+        conclude(store, "nothing")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with open_store(tmp_path_factory.mktemp("shared") / "evenhand.db") as opened:
+        yield opened
+
+
+_NUMBERS = itertools.count()
+_LETTERS = st.text("ABTIX-", max_size=14)
+
+
+@given(
+    matchups=st.lists(
+        st.tuples(st.sampled_from(["x", "y", None]), st.sampled_from(["x", "z", None]), _LETTERS),
+        max_size=4,
+    ),
+    side=st.sampled_from(["A", "B"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_counts_equal_the_stores_tally(
+    shared: Store, matchups: list[tuple[str | None, str | None, str]], side: Literal["A", "B"]
+) -> None:
+    rows = [
+        replace(row, model_a=model_a, model_b=model_b)
+        for number, (model_a, model_b, outcomes) in enumerate(matchups)
+        for row in rows_of(outcomes, name=f"m{number}-")
+    ]
+    name = f"run-{next(_NUMBERS)}"
+    run_id = make_run(shared, name, rows)
+    tally = shared.tally(run_id)
+    found = conclude(shared, name, side=side)
+    counts = [each.win_rate.counts for each in found.conclusions]
+    # A row may name its models the other way round: wins are kept, not their labels.
+    wins = sum(each.wins_a + each.wins_b for each in counts)
+    assert wins == tally.wins_a + tally.wins_b
+    assert sum(each.ties for each in counts) == tally.ties
+    assert sum(each.inconsistent for each in counts) == tally.inconsistent
+    assert sum(each.invalid for each in counts) == tally.invalid
+    assert sum(each.pending for each in found.conclusions) == tally.pending == found.pending
+    assert sum(each.pairs for each in found.conclusions) == tally.pairs
+    if len({frozenset((a, b)) for a, b, _ in matchups}) == len({(a, b) for a, b, _ in matchups}):
+        assert sum(each.wins_a for each in counts) == tally.wins_a
+    for each in found.conclusions:
+        rate = each.win_rate
+        assert (rate.rate is None) == (rate.reason is not None)
+        if rate.rate is not None:
+            assert rate.low is not None
+            assert rate.high is not None
+            assert 0 <= rate.low <= rate.rate <= rate.high <= 1
+            assert rate.low < rate.high
+
+
+async def decided_run(path: Path, count: int, *, alpha: float = 0.05, **options: int) -> str:
+    """A is right in two thirds of the pairs."""
+    summary = await evenhand.run(
+        sums(count),
+        ScriptedJudge(adds_up_here),
+        criteria=["accuracy"],
+        options=RunOptions(
+            store=path,
+            until_decided=UntilDecided(alpha, seed=7),
+            concurrency=4,
+            **options,  # type: ignore[arg-type]
+        ),
+    )
+    return summary.run
+
+
+def scores_of(store: Store, name: str) -> list[float]:
+    run = store.find_run(name)
+    assert run is not None
+    (judge,) = store.run_judges(run.id)
+    return [{0: 1.0, 1: 0.0}[code] for code in store.settled_prefix(run.id, judge.id).outcome]
+
+
+async def test_decided_run_has_the_interval_of_its_test(tmp_path: Path) -> None:
+    name = await decided_run(tmp_path / "evenhand.db", 400)
+    with open_store(tmp_path / "evenhand.db") as store:
+        found = conclude(store, name, side="A")
+        mirrored = conclude(store, name).conclusions[0].win_rate
+        expected = follow(SequentialPlan(planned=400, seed=7), scores_of(store, name)).decision
+    assert expected is not None
+    (conclusion,) = found.conclusions
+    rate = conclusion.win_rate
+    assert conclusion.decision == expected
+    assert (rate.rate, rate.low, rate.high) == (expected.mean, expected.low, expected.high)
+    assert (rate.prompts, rate.always_valid, rate.sign_test) == (expected.scored, True, None)
+    assert conclusion.account is not None
+    assert conclusion.account.startswith(f"Stopped after {expected.prompts} of 400 prompts")
+    assert "That saved" in conclusion.account
+    assert (found.stopped_by, found.whole) == ("decided", False)
+    assert rate.low is not None
+    assert rate.high is not None
+    assert (mirrored.low, mirrored.high) == (1 - rate.high, 1 - rate.low)
+    # its parts were stopped with it
+    assert all(part.rate.always_valid for part in conclusion.by_criterion)
+
+
+async def test_other_level_changes_the_interval_and_not_the_decision(tmp_path: Path) -> None:
+    name = await decided_run(tmp_path / "evenhand.db", 400)
+    with open_store(tmp_path / "evenhand.db") as store:
+        usual = conclude(store, name, side="A").conclusions[0]
+        surer = conclude(store, name, side="A", level=0.999).conclusions[0]
+        scores = scores_of(store, name)
+    assert (surer.decision, surer.account) == (usual.decision, usual.account)
+    expected = follow(SequentialPlan(planned=400, alpha=0.001, seed=7), scores).look()
+    assert (surer.win_rate.low, surer.win_rate.high) == (expected.low, expected.high)
+    assert surer.win_rate.level == 0.999
+    assert surer.win_rate.low is not None
+    assert usual.win_rate.low is not None
+    assert surer.win_rate.low < usual.win_rate.low
+
+
+async def test_run_that_came_to_its_end_undecided_has_the_final_tests_interval(
+    tmp_path: Path,
+) -> None:
+    name = await decided_run(tmp_path / "evenhand.db", 12)
+    with open_store(tmp_path / "evenhand.db") as store:
+        found = conclude(store, name, side="A")
+        excluded = conclude(store, name, side="A", ties="excluded").conclusions[0].win_rate
+        expected = follow(SequentialPlan(planned=12, seed=7), scores_of(store, name)).final()
+    (conclusion,) = found.conclusions
+    assert conclusion.decision == expected
+    assert expected.final
+    assert (conclusion.win_rate.low, conclusion.win_rate.high) == (expected.low, expected.high)
+    assert (found.whole, conclusion.win_rate.sign_test) == (True, None)
+    # the test is of half ties; what is counted otherwise was looked at on the way as well
+    bounds = always_valid_interval(8, 0, 4)
+    assert bounds is not None
+    assert (excluded.low, excluded.high, excluded.always_valid) == (bounds.low, bounds.high, True)
+
+
+async def test_broken_off_run_tells_what_its_settled_beginning_says(tmp_path: Path) -> None:
+    name = await decided_run(tmp_path / "evenhand.db", 400, max_calls=40)
+    with open_store(tmp_path / "evenhand.db") as store:
+        found = conclude(store, name, side="A")
+        expected = follow(SequentialPlan(planned=400, seed=7), scores_of(store, name)).look()
+    (conclusion,) = found.conclusions
+    assert (conclusion.decision, found.stopped_by) == (expected, "max-calls")
+    assert conclusion.account is not None
+    assert conclusion.account.startswith("Undecided after ")
+    assert (conclusion.win_rate.low, conclusion.win_rate.high) == (expected.low, expected.high)
+
+
+def test_run_until_decided_that_never_began_has_not_enough_data(store: Store) -> None:
+    plan = {"until_decided": {"alpha": 0.05, "seed": 0}}
+    make_run(store, "new", rows_of("-" * 8), plan=plan)
+    (found,) = conclude(store, "new").conclusions
+    assert (found.win_rate.rate, found.win_rate.low) == (None, None)
+    assert found.decision is not None
+    assert found.decision.decided is None
