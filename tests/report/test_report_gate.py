@@ -1,0 +1,401 @@
+"""Pass above the threshold, fail below it, undecided otherwise; and the same as JUnit XML."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenhand
+from evenhand import RunOptions
+from evenhand.errors import InputError
+from evenhand.report.conclusions import Conclusion, Conclusions, SideRate, conclude
+from evenhand.report.gate import Gate, gate_run, judge_gate
+from evenhand.report.junit import junit_xml, write_junit
+from evenhand.runs.until_decided import UntilDecided
+from evenhand.stats.length import length_effect
+from evenhand.stats.outcomes import OutcomeCounts
+from evenhand.stats.position import position_bias
+from evenhand.stats.win_rate import WorstCase
+from evenhand.store import Store, open_store
+from run_data import adds_up_here, sums
+from scripted import ScriptedJudge
+from stored_runs import Row, judge_run, make_run, mumbles, says
+
+
+def concluded(
+    low: float | None,
+    high: float | None,
+    *,
+    judge: str = "judge",
+    model: str | None = "new",
+    against: str | None = "old",
+    **more: Any,
+) -> Conclusion:
+    rate = None if low is None or high is None else (low + high) / 2
+    return Conclusion(
+        judge=judge,
+        side="B",
+        model=model,
+        against=against,
+        pairs=60,
+        pending=0,
+        win_rate=SideRate(
+            side="B",
+            counts=OutcomeCounts(wins_a=20, wins_b=40, invalid=more.pop("invalid", 0)),
+            n=60,
+            prompts=60,
+            rate=rate,
+            low=low,
+            high=high,
+            level=0.95,
+            method="score",
+            always_valid=False,
+            clustered=False,
+            ties="half",
+            sign_test=None,
+            worst_case=more.pop("worst_case", None),
+            reason="not enough data: 1 valid pair" if rate is None else None,
+        ),
+        decision=None,
+        account=None,
+        by_criterion=(),
+        by_tag=(),
+        length=length_effect([], length_a=[], length_b=[]),
+        position=position_bias([], []),
+    )
+
+
+def conclusions_of(found: Sequence[Conclusion], *, run: str = "run") -> Conclusions:
+    return Conclusions(
+        run=run,
+        store="evenhand.db",
+        state="finished",
+        stopped_by=None,
+        whole=True,
+        judges=tuple(dict.fromkeys(each.judge for each in found)),
+        pairs=60,
+        prompts=60,
+        pending=0,
+        skipped_rows=0,
+        side="B",
+        ties="half",
+        level=0.95,
+        conclusions=tuple(found),
+        notes=(),
+    )
+
+
+def ruled(*found: Conclusion, threshold: float = 0.5) -> Gate:
+    return judge_gate(conclusions_of(found), min_win_rate=threshold)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "threshold", "ruling"),
+    [
+        (0.51, 0.7, 0.5, "pass"),
+        (0.3, 0.49, 0.5, "fail"),
+        (0.4, 0.6, 0.5, "undecided"),
+        (0.5, 0.7, 0.5, "undecided"),  # on the threshold is not above it
+        (0.3, 0.5, 0.5, "undecided"),
+        (0.62, 0.7, 0.6, "pass"),
+        (0.55, 0.7, 0.6, "undecided"),
+        (0.55, 0.59, 0.6, "fail"),
+        (0.0, 0.2, 0.0, "undecided"),
+        (0.1, 0.2, 0.0, "pass"),
+        (0.9, 1.0, 1.0, "undecided"),
+        (0.8, 0.99, 1.0, "fail"),
+        (None, None, 0.5, "undecided"),
+    ],
+)
+def test_interval_decides_and_its_end_on_the_threshold_does_not(
+    low: float | None, high: float | None, threshold: float, ruling: str
+) -> None:
+    assert ruled(concluded(low, high), threshold=threshold).ruling == ruling
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "line"),
+    [
+        (0.55, 0.69, "new against old: win rate 0.62 (0.55 to 0.69, 95 %) is above 0.5"),
+        (0.31, 0.45, "new against old: win rate 0.38 (0.31 to 0.45, 95 %) is below 0.5"),
+        (
+            0.45,
+            0.59,
+            "new against old: win rate 0.52 (0.45 to 0.59, 95 %) does not tell it from 0.5",
+        ),
+        # two digits would show a bound on the threshold that is not there
+        (0.5004, 0.6, "new against old: win rate 0.5502 (0.5004 to 0.6000, 95 %) is above 0.5"),
+        (None, None, "new against old: not enough data: 1 valid pair"),
+    ],
+)
+def test_line_says_why(low: float | None, high: float | None, line: str) -> None:
+    (check,) = ruled(concluded(low, high)).checks
+    assert check.line == line
+
+
+def test_sides_without_models_go_by_their_labels() -> None:
+    (check,) = ruled(concluded(0.6, 0.7, model=None, against=None)).checks
+    assert check.line.startswith("B against A: ")
+
+
+@pytest.mark.parametrize(
+    ("intervals", "whole"),
+    [
+        ([(0.6, 0.7), (0.6, 0.8)], "pass"),
+        ([(0.6, 0.7), (0.4, 0.8)], "undecided"),
+        ([(0.6, 0.7), (0.4, 0.8), (0.1, 0.2)], "fail"),
+        ([], "undecided"),
+    ],
+)
+def test_whole_is_as_good_as_its_worst_part(
+    intervals: list[tuple[float, float]], whole: str
+) -> None:
+    found = [concluded(*each, judge=f"judge {n}") for n, each in enumerate(intervals)]
+    gate = ruled(*found)
+    assert gate.ruling == whole
+    assert len(gate.checks) == len(intervals)
+    if len(found) > 1:
+        assert gate.checks[1].line.startswith("new against old, by judge 1: ")
+    assert (gate.reason is None) == bool(intervals)
+
+
+def test_invalid_pairs_that_could_undo_it_are_mentioned() -> None:
+    safe = WorstCase(rate_if_lost=0.6, rate_if_won=0.7, low=0.51, high=0.8)
+    unsafe = WorstCase(rate_if_lost=0.55, rate_if_won=0.7, low=0.45, high=0.8)
+    (check,) = ruled(concluded(0.55, 0.75, invalid=3, worst_case=safe)).checks
+    assert check.line.endswith("is above 0.5")
+    (check,) = ruled(concluded(0.55, 0.75, invalid=3, worst_case=unsafe)).checks
+    assert check.line.endswith("is above 0.5; 3 invalid pairs could change that")
+    (check,) = ruled(concluded(0.55, 0.75, invalid=1, worst_case=unsafe)).checks
+    assert check.line.endswith("; 1 invalid pair could change that")
+    (check,) = ruled(concluded(0.45, 0.75, invalid=3, worst_case=unsafe)).checks
+    assert check.line.endswith("does not tell it from 0.5")
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, math.nan, math.inf])
+def test_threshold_outside_0_to_1_is_an_error(threshold: float) -> None:
+    with pytest.raises(InputError, match=r"the least win rate is .*; give a number from 0 to 1"):
+        ruled(threshold=threshold)
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.05, 1e-12, math.nan])
+def test_alpha_outside_0_to_1_is_an_error(store: Store, alpha: float) -> None:
+    make_run(store, "run", ())
+    with pytest.raises(InputError, match=r"alpha is .*; give a number between 0 and 1"):
+        gate_run(store, "run", alpha=alpha)
+
+
+def rows(wins: int, losses: int, *, invalid: int = 0, pending: int = 0) -> list[Row]:
+    answers = [says("B")] * wins + [says("A")] * (losses + pending) + [mumbles] * invalid
+    made = [Row(f"q{n}", answer, model_a="old", model_b="new") for n, answer in enumerate(answers)]
+    waiting = range(wins + losses, wins + losses + pending)
+    return [replace(row, judged=n not in waiting) for n, row in enumerate(made)]
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses", "threshold", "alpha", "ruling"),
+    [
+        # Wilson at 95 % for 40 of 60: 0.5406 to 0.7727
+        (40, 20, 0.5, 0.05, "pass"),
+        (40, 20, 0.54, 0.05, "pass"),
+        (40, 20, 0.55, 0.05, "undecided"),
+        (40, 20, 0.78, 0.05, "fail"),
+        (20, 40, 0.5, 0.05, "fail"),
+        # at 99.9 %, z = 3.2905: centre (2/3 + z²/120) / (1 + z²/60) = 0.641189,
+        # half z·sqrt((2/9)/60 + z²/14400) / (1 + z²/60) = 0.186067: 0.4551 to 0.8273
+        (40, 20, 0.5, 0.001, "undecided"),
+        (5, 0, 0.5, 0.05, "undecided"),  # too few
+    ],
+)
+def test_stored_run_is_gated_at_its_own_level(
+    store: Store, wins: int, losses: int, threshold: float, alpha: float, ruling: str
+) -> None:
+    make_run(store, "run", rows(wins, losses))
+    gate = gate_run(store, "run", min_win_rate=threshold, alpha=alpha)
+    assert gate.ruling == ruling
+    assert (gate.min_win_rate, gate.alpha, gate.level) == (threshold, alpha, 1 - alpha)
+    assert (gate.side, gate.ties, gate.run, gate.whole) == ("B", "half", "run", True)
+
+
+def test_other_side_has_the_opposite_ruling(store: Store) -> None:
+    make_run(store, "run", rows(40, 20))
+    assert gate_run(store, "run").ruling == "pass"
+    old = gate_run(store, "run", side="A")
+    assert (old.ruling, old.checks[0].sides) == ("fail", "old against new")
+
+
+def test_unfinished_run_may_pass_by_its_always_valid_interval(store: Store) -> None:
+    make_run(store, "clear", rows(50, 10, pending=2))
+    gate = gate_run(store, "clear")
+    (check,) = gate.checks
+    assert (gate.ruling, gate.whole, check.always_valid, check.pending) == ("pass", False, True, 2)
+    assert (
+        ", 95 % always valid) is above 0.5; the run is not finished (2 of 62 pairs " in check.line
+    )
+    # 40 of 60 pass by the plain interval alone
+    make_run(store, "near", rows(40, 20, pending=2))
+    assert gate_run(store, "near").ruling == "undecided"
+
+
+def test_run_without_verdicts_is_undecided_with_the_reason(store: Store) -> None:
+    make_run(store, "empty", ())
+    make_run(store, "bare", (), judges=())
+    make_run(store, "waiting", rows(0, 0, pending=7))
+    make_run(store, "invalid", rows(0, 0, invalid=7))
+    assert gate_run(store, "empty").reason == "not enough data: run empty has no pairs"
+    assert gate_run(store, "bare").reason == "not enough data: run bare has no judges"
+    for name in ("empty", "bare", "waiting", "invalid"):
+        assert gate_run(store, name).ruling == "undecided"
+    (check,) = gate_run(store, "waiting").checks
+    assert check.line == (
+        "new against old: not enough data: 0 valid pairs; at least 6 are needed; "
+        "the run is not finished (7 of 7 pairs pending)"
+    )
+
+
+def test_every_judge_is_gated(store: Store) -> None:
+    run_id = make_run(store, "both", rows(0, 0, pending=20), judges=("strict", "kind"))
+    strict, kind = store.run_judges(run_id)
+    waiting = {row.key: replace(row, judged=True) for row in rows(0, 0, pending=20)}
+    judge_run(store, run_id, strict.id, waiting)  # A wins all
+    judge_run(store, run_id, kind.id, {k: replace(v, answer=says("B")) for k, v in waiting.items()})
+    gate = gate_run(store, "both")
+    assert [(check.judge, check.ruling) for check in gate.checks] == [
+        ("strict", "fail"),
+        ("kind", "pass"),
+    ]
+    assert gate.ruling == "fail"
+
+
+async def test_decided_run_is_gated_by_its_test_at_the_gates_alpha(tmp_path: Path) -> None:
+    """A is right in two thirds of the pairs; a stricter gate does not believe the early stop."""
+    summary = await evenhand.run(
+        sums(400),
+        ScriptedJudge(adds_up_here),
+        criteria=["accuracy"],
+        options=RunOptions(
+            store=tmp_path / "evenhand.db", until_decided=UntilDecided(0.05), concurrency=4
+        ),
+    )
+    assert summary.decision is not None
+    with open_store(tmp_path / "evenhand.db") as store:
+        usual = gate_run(store, summary.run, side="A")
+        strict = gate_run(store, summary.run, side="A", alpha=0.0001)
+        at_level = conclude(store, summary.run, side="A", level=0.9999).conclusions[0].win_rate
+    assert (usual.checks[0].low, usual.checks[0].high) == (
+        summary.decision.low,
+        summary.decision.high,
+    )
+    assert usual.ruling == "pass"
+    assert usual.checks[0].line.endswith("is above 0.5; the run stopped once it was decided")
+    assert (strict.ruling, strict.alpha) == ("undecided", 0.0001)
+    assert (strict.checks[0].low, strict.checks[0].high) == (at_level.low, at_level.high)
+
+
+def parsed(gate: Gate) -> ET.Element:
+    return ET.fromstring(junit_xml(gate))  # noqa: S314 - our own
+
+
+def test_junit_has_a_test_for_each_judge_and_model_pair() -> None:
+    gate = ruled(
+        concluded(0.6, 0.7, judge="one"),
+        concluded(0.1, 0.2, judge="two"),
+        concluded(0.4, 0.6, judge="three"),
+    )
+    root = parsed(gate)
+    (suite,) = root
+    assert (root.tag, suite.tag, suite.get("name")) == (
+        "testsuites",
+        "testsuite",
+        "evenhand gate run",
+    )
+    counts = {"tests": "3", "failures": "1", "errors": "1", "skipped": "0"}
+    for element in (root, suite):
+        assert {name: element.get(name) for name in counts} == counts
+    settings = {each.get("name"): each.get("value") for each in suite.iter("property")}
+    assert settings == {"minWinRate": "0.5", "alpha": "0.05", "side": "B", "ties": "half"}
+    told = [
+        (case.get("name"), [(each.tag, each.get("type")) for each in case])
+        for case in suite.iter("testcase")
+    ]
+    assert told == [
+        ("new against old, by one", [("system-out", None)]),
+        ("new against old, by two", [("failure", "fail")]),
+        ("new against old, by three", [("error", "undecided")]),
+    ]
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == failure.text == gate.checks[1].line
+
+
+def test_junit_of_a_run_without_pairs_is_one_error() -> None:
+    root = parsed(ruled())
+    assert (root.get("tests"), root.get("errors"), root.get("failures")) == ("1", "1", "0")
+    error = root.find("testsuite/testcase/error")
+    assert error is not None
+    assert error.get("message") == "not enough data: run run has no judges"
+
+
+def allowed_in_xml(char: str) -> bool:
+    """The production Char of XML 1.0."""
+    code = ord(char)
+    return (
+        char in "\t\n\r"
+        or 0x20 <= code <= 0xD7FF
+        or 0xE000 <= code <= 0xFFFD
+        or 0x10000 <= code <= 0x10FFFF
+    )
+
+
+_ANY_TEXT = st.text(st.characters(exclude_categories=()))
+
+
+@given(_ANY_TEXT, _ANY_TEXT, _ANY_TEXT)
+def test_junit_is_xml_whatever_the_names_are(model: str, judge: str, run: str) -> None:
+    made = concluded(0.1, 0.2, model=model, judge=judge)
+    written = junit_xml(judge_gate(conclusions_of([made], run=run)))
+    assert all(map(allowed_in_xml, written.decode("utf-8")))
+    root = ET.fromstring(written)  # noqa: S314 - our own
+    case = root.find("testsuite/testcase")
+    assert case is not None
+    shown = "".join(c for c in f"{model or 'B'} against old, by {judge}" if allowed_in_xml(c))
+    without_controls = re.sub("[\x7f-\x84\x86-\x9f]", "", shown)
+    assert case.get("name") == " ".join(without_controls.split())
+
+
+def test_markup_in_a_name_stays_text() -> None:
+    name = "</testcase><failure/>&lt;\"'\x1b[31m\x00]]><!--"
+    (case,) = parsed(ruled(concluded(0.6, 0.7, model=name))).iter("testcase")
+    assert [each.tag for each in case] == ["system-out"]
+    assert (case.get("name") or "").startswith("</testcase><failure/>&lt;\"'[31m]]><!-- against")
+
+
+def test_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    gate = ruled(concluded(0.6, 0.7))
+    for path in (tmp_path, tmp_path / "nowhere" / "x.xml", Path("/dev/full"), Path("a\0b")):
+        with pytest.raises(InputError) as raised:
+            write_junit(gate, path)
+        assert " cannot be written: " in raised.value.message
+        assert "\n" not in raised.value.message
+
+
+def test_file_is_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "gate.xml"
+    path.write_text("x" * 10_000)
+    gate = ruled(concluded(0.6, 0.7))
+    write_junit(gate, path)
+    assert path.read_bytes() == junit_xml(gate)
+
+
+def test_gate_goes_through_json() -> None:
+    gate = ruled(concluded(0.6, 0.7))
+    assert Gate.model_validate_json(gate.model_dump_json()) == gate
