@@ -145,6 +145,19 @@ def test_league_is_ranked_as_its_columns_are(store: Store, ties: Any) -> None:
     )
 
 
+def test_without_intervals_no_verdict_is_read_one_by_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(store, "league", league(4))
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("one grouped query is enough")
+
+    for name in ("battle_columns", "outcome_columns", "verdicts", "tally"):
+        monkeypatch.setattr(Store, name, refuse)
+    assert rank_runs(store, ["league"], NONE).ranking is not None
+
+
 def test_bootstrap_is_seeded(store: Store) -> None:
     make(store, "league", league(8))
     asked = RankOptions(intervals="bootstrap", replicates=200, seed=7)

@@ -253,6 +253,12 @@ def _notes(seats: Sequence[Seat], read: Verdicts, *, judge: str | None) -> Itera
         ways = sum(each == name for each in ids.values())
         if ways > 1:
             yield f"{name} was asked in {ways} ways (prompts or settings), which count together"
+    yield from dict.fromkeys(
+        f"{each.name}: {each.settings['caveat']}"
+        for seat in seats
+        for each in seat.judges
+        if each.settings.get("caveat")
+    )
     for seat in seats:
         run = seat.run
         if judge is not None and not seat.judges:

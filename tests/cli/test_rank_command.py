@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import Command, run_command
+from evenhand.stats import rank_battles
+from evenhand.store import Store
+from run_data import write_lines
+from stored_runs import Row, follows_place, make_run, mumbles, opened, says
+
+HERE = ("--store", "evenhand.db")
+# new beats old 3 to 1, old beats bad 2 to 1, bad beats new once in three.
+WON = (
+    *(("new", "old", "A"), ("new", "old", "A"), ("old", "new", "B"), ("new", "old", "B")),
+    *(("old", "bad", "A"), ("old", "bad", "A"), ("bad", "old", "A")),
+    *(("new", "bad", "A"), ("new", "bad", "A"), ("bad", "new", "A")),
+)
+ROWS = (
+    *(
+        Row(f"q{n}", says(won), model_a=a, model_b=b, tags=("odd",) if n % 2 else ("even",))
+        for n, (a, b, won) in enumerate(WON)
+    ),
+    Row("q10", follows_place, model_a="new", model_b="old"),
+    Row("q11", mumbles, model_a="new", model_b="old"),
+    Row("q12", says("A"), model_a="new", model_b="old", judged=False),
+)
+A, B, WINNER = (list(column) for column in zip(*WON, strict=True))
+
+
+@pytest.fixture
+def store(command: Command) -> Iterator[Store]:
+    with opened(command.directory) as opened_store:
+        make_run(opened_store, "league", ROWS)
+        yield opened_store
+
+
+def battles(path: Path, name: str = "battles.csv") -> Path:
+    lines = ["model_a,model_b,winner", *(",".join(each) for each in WON)]
+    (path / name).write_text("\n".join(lines) + "\n", "utf-8")
+    return path / name
+
+
+def test_leaderboard_shows_ranks_scores_and_what_was_counted(
+    command: Command, store: Store
+) -> None:
+    ran = command("rank", "league", *HERE)
+    assert (ran.code, ran.err) == (0, "")
+    wanted = rank_battles([*A, "new"], [*B, "old"], [*WINNER, "TIE"], prompt=list(range(11)))
+    lines = ran.out.splitlines()
+    assert lines[0] == "3 models of run league"
+    assert lines[1].split() == ["judge", "scripted"]
+    assert "won 10, ties 0, inconsistent 1 (as half), invalid 1 (left out), pending 1" in ran.out
+    assert "by the sandwich over 11 prompts" in ran.out
+    at = next(n for n, line in enumerate(lines) if line.startswith("rank "))
+    for row, line in zip(wanted.models, lines[at + 1 : at + 4], strict=True):
+        assert row.low is not None
+        assert row.high is not None
+        ranks = str(row.rank_low) if row.rank_low == row.rank_high else None
+        told = re.split(r"\s{2,}", line.strip())
+        assert told[0] == str(row.rank)
+        assert told[1] == (ranks or f"{row.rank_low}–{row.rank_high}")
+        assert told[2:6] == [
+            row.model,
+            f"{row.score:,.0f}",
+            f"{row.low:,.0f} to {row.high:,.0f}",
+            str(row.games),
+        ]
+    assert lines[at + 1].split()[-1] == "2"  # the first two cannot be told apart
+
+
+def test_without_intervals_there_are_none_to_see(command: Command, store: Store) -> None:
+    ran = command("rank", "league", *HERE, "--intervals", "none")
+    assert ran.code == 0
+    assert "interval" not in ran.out
+    assert re.search(r"^rank +model +score +games$", ran.out, re.MULTILINE)
+
+
+def test_json_carries_the_settings_that_made_it(command: Command, store: Store) -> None:
+    ran = command(
+        "rank",
+        "league",
+        *HERE,
+        *("--intervals", "bootstrap", "--replicates", "150", "--seed", "3"),
+        *("--level", "0.9", "--scale", "log-odds", "--json"),
+    )
+    assert (ran.code, ran.err) == (0, "")
+    told = ran.json
+    assert (told["runs"][0]["run"], told["judges"]) == ("league", ["scripted"])
+    assert told["counts"] == {
+        "winsA": 8,
+        "winsB": 2,
+        "ties": 0,
+        "inconsistent": 1,
+        "invalid": 1,
+    }
+    assert told["pending"] == 1
+    ranking = told["ranking"]
+    assert (ranking["intervals"], ranking["replicates"], ranking["seed"]) == ("bootstrap", 150, 3)
+    assert (ranking["level"], ranking["scale"], ranking["ties"]) == (0.9, "log-odds", "half")
+    assert [row["score"] for row in ranking["models"]] == [
+        row["logOdds"] for row in ranking["models"]
+    ]
+    assert len(ranking["winMatrix"]) == 3
+    assert told["elo"] is None
+
+
+def test_matrix_is_the_logistic_of_the_differences(command: Command, store: Store) -> None:
+    told = command("rank", "league", *HERE, "--json").json["ranking"]
+    first, second = told["models"][:2]
+    chance = 1 / (1 + math.exp(second["logOdds"] - first["logOdds"]))
+    shown = command("rank", "league", *HERE, "--matrix").out
+    assert "expected score of the row against the column, in per cent" in shown
+    row = shown[shown.index("expected score") :].splitlines()[2]
+    assert row.split()[:4] == ["1", first["model"], "·", f"{100 * chance:.0f}"]
+
+
+def test_elo_is_that_of_the_order(command: Command, store: Store) -> None:
+    file = battles(command.directory)
+    told = command("rank", "--battles", str(file), "--elo", "--k", "20", "--json").json
+    assert told["ranking"] is None
+    assert told["elo"]["k"] == 20
+    ratings = {"new": 1000.0, "old": 1000.0, "bad": 1000.0}
+    for a, b, won in WON:
+        gain = 1.0 if won == "A" else 0.0
+        moved = 20 * (gain - 1 / (1 + 10 ** ((ratings[b] - ratings[a]) / 400)))
+        ratings[a] += moved
+        ratings[b] -= moved
+    assert {row["model"]: row["rating"] for row in told["elo"]["models"]} == pytest.approx(ratings)
+    shown = command("rank", "league", *HERE, "--elo")
+    assert "they depend on the order of the battles" in shown.out.replace("\n          ", " ")
+
+
+def test_battles_come_from_a_file_or_from_standard_input(command: Command) -> None:
+    file = battles(command.directory)
+    named = command("rank", "--battles", str(file), "--json")
+    piped = command("rank", "--battles", "-", "--json", stdin=file.read_bytes())
+    assert named.json["ranking"] == piped.json["ranking"]
+    assert piped.json["file"] == "standard input"
+    wanted = rank_battles(A, B, WINNER)
+    for row, mine in zip(wanted.models, named.json["ranking"]["models"], strict=True):
+        assert (mine["model"], mine["games"]) == (row.model, row.games)
+        assert mine["score"] == pytest.approx(row.score)
+        assert mine["low"] == pytest.approx(row.low)
+
+
+@pytest.mark.parametrize("word", ["model_a", "a", "A", "Model A", "left", "1", "1.0", "true-name"])
+def test_winner_may_be_said_in_many_words(command: Command, word: str) -> None:
+    said = "one" if word == "true-name" else word
+    rows = [{"model_a": "one", "model_b": "two", "winner": said}] * 2
+    rows.append({"model_a": "one", "model_b": "two", "winner": "tie (bothbad)"})
+    file = write_lines(command.directory / "battles.jsonl", rows)
+    told = command("rank", "--battles", str(file), "--json").json
+    assert (told["counts"]["winsA"], told["counts"]["ties"]) == (2, 1)
+    best = told["ranking"]["models"][0]
+    assert (best["model"], best["games"]) == ("one", 3)
+
+
+def test_columns_can_be_mapped_and_bad_rows_skipped(command: Command) -> None:
+    rows = [
+        {"x": "one", "y": "two", "chosen_side": "A"},
+        {"x": "one", "y": "two", "chosen_side": "B"},
+        {"x": "one", "y": "two", "chosen_side": "neither of you"},
+    ]
+    file = write_lines(command.directory / "battles.jsonl", rows)
+    mapped = ("--map", "model_a=x", "--map", "model_b=y", "--map", "winner=chosen_side")
+    ran = command("rank", "--battles", str(file), *mapped)
+    assert ran.code == 2
+    assert "row 3: the winner is" in ran.err
+    assert "--bad-rows skip" in ran.err
+    skipped = command("rank", "--battles", str(file), *mapped, "--bad-rows", "skip")
+    assert skipped.code == 0
+    assert "won 2, ties 0, bad rows 1 (left out)" in skipped.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "nothing to rank; name a run (evenhand runs lists them), or give --battles FILE"),
+        (("leage",), "there is no run 'leage'; did you mean league?"),
+        (("league", "--battles", "b.csv"), "--store belongs to runs, and not to --battles"),
+        (("league", "--judge", "nobody"), "there is no judge 'nobody' in run 'league'"),
+        (("league", "--tag", "evn"), "no row has the tag 'evn'; did you mean even?"),
+        (("league", "--k", "4"), "--k belongs to --elo; leave it out"),
+        (("league", "--elo", "--k", "0"), "k is 0.0; it takes a positive number"),
+        (("league", "--elo", "--matrix"), "--matrix belongs to a fitted ranking, and not to --elo"),
+        (("league", "--seed", "4"), "--seed belongs to --intervals bootstrap; leave it out"),
+        (("league", "--bad-rows", "skip"), "--bad-rows belongs to --battles; leave it out"),
+        (("league", "--level", "1"), "level is 1.0; it takes a share between 0 and 1"),
+        (("league", "--ties", "some"), "'some' is not one of 'half', 'davidson'"),
+        (("league", "--prior", "-1"), "prior is -1.0; it takes a number of virtual ties"),
+    ],
+)
+def test_what_cannot_be_ranked_is_an_error_on_one_line(
+    command: Command, store: Store, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = command("rank", *arguments, *HERE)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error  ")
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+    as_json = command("rank", *arguments, *HERE, "--json")
+    assert (as_json.code, as_json.err) == (2, "")
+    assert as_json.json["success"] is False
+    assert as_json.json["metadata"] == {}
+
+
+def test_run_that_names_no_models_says_how_to_name_them(command: Command, store: Store) -> None:
+    make_run(store, "nameless", [Row("q1", says("A")), Row("q2", says("B"))])
+    ran = command("rank", "nameless", *HERE)
+    assert ran.code == 2
+    assert "its pairs do not name their models" in ran.err
+    assert "--a and --b" in ran.err
+
+
+def test_no_store_is_made_by_looking(command: Command) -> None:
+    ran = command("rank", "league", "--store", "nowhere.db")
+    assert ran.code == 2
+    assert not (command.directory / "nowhere.db").exists()
+
+
+def test_hostile_names_do_nothing_to_a_terminal(command: Command) -> None:
+    rows = [
+        {"model_a": "[red]\x1b[31mone\u202e", "model_b": "two\x07", "winner": won}
+        for won in ("A", "B", "A")
+    ]
+    file = write_lines(command.directory / "battles.jsonl", rows)
+    ran = command("rank", "--battles", str(file), "--matrix")
+    assert ran.code == 0
+    assert not set("\x1b\x07\u202e") & set(ran.out)
+    assert "[red]one" in ran.out
+    as_json = command("rank", "--battles", str(file), "--json")
+    assert not set("\x1b\x07\u202e") & set(as_json.out)
+    assert as_json.json["ranking"]["models"][0]["model"] == "[red]\x1b[31mone\u202e"
+
+
+def test_undefeated_model_is_told_with_its_prior(command: Command) -> None:
+    rows = [{"model_a": "top", "model_b": "low", "winner": "A"}] * 3
+    file = write_lines(command.directory / "battles.jsonl", rows)
+    ran = command("rank", "--battles", str(file))
+    assert ran.code == 0
+    assert "undefeated: no upper limit" in ran.out
+    assert re.search(r"note +a prior was used: each model has 1 virtual tie", ran.out)
+
+
+def test_outputs_of_two_models_are_judged_and_ranked_from_outside(tmp_path: Path) -> None:
+    for name, length in (("short", 3), ("long", 9)):
+        answers = [
+            {"id": f"q{n}", "prompt": f"Say {n}.", "response": "x" * (length + n % 7)}
+            for n in range(6)
+        ]
+        write_lines(tmp_path / f"{name}.jsonl", answers)
+    judged = run_command(
+        *("run", "--a", "short.jsonl", "--b", "long.jsonl", "-c", "size", "-j", "baseline:longer"),
+        *("--store", "s.db", "--name", "duel"),
+        directory=tmp_path,
+    )
+    assert judged.code == 0
+    ran = run_command("rank", "duel", "--store", "s.db", "--json", directory=tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    told = json.loads(ran.out)
+    assert [row["model"] for row in told["ranking"]["models"]] == ["long", "short"]
+    assert told["ranking"]["undefeated"] == ["long"]
+    assert told["notes"] == ["baseline:longer: a yardstick, no judge"]
