@@ -1,7 +1,7 @@
 """What evalica takes for the battles of `ranking_data`; prints one JSON object.
 
-Winners are mapped to its own type beforehand, which counts for nobody. It has no intervals but
-by bootstrap: the fit alone is what is measured.
+From string columns, so that the words of winners are mapped to its own type, as its users do; that
+is measured apart. It has no intervals but by bootstrap: the fit alone is what is measured.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 import evalica
 import numpy as np
 import pandas as pd
-from benchmarks.ranking_data import ROWS, cells, cpu_s, make_battles, tell
+from benchmarks.ranking_data import ROWS, WORDS, cells, cpu_s, make_battles, tell
 
 OUTCOMES = (evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw)
+MEANING = dict(zip(WORDS, OUTCOMES, strict=True))
 REPLICATES = 1_000
 
 
@@ -36,6 +37,15 @@ def main() -> None:
     series: Any = (pd.Series(a), pd.Series(b))
     took["pandas"] = cpu_s(lambda: fit(*series, winner), rounds=2)
     took["pandas with an index"] = cpu_s(lambda: fit(*series, winner, index=index), rounds=2)
+    words = made.texts(made.outcome, WORDS)
+    own_words = made.own_texts(made.outcome, WORDS)
+    array, column = np.array(words), pd.Series(words)
+    took |= {
+        "words, lists": cpu_s(lambda: [MEANING[word] for word in words], rounds=3),
+        "words, own lists": cpu_s(lambda: [MEANING[word] for word in own_words], rounds=3),
+        "words, numpy": cpu_s(lambda: [MEANING[word] for word in array.tolist()], rounds=3),
+        "words, pandas": cpu_s(lambda: column.map(MEANING).tolist(), rounds=3),
+    }
     took |= bootstraps(made, a, b, winner, index)
     tell(took)
 

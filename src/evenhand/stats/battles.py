@@ -194,13 +194,13 @@ def _count(
     place = np.empty(block, np.intp)
     for start in range(0, len(a), block):
         rows = slice(start, start + block)
-        first, second, winner = a[rows], b[rows], winners[rows]
-        place = place[: len(first)]
+        winner = winners[rows]
+        place = place[: len(winner)]
         place[:] = winner
         place *= size
-        place += first
+        place += a[rows]
         place *= size
-        place += second
+        place += b[rows]
         counts += np.bincount(place, minlength=cells)
     return counts.reshape(3, size, size)
 

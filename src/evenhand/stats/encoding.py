@@ -182,7 +182,7 @@ def _of_fixed_width(column: NDArray[Any]) -> Encoded:
     words = np.ndarray((column.size, width // np.dtype(word).itemsize), word, buffer=column.data)
     hashes = np.empty(column.size, np.uint64)
     for start in range(0, column.size, _BLOCK):
-        block = words[start : start + _BLOCK].astype(np.uint64)
+        block = words[start : start + _BLOCK].astype(np.uint64, copy=False)
         # A text's words times odd numbers: equal texts, equal sums, whatever the block.
         hashes[start : start + _BLOCK] = block @ _factors(words.shape[1])
     found = codes_of_addresses(hashes)
@@ -201,12 +201,18 @@ def _factors(count: int) -> NDArray[np.uint64]:
 def _all_alike(words: NDArray[Any], kinds: NDArray[Any], codes: Codes) -> bool:
     for start in range(0, len(words), _BLOCK):
         part = codes[start : start + _BLOCK]
-        if not np.array_equal(kinds.take(part, axis=0), words[start : start + _BLOCK]):
+        alike = kinds.take(part, axis=0, mode="clip") == words[start : start + _BLOCK]
+        if not alike.all():
             return False
     return True
 
 
 def _of_pandas(column: Any, name: str) -> Encoded:
+    inside: Any = getattr(column, "array", None)
+    if hasattr(inside, "__arrow_array__") and "string" in type(inside).__name__.lower():
+        held = inside.__arrow_array__()
+        if hasattr(held, "dictionary_encode"):
+            return _of_arrow(held, name)
     codes, values = column.factorize()
     codes = np.asarray(codes)
     if codes.size and codes.min() == _MISSING:

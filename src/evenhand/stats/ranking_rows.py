@@ -21,30 +21,45 @@ def make_rows(
     uncertainty: Uncertainty | None,
     order: list[int],
 ) -> tuple[RankedModel, ...]:
-    nothing = np.full(len(strength), np.nan)
-    low = _scores(nothing if uncertainty is None else uncertainty.low, scale)
-    high = _scores(nothing if uncertainty is None else uncertainty.high, scale)
-    score = _scores(strength, scale)
+    nothing: list[float | None] = [None] * len(strength)
+    low = high = nothing
+    rank_low: list[int | None] = [None] * len(strength)
+    rank_high = rank_low
+    if uncertainty is not None:
+        low, high = _limits(uncertainty.low, scale), _limits(uncertainty.high, scale)
+        rank_low, rank_high = uncertainty.ranks.low.tolist(), uncertainty.ranks.high.tolist()
+    score, log_odds, games = (
+        _scores(strength, scale).tolist(),
+        strength.tolist(),
+        tally.games.tolist(),
+    )
+    remarks = [None] * len(strength) if links.strong else _remarks(links)
     return tuple(
         RankedModel(
             model=tally.models[place],
-            score=float(score[place]),
-            log_odds=float(strength[place]),
-            low=_or_none(low[place]),
-            high=_or_none(high[place]),
+            score=score[place],
+            log_odds=log_odds[place],
+            low=low[place],
+            high=high[place],
             rank=rank,
-            rank_low=None if uncertainty is None else int(uncertainty.ranks.low[place]),
-            rank_high=None if uncertainty is None else int(uncertainty.ranks.high[place]),
-            games=int(tally.games[place]),
-            note=_note(links, place, low, uncertainty),
+            rank_low=rank_low[place],
+            rank_high=rank_high[place],
+            games=games[place],
+            note=remarks[place]
+            or (_NO_SCATTER if uncertainty is not None and low[place] is None else None),
         )
         for rank, place in enumerate(order, 1)
     )
 
 
-def _note(
-    links: Connections, place: int, low: Matrix, uncertainty: Uncertainty | None
-) -> str | None:
+_NO_SCATTER = "its battles do not differ enough for an interval"
+
+
+def _remarks(links: Connections) -> list[str | None]:
+    return [_remark(links, place) for place in range(len(links.main))]
+
+
+def _remark(links: Connections, place: int) -> str | None:
     if links.absent[place]:
         return "never compared: its score is the prior's"
     if links.undefeated[place]:
@@ -57,8 +72,6 @@ def _note(
         return "never scored against the main group: no lower limit"
     if not links.main[place]:
         return "not comparable with the main group"
-    if uncertainty is not None and np.isnan(low[place]):
-        return "its battles do not differ enough for an interval"
     return None
 
 
@@ -96,5 +109,8 @@ def _scores(log_odds: Matrix, scale: Scale) -> Matrix:
     return CENTRE + POINTS * log_odds if scale == "elo" else log_odds
 
 
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _limits(log_odds: Matrix, scale: Scale) -> list[float | None]:
+    limits: list[float | None] = _scores(log_odds, scale).tolist()
+    for place in np.flatnonzero(np.isnan(log_odds)).tolist():
+        limits[place] = None
+    return limits

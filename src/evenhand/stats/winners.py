@@ -97,15 +97,17 @@ def _read_name(
 
 
 def _of_numbers(given: NDArray[np.float64]) -> Preferences:
-    if not (given.min() >= 0 and given.max() <= 1):  # NaN is neither
-        row = int(np.argmin((given >= 0) & (given <= 1)))
-        raise InputError(
-            f"winner is {given[row]:g} in row {row + 1}; a preference for A is from 0 to 1"
-        )
+    halved = True
     codes = np.empty(given.size, np.uint8)
     for start in range(0, given.size, _BLOCK):
-        halves = given[start : start + _BLOCK] * 2
-        if not (np.trunc(halves) == halves).all():
-            return Preferences(given)
-        codes[start : start + _BLOCK] = halves
-    return Preferences(np.array([0.0, 0.5, 1.0]), codes)
+        block = given[start : start + _BLOCK]
+        if not (block.min() >= 0 and block.max() <= 1):  # NaN is neither
+            row = start + int(np.argmin((block >= 0) & (block <= 1)))
+            raise InputError(
+                f"winner is {given[row]:g} in row {row + 1}; a preference for A is from 0 to 1"
+            )
+        if halved:
+            halves = block * 2
+            halved = bool((np.trunc(halves) == halves).all())
+            codes[start : start + _BLOCK] = halves
+    return Preferences(np.array([0.0, 0.5, 1.0]), codes) if halved else Preferences(given)
