@@ -25,26 +25,3 @@ def test_our_own_reading_differs_where_the_authors_misread(recorded_data: Path) 
     palm = by_name["llmbar PaLM2_CoT natural, accuracy %"]
     assert palm.authors == "73.0"
     assert 79 <= float(palm.ours) <= 82
-
-
-def test_a_pair_right_once_and_tied_once_is_right_for_judgebench() -> None:
-    # +1 and 0 make 1; +1 and -1 make 0.
-    pairs: dict[str, published_figures.Passes] = {
-        "one": {"original": "A", "swapped": "TIE"},
-        "two": {"original": "A", "swapped": "B"},
-    }
-    assert published_figures.judgebench(pairs, {"one": "A", "two": "A"}) == (50, 0, 100)
-
-
-def test_an_unread_verdict_is_wrong_for_llmbar() -> None:
-    pairs: dict[str, published_figures.Passes] = {"one": {"original": "A", "swapped": None}}
-    assert published_figures.llmbar(pairs, {"one": "A"}) == 50
-
-
-def test_a_record_whose_partner_is_unread_is_consistent_for_position_bias() -> None:
-    # One read record, its partner unread; two more that disagree: 1 of 3.
-    pairs: dict[str, published_figures.Passes] = {
-        "one": {"original": "A", "swapped": None},
-        "two": {"original": "A", "swapped": "B"},
-    }
-    assert published_figures.position_consistency(pairs) == pytest.approx(100 / 3)

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import orjson
 
@@ -56,6 +56,17 @@ class _Recorded:
 _Key = tuple[str, Order]
 
 
+class Recording(NamedTuple):
+    """One recorded pass, as its file has it; the verdict is in the labels that it was shown."""
+
+    id: str
+    order: Order
+    sample: int
+    raw: str | None
+    verdict_as_shown: Winner | None
+    finish: Finish
+
+
 class ReplayJudge:
     """Recorded completions, found by the pair's id, the order and the number of the sample."""
 
@@ -82,6 +93,14 @@ class ReplayJudge:
                 flags=(NO_TEXT,) if recorded.verdict_as_shown else (),
             )
         return Completion(text=recorded.raw, finish=recorded.finish, model=recorded.model)
+
+    def recordings(self) -> Iterator[Recording]:
+        """All of them, by pair and order as they first come in the file."""
+        for (pair_id, order), samples in self._passes.items():
+            for sample, kept in enumerate(samples, start=1):
+                yield Recording(
+                    pair_id, order, sample, kept.raw, kept.verdict_as_shown, kept.finish
+                )
 
     def _find(self, pair_id: str, order: Order, sample: int) -> _Recorded:
         samples = self._passes.get((pair_id, order))

@@ -1,0 +1,1 @@
+"""Should this judge be believed? Audits, probes, calibrations, and what follows from them."""
