@@ -9,9 +9,11 @@ import io
 import json
 import math
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,6 +148,24 @@ def run_command(
     process = start_command(arguments, directory, more=more, stdin=subprocess.PIPE)
     out, err = process.communicate(stdin, timeout=timeout_s)
     return Ran(process.returncode, out.decode(), err.decode())
+
+
+def on_a_terminal(
+    directory: Path, *arguments: str, kind: str = "dumb", columns: int = 100
+) -> tuple[int, bytes]:
+    """The exit code, and what a terminal on standard output would get."""
+    controller, terminal = pty.openpty()
+    more = {"TERM": kind, "COLUMNS": str(columns)}
+    process = start_command(
+        arguments, directory, stdout=terminal, stderr=subprocess.STDOUT, more=more
+    )
+    os.close(terminal)
+    shown = b""
+    with suppress(OSError):  # Linux says so where the other side is closed
+        while block := os.read(controller, 4096):
+            shown += block
+    os.close(controller)
+    return process.wait(timeout=30), shown
 
 
 def winner_shown(request: SeenRequest, better: str = "56", worse: str = "54") -> str:

@@ -6,16 +6,13 @@ import json
 import os
 import pty
 import re
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from command_line import KEY, Command, run_command, start_command
+from command_line import KEY, Command, on_a_terminal, run_command, start_command
 from evenhand.report.csv_table import unescape
 from evenhand.store import Store
 from postgres_server import PostgresServer
@@ -331,24 +328,6 @@ def test_parquet_goes_through_a_pipe(command: Command, judged: Store) -> None:
     parquet: Any = import_module("pyarrow.parquet")
     table = parquet.read_table(io.BytesIO(out))
     assert table.column("winner").to_pylist() == ["A", "A", "B", "TIE", "TIE", None, None]
-
-
-def on_a_terminal(
-    directory: Path, *arguments: str, kind: str = "dumb", columns: int = 100
-) -> tuple[int, bytes]:
-    """The exit code, and what a terminal on standard output would get."""
-    controller, terminal = pty.openpty()
-    more = {"TERM": kind, "COLUMNS": str(columns)}
-    process = start_command(
-        arguments, directory, stdout=terminal, stderr=subprocess.STDOUT, more=more
-    )
-    os.close(terminal)
-    shown = b""
-    with suppress(OSError):  # Linux says so where the other side is closed
-        while block := os.read(controller, 4096):
-            shown += block
-    os.close(controller)
-    return process.wait(timeout=30), shown
 
 
 def test_narrow_terminal_gets_the_same_counts_in_lines_that_fit(
