@@ -1,15 +1,17 @@
-"""A million verdicts on a hundred models, read for a ranking: seconds, and less than 500 MB.
+"""A million verdicts on a hundred models, read and ranked: seconds, and less than 500 MB.
 
     python -m scripts.verify_rank_store [--verdicts 1000000] [--store FILE]
 
 The store is filled by plain inserts. Each way of reading it runs in a process of its own, with
-NumPy and SciPy loaded, and is checked against what was written. Run by `make verify`.
+NumPy and SciPy loaded, and is checked against what was written; then `evenhand rank` runs as a
+user runs it, with and without intervals. Run by `make verify`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import resource
 import sqlite3
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,8 @@ PROMPTS = 10_000
 SEED = 0
 LIMIT_MB = 500.0
 LIMIT_CPU_S = 15.0
+LIMIT_RANK_CPU_S = 20.0
+RANKINGS = ("none", "sandwich")
 READINGS = ("battle_counts", "battle_columns", "outcome_columns", "criterion_columns")
 
 # outcome, winner, first and second choice, and how many of a hundred
@@ -129,6 +133,36 @@ def read(path: Path, how: str, *, run_id: int, judge_id: int) -> None:
     print(json.dumps(took))
 
 
+def rank(path: Path, intervals: str) -> tuple[dict[str, float], Counter[str]]:
+    """`evenhand rank` as a process: what it cost, and the outcomes that it tells."""
+    words = [sys.executable, "-m", "evenhand", "rank", "million", "--store", str(path), "--json"]
+    words += ["--intervals", intervals]
+    began = time.perf_counter()
+    with tempfile.TemporaryFile() as told:
+        process = subprocess.Popen(words, stdout=told)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.perf_counter() - began
+        if process.returncode:
+            raise SystemExit(f"{' '.join(words)} left with {process.returncode}")
+        told.seek(0)
+        ranked = json.load(told)
+    counts = ranked["counts"]
+    outcomes = Counter(
+        win=counts["winsA"] + counts["winsB"],
+        tie=counts["ties"],
+        inconsistent=counts["inconsistent"],
+        invalid=counts["invalid"],
+    )
+    took = {
+        "models": len(ranked["ranking"]["models"]),
+        "wall_s": wall,
+        "cpu_s": used.ru_utime + used.ru_stime,
+        "peak_mb": used.ru_maxrss / 1024,
+    }
+    return took, outcomes
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--verdicts", type=int, default=1_000_000)
@@ -159,10 +193,7 @@ def check(path: Path, verdicts: int) -> int:
         took = json.loads(ended.stdout)
         within = took["peak_mb"] < LIMIT_MB and took["cpu_s"] < LIMIT_CPU_S
         held &= within and took["verdicts"] == verdicts
-        print(
-            f"  {how:<18}   {took['wall_s']:>6.1f}   {took['cpu_s']:>5.1f}"
-            f"   {took['peak_mb']:>7.0f}{'' if within else '   NOT HELD'}"
-        )
+        print(_line(how, took, within=within))
         sys.stdout.flush()
     with open_store(path, create=False) as store:
         counted: Counter[str] = Counter()
@@ -171,11 +202,26 @@ def check(path: Path, verdicts: int) -> int:
     if counted != filled.outcomes:
         held = False
         print(f"  counted {dict(counted)}, written {dict(filled.outcomes)}")
+    for intervals in RANKINGS:
+        took, outcomes = rank(path, intervals)
+        within = took["peak_mb"] < LIMIT_MB and took["cpu_s"] < LIMIT_RANK_CPU_S
+        held &= within and took["models"] == MODELS and outcomes == filled.outcomes
+        print(_line(f"rank, {intervals}", took, within=within))
+        if outcomes != filled.outcomes:
+            print(f"  ranked {dict(outcomes)}, written {dict(filled.outcomes)}")
+        sys.stdout.flush()
     print(
-        f"  each less than {LIMIT_MB:g} MB and {LIMIT_CPU_S:g} CPU s: "
-        f"{'held' if held else 'NOT HELD'}"
+        f"  each less than {LIMIT_MB:g} MB and {LIMIT_CPU_S:g} CPU s "
+        f"({LIMIT_RANK_CPU_S:g} for evenhand rank): {'held' if held else 'NOT HELD'}"
     )
     return 0 if held else 1
+
+
+def _line(what: str, took: Mapping[str, float], *, within: bool) -> str:
+    return (
+        f"  {what:<18}   {took['wall_s']:>6.1f}   {took['cpu_s']:>5.1f}"
+        f"   {took['peak_mb']:>7.0f}{'' if within else '   NOT HELD'}"
+    )
 
 
 if __name__ == "__main__":

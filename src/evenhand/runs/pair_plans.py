@@ -44,7 +44,8 @@ def plan_for_win_rates(
 ) -> PairPlans:
     rates = win_rates
     if not rates:  # with many ties the highest of the usual ones cannot be
-        rates = [rate for rate in USUAL_WIN_RATES if rate <= 1 - shape.tie_share / 2]
+        most = 1 - shape.tie_share / 2
+        rates = [rate for rate in USUAL_WIN_RATES if rate <= most] or USUAL_WIN_RATES[:1]
     plans = [
         plan_pairs(rate, certainty=certainty, shape=shape, early_stopping=early_stopping)
         for rate in rates

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from command_line import Command, run_command
+from evenhand.stats.planning import Certainty, Shape, detectable_difference, plan_pairs
+from evenhand.store import Store
+from run_data import CRITERIA, sums, write_lines
+from stored_runs import Row, make_run, opened, says
+
+HERE = ("--store", "evenhand.db")
+PRICED = ("--price", "0.15/0.60", "--tokens", "900/400")
+EACH = (900 * 0.15 + 400 * 0.60) / 1e6
+
+
+@pytest.fixture
+def store(command: Command) -> Iterator[Store]:
+    with opened(command.directory) as opened_store:
+        rows = [Row(f"q{n}", says("TIE" if n == 0 else "A")) for n in range(5)]
+        make_run(opened_store, "before", rows)
+        yield opened_store
+
+
+def lines(text: str) -> dict[str, str]:
+    """What each line says by its name; further lines of a value are joined."""
+    joined = re.sub(r"\n {10}", " ", text)
+    return {line[:9].strip(): line[10:] for line in joined.splitlines()[1:] if line.strip()}
+
+
+def test_one_win_rate_is_told_in_a_few_lines(command: Command) -> None:
+    ran = command("plan", "--win-rate", "0.55")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("to find a true win rate of 0.55 (power 80 %, alpha 0.05)\n")
+    told = lines(ran.out)
+    pairs = plan_pairs(0.55).pairs
+    assert told["pairs"] == f"{pairs:,}"
+    assert told["calls"] == f"{2 * pairs:,}"
+    assert told["cost"].startswith("not known; give --like RUN")
+    assert told["each pair"] == "2 orders × 1 sample × 1 judge; ties and inconsistent 0 %"
+
+
+def test_no_win_rate_gives_a_table_of_several(command: Command) -> None:
+    ran = command("plan", *PRICED)
+    assert (ran.code, ran.err) == (0, "")
+    rows = [line.split() for line in ran.out.splitlines() if re.match(r" +0\.\d", line)]
+    assert [row[0] for row in rows] == ["0.51", "0.52", "0.55", "0.6", "0.7", "0.8"]
+    for rate, pairs, calls, cost in rows:
+        wanted = plan_pairs(float(rate))
+        assert (pairs, calls) == (f"{wanted.pairs:,}", f"{wanted.calls:,}")
+        spent = wanted.calls * EACH
+        assert cost == (f"${spent:,.2f}" if spent >= 0.1 else f"${spent:.2g}")
+
+
+def test_high_win_rates_that_ties_rule_out_are_not_in_the_table(command: Command) -> None:
+    told = command("plan", "--tie-share", "0.5", "--json").json
+    # With half of them ties nobody wins more than three quarters.
+    assert [plan["winRate"] for plan in told["plans"]] == [0.51, 0.52, 0.55, 0.6, 0.7]
+
+
+def test_every_setting_counts_and_is_in_the_json(command: Command) -> None:
+    ran = command(
+        "plan",
+        *("--win-rate", "0.6", "--power", "0.9", "--alpha", "0.01", "--tie-share", "0.2"),
+        *("--rows-per-prompt", "2", "--correlation", "0.5", "--samples", "3", "--judges", "2"),
+        *("--no-swap", *PRICED, "--json"),
+    )
+    assert (ran.code, ran.err) == (0, "")
+    shape = Shape(tie_share=0.2, rows_per_prompt=2, correlation=0.5, orders=1, samples=3, judges=2)
+    wanted = plan_pairs(0.6, certainty=Certainty(alpha=0.01, power=0.9), shape=shape)
+    (plan,) = ran.json["plans"]
+    assert (plan["pairs"], plan["calls"]) == (wanted.pairs, wanted.pairs * 1 * 3 * 2)
+    assert plan["pairs"] == 2 * plan["prompts"]
+    assert plan["cost"] == pytest.approx(plan["calls"] * EACH)
+    assert ran.json["shape"] == shape.model_dump(mode="json")
+    assert ran.json["certainty"] == {"alpha": 0.01, "power": 0.9}
+    assert plan["designEffect"] == pytest.approx(1 + (2 - 1) * 0.5)
+
+
+def test_until_decided_tells_the_most_and_the_mean(command: Command) -> None:
+    asked = ("plan", "--win-rate", "0.6", "--until-decided", *PRICED)
+    wanted = plan_pairs(0.6, early_stopping=True)
+    told = lines(command(*asked).out)
+    assert told["pairs"] == f"at most {wanted.pairs}"
+    mean = f"{wanted.expected_pairs:.0f} pairs, {wanted.expected_calls:.0f} calls"
+    assert told["expected"].startswith(mean)
+    (plan,) = command(*asked, "--json").json["plans"]
+    assert plan["expectedCost"] == pytest.approx(plan["expectedCalls"] * EACH)
+    assert plan["expectedCost"] < plan["cost"]
+
+
+def test_pairs_tell_the_least_difference_they_show(command: Command) -> None:
+    wanted = detectable_difference(500)
+    assert wanted is not None
+    ran = command("plan", "--pairs", "500")
+    assert ran.code == 0
+    low, high = 1 - wanted.win_rate, wanted.win_rate
+    assert f"500 pairs show a win rate of {high:.4f} or more, or of {low:.4f} or less" in ran.out
+    # And so many pairs are what that win rate needs.
+    assert plan_pairs(wanted.win_rate).pairs <= 500
+
+
+def test_too_few_pairs_show_nothing_and_say_so(command: Command) -> None:
+    ran = command("plan", "--pairs", "3")
+    assert ran.code == 0
+    assert "not enough data: 3 pairs show no difference" in ran.out
+    told = command("plan", "--pairs", "3", "--json").json
+    assert told["plans"] == []
+    assert told["reason"].startswith("not enough data")
+
+
+def test_like_a_run_takes_its_cost_and_ties(command: Command, store: Store) -> None:
+    told = command("plan", "--win-rate", "0.6", "--like", "before", *HERE, "--json").json
+    assert told["shape"]["tieShare"] == pytest.approx(1 / 5)
+    wanted = plan_pairs(0.6, shape=Shape(tie_share=0.2))
+    (plan,) = told["plans"]
+    assert plan["pairs"] == wanted.pairs
+    assert plan["cost"] == pytest.approx(wanted.calls * 0.25)
+    given = command(
+        *("plan", "--win-rate", "0.6", "--like", "before", *HERE, "--tie-share", "0"),
+        *("--samples", "2", "--price", "1/1", "--json"),
+    ).json
+    assert (given["shape"]["tieShare"], given["shape"]["samples"]) == (0, 2)
+    assert given["callCost"]["usd"]["high"] == pytest.approx(120e-6)  # 100 tokens in, 20 out
+    shown = lines(command("plan", "--win-rate", "0.6", "--like", "before", *HERE).out)
+    assert shown["each call"] == "100 tokens in, 20 out, $0.25, by the 10 passes of run before"
+
+
+def test_file_of_pairs_tells_the_cost_as_a_range(command: Command) -> None:
+    file = write_lines(command.directory / "sums.jsonl", sums(4))
+    asked = ("plan", str(file), "--win-rate", "0.6", *CRITERIA, "--price", "1/1")
+    ran = command(*asked, "-j", "openai:some-model", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    usd = ran.json["callCost"]["usd"]
+    assert 0 < usd["low"] < usd["high"]
+    (plan,) = ran.json["plans"]
+    assert plan["cost"] == pytest.approx(plan["calls"] * usd["high"])
+    shown = lines(command(*asked, "-j", "openai:some-model").out)
+    assert re.fullmatch(r"\$\S+ to \$\S+", shown["cost"])
+    two = command(*asked, "-j", "openai:some-model", "-j", "openai:other-model", "--json").json
+    assert two["shape"]["judges"] == 2
+    assert two["plans"][0]["calls"] == 2 * plan["calls"]
+
+
+def test_unknown_price_is_not_nothing(command: Command) -> None:
+    file = write_lines(command.directory / "sums.jsonl", sums(4))
+    asked = ("plan", str(file), "--win-rate", "0.6", *CRITERIA, "-j", "openai:some-model")
+    at = ("--base-url", "http://127.0.0.1:9/v1")
+    told = command(*asked, *at, "--json").json
+    assert told["callCost"]["usd"] is None
+    assert told["plans"][0]["cost"] is None
+    shown = lines(command(*asked, *at).out)
+    assert shown["cost"] == "not known by an estimate from 4 pairs of sums; --price sets it"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--win-rate", "0.6", "--pairs", "50"), "give either --win-rate or --pairs"),
+        (("--win-rate", "0.5"), "a win rate of 0.5 with 0% ties cannot be planned for"),
+        (("--win-rate", "1.2"), "a win rate of 1.2 with 0% ties cannot be planned for"),
+        (("--win-rate", "0.500001"), "more than 100,000,000 prompts would be needed"),
+        (("--power", "1"), "power is 1.0; give one between 0 and 1"),
+        (("--alpha", "0"), "alpha is 0.0; give one between 0 and 1"),
+        (("--tie-share", "1"), "tie share is 1.0; give one from 0 to below 1"),
+        (("--pairs", "5", "--rows-per-prompt", "2"), "5 pairs are no whole number of prompts"),
+        (("--tokens", "900/400"), "--tokens needs --price INPUT/OUTPUT"),
+        (("--price", "1/2"), "--price needs the tokens of a call; give --tokens, --like RUN"),
+        (("--price", "1/2", "--tokens", "many"), "--tokens 'many' is not INPUT/OUTPUT"),
+        (("--price", "cheap", "--tokens", "9/4"), "--price 'cheap' is not INPUT/OUTPUT"),
+        (("--like", "before", *PRICED), "the cost is known from one of --like and --tokens"),
+        (("--store", "s.db"), "--store belongs to --like; leave it out"),
+        (("-j", "openai:x"), "--judge belongs to PAIRS"),
+        (("--like", "before", "--store", "nowhere.db"), "nowhere.db"),
+        (("nowhere.jsonl", "-c", "size", "-j", "baseline:longer"), "nowhere.jsonl cannot be read"),
+    ],
+)
+def test_what_cannot_be_planned_is_an_error_on_one_line(
+    command: Command, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = command("plan", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error  ")
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+    as_json = command("plan", *arguments, "--json")
+    assert (as_json.code, as_json.err) == (2, "")
+    assert as_json.json["metadata"] == {}
+
+
+def test_plan_runs_from_outside_and_asks_nobody(command: Command) -> None:
+    ran = run_command("plan", "--win-rate", "0.7", directory=command.directory)
+    assert (ran.code, ran.err) == (0, "")
+    assert "pairs     51" in ran.out

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evenhand.contract import Usage, read_criteria
+from evenhand.data import Reading
+from evenhand.errors import DataError, InputError
+from evenhand.judges import open_judge
+from evenhand.judges.prices import Price
+from evenhand.procedure import Procedure
+from evenhand.runs import JudgePlan, PairFiles
+from evenhand.runs.call_cost import Amount, cost_by_data, cost_by_price, like_run
+from evenhand.store import Store
+from run_data import sums, write_lines
+from stored_runs import Row, follows_place, make_run, mumbles, opened, says
+
+PRICE = Price(0.15, 0.60)
+READING = Reading(criteria=read_criteria(["accuracy"]))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with opened(tmp_path) as opened_store:
+        yield opened_store
+
+
+def test_price_and_tokens_make_a_cost() -> None:
+    cost = cost_by_price(PRICE, input_tokens=900, output_tokens=400)
+    # 900 × 0.15 + 400 × 0.60 dollars for a million tokens
+    each = (900 * 0.15 + 400 * 0.60) / 1e6
+    assert cost.usd is not None
+    assert cost.usd.low == cost.usd.high == pytest.approx(each)
+    assert cost.of(1000) is not None
+    assert cost.of(1000) == Amount(low=each * 1000, high=each * 1000)
+
+
+def test_run_tells_its_mean_cost_its_ties_and_how_it_was_judged(store: Store) -> None:
+    rows = [
+        *(Row(f"q{n}", says("A")) for n in range(5)),
+        Row("q5", says("TIE")),
+        Row("q6", follows_place),
+        Row("q7", follows_place),
+        Row("q8", mumbles),
+    ]
+    make_run(store, "before", rows, judges=["strict", "kind"])
+    known = like_run(store, "before")
+    assert (known.verdicts, known.orders, known.samples, known.judges) == (18, 2, 1, 2)
+    assert known.tie_share == pytest.approx(3 / 8)  # of the eight valid ones, for each judge
+    cost = known.call_cost
+    assert cost.usd == Amount(low=0.25, high=0.25)
+    assert cost.input_tokens == Amount(low=100, high=100)
+    assert cost.output_tokens == Amount(low=20, high=20)
+    assert cost.requests == 1
+    priced = like_run(store, "before", price=PRICE).call_cost
+    assert priced.usd is not None
+    assert priced.usd.high == pytest.approx((100 * 0.15 + 20 * 0.60) / 1e6)
+
+
+def test_half_a_cost_is_no_cost(store: Store) -> None:
+    unpriced = Usage(input_tokens=100, output_tokens=20, requests=1)
+    make_run(store, "mixed", [Row("q1", says("A")), Row("q2", says("A", usage=unpriced))])
+    cost = like_run(store, "mixed").call_cost
+    assert cost.usd is None
+    assert cost.of(100) is None
+    assert cost.input_tokens == Amount(low=100, high=100)
+    untold = Usage(cost_usd=0.5, requests=1)
+    make_run(store, "untold", [Row("q3", says("A", usage=untold))])
+    assert like_run(store, "untold").call_cost.input_tokens is None
+    assert like_run(store, "untold", price=PRICE).call_cost.usd is None
+
+
+def test_run_without_a_valid_verdict_tells_nothing(store: Store) -> None:
+    make_run(store, "empty", [Row("q1", says("A"), judged=False)])
+    make_run(store, "mumbled", [Row("q1", mumbles)])
+    for name in ("empty", "mumbled"):
+        with pytest.raises(InputError, match=f"run '{name}' has no valid verdicts to plan by"):
+            like_run(store, name)
+    with pytest.raises(InputError, match="there is no run 'none'"):
+        like_run(store, "none")
+
+
+def test_run_in_one_order_is_planned_in_one(store: Store) -> None:
+    rows = [Row("q1", says("A"))]
+    make_run(store, "once", rows, plan={"data": {"swap_positions": False}})
+    assert like_run(store, "once").orders == 1
+
+
+def test_data_is_estimated_by_the_pass(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "sums.jsonl", sums(3))
+    judge = open_judge("openai:gpt-4.1-mini")
+    reasoned = JudgePlan(judge, Procedure())
+    cost = cost_by_data(PairFiles.of([file], READING), [reasoned], price=PRICE)
+    assert cost.source == "an estimate from 3 pairs of sums"
+    assert cost.requests == 1
+    assert cost.input_tokens is not None
+    assert cost.output_tokens is not None
+    assert cost.usd is not None
+    # A terse judge says 120 tokens and 60 a criterion, a talkative one 500 and 250.
+    assert (cost.output_tokens.low, cost.output_tokens.high) == (180, 750)
+    for end, tokens, told in (
+        (cost.usd.low, cost.input_tokens.low, 180),
+        (cost.usd.high, cost.input_tokens.high, 750),
+    ):
+        assert end == pytest.approx((tokens * 0.15 + told * 0.60) / 1e6, rel=1e-3)
+    sampled = JudgePlan(judge, Procedure(samples=3))
+    again = cost_by_data(PairFiles.of([file], READING), [sampled], price=PRICE)
+    assert again.usd == cost.usd
+    letter = JudgePlan(judge, Procedure(mode="letter"))
+    asked = cost_by_data(PairFiles.of([file], READING), [letter], price=PRICE)
+    assert asked.requests == 2  # the whole, and its one criterion
+    free = JudgePlan(open_judge("baseline:longer"), Procedure())
+    assert cost_by_data(PairFiles.of([file], READING), [free], price=None).usd == Amount(
+        low=0, high=0
+    )
+
+
+def test_data_without_a_pair_is_an_error(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "bad.jsonl", [{"prompt": "p", "response_a": "a"}])
+    plan = JudgePlan(open_judge("baseline:longer"), Procedure())
+    with pytest.raises(DataError, match=r"bad has no pairs to estimate from: .*row 1"):
+        cost_by_data(PairFiles.of([file], READING), [plan], price=None)
