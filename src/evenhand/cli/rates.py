@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 _BAR_WIDTH = 25  # odd, so that one half has a place of its own
+_HALF = _BAR_WIDTH // 2
 _SMALLEST_P = 0.0001
+_TELLING = (0.0, 0.5, 1.0)
 # Above a column of bars.
 SCALE = f"0{'0.5':^{_BAR_WIDTH - 2}}1"
 
 
 def rate(value: float) -> str:
-    """Two digits, and more where two would read as certainty."""
+    """Two digits, and more where two would read as certainty, or as even."""
     shown = f"{value:.2f}"
     for digits in (3, 4):
-        if 0 < value < 1 and float(shown) in (0, 1):
+        if float(shown) in _TELLING and value not in _TELLING:
             shown = f"{value:.{digits}f}"
     return shown
 
@@ -30,9 +32,9 @@ def p_value(p: float) -> str:
 
 
 def bar(value: float, low: float, high: float) -> str:
-    """The interval on a line from 0 to 1, with a mark at one half."""
+    """The interval on a line from 0 to 1. It covers the mark at one half where it holds that."""
     cells = [" "] * _BAR_WIDTH
-    cells[_BAR_WIDTH // 2] = "|"
+    cells[_HALF] = "|"
     for cell in range(_cell(low), _cell(high) + 1):
         cells[cell] = "━"
     cells[_cell(value)] = "•"
@@ -40,4 +42,7 @@ def bar(value: float, low: float, high: float) -> str:
 
 
 def _cell(value: float) -> int:
-    return round(value * (_BAR_WIDTH - 1))
+    cell = round(value * (_BAR_WIDTH - 1))
+    if cell == _HALF and value != 0.5:
+        return cell + (1 if value > 0.5 else -1)
+    return cell

@@ -53,7 +53,7 @@ def show_report(console: Console, found: Conclusions) -> None:
                 console.print(Text(one_line(head), "bold"))
             _show_conclusion(console, each)
     elif found.conclusions:
-        _tell(console, "", "criteria, tags, length and position of each are in --json")
+        console.print(Text("criteria, tags, length and position of each are in --json", "dim"))
     if found.notes:
         console.print()
     for note in found.notes:
