@@ -162,7 +162,7 @@ def qlora(pairs: Mapping[str, Passes], shown: Mapping[Winner | None, int]) -> Fi
     twice = [
         passes for passes in pairs.values() if len(passes) == 2 and None not in passes.values()
     ]
-    agreeing = sum(len(set(verdicts)) == 1 for verdicts in twice)
+    agreeing = sum(len(set(passes.values())) == 1 for passes in twice)
     if not twice:
         raise InputError("no pair of this file was read in both orders; the rule qlora needs some")
     return {
