@@ -248,6 +248,19 @@ def test_undefeated_model_is_told_with_its_prior(command: Command) -> None:
     assert re.search(r"note +a prior was used: each model has 1 virtual tie", ran.out)
 
 
+@pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<svg"), ("a.json", b"{")])
+def test_plot_writes_the_leaderboard(
+    command: Command, store: Store, name: str, begins: bytes
+) -> None:
+    ran = command("rank", "league", *HERE, "--plot", name)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith(f"chart in {name}\n")
+    assert (command.directory / name).read_bytes().lstrip().startswith(begins)
+    ran = command("rank", "league", *HERE, "--plot", "a.gif")
+    assert ran.code == 2
+    assert "a.gif does not say what kind of chart it is to hold" in ran.err
+
+
 def test_outputs_of_two_models_are_judged_and_ranked_from_outside(tmp_path: Path) -> None:
     for name, length in (("short", 3), ("long", 9)):
         answers = [

@@ -9,6 +9,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import rank_options as kopt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
+from evenhand.cli.terminal import one_line
 from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def rank(
             seed=seed,
             elo_k=(_ELO_STEP if k is None else k) if elo else None,
         )
+        if plot is not None:
+            _check_kind(plot)
         if battles is not None:
             if runs:
                 raise InputError("give either runs or --battles, not both")
@@ -81,6 +84,8 @@ def rank(
     from evenhand.cli.show_rank import show_ranking
 
     show_ranking(session.out(), ranked, matrix=matrix)
+    if plot is not None:
+        session.write_text(f"\nchart in {one_line(str(plot))}")
 
 
 def _belong(given: dict[str, Any], fits: bool, to: str) -> None:
@@ -141,6 +146,13 @@ def _of_file(
             tag=tag,
             skip_bad_rows=skip_bad_rows,
         )
+
+
+def _check_kind(path: Path) -> None:
+    """Before anything is read, since that may take a while."""
+    from evenhand.report.charts import chart_format
+
+    chart_format(path)
 
 
 def _draw(ranking: Ranking, path: Path) -> None:

@@ -86,5 +86,10 @@ BadRows = Annotated[
 ]
 PlotFile = Annotated[
     Path | None,
-    typer.Option("--plot", metavar="FILE", help="Draw the leaderboard: FILE.svg or FILE.png."),
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw the leaderboard and the win matrix: FILE.svg, FILE.png, or FILE.json for the "
+        "chart's Vega-Lite specification.",
+    ),
 ]

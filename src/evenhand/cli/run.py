@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from evenhand.cli import options as opt
@@ -13,8 +11,6 @@ from evenhand.cli import session
 from evenhand.errors import EvenhandError, InputError, Status
 
 if TYPE_CHECKING:
-    from evenhand.data import Reading
-    from evenhand.judges.prices import Price
     from evenhand.runs import (
         JudgePlan,
         RankAdaptive,
@@ -80,6 +76,7 @@ def run(
     """
     from evenhand import api, judges
     from evenhand.cli.plan import make_procedure
+    from evenhand.cli.run_inputs import read_price, read_reading, read_sources
     from evenhand.runs import JudgePlan, RunOptions
     from evenhand.settings import load_settings
 
@@ -93,14 +90,14 @@ def run(
             samples=samples,
         )
         named = judge or [opt.require_judge(settings)]
-        reading = _reading(
+        reading = read_reading(
             columns,
             criteria,
             criteria_needed=any(judges.reads_prompt(each) for each in named),
             no_tie=no_tie,
             no_swap=no_swap,
         )
-        sources = _sources(pairs, a, b, outputs, baseline, questions, reading)
+        sources = read_sources(pairs, a, b, outputs, baseline, questions, reading)
         options = RunOptions(
             name=name,
             store=store or settings.store,
@@ -109,7 +106,7 @@ def run(
             tpm=tpm,
             max_calls=max_calls,
             max_cost=max_cost,
-            price=_price(price),
+            price=read_price(price),
             fresh=fresh,
             retry=tuple(cast("list[Again]", retry or [])),
             bad_rows=bad_rows,
@@ -234,96 +231,3 @@ def _exit_code(summary: RunSummary) -> int:
     from evenhand.runs import STOPPED_STATUS
 
     return Status.OK if summary.stopped_by is None else STOPPED_STATUS[summary.stopped_by]
-
-
-def _reading(
-    columns: list[str] | None,
-    criteria: list[str] | None,
-    *,
-    criteria_needed: bool,
-    no_tie: bool,
-    no_swap: bool,
-) -> Reading:
-    from evenhand.cli.inputs import read_criterion
-    from evenhand.contract import read_criteria
-    from evenhand.data import Reading
-
-    return Reading(
-        columns=dict(_mapped(entry) for entry in columns or ()),
-        criteria=read_criteria([read_criterion(c) for c in criteria]) if criteria else (),
-        criteria_needed=criteria_needed,
-        allow_tie=False if no_tie else None,
-        swap_positions=False if no_swap else None,
-    )
-
-
-def _mapped(entry: str) -> tuple[str, str]:
-    field, equals, column = entry.partition("=")
-    if not equals or not field.strip():
-        raise InputError(f"--map {entry!r} is not FIELD=COLUMN; give e.g. --map prompt=question")
-    return field.strip(), column.strip()
-
-
-def _price(given: str | None) -> Price | None:
-    from evenhand.judges.prices import Price
-
-    if given is None:
-        return None
-    first, slash, second = given.partition("/")
-    try:
-        if not slash:
-            raise ValueError
-        return Price(float(first), float(second))
-    except ValueError:
-        raise InputError(
-            f"--price {given!r} is not INPUT/OUTPUT; give dollars for a million tokens, "
-            "e.g. --price 0.15/0.60"
-        ) from None
-
-
-def _sources(
-    pairs: list[str] | None,
-    a: Path | None,
-    b: Path | None,
-    outputs: list[Path] | None,
-    baseline: str | None,
-    questions: Path | None,
-    reading: Reading,
-) -> Sources:
-    """Which of the three ways of giving data was taken; more than one is an error."""
-    from evenhand.data import open_source
-    from evenhand.runs import ModelOutputs, PairFiles
-
-    if (a is None) != (b is None):
-        raise InputError(f"{'--b' if b is None else '--a'} is missing; give both files")
-    files = [a, b] if a is not None and b is not None else list(outputs or ())
-    ways = [bool(pairs), a is not None, bool(outputs)]
-    if sum(ways) > 1:
-        raise InputError("give either PAIRS, or --a and --b, or --outputs; not two of them")
-    if a is not None and baseline is not None:
-        raise InputError("--baseline belongs to --outputs; with --a and --b, A is --a")
-    if pairs:
-        for option, value in (("--baseline", baseline), ("--questions", questions)):
-            if value is not None:
-                raise InputError(f"{option} belongs to --a/--b and --outputs, not to PAIRS")
-        return PairFiles.of([_path(each) for each in pairs], reading)
-    if not files:
-        raise InputError(
-            "nothing to judge; give a file of pairs (- for standard input), or --a OLD --b NEW"
-        )
-    if len(files) < 2:
-        raise InputError("--outputs names one file; a comparison needs two or more")
-    return ModelOutputs(
-        tuple([open_source(_path(file)) for file in files]),
-        reading,
-        baseline=baseline,
-        questions=open_source(_path(questions)) if questions else None,
-    )
-
-
-def _path(given: str | Path) -> Path | str:
-    if str(given) != "-":
-        return Path(given).expanduser()
-    if sys.stdin is None:
-        raise InputError("standard input is closed; give a file instead")
-    return "-"
