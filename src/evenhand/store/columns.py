@@ -73,6 +73,7 @@ class OutcomeColumns:
     model_a: array[int] = field(default_factory=codes)
     model_b: array[int] = field(default_factory=codes)
     tags: array[int] = field(default_factory=codes)  # a place in `tag_sets`
+    label: array[int] = field(default_factory=small_codes)  # a person's winner
 
 
 @dataclass(frozen=True, slots=True)

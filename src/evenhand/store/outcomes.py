@@ -27,6 +27,7 @@ _OUTCOMES = (
         items.c.model_a,
         items.c.model_b,
         items.c.tags,
+        items.c.label,
     )
     .join_from(verdicts, items, of_its_item)
     .where(on_page, verdicts.c.judge_id == bindparam("judge"))
@@ -40,7 +41,7 @@ def outcome_columns(connection: Connection, run_id: int, judge_id: int) -> Outco
     columns = OutcomeColumns((), ())
     for page in pages(connection, _OUTCOMES, run_id, {"judge": judge_id}):
         number, prompt_key, outcome, winner, first, second, confidence, *of_item = page
-        length_a, length_b, model_a, model_b, tags = of_item
+        length_a, length_b, model_a, model_b, tags, label = of_item
         columns.number.extend(number)
         columns.prompt_key.extend(prompt_key)
         columns.outcome.extend(code_outcomes(outcome, winner))
@@ -51,6 +52,7 @@ def outcome_columns(connection: Connection, run_id: int, judge_id: int) -> Outco
         columns.length_b.extend(length_b)
         columns.model_a.extend(map(models.__getitem__, model_a))
         columns.model_b.extend(map(models.__getitem__, model_b))
+        columns.label.extend(map(WINNERS.__getitem__, label))
         columns.tags.extend(map(tag_sets.__getitem__, [each or _NO_TAGS for each in tags]))
     read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
     return replace(columns, models=models.table, tag_sets=read)
