@@ -246,9 +246,11 @@ def _notes(
         pairs = "1 verdict is" if invalid == 1 else f"{invalid:,} verdicts are"
         yield f"{pairs} invalid and in no rate; the worst case says what they could change"
     if untold:
-        verdicts = "1 verdict" if untold == 1 else f"{untold:,} verdicts"
+        verdicts = (
+            "1 verdict on a criterion is" if untold == 1 else f"{untold:,} verdicts on criteria are"
+        )
         yield (
-            f"{verdicts} on a criterion in no rate: averaged probabilities decided where the "
+            f"{verdicts} in no rate: averaged probabilities decided where the "
             "orders chose differently, and the winner stands in the passes alone"
         )
     models = {name for each in found for name in (each.model, each.against)}
