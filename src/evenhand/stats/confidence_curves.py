@@ -1,0 +1,251 @@
+"""Fitted ways from signals to a probability: frozen, and the same after a trip through JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+from pydantic import Field
+from scipy.optimize import isotonic_regression
+from scipy.special import expit
+
+from evenhand.contract.model import Model
+from evenhand.stats.clusters import Floats
+from evenhand.stats.ridge_logistic import fit_ridge
+
+Columns: TypeAlias = Mapping[str, Floats]
+
+# Every share is drawn towards the base rate as if this many more rows had been seen there, so
+# that no probability is 0 or 1.
+SMOOTHING = 1.0
+
+
+class Constant(Model):
+    """One probability for every verdict."""
+
+    kind: Literal["constant"] = "constant"
+    probability: float
+
+    def predict(self, columns: Columns, *, rows: int) -> Floats:
+        del columns
+        return np.full(rows, self.probability)
+
+
+class Isotonic(Model):
+    """A line that never falls (or never rises) through `knots`; beyond the ends it is level.
+
+    `missing` is for verdicts without the signal.
+    """
+
+    kind: Literal["isotonic"] = "isotonic"
+    signal: str
+    increasing: bool
+    knots: tuple[float, ...]
+    probabilities: tuple[float, ...]
+    missing: float
+    smoothing: float
+
+    def predict(self, columns: Columns, *, rows: int) -> Floats:
+        del rows
+        column = columns[self.signal]
+        found = np.interp(column, self.knots, self.probabilities)
+        return np.where(np.isnan(column), self.missing, found)
+
+
+class Platt(Model):
+    """The logistic curve of one signal (Platt 1999); `missing` is for verdicts without it.
+
+    Values beyond `low` and `high`, the range it was learned on, count as its ends.
+    """
+
+    kind: Literal["platt"] = "platt"
+    signal: str
+    centre: float
+    scale: float
+    low: float
+    high: float
+    intercept: float
+    slope: float
+    missing: float
+
+    def predict(self, columns: Columns, *, rows: int) -> Floats:
+        del rows
+        column = columns[self.signal]
+        known = np.clip(np.where(np.isnan(column), self.centre, column), self.low, self.high)
+        found = expit(self.intercept + self.slope * (known - self.centre) / self.scale)
+        return np.where(np.isnan(column), self.missing, found)
+
+
+class LogisticSignal(Model):
+    """One signal's part: its slope in standard units, and what its absence adds to the log-odds.
+
+    `missing` is None where the signal was never missing when this was learned.
+    """
+
+    signal: str
+    centre: float
+    scale: float
+    low: float
+    high: float
+    slope: float
+    missing: float | None
+
+
+class Logistic(Model):
+    """Several signals; `otherwise` is for verdicts that lack one that was always there before."""
+
+    kind: Literal["logistic"] = "logistic"
+    intercept: float
+    signals: tuple[LogisticSignal, ...]
+    penalty: float
+    otherwise: float
+
+    def predict(self, columns: Columns, *, rows: int) -> Floats:
+        odds = np.full(rows, self.intercept)
+        strange = np.zeros(rows, dtype=np.bool_)
+        for part in self.signals:
+            column = columns[part.signal]
+            absent = np.isnan(column)
+            known = np.clip(np.where(absent, part.centre, column), part.low, part.high)
+            odds += part.slope * (known - part.centre) / part.scale
+            if part.missing is None:
+                strange |= absent
+            else:
+                odds += np.where(absent, part.missing, 0.0)
+        return np.where(strange, self.otherwise, expit(odds))
+
+
+Curve: TypeAlias = Annotated[Constant | Isotonic | Platt | Logistic, Field(discriminator="kind")]
+
+
+def smoothed_share(right: Floats, towards: float = 0.5, *, rows: float = 2 * SMOOTHING) -> float:
+    """The share that is right with some more rows at `towards` (two at one half: Laplace's)."""
+    return float((right.sum() + rows * towards) / (right.size + rows))
+
+
+def fit_constant(right: Floats) -> Constant:
+    return Constant(probability=smoothed_share(right))
+
+
+def fit_isotonic(signal: str, column: Floats, right: Floats) -> Isotonic:
+    """Pool adjacent violators (Ayer et al. 1955), equal values of the signal taken together.
+
+    Blocks are smoothed towards the base rate and pooled again, since smoothing a small block
+    more than its neighbour may undo their order.
+    """
+    base = smoothed_share(right)
+    absent = np.isnan(column)
+    values, place = np.unique(column[~absent], return_inverse=True)
+    weights = np.bincount(place, minlength=values.size).astype(np.float64)
+    shares = np.bincount(place, weights=right[~absent], minlength=values.size) / weights
+    best: tuple[float, bool, Floats] | None = None
+    for increasing in (True, False):
+        fitted = _pooled(shares, weights, base, increasing=increasing)
+        loss = -float(
+            (weights * (shares * np.log(fitted) + (1 - shares) * np.log1p(-fitted))).sum()
+        )
+        if best is None or loss < best[0]:
+            best = (loss, increasing, fitted)
+    assert best is not None  # noqa: S101
+    _, increasing, fitted = best
+    # Only the two ends of each level part are needed.
+    kept = np.ones(values.size, dtype=np.bool_)
+    kept[1:-1] = (fitted[1:-1] != fitted[:-2]) | (fitted[1:-1] != fitted[2:])
+    return Isotonic(
+        signal=signal,
+        increasing=increasing,
+        knots=tuple(values[kept].tolist()),
+        probabilities=tuple(fitted[kept].tolist()),
+        missing=_missing_share(right[absent], base),
+        smoothing=SMOOTHING,
+    )
+
+
+def _pooled(shares: Floats, weights: Floats, base: float, *, increasing: bool) -> Floats:
+    first = isotonic_regression(shares, weights=weights, increasing=increasing)
+    edges = np.asarray(first.blocks)
+    sizes = np.add.reduceat(weights, edges[:-1])
+    levels = first.x[edges[:-1]]
+    smoothed = (levels * sizes + SMOOTHING * base) / (sizes + SMOOTHING)
+    again = isotonic_regression(smoothed, weights=sizes, increasing=increasing)
+    return np.repeat(again.x, np.diff(edges))
+
+
+def fit_platt(signal: str, column: Floats, right: Floats) -> Platt:
+    base = smoothed_share(right)
+    absent = np.isnan(column)
+    known, hits = column[~absent], right[~absent]
+    centre, scale = _standard(known)
+    rights = float(hits.sum())
+    # Platt's targets (1999): not 1 and 0, so that a signal that parts right from wrong without
+    # an exception does not give certainty.
+    targets = np.where(hits > 0, (rights + 1) / (rights + 2), 1 / (hits.size - rights + 2))
+    fitted = fit_ridge(((known - centre) / scale)[:, np.newaxis], targets, penalty=1e-6)
+    return Platt(
+        signal=signal,
+        centre=centre,
+        scale=scale,
+        low=float(known.min()),
+        high=float(known.max()),
+        intercept=float(fitted[0]),
+        slope=float(fitted[1]),
+        missing=_missing_share(right[absent], base),
+    )
+
+
+def fit_logistic_signals(
+    columns: Columns, right: Floats, *, penalty: float, start: Floats | None = None
+) -> tuple[Logistic, Floats]:
+    """The curve and its raw coefficients, which may start the next fit."""
+    base = smoothed_share(right)
+    design: list[Floats] = []
+    described: list[LogisticSignal] = []
+    for name, column in columns.items():
+        absent = np.isnan(column)
+        known = column[~absent]
+        centre, scale = _standard(known)
+        design.append(np.where(absent, 0.0, (column - centre) / scale))
+        if absent.any():
+            design.append(absent.astype(np.float64))
+        described.append(
+            LogisticSignal(
+                signal=name,
+                centre=centre,
+                scale=scale,
+                low=float(known.min()),
+                high=float(known.max()),
+                slope=0.0,
+                missing=0.0 if absent.any() else None,
+            )
+        )
+    fitted = fit_ridge(np.stack(design, axis=1), right, penalty=penalty, start=start)
+    slopes = iter(fitted[1:].tolist())
+    signals = tuple(
+        part.model_copy(
+            update={
+                "slope": next(slopes),
+                "missing": None if part.missing is None else next(slopes),
+            }
+        )
+        for part in described
+    )
+    curve = Logistic(intercept=float(fitted[0]), signals=signals, penalty=penalty, otherwise=base)
+    return curve, fitted
+
+
+def varies(column: Floats) -> bool:
+    """Whether a signal is there at all and has two values."""
+    known = column[~np.isnan(column)]
+    return known.size > 1 and bool(known.min() < known.max())
+
+
+def _standard(known: Floats) -> tuple[float, float]:
+    scale = float(known.std()) if known.size else 0.0
+    centre = float(known.mean()) if known.size else 0.0
+    return centre, scale if scale > 0 and math.isfinite(scale) else 1.0
+
+
+def _missing_share(right: Floats, base: float) -> float:
+    return smoothed_share(right, base, rows=2 * SMOOTHING)
