@@ -62,16 +62,20 @@ def _one(plan: PairPlan, planned: PairPlans) -> Iterator[tuple[str, str]]:
         prompts = f" ({counted(plan.prompts, 'prompt')} of {plan.shape.rows_per_prompt})"
     yield "pairs", f"{most}{number(plan.pairs)}{prompts}"
     yield "calls", f"{most}{number(plan.calls)}{_requests(plan.calls, planned.call_cost)}"
-    cost = planned.call_cost and planned.call_cost.of(plan.calls)
+    cost = _cost_of(planned.call_cost, plan.calls)
     yield "cost", _unknown(planned.call_cost) if cost is None else f"{most}{_amount(cost)}"
     if plan.early_stopping:
-        expected = planned.call_cost and planned.call_cost.of(plan.expected_calls)
+        expected = _cost_of(planned.call_cost, plan.expected_calls)
         yield (
             "expected",
             f"{number(plan.expected_pairs)} pairs, {number(plan.expected_calls)} calls"
             + (f", {_amount(expected)}" if expected else "")
             + f" on average, where the win rate is {_JUST_THAT}",
         )
+
+
+def _cost_of(cost: CallCost | None, calls: float) -> Amount | None:
+    return None if cost is None else cost.of(calls)
 
 
 def _requests(calls: int, cost: CallCost | None) -> str:
@@ -155,5 +159,5 @@ def _table(planned: PairPlans) -> Table:
 
 
 def _cost_cell(cost: CallCost | None, calls: float) -> list[str]:
-    told = cost and cost.of(calls)
+    told = _cost_of(cost, calls)
     return [_amount(told)] if told else []
