@@ -51,9 +51,10 @@ class CorrectedRate(Model):
     """A's win rate in people's eyes over `pairs` pairs, of which people saw `labelled`.
 
     `corrected` joins both, `uncorrected` is the judge's alone and `people_only` the labels'.
-    `judge_weight` is how much of the judge went in: 0 makes it people's alone. `gain` is the
-    variance of people's alone over that of the corrected rate: how many times as many labels
-    would be needed without the judge.
+    `judge_weight` is how much of the judge went in: 0 makes it people's alone. `gain` is how
+    many times as many labels people alone would need for as short an interval: the ratio of the
+    two widths, squared. (That of the estimated variances would be endless where the few labels
+    have shown no error of the judge.)
     """
 
     corrected: RateEstimate
@@ -194,8 +195,7 @@ def _join(
     # all labels are wins, or ties. Then the judge has nothing to add.
     if joined.width > alone.high - alone.low:
         return without
-    variance = errors.variance + share * judged.variance
-    return joined, weight, alone.variance / variance if variance > 0 else 1.0
+    return joined, weight, ((alone.high - alone.low) / joined.width) ** 2
 
 
 def _side_by_side(
