@@ -28,11 +28,17 @@ bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python benchmarks/rooms.py
 	$(BIN)/python -m benchmarks.wire
 	$(BIN)/python -m benchmarks.runs
+	$(BIN)/python -m benchmarks.ranking
 
-verify: .venv/.test ## The long checks of runs: kills, faults, a million pairs
+verify: .venv/.test ## The long checks: kills, faults, a million rows, simulations
 	$(BIN)/python -m scripts.verify_kill
 	$(BIN)/python -m scripts.verify_faults
 	$(BIN)/python -m scripts.verify_memory
+	$(BIN)/python -m scripts.verify_coverage
+	$(BIN)/python -m scripts.verify_sequential
+	$(BIN)/python -m scripts.verify_ranking
+	$(BIN)/python -m scripts.verify_adaptive
+	$(BIN)/python -m scripts.verify_rank_store
 
 readings: .venv/.test ## Read every recorded completion and count the misread
 	$(BIN)/python scripts/readings.py

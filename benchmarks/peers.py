@@ -54,10 +54,10 @@ def measure_peer(
     peer: Peer, pairs: Path, *, calls: int, in_flight: int
 ) -> PeerMeasured | PeerMissing:
     try:
-        python = _environment(peer)
-        version = _version(python, peer)
+        python = environment_of(peer)
+        version = version_of(python, peer)
     except (subprocess.SubprocessError, OSError) as error:
-        return PeerMissing(peer, f"not installed: {_reason(error)}")
+        return PeerMissing(peer, f"not installed: {reason_of(error)}")
     try:
         with LoopbackServer() as server:
             base_url = f"{server.origin}/{peer.package}/v1"
@@ -83,7 +83,7 @@ def measure_peer(
     )
 
 
-def _environment(peer: Peer) -> Path:
+def environment_of(peer: Peer) -> Path:
     folder = ROOT / ".venv" / "peers" / peer.package
     python = folder / "bin" / "python"
     done = folder / ".installed"
@@ -94,7 +94,7 @@ def _environment(peer: Peer) -> Path:
     return python
 
 
-def _version(python: Path, peer: Peer) -> str:
+def version_of(python: Path, peer: Peer) -> str:
     code = f"from importlib.metadata import version; print(version({peer.package!r}))"
     return _quietly([str(python), "-c", code]).strip()
 
@@ -104,7 +104,7 @@ def _quietly(command: list[str]) -> str:
     return done.stdout
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
     lines = [line for line in str(said).strip().splitlines() if "ERROR" in line] or [str(error)]
     return lines[-1]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.children import ChildFailed, run_child
 from benchmarks.loopback import ROOT
-from benchmarks.peers import Peer, _environment, _reason, _version
+from benchmarks.peers import Peer, environment_of, reason_of, version_of
 
 ROUNDS = 2
 _WITHIN_S = 900.0
@@ -91,10 +91,10 @@ def main() -> int:
     peers: list[tuple[Peer, Path, Measured]] = []
     for peer, into in ((EVALICA, evalica), (ARENA, arena)):
         try:
-            python = _environment(peer)
-            print(f"{peer.label} {_version(python, peer)}")
+            python = environment_of(peer)
+            print(f"{peer.label} {version_of(python, peer)}")
         except (subprocess.SubprocessError, OSError) as error:
-            print(f"{peer.label} is not installed: {_reason(error)}")
+            print(f"{peer.label} is not installed: {reason_of(error)}")
         else:
             peers.append((peer, python, into))
     for _ in range(ROUNDS):

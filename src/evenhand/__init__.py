@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand.api import compare as compare
     from evenhand.api import compare_sync as compare_sync
+    from evenhand.api import conclude as conclude
+    from evenhand.api import gate as gate
     from evenhand.api import open_judge as open_judge
+    from evenhand.api import rank as rank
     from evenhand.api import run as run
     from evenhand.api import run_sync as run_sync
     from evenhand.contract import Ballot as Ballot
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from evenhand.judges.prices import Price as Price
     from evenhand.procedure import Procedure as Procedure
     from evenhand.prompts import open_template as open_template
+    from evenhand.report.ranking import RankOptions as RankOptions
     from evenhand.runs import Progress as Progress
     from evenhand.runs import RankAdaptive as RankAdaptive
     from evenhand.runs import RunOptions as RunOptions
@@ -63,6 +67,7 @@ _HOME = {
     "Procedure": "evenhand.procedure",
     "Price": "evenhand.judges.prices",
     "Progress": "evenhand.runs",
+    "RankOptions": "evenhand.report.ranking",
     "RankAdaptive": "evenhand.runs",
     "RetryPolicy": "evenhand.judges",
     "RunOptions": "evenhand.runs",
@@ -72,8 +77,11 @@ _HOME = {
     "Verdict": "evenhand.contract",
     "compare": "evenhand.api",
     "compare_sync": "evenhand.api",
+    "conclude": "evenhand.api",
+    "gate": "evenhand.api",
     "open_judge": "evenhand.api",
     "open_template": "evenhand.prompts",
+    "rank": "evenhand.api",
     "read_pair": "evenhand.contract",
     "run": "evenhand.api",
     "run_sync": "evenhand.api",

@@ -3,7 +3,8 @@ face."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -17,7 +18,11 @@ from evenhand.settings import Settings, load_settings
 from evenhand.sync import run_sync as _in_background
 
 if TYPE_CHECKING:
+    from evenhand.report.conclusions import Conclusions, Side, Ties
+    from evenhand.report.gate import Gate
+    from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.runs import Observer, Progress, RunOptions, RunSummary, Sources
+    from evenhand.store import Store
 
 # Samples taken at temperature 0 are one sample over again.
 _SAMPLING_TEMPERATURE = 1.0
@@ -219,3 +224,60 @@ def _listener(on_progress: Callable[[Progress], None] | None) -> Observer:
                 on_progress(progress)
 
     return Listener()
+
+
+def conclude(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    side: Side = "B",
+    ties: Ties = "half",
+    level: float = 0.95,
+) -> Conclusions:
+    """What a run says of one side: win rate, parts, length, position. What `report` shows."""
+    from evenhand.report.conclusions import conclude
+
+    with _opened(store) as opened:
+        return conclude(opened, run, side=side, ties=ties, level=level)
+
+
+def gate(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    min_win_rate: float = 0.5,
+    alpha: float = 0.05,
+    side: Side = "B",
+    ties: Ties = "half",
+) -> Gate:
+    """Whether a run's interval lies above a threshold, below it, or neither."""
+    from evenhand.report.gate import gate_run
+
+    with _opened(store) as opened:
+        return gate_run(opened, run, min_win_rate=min_win_rate, alpha=alpha, side=side, ties=ties)
+
+
+def rank(
+    *runs: str,
+    store: str | Path | Store | None = None,
+    options: RankOptions | None = None,
+    judge: str | None = None,
+    tag: str | None = None,
+) -> RunRanking:
+    """The models of one or more runs, ranked; `evenhand.stats.rank_battles` ranks columns."""
+    from evenhand.report.ranking import rank_runs
+
+    with _opened(store) as opened:
+        return rank_runs(opened, runs, options, judge=judge, tag=tag)
+
+
+@contextmanager
+def _opened(store: str | Path | Store | None) -> Iterator[Store]:
+    """The caller's own stays open; one by its address is not made where there is none."""
+    from evenhand.store import Store, open_store
+
+    if isinstance(store, Store):
+        yield store
+        return
+    with open_store(store or load_settings().store, create=False) as opened:
+        yield opened

@@ -11,6 +11,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
 from evenhand.cli.report import RunArgument, SideOption, TiesOption
+from evenhand.cli.stores import opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import EvenhandError, Status
 
@@ -45,10 +46,9 @@ def gate(
     """Pass (exit code 0) if a run's interval lies above a threshold, fail (1) if below, else
     undecided (6)."""
     from evenhand.report.gate import gate_run
-    from evenhand.store import open_store
 
     try:
-        with open_store(store, create=False) as opened:
+        with opened_store(store) as opened:
             ruled = gate_run(
                 opened, name, min_win_rate=min_win_rate, alpha=alpha, side=side, ties=ties
             )

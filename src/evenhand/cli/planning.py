@@ -142,10 +142,10 @@ def _check_estimated(data: list[str] | None, **given: object) -> None:
 
 
 def _like(name: str, address: str | None, price: Price | None) -> LikeRun:
+    from evenhand.cli.stores import opened_store
     from evenhand.runs.call_cost import like_run
-    from evenhand.store import open_store
 
-    with open_store(address, create=False) as store:
+    with opened_store(address) as store:
         return like_run(store, name, price=price)
 
 

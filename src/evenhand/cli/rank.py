@@ -114,15 +114,14 @@ def _of_runs(
     judge: str | None,
     tag: str | None,
 ) -> RunRanking:
+    from evenhand.cli.stores import opened_store
     from evenhand.report.ranking import rank_runs
-    from evenhand.settings import load_settings
-    from evenhand.store import open_store
 
     if not names:
         raise InputError(
             "nothing to rank; name a run (evenhand runs lists them), or give --battles FILE"
         )
-    with open_store(address or load_settings().store, create=False) as store:
+    with opened_store(address) as store:
         return rank_runs(store, names, options, judge=judge, tag=tag)
 
 

@@ -10,6 +10,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
+from evenhand.cli.stores import opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import EvenhandError
 
@@ -43,10 +44,9 @@ def report(
 ) -> None:
     """Report what a run says: win rate with its interval, by criterion and tag, length, place."""
     from evenhand.report.conclusions import conclude
-    from evenhand.store import open_store
 
     try:
-        with open_store(store, create=False) as opened:
+        with opened_store(store) as opened:
             found = conclude(opened, name, side=side, ties=ties, level=level)
         if plot is not None:
             from evenhand.report.charts import write_report_chart

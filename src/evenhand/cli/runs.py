@@ -11,12 +11,12 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
+from evenhand.cli.stores import named_store, opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import EvenhandError, InputError, StoreError
 
 if TYPE_CHECKING:
     from evenhand.report import Exported, RunLine
-    from evenhand.store import Store
 
 runs = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
@@ -57,7 +57,7 @@ def _list(address: str | None, *, as_json: bool) -> None:
     from evenhand.store.address import read_address
 
     try:
-        shown = read_address(address).shown
+        shown = read_address(named_store(address)).shown
         lines = _lines(address)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
@@ -75,11 +75,11 @@ def _lines(address: str | None) -> list[RunLine]:
     from evenhand.report import list_runs
     from evenhand.store.address import FileAddress, read_address
 
-    where = read_address(address)
+    where = read_address(named_store(address))
     if isinstance(where, FileAddress) and not _holds_anything(where.path):
         return []
     try:
-        with _opened(address) as store:
+        with opened_store(address) as store:
             return list_runs(store)
     except StoreError:
         from evenhand.store.postgres import is_without_store
@@ -91,12 +91,6 @@ def _lines(address: str | None) -> list[RunLine]:
 
 def _holds_anything(path: Path) -> bool:
     return path.exists() and (not path.is_file() or path.stat().st_size > 0)
-
-
-def _opened(address: str | None) -> Store:
-    from evenhand.store import open_store
-
-    return open_store(address, create=False)
 
 
 @runs.command()
@@ -113,7 +107,7 @@ def show(
     given: _Given = context.obj
     as_json = as_json or given.as_json
     try:
-        with _opened(store or given.store) as opened:
+        with opened_store(store or given.store) as opened:
             report = report_run(opened, name)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
@@ -134,7 +128,7 @@ def rename(
     from evenhand.report import find_run
 
     try:
-        with _opened(store or context.obj.store) as opened:
+        with opened_store(store or context.obj.store) as opened:
             find_run(opened, name)
             opened.rename_run(name, new)
     except EvenhandError as error:
@@ -154,7 +148,7 @@ def delete(
     from evenhand.report import find_run
 
     try:
-        with _opened(store or context.obj.store) as opened:
+        with opened_store(store or context.obj.store) as opened:
             run = find_run(opened, name)
             tally = opened.tally(run.id)
             pairs, verdicts = counted(tally.pairs, "pair"), counted(tally.judged, "verdict")
@@ -205,7 +199,7 @@ def export(
     from evenhand.report import export_run
 
     try:
-        with _opened(store or context.obj.store) as opened:
+        with opened_store(store or context.obj.store) as opened:
             if output == "-":
                 with printed(form or "jsonl") as stream:
                     exported = export_run(opened, name, stream, format=form)

@@ -9,6 +9,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
+from evenhand.cli.stores import opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import EvenhandError
 
@@ -34,10 +35,9 @@ def show(
 ) -> None:
     """Show one pair of a run whole: its texts, each judge's verdict, and every pass behind it."""
     from evenhand.report import report_pair
-    from evenhand.store import open_store
 
     try:
-        with open_store(store, create=False) as opened:
+        with opened_store(store) as opened:
             report = report_pair(opened, run, identifier)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
