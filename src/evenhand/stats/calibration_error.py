@@ -22,9 +22,9 @@ from evenhand.stats.outcomes import confidence_level, same_length
 from evenhand.stats.reliability import (
     ReliabilityBin,
     consistency_p_value,
+    debiased_and_plain_error,
     equal_mass_bins,
     reliability_bins,
-    debiased_and_plain_error,
     sums_by,
 )
 from evenhand.stats.signals import right_or_wrong
