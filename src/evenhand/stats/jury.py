@@ -1,0 +1,286 @@
+"""Several judges on the same pairs: majority and learned votes, with their disagreement kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.stats.clusters import Floats, Labels, label_codes
+from evenhand.stats.jury_model import (
+    VoteModel,
+    class_chances,
+    fit_votes,
+    naive_bayes,
+    vote_patterns,
+)
+from evenhand.stats.outcomes import code_array, same_length
+from evenhand.stats.win_rate import not_enough
+
+Winners: TypeAlias = NDArray[np.int8]
+Method: TypeAlias = Literal["majority", "learned", "naive Bayes"]
+
+VOTE_A, VOTE_B, VOTE_TIE, NO_VOTE = 0, 1, 2, -1
+FEWEST_LABELS = 20
+FEWEST_PROMPTS = 10
+FOLDS = 5
+# In labels' worth; the strongest is chosen where it predicts as well as any.
+PENALTIES = (30.0, 10.0, 3.0, 1.0)
+# Chances that differ by less are the same: a vote that is decided by rounding is hung.
+SAME_CHANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class JuryVerdicts:
+    """One row a pair. Winners are 0 A, 1 B, 2 tie, and -1 where no judge voted or the jury hung.
+
+    A hung jury, whose largest groups are equal, has not found the answers equal: it is no tie.
+    `dissent` is the share of the votes that were not cast for the winner (or, hung, for the
+    largest group). `chances` are of A, B and a tie, where labels have taught them.
+    """
+
+    winners: Winners
+    hung: NDArray[np.bool_]
+    dissent: Floats
+    voters: NDArray[np.intp]
+    votes: Winners
+    probability: Floats | None
+    chances: Floats | None
+
+
+class JuryScore(Model):
+    """How well a rule did on prompts it was not learned from."""
+
+    rule: str
+    accuracy: float
+    log_loss: float | None
+
+
+class Jury(Model):
+    """A frozen jury: who sits on it, how their votes count, and what it was learned from."""
+
+    judges: tuple[str, ...]
+    method: Method
+    weights: tuple[float, ...] | None
+    tie_weights: tuple[float, ...] | None
+    tie_level: float | None
+    ties: bool
+    penalty: float | None
+    labels: int
+    prompts: int
+    folds: int
+    seed: int
+    scores: tuple[JuryScore, ...]
+    reason: str | None
+
+    def predict(self, votes: Any) -> JuryVerdicts:
+        """`votes` has a row a pair and a column a judge, in the order of `judges`."""
+        codes = vote_table(votes, judges=len(self.judges))
+        if self.weights is None:
+            return majority_vote(codes)
+        model = VoteModel(
+            weights=np.array(self.weights),
+            tie_weights=np.array(self.tie_weights or (0.0,) * len(self.weights)),
+            tie_level=self.tie_level or 0.0,
+            ties=self.ties,
+        )
+        return _weighted_vote(codes, model)
+
+
+def majority_vote(votes: Any) -> JuryVerdicts:
+    """The largest group of the votes cast wins; unread judges have no vote, a tie is a vote."""
+    codes = vote_table(votes)
+    counts = _counts(codes)
+    largest = counts.max(axis=1)
+    hung = ((counts == largest[:, None]).sum(axis=1) > 1) & (largest > 0)
+    winners = np.where(hung | (largest == 0), NO_VOTE, counts.argmax(axis=1)).astype(np.int8)
+    return _verdicts(codes, winners, hung, None)
+
+
+def majority_jury(judges: Sequence[str]) -> Jury:
+    return _jury(tuple(judges), method="majority", model=None)
+
+
+def learn_jury(
+    votes: Any,
+    label_winners: Any,
+    *,
+    judges: Sequence[str] | None = None,
+    prompts: Labels | None = None,
+    method: Method = "learned",
+    folds: int = FOLDS,
+    seed: int = 0,
+) -> Jury:
+    """Weights of the judges from labels, one row a label; too few labels give the majority.
+
+    A multinomial regression on all judges at once: what two judges have in common counts once.
+    Its penalty is chosen, and all rules are compared, on folds that keep a prompt's rows together.
+    """
+    codes = vote_table(votes)
+    labels = code_array(label_winners, name="label_winners", low=-1, high=2).astype(np.int8)
+    same_length(codes.shape[0], label_winners=labels, prompts=prompts)
+    names = tuple(judges) if judges is not None else tuple(map(str, range(codes.shape[1])))
+    if len(names) != codes.shape[1]:
+        raise InputError(
+            f"judges has {len(names)} names and the votes {codes.shape[1]} columns; give one each"
+        )
+    if method not in ("majority", "learned", "naive Bayes"):
+        raise InputError(f'method is {method!r}; give "majority", "learned" or "naive Bayes"')
+    if folds < 2:
+        raise InputError(f"folds is {folds}; give 2 or more")
+    prompt = np.arange(labels.size) if prompts is None else label_codes(prompts)[0]
+    usable = (labels >= 0) & (codes >= 0).any(axis=1)
+    codes, labels = codes[usable], labels[usable]
+    prompt, own = label_codes(prompt[usable])
+    reason = None
+    if labels.size < FEWEST_LABELS:
+        reason = not_enough(labels.size, "label", FEWEST_LABELS)
+    elif len(own) < FEWEST_PROMPTS:
+        reason = not_enough(len(own), "prompt", FEWEST_PROMPTS)
+    if reason is not None:
+        return _jury(names, method="majority", model=None, labels=labels.size, reason=reason)
+    fold = np.random.default_rng(seed).permutation(len(own))[prompt] % folds
+    scores, penalty = _cross_validate(codes, labels, fold, folds=folds, names=names)
+    model = None
+    if method == "learned":
+        model = fit_votes(*vote_patterns(codes, labels), penalty=penalty)
+    elif method == "naive Bayes":
+        model = naive_bayes(codes, labels)
+    return _jury(
+        names,
+        method=method,
+        model=model,
+        penalty=penalty if method == "learned" else None,
+        labels=labels.size,
+        prompts=len(own),
+        folds=folds,
+        seed=seed,
+        scores=scores,
+    )
+
+
+def vote_table(votes: Any, *, judges: int | None = None) -> Winners:
+    try:
+        table = np.asarray(votes)
+    except ValueError:
+        raise InputError("votes has rows of unequal length; give each judge a column") from None
+    if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
+        raise InputError("votes is no table of codes; give a row a pair and a column a judge")
+    if judges is not None and table.shape[1] != judges:
+        raise InputError(f"votes has {table.shape[1]} columns; give one for each of {judges}")
+    if table.shape[1] == 0:
+        raise InputError("votes has no column; give at least one judge")
+    code_array(table.reshape(-1), name="votes", low=NO_VOTE, high=VOTE_TIE)
+    return table.astype(np.int8, copy=False)
+
+
+def _cross_validate(
+    codes: Winners, labels: Winners, fold: NDArray[np.intp], *, folds: int, names: tuple[str, ...]
+) -> tuple[tuple[JuryScore, ...], float]:
+    """Accuracy and log loss of every rule on the folds left out, and the best penalty."""
+    rules = [f"learned {penalty}" for penalty in PENALTIES] + ["naive Bayes"]
+    losses = dict.fromkeys(rules, 0.0)
+    right = dict.fromkeys(rules, 0)
+    patterns, counts = vote_patterns(codes, labels, fold=fold, folds=folds)
+    for left_out in range(folds):
+        rest = counts.sum(axis=0) - counts[left_out]
+        models = {
+            f"learned {penalty}": fit_votes(patterns, rest, penalty=penalty)
+            for penalty in PENALTIES
+        }
+        models["naive Bayes"] = naive_bayes(codes[fold != left_out], labels[fold != left_out])
+        for rule, model in models.items():
+            chances = class_chances(patterns, model)
+            held = counts[left_out]
+            losses[rule] -= float((held * np.log(np.maximum(chances, 1e-12))).sum())
+            chosen = _weighted_vote(patterns, model).winners
+            decided = np.flatnonzero(chosen >= 0)
+            right[rule] += int(held[decided, chosen[decided]].sum())
+    best = min(losses[f"learned {penalty}"] for penalty in PENALTIES)
+    # A tenth of a nat in all is no difference; the stronger penalty then is the safer one.
+    penalty = next(p for p in PENALTIES if losses[f"learned {p}"] <= best + 0.1)
+    number = labels.size
+    scores = [
+        JuryScore(rule=rule, accuracy=right[key] / number, log_loss=losses[key] / number)
+        for rule, key in (("learned", f"learned {penalty}"), ("naive Bayes", "naive Bayes"))
+    ]
+    majority = majority_vote(codes).winners
+    scores.append(
+        JuryScore(rule="majority", accuracy=float((majority == labels).mean()), log_loss=None)
+    )
+    scores.extend(
+        JuryScore(rule=name, accuracy=float((codes[:, place] == labels).mean()), log_loss=None)
+        for place, name in enumerate(names)
+    )
+    return tuple(scores), penalty
+
+
+def _weighted_vote(codes: Winners, model: VoteModel) -> JuryVerdicts:
+    chances = class_chances(codes, model)
+    largest = chances.max(axis=1)
+    voted = (codes >= 0).any(axis=1)
+    rivals = (chances >= largest[:, None] - SAME_CHANCE).sum(axis=1)
+    hung = (rivals > 1) & voted
+    winners = np.where(hung | ~voted, NO_VOTE, chances.argmax(axis=1)).astype(np.int8)
+    return _verdicts(codes, winners, hung, chances)
+
+
+def _verdicts(
+    codes: Winners, winners: Winners, hung: NDArray[np.bool_], chances: Floats | None
+) -> JuryVerdicts:
+    counts = _counts(codes)
+    voters = counts.sum(axis=1)
+    own = np.where(
+        winners >= 0, counts[np.arange(winners.size), np.maximum(winners, 0)], counts.max(axis=1)
+    )
+    probability = None
+    if chances is not None:
+        probability = chances.max(axis=1)
+    return JuryVerdicts(
+        winners=winners,
+        hung=hung,
+        dissent=1.0 - own / np.maximum(voters, 1),
+        voters=voters,
+        votes=codes,
+        probability=probability,
+        chances=chances,
+    )
+
+
+def _counts(codes: Winners) -> NDArray[np.intp]:
+    return np.stack([(codes == vote).sum(axis=1) for vote in (VOTE_A, VOTE_B, VOTE_TIE)], axis=1)
+
+
+def _jury(
+    names: tuple[str, ...],
+    *,
+    method: Method,
+    model: VoteModel | None,
+    penalty: float | None = None,
+    labels: int = 0,
+    prompts: int = 0,
+    folds: int = 0,
+    seed: int = 0,
+    scores: tuple[JuryScore, ...] = (),
+    reason: str | None = None,
+) -> Jury:
+    return Jury(
+        judges=names,
+        method=method,
+        weights=None if model is None else tuple(model.weights.tolist()),
+        tie_weights=None if model is None else tuple(model.tie_weights.tolist()),
+        tie_level=None if model is None else model.tie_level,
+        ties=model is None or model.ties,
+        penalty=penalty,
+        labels=labels,
+        prompts=prompts,
+        folds=folds,
+        seed=seed,
+        scores=scores,
+        reason=reason,
+    )
