@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from evenhand.report.chart_specs.labels import distinct, plain, shortened
+from evenhand.report.chart_specs.labels import distinct, shortened
 from evenhand.report.chart_specs.look import (
     COLOURS,
     LABEL_COLUMNS,
@@ -30,6 +30,7 @@ _ROW_GAP = 8
 # So many names, and they have to move together.
 _MANY = 24
 _TIGHT_STEP = 18
+_TOOLTIP_COLUMNS = 200
 # Where the columns of numbers begin, in pixels right of the plot.
 _COLUMNS = (20, 74, 170)
 
@@ -67,7 +68,7 @@ def interval_chart(
     """`rows` are in the order in which they are drawn, those of a name together."""
     names = _labels((row.name for row in rows), LABEL_COLUMNS)
     series = _labels((row.series for row in rows), 2 * LABEL_COLUMNS)
-    chart = alt.Chart(alt.InlineData(values=_values(rows, names, series)))
+    chart = alt.Chart()
     place = _place(list(names.values()), list(series.values()))
     layers = [
         *_marks(chart, scale, place, list(series.values())),
@@ -81,6 +82,7 @@ def interval_chart(
         layers.insert(0, _middle(scale.middle))
     return panel(
         layers,
+        rows=_values(rows, names, series),
         width=PLOT_WIDTH,
         height=len(names) * row_height(len(names), series=len(series)),
         title=titled(title, *lines),
@@ -97,11 +99,13 @@ def row_height(names: int, *, series: int = 1) -> int:
 def _values(
     rows: Sequence[IntervalRow], names: dict[str, str], series: dict[str, str]
 ) -> list[dict[str, Any]]:
+    places = {name: place for place, name in enumerate(series)}
     return [
         {
             "name": names[row.name],
-            "whole_name": plain(row.name),
+            "whole_name": shortened(row.name, _TOOLTIP_COLUMNS),
             "series": series[row.series],
+            "place": places[row.series],
             "value": row.value,
             "low": row.low,
             "high": row.high,
@@ -128,7 +132,9 @@ def _place(names: Sequence[str], series: Sequence[str]) -> dict[str, Any]:
     bands = in_order(names, type="band", paddingInner=gap, paddingOuter=gap / 2)
     place: dict[str, Any] = {"y": alt.Y("name:N", axis=names_axis(), scale=bands)}
     if len(series) > 1:
-        place["yOffset"] = alt.YOffset("series:N", scale=in_order(series))
+        # By its number and in plain order: Vega-Lite would sort it like the colours otherwise,
+        # by an expression that holds the names.
+        place["yOffset"] = alt.YOffset("place:O", sort="ascending")
     return place
 
 

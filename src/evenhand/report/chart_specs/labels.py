@@ -11,6 +11,8 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _MARKS = frozenset({"Mn", "Me"})
 # Letters of living languages carry two or three marks; a tower of them hides the rows above.
 _MOST_MARKS = 3
+# What lies deeper inside a text than that is never drawn.
+_MOST_READ = 1000
 NAMELESS = "(no name)"
 
 
@@ -30,6 +32,8 @@ def plain(text: str) -> str:
 
 def shortened(text: str, most: int) -> str:
     """At most so many columns of a line. Names differ at both ends, so the middle goes."""
+    if len(text) > 2 * _MOST_READ:
+        text = f"{text[:_MOST_READ]}…{text[-_MOST_READ:]}"
     text = plain(text)
     if _columns(text) <= most:
         return text

@@ -96,23 +96,32 @@ def heading(text: str, x: float, *, align: Literal["left", "right"] = "left") ->
 
 
 def panel(
-    layers: Sequence[alt.Chart], *, width: float, height: float, title: alt.TitleParams
+    layers: Sequence[alt.Chart],
+    *,
+    rows: list[dict[str, Any]],
+    width: float,
+    height: float,
+    title: alt.TitleParams,
 ) -> alt.LayerChart:
-    chart: alt.LayerChart = alt.LayerChart(layer=list(layers)).properties(
+    """`rows` are the data of each layer that has none of its own: Altair copies a layer, and
+    checks its data anew, at every step."""
+    return alt.LayerChart(
+        data=alt.InlineData(values=rows),
+        layer=list(layers),
         width=width,
         height=height,
         title=title,
         view=alt.ViewBackground(stroke=None, fill=None),
         description=title.text,
     )
-    return chart
 
 
 def sentence_chart(title: str, sentence: str) -> alt.LayerChart:
     """In place of a chart that has nothing to draw."""
     text = (
-        alt.Chart(alt.InlineData(values=[{"sentence": sentence}]))
+        alt.Chart()
         .mark_text(align="left", baseline="middle", fontSize=12, fontStyle="italic", color=MUTED)
         .encode(x=alt.value(0), y=alt.value(10), text="sentence:N")
     )
-    return panel([text], width=PLOT_WIDTH, height=20, title=titled(title))
+    rows = [{"sentence": sentence}]
+    return panel([text], rows=rows, width=PLOT_WIDTH, height=20, title=titled(title))

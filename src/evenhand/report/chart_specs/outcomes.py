@@ -40,7 +40,8 @@ def outcome_chart(conclusions: Conclusions) -> alt.LayerChart:
     parts = [part for name, each in zip(names, found, strict=True) for part in _parts(name, each)]
     place = alt.Y("name:N", axis=names_axis(), scale=in_order(names, padding=0.15))
     return panel(
-        [_bars(parts, place), *_columns(parts, place)],
+        [_bars(place), *_columns(parts, place)],
+        rows=parts,
         width=PLOT_WIDTH,
         height=_ROW_HEIGHT * len(found),
         title=titled(title, *([f"of {subject(found)}"] if subject(found) else [])),
@@ -73,12 +74,12 @@ def _parts(name: str, each: Conclusion) -> list[dict[str, Any]]:
     return parts
 
 
-def _bars(parts: list[dict[str, Any]], place: alt.Y) -> alt.Chart:
+def _bars(place: alt.Y) -> alt.Chart:
     legend = alt.Legend(
         title=None, orient="top", direction="horizontal", symbolType="square", labelFontSize=11
     )
     bars: alt.Chart = (
-        alt.Chart(alt.InlineData(values=parts))
+        alt.Chart()
         .mark_bar(stroke="white", strokeWidth=1)
         .encode(
             x=alt.X("start:Q", scale=alt.Scale(domain=[0, 1]), axis=share_axis("share of pairs")),

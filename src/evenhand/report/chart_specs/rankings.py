@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -73,7 +72,8 @@ def win_matrix_chart(ranking: Ranking) -> alt.LayerChart:
     )
     line = listed(["of the row against the column, in percent", "a tie is half", cut])
     return panel(
-        _cells(cells, names, numbered=numbered),
+        _cells(names, numbered=numbered),
+        rows=cells,
         width=count * (_NUMBER_WIDTH if numbered else height),
         height=count * height,
         title=titled(title, line),
@@ -145,10 +145,10 @@ def _lines(ranking: Ranking, shown: int) -> list[str]:
     ]
 
 
-def _cells(cells: list[dict[str, Any]], names: Sequence[str], *, numbered: bool) -> list[alt.Chart]:
+def _cells(names: Sequence[str], *, numbered: bool) -> list[alt.Chart]:
     columns_axis = names_axis()
     columns_axis.labelAngle = -45 if numbered else -90
-    chart = alt.Chart(alt.InlineData(values=cells)).encode(
+    chart = alt.Chart().encode(
         x=alt.X("column:N", axis=columns_axis, scale=in_order(names, padding=0)),
         y=alt.Y("row:N", axis=names_axis(), scale=in_order(names, padding=0)),
     )

@@ -92,10 +92,11 @@ def _by_group(
     if not largest:
         return sentence_chart(title, f"there are no {plural} in this run")
     kept = _largest(largest)
+    names = name_comparisons(found)
     rows = [
         _rate_row(group.rate, name=name, series=series)
         for name in kept
-        for series, each in zip(name_comparisons(found), shown, strict=False)
+        for series, each in zip(names, shown, strict=False)
         for group in groups_of(each)
         if group.name == name
     ]

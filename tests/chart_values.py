@@ -14,6 +14,20 @@ from evenhand.stats.ranking import rank_battles
 from evenhand.stats.ranking_result import Ranking
 from evenhand.stats.win_rate import WorstCase
 
+HOSTILE_NAMES = [
+    "x" * 5000,
+    "two\nlines\x00\x1b[31m",
+    "<script>alert(1)</script>",
+    "]]>",
+    "\u202eright to left\u2066",
+    "datum.low + 'x'; 1",
+    "${value}",
+    '"]; throw 1; //',
+    "__proto__",
+    "中文模型",
+    "\ud800 alone",
+    "",
+]
 REASON = "not enough data: 3 pairs; at least 6 are needed"
 
 
