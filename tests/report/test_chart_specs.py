@@ -62,6 +62,13 @@ def test_too_little_data_is_a_sentence_and_not_a_point() -> None:
     assert (row["value_text"], row["interval_text"], row["count_text"]) == ("", "", "")
 
 
+def test_an_always_valid_rate_counts_the_prompts_that_it_is_a_mean_of() -> None:
+    chart = charts.win_rate_chart(conclusions(conclusion(side_rate(0.6, always_valid=True))))
+    (row,) = rows_of(chart, "value")
+    assert row["count_text"] == "805 prompts"
+    assert "hold whenever one looks" in json.dumps(chart.to_dict()["title"])
+
+
 def test_invalid_pairs_show_their_worst_case() -> None:
     chart = charts.win_rate_chart(conclusions(conclusion(side_rate(0.5, invalid=12))))
     (row,) = rows_of(chart, "outer_low")

@@ -128,10 +128,17 @@ def _rate_row(rate: SideRate, *, name: str, series: str) -> IntervalRow:
         (rate.rate, rate.low, rate.high),
         name=name,
         series=series,
-        count=counted(rate.n, "pair"),
+        count=_counted_in(rate),
         reason=rate.reason,
         outer=(worst.low, worst.high) if worst and known else None,
     )
+
+
+def _counted_in(rate: SideRate) -> str:
+    """What the rate is a mean of: pairs, or prompts where its interval is always valid."""
+    if rate.always_valid and rate.prompts is not None:
+        return counted(rate.prompts, "prompt")
+    return counted(rate.n, "pair")
 
 
 def _controlled_row(rate: ControlledRate, *, series: str) -> IntervalRow:
