@@ -27,7 +27,7 @@ FIRST_SHARE = 1 / 3
 STEP_SHARE = 1 / 20
 
 
-class TestedThreshold(Model):
+class ThresholdTest(Model):
     """Of `n` drawn verdicts at or above the threshold, `agreeing` agree with their labels."""
 
     threshold: float
@@ -56,7 +56,7 @@ class Guarantee(Model):
     agreement: float | None
     agreement_at_least: float | None
     coverage: EstimatedShare | None
-    tested: tuple[TestedThreshold, ...]
+    tested: tuple[ThresholdTest, ...]
     level: float
     seed: int
     reason: str | None
@@ -106,14 +106,14 @@ def guarantee_agreement(
     order = drawn[np.argsort(-stated[drawn], kind="stable")]
     sure, hits = stated[order], np.cumsum(right[order])
     fewest = fewest_labels(target, error_level=error_level)
-    tested: list[TestedThreshold] = []
+    tested: list[ThresholdTest] = []
     if sure.size >= fewest:
         ends = _ends(sure, thresholds, fewest=fewest, prompts=count)
         for end, threshold in ends:
             agreeing = int(hits[end - 1])
             p_value = _binomial_p(agreeing, end, target)
             tested.append(
-                TestedThreshold(
+                ThresholdTest(
                     threshold=threshold,
                     n=end,
                     agreeing=agreeing,
@@ -205,7 +205,7 @@ def _lower_bound(agreeing: int, of: int, error_level: float) -> float:
 
 
 def _reason(
-    tested: list[TestedThreshold], have: int, *, fewest: int, target: float, error_level: float
+    tested: list[ThresholdTest], have: int, *, fewest: int, target: float, error_level: float
 ) -> str:
     terms = f"for {target:g} at an error level of {error_level:g}"
     if not tested:
@@ -221,11 +221,12 @@ def _reason(
 
 
 def _fewest_agreeing(of: int, target: float, error_level: float) -> int:
-    return next(
+    enough = (
         agreeing
-        for agreeing in range(math.floor(target * of), of + 1)
+        for agreeing in range(math.floor(target * of), of)
         if _binomial_p(agreeing, of, target) <= error_level
     )
+    return next(enough, of)
 
 
 def _confidences(confidences: Sequence[float | None] | NDArray[Any]) -> Floats:
