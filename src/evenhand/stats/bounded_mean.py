@@ -23,20 +23,23 @@ def mean_interval(
     two ends of their range (Owen 1988 without the ends), and its variance is the test's. With the
     ends for values it is Wilson's interval (1927), with the middle too it is Tango's (1998). It
     never shrinks to a point: what was not seen in a few values may yet be there. Negated values
-    mirror it.
+    mirror it to the last bit.
     """
     atoms, shares = _atoms(values, weights)
-    mean = float(atoms @ shares)
+    # Summed in both orders, so that negated values have the negated mean to the last bit.
+    reverse = np.ascontiguousarray(shares[::-1])
+    mean = (float(atoms @ shares) + float(np.ascontiguousarray(atoms[::-1]) @ reverse)) / 2.0
     low_end, high_end = min(ends[0], float(atoms[0])), max(ends[1], float(atoms[-1]))
     high = _distance(atoms - mean, shares, end=high_end - mean, size=size, critical=critical)
-    low = _distance(mean - atoms, shares, end=mean - low_end, size=size, critical=critical)
+    turned = np.ascontiguousarray((mean - atoms)[::-1])
+    low = _distance(turned, reverse, end=mean - low_end, size=size, critical=critical)
     return mean - low, mean + high
 
 
 def _distance(
     offsets: Floats, shares: Floats, *, end: float, size: float, critical: float
 ) -> float:
-    """How far above the mean of the offsets, which is 0, a mean may lie.
+    """How far above the mean of the ascending offsets, which is 0, a mean may lie.
 
     Likeliest shares under a mean are proportional to shares / (1 - tilt * offset / end) with a
     tilt below 1. At a tilt of 1 the rest of the mass sits on the end, if no value does.
@@ -45,8 +48,7 @@ def _distance(
         return 0.0
     squared = critical * critical
     scaled = offsets / end
-    occupied = bool(scaled[-1] >= 1.0 or scaled[0] >= 1.0)
-    if not occupied:
+    if scaled[-1] < 1.0:
         tilted = shares / (1.0 - scaled)
         tilted /= tilted.sum()
         mean, second = float(tilted @ scaled), float(tilted @ (scaled * scaled))
@@ -83,4 +85,4 @@ def _atoms(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     shares = np.bincount(places, weights=weights)
     if distinct.size > MOST_ATOMS:
         distinct = np.bincount(places, weights=weights * values) / shares
-    return distinct, shares / shares.sum()
+    return distinct, shares / weights.sum()
