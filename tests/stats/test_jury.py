@@ -1,0 +1,200 @@
+"""Juries: majority and hung votes, weights that know copies, and frozen juries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.stats.jury import Jury, learn_jury, majority_jury, majority_vote
+
+Table = NDArray[np.int64]
+ONE_GOOD_FOUR_ALIKE = ([0.8, 0.65, 0.65, 0.65, 0.65], [0, 1, 1, 1, 1], 0.95)
+FIVE_ALONE = ([0.7] * 5, [0, 1, 2, 3, 4], 0.0)
+
+
+def court(
+    seed: int, pairs: int, accuracies: list[float], camps: list[int], alike: float, *, ties: float
+) -> tuple[Table, Table]:
+    """Votes and truth; judges of one camp err together with the chance `alike`."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice([0, 1, 2], p=[0.55 * (1 - ties), 0.45 * (1 - ties), ties], size=pairs)
+    others = 3 if ties else 2
+    luck, slip = rng.random((pairs, 9)), rng.integers(1, others, (pairs, 9))
+    columns = []
+    for accuracy, camp in zip(accuracies, camps, strict=True):
+        together = rng.random(pairs) < alike
+        own = np.where(together, luck[:, camp], rng.random(pairs))
+        wrong = np.where(together, slip[:, camp], rng.integers(1, others, pairs))
+        columns.append(np.where(own < accuracy, truth, (truth + wrong) % others))
+    return np.stack(columns, axis=1), truth
+
+
+def accuracy(jury: Jury, votes: Table, truth: Table) -> float:
+    return float((jury.predict(votes).winners == truth).mean())
+
+
+def test_the_largest_group_wins() -> None:
+    found = majority_vote([[0, 0, 1], [2, 2, 0], [1, 2, 1], [-1, -1, 1]])
+    assert found.winners.tolist() == [0, 2, 1, 1]
+    assert found.dissent.tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0])
+    assert found.voters.tolist() == [3, 3, 3, 1]
+    assert not found.hung.any()
+
+
+def test_a_hung_jury_is_no_tie() -> None:
+    found = majority_vote([[0, 1], [0, 2], [2, 2], [0, 1]])
+    assert found.winners.tolist() == [-1, -1, 2, -1]
+    assert found.hung.tolist() == [True, True, False, True]
+    assert found.dissent.tolist() == [0.5, 0.5, 0.0, 0.5]
+
+
+def test_a_jury_without_votes_is_not_hung() -> None:
+    found = majority_vote([[-1, -1]])
+    assert (found.winners.tolist(), found.hung.tolist(), found.voters.tolist()) == (
+        [-1],
+        [False],
+        [0],
+    )
+
+
+def test_each_judges_vote_is_kept() -> None:
+    assert majority_vote([[0, 1, 2]]).votes.tolist() == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize("ties", [0.0, 0.15])
+@pytest.mark.parametrize("method", ["learned", "naive Bayes"])
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=10, deadline=None)
+def test_exchanging_a_and_b_exchanges_the_verdicts(method: Any, seed: int, ties: float) -> None:
+    votes, truth = court(seed, 120, [0.8, 0.7, 0.6], [0, 1, 1], 0.5, ties=ties)
+    mirror = np.array([1, 0, 2])
+    own = learn_jury(votes, truth, method=method, seed=seed).predict(votes)
+    other = learn_jury(mirror[votes], mirror[truth], method=method, seed=seed).predict(
+        mirror[votes]
+    )
+    assert own.chances is not None
+    assert other.chances is not None
+    assert other.chances[:, [1, 0, 2]] == pytest.approx(own.chances, abs=1e-7)
+    assert np.array_equal(other.hung, own.hung)
+
+
+@pytest.mark.parametrize("ties", [0.0, 0.15])
+@pytest.mark.parametrize("judges", [ONE_GOOD_FOUR_ALIKE, FIVE_ALONE])
+def test_a_learned_jury_is_as_good_as_its_best_judge(judges: Any, ties: float) -> None:
+    votes, truth = court(1, 300, *judges, ties=ties)
+    new_votes, new_truth = court(2, 20_000, *judges, ties=ties)
+    learned = accuracy(learn_jury(votes, truth), new_votes, new_truth)
+    best = max(float((new_votes[:, judge] == new_truth).mean()) for judge in range(5))
+    assert learned > best - 0.01
+
+
+def test_four_that_err_together_do_not_outvote_the_one_who_knows() -> None:
+    votes, truth = court(1, 300, *ONE_GOOD_FOUR_ALIKE, ties=0.15)
+    new_votes, new_truth = court(2, 20_000, *ONE_GOOD_FOUR_ALIKE, ties=0.15)
+    learned = accuracy(learn_jury(votes, truth), new_votes, new_truth)
+    independent = accuracy(learn_jury(votes, truth, method="naive Bayes"), new_votes, new_truth)
+    majority = accuracy(majority_jury("abcde"), new_votes, new_truth)
+    # The one who knows has 0.80; the other four, whose common vote naive Bayes counts four
+    # times, have 0.65.
+    assert learned > 0.79
+    assert independent < 0.70
+    assert majority < 0.70
+
+
+def test_copies_of_a_judge_change_almost_nothing() -> None:
+    votes, truth = court(3, 300, [0.75, 0.7, 0.65, 0.6], [0, 0, 1, 1], 0.6, ties=0.15)
+    new_votes, _ = court(4, 5000, [0.75, 0.7, 0.65, 0.6], [0, 0, 1, 1], 0.6, ties=0.15)
+    crowd, new_crowd = votes[:, [0, 1, 2, 3, 1, 1]], new_votes[:, [0, 1, 2, 3, 1, 1]]
+    alone = learn_jury(votes, truth).predict(new_votes)
+    copied = learn_jury(crowd, truth).predict(new_crowd)
+    assert alone.chances is not None
+    assert copied.chances is not None
+    assert float(np.abs(alone.chances - copied.chances).mean()) < 0.01
+    assert float((alone.winners != copied.winners).mean()) < 0.03
+
+
+def test_its_probability_means_what_it_says() -> None:
+    votes, truth = court(5, 2000, *FIVE_ALONE, ties=0.15)
+    new_votes, new_truth = court(6, 20_000, *FIVE_ALONE, ties=0.15)
+    found = learn_jury(votes, truth).predict(new_votes)
+    assert found.probability is not None
+    right = found.winners == new_truth
+    assert float(found.probability.mean()) == pytest.approx(float(right.mean()), abs=0.015)
+    unsure = found.probability < 0.8
+    assert float(found.probability[unsure].mean()) == pytest.approx(
+        float(right[unsure].mean()), abs=0.03
+    )
+
+
+def test_naive_bayes_weighs_by_log_odds() -> None:
+    # 30 right and 10 wrong of the first judge, half a label added to each: ln(30.5 / 10.5) / 2
+    truth = np.array([0, 1] * 20)
+    first = np.where(np.arange(40) < 10, 1 - truth, truth)
+    jury = learn_jury(np.stack([first, truth], axis=1), truth, method="naive Bayes")
+    assert jury.weights is not None
+    assert jury.weights == pytest.approx((np.log(30.5 / 10.5) / 2, np.log(40.5 / 0.5) / 2))
+
+
+def test_rules_are_compared_on_prompts_left_out() -> None:
+    votes, truth = court(1, 300, *ONE_GOOD_FOUR_ALIKE, ties=0.15)
+    jury = learn_jury(votes, truth, judges="abcde", prompts=np.arange(300) // 3)
+    assert [score.rule for score in jury.scores] == ["learned", "naive Bayes", "majority", *"abcde"]
+    assert (jury.labels, jury.prompts, jury.folds) == (300, 100, 5)
+    assert jury.scores[3].accuracy == pytest.approx(float((votes[:, 0] == truth).mean()))
+
+
+def test_a_jury_travels_as_json() -> None:
+    votes, truth = court(1, 300, *FIVE_ALONE, ties=0.15)
+    jury = learn_jury(votes, truth)
+    again = Jury.model_validate_json(jury.model_dump_json())
+    assert again == jury
+    assert np.array_equal(again.predict(votes).winners, jury.predict(votes).winners)
+
+
+def test_unread_votes_and_labels_without_a_winner_are_borne() -> None:
+    votes, truth = court(1, 300, *FIVE_ALONE, ties=0.15)
+    votes[::3, 0] = -1
+    votes[0] = -1
+    truth[1] = -1
+    jury = learn_jury(votes, truth)
+    assert jury.labels == 298
+    found = jury.predict(votes)
+    assert found.winners[0] == -1
+    assert not found.hung[0]
+
+
+def test_too_few_labels_give_the_majority_and_say_so() -> None:
+    jury = learn_jury([[0, 1, 0]] * 5, [0] * 5)
+    assert jury.method == "majority"
+    assert jury.reason == "not enough data: 5 labels; at least 20 are needed"
+    assert jury.predict([[0, 1, 0]]).winners.tolist() == [0]
+
+
+def test_a_judge_that_never_erred_has_a_finite_weight() -> None:
+    truth = np.array([0, 1] * 20)
+    jury = learn_jury(truth[:, None], truth)
+    assert jury.weights is not None
+    assert 0.5 < jury.weights[0] < 10
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: majority_vote([0, 1]), "no table of codes"),
+        (lambda: majority_vote([[0, 3]]), "votes has 3 in row 1"),
+        (lambda: majority_vote([[0], [0, 1]]), "unequal length"),
+        (lambda: majority_jury("ab").predict([[0]]), "votes has 1 columns"),
+        (lambda: learn_jury([[0]], [0, 1]), "label_winners has length 2"),
+        (lambda: learn_jury([[0]], [0], judges=["a", "b"]), "judges has 2 names"),
+        (lambda: learn_jury([[0]], [0], folds=1), "folds is 1"),
+    ],
+)
+def test_a_mistake_is_named(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
