@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import func, select
 
+from evenhand.contract import Winner
 from evenhand.errors import InputError, StoreBusy
-from evenhand.store import NewJudge, NewPass, NewVerdict, SkippedRow, Store
+from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
 from evenhand.store.schema import metadata
 from store_values import begin, failed_pass, failure, item, read_pass, win
 
@@ -29,8 +30,11 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     begun.write(first, [failed_pass("original")], failure([]))
     store.retire(begun.run_id, {"failed"})
     begun.judge_all()
+    verdicts: tuple[Winner, ...] = ("A", "B")
+    for verdict in verdicts:
+        store.add_votes([NewVote(first.pair_id, "Ann", verdict)])
     assert set(sizes(store)) == set(metadata.tables)
-    store.delete_run("run")
+    store.delete_run("run", with_votes=True)
     assert sizes(store) == {}
 
 

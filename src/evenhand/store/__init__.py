@@ -1,4 +1,4 @@
-"""What is kept: runs, judges, pairs, every pass and every verdict, in SQLite or PostgreSQL."""
+"""What is kept: runs, judges, pairs, passes, verdicts and votes, in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -40,18 +40,35 @@ from evenhand.store.records import (
     WholeVerdict,
     WorkItem,
 )
+from evenhand.store.vote_records import (
+    DRAWS,
+    ORIGINS,
+    AddedVotes,
+    Draw,
+    ItemVote,
+    NewVote,
+    Origin,
+    RunItem,
+    StoredVote,
+    VoteColumns,
+)
 
 if TYPE_CHECKING:
     from evenhand.store.store import Store, open_store
 
 __all__ = [
+    "DRAWS",
+    "ORIGINS",
     "QUEUE_START",
+    "AddedVotes",
     "BattleColumns",
     "BattleCount",
     "Contest",
     "CriterionColumns",
+    "Draw",
     "FailedPass",
     "ItemRecord",
+    "ItemVote",
     "ItemWhole",
     "JudgeRecord",
     "JudgedItem",
@@ -60,12 +77,15 @@ __all__ = [
     "NewPass",
     "NewRun",
     "NewVerdict",
+    "NewVote",
+    "Origin",
     "OutcomeColumns",
     "PassKey",
     "PassStatus",
     "PrefixColumns",
     "QueuePlace",
     "Queued",
+    "RunItem",
     "RunRecord",
     "RunState",
     "Settled",
@@ -73,8 +93,10 @@ __all__ = [
     "Spending",
     "Store",
     "StoredPass",
+    "StoredVote",
     "Tally",
     "VerdictRow",
+    "VoteColumns",
     "WholeVerdict",
     "WorkItem",
     "default_address",

@@ -22,10 +22,12 @@ from evenhand.store.schema import (
     passes,
     queue,
     replaced_passes,
+    replaced_votes,
     run_judges,
     runs,
     skipped_rows,
     verdicts,
+    votes,
 )
 
 
@@ -34,7 +36,14 @@ def passes_to_go(connection: Connection, run_id: int) -> int:
     return connection.execute(query).scalar_one()
 
 
-def delete_run(connection: Connection, run_id: int) -> None:
+def votes_to_go(connection: Connection, run_id: int) -> int:
+    other = items.alias()
+    elsewhere = exists().where(other.c.pair_id == votes.c.pair_id, other.c.run_id != run_id)
+    query = select(func.count()).select_from(votes).where(_of_run(votes, run_id), ~elsewhere)
+    return connection.execute(query).scalar_one()
+
+
+def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None:
     its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
     dropped_judges = [
         row.judge_id
@@ -58,15 +67,26 @@ def delete_run(connection: Connection, run_id: int) -> None:
     ).one()
     connection.execute(delete(items).where(items.c.run_id == run_id))
     if reach[0] is not None:
-        # Pairs come in with an item, so one without any is nobody's.
-        is_used = exists().where(items.c.pair_id == pairs.c.id)
-        connection.execute(delete(pairs).where(pairs.c.id.between(*reach), ~is_used))
+        _delete_pairs(connection, *reach, with_votes=with_votes)
     connection.execute(delete(run_judges).where(run_judges.c.run_id == run_id))
     for judge_id in dropped_judges:
         has_passes = select(exists().where(passes.c.judge_id == judge_id))
         if not connection.execute(has_passes).scalar():
             connection.execute(delete(judges).where(judges.c.id == judge_id))
     connection.execute(delete(runs).where(runs.c.id == run_id))
+
+
+def _delete_pairs(connection: Connection, first: int, last: int, *, with_votes: bool) -> None:
+    """Pairs come in with an item, so one without any is nobody's, unless people voted on it: their
+    work stays, and what it is about."""
+    if with_votes:
+        voted_here = exists().where(items.c.pair_id == votes.c.pair_id)
+        connection.execute(delete(votes).where(votes.c.pair_id.between(first, last), ~voted_here))
+    for table, column in ((replaced_votes, replaced_votes.c.pair_id), (pairs, pairs.c.id)):
+        is_used = or_(
+            exists().where(items.c.pair_id == column), exists().where(votes.c.pair_id == column)
+        )
+        connection.execute(delete(table).where(column.between(first, last), ~is_used))
 
 
 def _of_run(table: Table, run_id: int) -> ColumnElement[bool]:

@@ -71,7 +71,7 @@ def _known_items(
 ) -> dict[str, tuple[str, int, _Content]]:
     query = select(items, pairs.c.digest).join(pairs, pairs.c.id == items.c.pair_id)
     known = {}
-    for some in _in_slices(keys):
+    for some in in_slices(keys):
         matching = query.where(items.c.run_id == run_id, items.c.key.in_(some))
         for row in connection.execute(matching).mappings():
             known[row["key"]] = (row["source"], row["row"], _stored_content(row))
@@ -122,13 +122,13 @@ def _pair_ids(connection: Connection, fresh: Iterable[tuple[NewItem, bytes]]) ->
     ]
     insert_new(connection, pairs, _PAIR_COLUMNS, rows)
     ids: dict[bytes, int] = {}
-    for some in _in_slices(digests):
+    for some in in_slices(digests):
         query = select(pairs.c.digest, pairs.c.id).where(pairs.c.digest.in_(some))
         ids.update((row.digest, row.id) for row in connection.execute(query))
     return ids
 
 
-def _in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+def in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     for start in range(0, len(values), _AT_ONCE):
         yield values[start : start + _AT_ONCE]
 

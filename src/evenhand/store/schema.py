@@ -29,7 +29,11 @@ from sqlalchemy import (
 from evenhand.store.texts import SafeText
 
 VERSION_TABLE = "evenhand_schema"
-REVISIONS = ("0001", "0002")  # oldest first; the last is what this evenhand reads and writes
+REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+)  # oldest first; the last is what this evenhand reads and writes
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -210,4 +214,31 @@ verdicts = Table(
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
     # Holds all that a tally counts, so that it need not read the texts.
     Index(None, "run_id", "judge_id", "outcome", "winner"),
+)
+
+
+def _vote_columns() -> list[Column[object]]:
+    return [
+        Column("pair_id", _Key, ForeignKey("pairs.id"), nullable=False),
+        Column("who", SafeText, nullable=False),
+        Column("verdict", Text),  # null: looked at and skipped
+        Column("origin", Text, nullable=False),
+        Column("draw", Text),  # how the pair was chosen for voting; null where nobody knows
+        Column("chance", Double),  # of being drawn, where it is known
+        Column("shown_order", Text),
+        Column("voted_at", Double, nullable=False),
+        Column("comment", SafeText),
+    ]
+
+
+# Of people, on the pair's content: they serve every run that has the pair.
+votes = Table("votes", metadata, *_vote_columns(), PrimaryKeyConstraint("pair_id", "who"))
+
+replaced_votes = Table(
+    "replaced_votes",
+    metadata,
+    Column("id", _Key, Identity(), primary_key=True),
+    Column("replaced_at", Double, nullable=False),
+    *_vote_columns(),
+    Index(None, "pair_id", "who"),
 )

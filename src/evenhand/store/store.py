@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from sqlalchemy import Connection, Engine
 
+from evenhand.contract import Pair
 from evenhand.store import (
     battles,
     catalogue,
@@ -24,6 +25,7 @@ from evenhand.store import (
     sqlite,
     standings,
     survey,
+    votes,
     work,
 )
 from evenhand.store.address import FileAddress, ServerAddress, read_address
@@ -57,6 +59,14 @@ from evenhand.store.records import (
     WorkItem,
 )
 from evenhand.store.tally import tally
+from evenhand.store.vote_records import (
+    AddedVotes,
+    ItemVote,
+    NewVote,
+    RunItem,
+    StoredVote,
+    VoteColumns,
+)
 
 _T = TypeVar("_T")
 
@@ -186,12 +196,18 @@ class Store:
         with self._reading() as connection:
             return deletion.passes_to_go(connection, run_id)
 
-    def delete_run(self, name: str) -> None:
-        """Forget a run; what other runs use of it stays."""
+    def votes_to_go(self, run_id: int) -> int:
+        """How many votes are on pairs that no other run has."""
+        with self._reading() as connection:
+            return deletion.votes_to_go(connection, run_id)
+
+    def delete_run(self, name: str, *, with_votes: bool = False) -> None:
+        """Forget a run; what other runs use of it stays, and so do people's votes with their pairs,
+        unless they are to go too."""
         with self._reading() as connection:
             run = catalogue.needed_run(connection, name)
         with self.hold(run.id), self._writing() as connection:
-            deletion.delete_run(connection, run.id)
+            deletion.delete_run(connection, run.id, with_votes=with_votes)
         if isinstance(self._where, FileAddress):
             with self.faults_told():
                 sqlite.shrink_log(self._writes)
@@ -336,6 +352,54 @@ class Store:
         """One for each criterion, in the order in which they first come."""
         with self._reading() as connection:
             return criteria.criterion_columns(connection, run_id, judge_id)
+
+    # Votes of people
+
+    def add_votes(self, new: Sequence[NewVote]) -> AddedVotes:
+        """All of them or none. A later vote of a person on a pair replaces the earlier, which is
+        kept aside; one that says nothing new changes nothing."""
+        with self._writing() as connection:
+            added = votes.add_votes(connection, new)
+        if self._growth:
+            self._growth.note("votes", added.new)
+        return added
+
+    def withdraw_vote(self, pair_id: int, who: str) -> bool:
+        """Set a vote aside as if it had been replaced; whether there was one."""
+        with self._writing() as connection:
+            return votes.withdraw_vote(connection, pair_id, who)
+
+    def replaced_votes(self, pair_id: int, who: str) -> list[StoredVote]:
+        """What a person said of a pair before, oldest first."""
+        with self._reading() as connection:
+            return votes.replaced_of(connection, pair_id, who)
+
+    def vote_columns(self, run_id: int) -> VoteColumns:
+        with self._reading() as connection:
+            return votes.vote_columns(connection, run_id)
+
+    def votes(
+        self, run_id: int, *, after: tuple[int, str] = (0, ""), limit: int = 1000
+    ) -> list[ItemVote]:
+        """A page after a place (item number, who); an empty one is the end."""
+        with self._reading() as connection:
+            return votes.vote_page(connection, run_id, after=after, limit=limit)
+
+    def each_vote(self, run_id: int) -> Iterator[ItemVote]:
+        """All of them, each once, under the first item of the run that has its pair."""
+        rows = self.votes(run_id)
+        while rows:
+            yield from rows
+            rows = self.votes(run_id, after=(rows[-1].number, rows[-1].vote.who))
+
+    def run_items(self, run_id: int) -> list[RunItem]:
+        """Every item by number, without its texts."""
+        with self._reading() as connection:
+            return list(votes.run_items(connection, run_id))
+
+    def pair_at(self, run_id: int, number: int) -> Pair | None:
+        with self._reading() as connection:
+            return votes.pair_at(connection, run_id, number)
 
     # Reading back
 

@@ -1,0 +1,262 @@
+"""Votes of people: one a person and pair; what a later one replaces is kept aside."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, select
+
+from evenhand.contract import Pair
+from evenhand.errors import InputError
+from evenhand.store.coding import WINNERS, Coded
+from evenhand.store.intake import in_slices
+from evenhand.store.rows import moment, pair_of
+from evenhand.store.schema import items, pairs, replaced_votes, votes
+from evenhand.store.vote_records import (
+    DRAWS,
+    LONGEST_NAME,
+    ORIGINS,
+    UNKNOWN_DRAW,
+    AddedVotes,
+    ItemVote,
+    NewVote,
+    RunItem,
+    StoredVote,
+    VoteColumns,
+)
+
+_NAMES = tuple(column.name for column in votes.c)
+_ORIGIN_CODES = {name: code for code, name in enumerate(ORIGINS)}
+_DRAW_CODES: dict[str | None, int] = {name: code for code, name in enumerate(DRAWS)}
+_DRAW_CODES[None] = UNKNOWN_DRAW
+_Key = tuple[int, str]
+
+
+def add_votes(connection: Connection, new: Sequence[NewVote]) -> AddedVotes:
+    """In their order: of two votes of one person on one pair the later replaces the earlier."""
+    now = time.time()
+    known = _known(connection, {vote.pair_id for vote in new})
+    before = set(known)
+    written: dict[_Key, dict[str, Any]] = {}
+    replaced: list[dict[str, Any]] = []
+    added = unchanged = 0
+    for vote in new:
+        check_vote(vote)
+        key = vote.pair_id, vote.who
+        earlier = known.get(key)
+        if earlier is not None and _says_nothing_new(vote, earlier):
+            unchanged += 1
+            continue
+        if earlier is None:
+            added += 1
+        else:
+            replaced.append({**earlier, "replaced_at": now})
+        known[key] = written[key] = _values(vote, earlier, now)
+    if replaced:
+        connection.execute(insert(replaced_votes), replaced)
+    fresh = [row for key, row in written.items() if key not in before]
+    changed = [row for key, row in written.items() if key in before]
+    _write(connection, changed + fresh)
+    return AddedVotes(added, len(replaced), unchanged)
+
+
+def check_vote(vote: NewVote) -> None:
+    if not vote.who.strip() or len(vote.who) > LONGEST_NAME:
+        raise InputError(
+            f"who has {len(vote.who)} characters; name the person in 1 to {LONGEST_NAME}"
+        )
+    if vote.chance is not None and not 0 < vote.chance <= 1:
+        raise InputError(
+            f"chance is {vote.chance}; give the chance of being drawn, above 0 and at most 1"
+        )
+
+
+def _known(connection: Connection, pair_ids: Iterable[int]) -> dict[_Key, dict[str, Any]]:
+    found: dict[_Key, dict[str, Any]] = {}
+    for some in in_slices(sorted(pair_ids)):
+        for row in connection.execute(select(votes).where(votes.c.pair_id.in_(some))).mappings():
+            found[row["pair_id"], row["who"]] = dict(row)
+    return found
+
+
+def _says_nothing_new(vote: NewVote, earlier: dict[str, Any]) -> bool:
+    if vote.verdict != earlier["verdict"]:
+        return False
+    told = _told(vote)
+    return all(earlier[name] == value for name, value in told.items())
+
+
+def _told(vote: NewVote) -> dict[str, Any]:
+    """What a vote says of itself beyond its verdict."""
+    given = {
+        "origin": vote.origin,
+        "draw": vote.draw,
+        "chance": vote.chance,
+        "shown_order": vote.shown_order,
+        "voted_at": None if vote.at is None else vote.at.timestamp(),
+        "comment": vote.comment,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _values(vote: NewVote, earlier: dict[str, Any] | None, now: float) -> dict[str, Any]:
+    values = dict.fromkeys(_NAMES) | {"origin": "import"}
+    if earlier is not None:
+        # How the pair came to be voted on stays true when somebody thinks again.
+        values |= {name: earlier[name] for name in ("origin", "draw", "chance")}
+        if earlier["verdict"] == vote.verdict:
+            values |= {name: earlier[name] for name in ("shown_order", "comment")}
+    values |= {"voted_at": now} | _told(vote)
+    return values | {"pair_id": vote.pair_id, "who": vote.who, "verdict": vote.verdict}
+
+
+def _write(connection: Connection, rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    # In one order for everybody, so that two processes never wait for each other in a circle.
+    rows.sort(key=lambda row: (row["pair_id"], row["who"]))
+    statement: Any
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+        statement = sqlite_insert(votes)
+    else:
+        from sqlalchemy.dialects.postgresql import insert as postgres_insert
+
+        statement = postgres_insert(votes)
+    statement = statement.on_conflict_do_update(
+        index_elements=list(votes.primary_key),
+        set_={name: statement.excluded[name] for name in _NAMES if name not in ("pair_id", "who")},
+    )
+    connection.execute(statement, rows)
+
+
+def withdraw_vote(connection: Connection, pair_id: int, who: str) -> bool:
+    """Set a vote aside as if it had been replaced; whether there was one."""
+    its_own = and_(votes.c.pair_id == pair_id, votes.c.who == who)
+    row = connection.execute(select(votes).where(its_own)).mappings().first()
+    if row is None:
+        return False
+    connection.execute(insert(replaced_votes), [{**row, "replaced_at": time.time()}])
+    connection.execute(delete(votes).where(its_own))
+    return True
+
+
+# Reading back
+
+_OF_RUN = (
+    select(
+        items.c.number,
+        items.c.prompt_key,
+        items.c.label,
+        votes.c.pair_id,
+        votes.c.who,
+        votes.c.verdict,
+        votes.c.origin,
+        votes.c.draw,
+        votes.c.chance,
+    )
+    .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
+    .order_by(items.c.number, votes.c.who)
+)
+
+
+def vote_columns(connection: Connection, run_id: int) -> VoteColumns:
+    people = Coded()
+    columns = VoteColumns(())
+    rows = connection.execute(_OF_RUN.where(items.c.run_id == run_id)).all()
+    if not rows:
+        return columns
+    number, prompt_key, label, pair_id, who, verdict, origin, draw, chance = zip(*rows, strict=True)
+    columns.number.extend(number)
+    columns.prompt_key.extend(prompt_key)
+    columns.label.extend(map(WINNERS.__getitem__, label))
+    columns.pair_id.extend(pair_id)
+    columns.who.extend(map(people.__getitem__, who))
+    columns.verdict.extend(map(WINNERS.__getitem__, verdict))
+    columns.origin.extend(map(_ORIGIN_CODES.__getitem__, origin))
+    columns.draw.extend(map(_DRAW_CODES.__getitem__, draw))
+    columns.chance.extend(math.nan if each is None else each for each in chance)
+    # The names came through SafeText, so that they are not escaped any more.
+    return replace(columns, people=tuple(name for name in people if name is not None))
+
+
+def vote_page(
+    connection: Connection, run_id: int, *, after: tuple[int, str], limit: int
+) -> list[ItemVote]:
+    """Votes after a place (number, who), each pair's under the first item that has it."""
+    other = items.alias()
+    first = (
+        select(func.min(other.c.number))
+        .where(other.c.run_id == run_id, other.c.pair_id == items.c.pair_id)
+        .scalar_subquery()
+    )
+    number, who = after
+    query = (
+        select(items.c.number, items.c.key, items.c.full_key, votes)
+        .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
+        .where(items.c.run_id == run_id, items.c.number == first)
+        .where(
+            (items.c.number > number) | ((items.c.number == number) & (votes.c.who > who)),
+            items.c.number >= number,
+        )
+        .order_by(items.c.number, votes.c.who)
+        .limit(limit)
+    )
+    return [
+        ItemVote(row["number"], row["full_key"] or row["key"], _stored(row))
+        for row in connection.execute(query).mappings()
+    ]
+
+
+def replaced_of(connection: Connection, pair_id: int, who: str) -> list[StoredVote]:
+    """What a person said of a pair before, oldest first."""
+    query = (
+        select(replaced_votes)
+        .where(replaced_votes.c.pair_id == pair_id, replaced_votes.c.who == who)
+        .order_by(replaced_votes.c.id)
+    )
+    return [_stored(row) for row in connection.execute(query).mappings()]
+
+
+def _stored(row: RowMapping) -> StoredVote:
+    return StoredVote(
+        pair_id=row["pair_id"],
+        who=row["who"],
+        verdict=row["verdict"],
+        origin=row["origin"],
+        draw=row["draw"],
+        chance=row["chance"],
+        shown_order=row["shown_order"],
+        at=moment(row["voted_at"]),
+        comment=row["comment"],
+    )
+
+
+def run_items(connection: Connection, run_id: int) -> Iterator[RunItem]:
+    """All of them, by number."""
+    column = items.c
+    query = (
+        select(
+            *(column.number, column.key, column.full_key, column.pair_id),
+            *(column.label, column.model_a, column.model_b),
+        )
+        .where(column.run_id == run_id)
+        .order_by(column.number)
+    )
+    for number, key, full_key, *rest in connection.execute(query):
+        yield RunItem(number, full_key or key, *rest)
+
+
+def pair_at(connection: Connection, run_id: int, number: int) -> Pair | None:
+    query = (
+        select(items.c.key, items.c.full_key, items.c.swap_positions, pairs)
+        .join(pairs, pairs.c.id == items.c.pair_id)
+        .where(items.c.run_id == run_id, items.c.number == number)
+    )
+    row = connection.execute(query).mappings().first()
+    return None if row is None else pair_of(row)

@@ -1,0 +1,273 @@
+"""Votes of people: one a person and pair, kept with the pair, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evenhand.contract import Winner
+from evenhand.errors import InputError
+from evenhand.store import (
+    DRAWS,
+    ORIGINS,
+    AddedVotes,
+    ItemVote,
+    NewVote,
+    Store,
+    VoteColumns,
+)
+from store_values import Begun, begin, item, texts
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+def pair_id(begun: Begun, number: int = 1) -> int:
+    return begun.store.run_items(begun.run_id)[number - 1].pair_id
+
+
+def votes_of(begun: Begun) -> list[tuple[str, str, str | None]]:
+    return [(key, vote.who, vote.verdict) for _, key, vote in begun.store.each_vote(begun.run_id)]
+
+
+def test_a_vote_comes_back_as_it_was_given(store: Store) -> None:
+    begun = begin(store, item("x"))
+    own = pair_id(begun)
+    given_vote = NewVote(
+        own, "\x00Ann 𝄞", "B", "page", "weighted", 0.25, "swapped", NOON, "it adds\x1a up"
+    )
+    assert store.add_votes([given_vote]) == (1, 0, 0)
+    ((number, key, vote),) = store.each_vote(begun.run_id)
+    assert (number, key) == (1, "x")
+    assert (vote.pair_id, vote.who, vote.verdict) == (own, "\x00Ann 𝄞", "B")
+    assert (vote.origin, vote.draw, vote.chance) == ("page", "weighted", 0.25)
+    assert (vote.shown_order, vote.at, vote.comment) == ("swapped", NOON, "it adds\x1a up")
+
+
+def test_a_bare_vote_is_imported_now_and_nobody_knows_how_it_was_drawn(store: Store) -> None:
+    begun = begin(store, item("x"))
+    before = datetime.now(UTC)
+    store.add_votes([NewVote(pair_id(begun), "Ann", None)])
+    ((_, _, vote),) = store.each_vote(begun.run_id)
+    assert (vote.verdict, vote.origin, vote.draw, vote.chance) == (None, "import", None, None)
+    assert before - timedelta(seconds=1) <= vote.at <= datetime.now(UTC)
+
+
+def test_a_later_vote_replaces_and_the_earlier_is_kept_aside(store: Store) -> None:
+    begun = begin(store, item("x"))
+    own = pair_id(begun)
+    first = NewVote(own, "Ann", "A", "terminal", "random", None, "original", NOON, "clear")
+    store.add_votes([first])
+    later = NOON + timedelta(hours=1)
+    assert store.add_votes([NewVote(own, "Ann", "TIE", at=later)]) == (0, 1, 0)
+    ((_, _, vote),) = store.each_vote(begun.run_id)
+    assert (vote.verdict, vote.at) == ("TIE", later)
+    # How the pair came to be voted on stays true; why A was better does not.
+    assert (vote.origin, vote.draw, vote.comment, vote.shown_order) == (
+        "terminal",
+        "random",
+        None,
+        None,
+    )
+    (earlier,) = store.replaced_votes(own, "Ann")
+    assert (earlier.verdict, earlier.comment, earlier.at) == ("A", "clear", NOON)
+    assert store.replaced_votes(own, "Bob") == []
+
+
+def test_of_two_votes_at_once_the_later_in_line_holds(store: Store) -> None:
+    begun = begin(store, item("x"))
+    own = pair_id(begun)
+    verdicts: list[Winner | None] = ["A", "B", "B", None]
+    added = store.add_votes([NewVote(own, "Ann", verdict) for verdict in verdicts])
+    assert added == AddedVotes(new=1, replaced=2, unchanged=1)
+    assert votes_of(begun) == [("x", "Ann", None)]
+    assert [vote.verdict for vote in store.replaced_votes(own, "Ann")] == ["A", "B"]
+
+
+def test_what_is_said_anew_of_the_same_verdict_is_added_to_it(store: Store) -> None:
+    begun = begin(store, item("x"))
+    own = pair_id(begun)
+    store.add_votes([NewVote(own, "Ann", "A", "escalation", at=NOON, comment="clear")])
+    assert store.add_votes([NewVote(own, "Ann", "A")]) == (0, 0, 1)
+    assert store.add_votes([NewVote(own, "Ann", "A", chance=0.5, at=NOON)]) == (0, 1, 0)
+    ((_, _, vote),) = store.each_vote(begun.run_id)
+    assert (vote.origin, vote.chance, vote.comment, vote.at) == ("escalation", 0.5, "clear", NOON)
+
+
+def test_a_withdrawn_vote_is_gone_but_not_forgotten(store: Store) -> None:
+    begun = begin(store, item("x"))
+    own = pair_id(begun)
+    store.add_votes([NewVote(own, "Ann", "A"), NewVote(own, "Bob", "B")])
+    assert store.withdraw_vote(own, "Ann") is True
+    assert store.withdraw_vote(own, "Ann") is False
+    assert votes_of(begun) == [("x", "Bob", "B")]
+    assert [vote.verdict for vote in store.replaced_votes(own, "Ann")] == ["A"]
+
+
+def test_votes_serve_every_run_that_has_the_pair_and_every_row_that_is_it(store: Store) -> None:
+    first = begin(store, item("x"), name="first")
+    # The same content under two other ids, and a mirrored pair, which is another pair.
+    same: dict[str, Any] = {"prompt": "prompt of x"}
+    pair = store.pair_at(first.run_id, 1)
+    assert pair is not None
+    mirror = {"response_a": pair.response_b, "response_b": pair.response_a}
+    second = begin(
+        store,
+        item("y", **same),
+        item("z", row=2, **same),
+        item("m", row=3, **same, **mirror),
+        name="second",
+    )
+    store.add_votes([NewVote(pair_id(first), "Ann", "A")])
+    columns = store.vote_columns(second.run_id)
+    assert list(columns.number) == [1, 2]
+    assert set(columns.pair_id) == {pair_id(first)}
+    assert votes_of(second) == [("y", "Ann", "A")]  # one vote, however many rows
+
+
+def test_columns_have_codes_for_all_that_votes_say(store: Store) -> None:
+    begun = begin(store, item("x", label="TIE"), item("y", row=2))
+    first, second = (each.pair_id for each in store.run_items(begun.run_id))
+    store.add_votes(
+        [
+            NewVote(first, "Ann", "A", "terminal", "random"),
+            NewVote(first, "Bob\x00", "B", "escalation", "chosen"),
+            NewVote(second, "Ann", "TIE", None, "weighted", 0.125),
+            NewVote(second, "Bob\x00", None),
+        ]
+    )
+    columns = store.vote_columns(begun.run_id)
+    assert columns.people == ("Ann", "Bob\x00")
+    assert list(columns.number) == [1, 1, 2, 2]
+    assert list(columns.who) == [0, 1, 0, 1]
+    assert list(columns.verdict) == [0, 1, 2, -1]
+    assert list(columns.label) == [2, 2, -1, -1]
+    assert [ORIGINS[code] for code in columns.origin] == [
+        "terminal",
+        "escalation",
+        "import",
+        "import",
+    ]
+    assert [None if code < 0 else DRAWS[code] for code in columns.draw] == [
+        "random",
+        "chosen",
+        "weighted",
+        None,
+    ]
+    assert columns.chance[2] == 0.125
+    assert all(math.isnan(columns.chance[row]) for row in (0, 1, 3))
+
+
+def test_a_run_without_votes_has_empty_columns(store: Store) -> None:
+    begun = begin(store, item("x"))
+    assert store.vote_columns(begun.run_id) == VoteColumns(())
+    assert store.pair_at(begun.run_id, 2) is None
+
+
+def test_pages_of_votes_leave_none_out(store: Store) -> None:
+    begun = begin(store, *(item(str(n), row=n) for n in range(1, 5)))
+    people = ("Ann", "Bob", "ann", "Éva")
+    store.add_votes(
+        [
+            NewVote(each.pair_id, who, "A")
+            for each in store.run_items(begun.run_id)
+            for who in people
+        ]
+    )
+    seen: list[ItemVote] = []
+    after = (0, "")
+    while page := store.votes(begun.run_id, after=after, limit=3):
+        seen += page
+        after = page[-1].number, page[-1].vote.who
+    assert len(seen) == 16
+    assert {(each.key, each.vote.who) for each in seen} == {
+        (str(n), who) for n in range(1, 5) for who in people
+    }
+    assert seen == list(store.each_vote(begun.run_id))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"who": " "}, "who has 1 characters; name the person in 1 to 200"),
+        ({"who": "x" * 201}, "who has 201 characters"),
+        ({"chance": 0.0}, "chance is 0.0; give the chance of being drawn, above 0 and at most 1"),
+        ({"chance": math.nan}, "chance is nan"),
+    ],
+)
+def test_a_vote_that_cannot_be_leaves_the_others_unstored_too(
+    store: Store, wrong: dict[str, Any], said: str
+) -> None:
+    begun = begin(store, item("x"))
+    own = pair_id(begun)
+    bad = replace(NewVote(own, "Bob", "A"), **wrong)
+    with pytest.raises(InputError, match=said):
+        store.add_votes([NewVote(own, "Ann", "A"), bad])
+    assert votes_of(begun) == []
+
+
+def test_deleting_a_run_keeps_votes_and_what_they_are_about(store: Store) -> None:
+    begun = begin(store, item("x"), item("y", row=2))
+    own = pair_id(begun)
+    store.add_votes([NewVote(own, "Ann", "A"), NewVote(own, "Ann", "B")])
+    assert store.votes_to_go(begun.run_id) == 1
+    store.delete_run("run")
+    again = begin(store, item("y"), item("x", row=2), name="again")
+    assert votes_of(again) == [("x", "Ann", "B")]
+    assert [vote.verdict for vote in store.replaced_votes(pair_id(again, 2), "Ann")] == ["A"]
+
+
+def test_votes_go_with_a_run_where_that_is_asked_for_unless_another_run_has_the_pair(
+    store: Store,
+) -> None:
+    first = begin(store, item("shared"), item("own", row=2), name="first")
+    second = begin(store, item("shared"), name="second")
+    store.add_votes([NewVote(each.pair_id, "Ann", "A") for each in store.run_items(first.run_id)])
+    assert (store.votes_to_go(first.run_id), store.votes_to_go(second.run_id)) == (1, 0)
+    store.delete_run("first", with_votes=True)
+    assert votes_of(second) == [("shared", "Ann", "A")]
+    again = begin(store, item("own"), name="again")
+    assert votes_of(again) == []
+
+
+_votes = st.builds(
+    NewVote,
+    pair_id=st.integers(0, 2),  # places, replaced by ids below
+    who=st.sampled_from(["Ann", "Bob"]) | texts.filter(lambda name: bool(name.strip())),
+    verdict=st.sampled_from(["A", "B", "TIE", None]),
+    origin=st.sampled_from([None, *ORIGINS]),
+    draw=st.sampled_from([None, *DRAWS]),
+    chance=st.none() | st.floats(0, 1, exclude_min=True),
+    shown_order=st.sampled_from([None, "original", "swapped"]),
+    at=st.none() | st.datetimes(datetime(1971, 1, 1), timezones=st.just(UTC)),
+    comment=st.none() | texts,
+)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(new=st.lists(_votes, max_size=8))
+def test_storing_the_last_words_again_changes_nothing(store: Store, new: list[NewVote]) -> None:
+    """Whatever was there: each person's last word on each pair is what is stored."""
+    name = f"run {len(store.list_runs())}"
+    begun = begin(store, *(item(f"{name} {n}", row=n) for n in range(3)), name=name)
+    ids = [each.pair_id for each in store.run_items(begun.run_id)]
+    placed = [replace(vote, pair_id=ids[vote.pair_id]) for vote in new]
+    last = {(vote.pair_id, vote.who): vote for vote in placed}
+    added = store.add_votes(placed)
+    assert added.new == len(last)
+    assert sum(added) == len(placed)
+    stored = list(store.each_vote(begun.run_id))
+    assert {(row.vote.pair_id, row.vote.who): row.vote.verdict for row in stored} == {
+        key: vote.verdict for key, vote in last.items()
+    }
+    assert store.add_votes(list(last.values())) == (0, 0, len(last))
+    assert list(store.each_vote(begun.run_id)) == stored
