@@ -1,0 +1,301 @@
+"""Files of people's votes: a row a vote, or a row a pair with a list of votes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from evenhand.contract import Winner
+from evenhand.data.columns import Columns, plain
+from evenhand.data.fields import FieldValues, optional_text, sendable, text_of_id
+from evenhand.data.formats import open_table
+from evenhand.data.labels import read_label
+from evenhand.data.record import BadRow
+from evenhand.data.rows import kind_of, shortened
+from evenhand.data.source import Source, source_of
+from evenhand.errors import DataError, InputError
+
+VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "pair": ("pair", "pair_id", "item_id", "example_id", "question_id"),
+    # A row's own id is the pair's only where no other column names one.
+    "id": ("id", "uid", "uuid"),
+    "who": (
+        *("who", "annotator", "annotator_id", "rater", "rater_id", "worker", "worker_id", "voter"),
+        *("labeler", "labeller", "evaluator", "user", "user_id", "person", "assessor"),
+    ),
+    "verdict": (
+        *("verdict", "vote", "winner", "label", "preference", "choice", "human_label"),
+        "human_preference",
+    ),
+    "votes": ("votes", "annotators", "annotations", "human_votes"),
+    "at": ("at", "voted_at", "time", "timestamp", "created_at", "date"),
+    "comment": ("comment", "comments", "note", "notes", "rationale"),
+    "chance": ("chance", "sampling_probability", "inclusion_probability"),
+    "draw": ("draw",),
+    # Not `source`, which in data sets names the set.
+    "origin": ("origin",),
+}
+VoteOrigin = Literal["import", "terminal", "page", "escalation"]
+VoteDraw = Literal["random", "weighted", "chosen"]
+_SKIPPED = frozenset({"skip", "skipped"})
+_SHAPE = "give A, B, TIE or skipped"
+
+Models = Callable[[str], "tuple[str | None, str | None]"]
+
+
+@dataclass(frozen=True, slots=True)
+class VoteReading:
+    """`columns` maps our field to their column. `who` names the person where rows do not, and is
+    the first word of the names of people who are told by their place in a list. `values` says what
+    a spelling means; `unescape` undoes what was done to texts for spreadsheets."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    who: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    unescape: Callable[[str], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRow:
+    """One vote as a file tells it; `verdict` is None where the person skipped the pair."""
+
+    pair: str
+    who: str
+    verdict: Winner | None
+    source: str
+    row: int
+    at: datetime | None = None
+    comment: str | None = None
+    chance: float | None = None
+    draw: VoteDraw | None = None
+    origin: VoteOrigin | None = None
+
+
+def read_votes(
+    path: Source | Path | str,
+    reading: VoteReading | None = None,
+    *,
+    models: Models = lambda pair: (None, None),
+) -> Iterator[VoteRow | BadRow]:
+    """Every vote of a file; `models` tells a pair's two, whose names may stand for A and B."""
+    source = source_of(path)
+    reading = reading or VoteReading()
+    table = open_table(source, wanted=Columns(VOTE_FIELDS, reading.columns).wanted)
+    rows = _Rows(source.name, reading, models, tabular=table.tabular)
+    if table.columns is not None:
+        rows.check(table.columns)
+    empty = True
+    for number, row in table.rows:
+        empty = False
+        if isinstance(row, str):
+            yield BadRow(source.name, number, row)
+            continue
+        try:
+            # A row counts whole or not at all.
+            read = list(rows.read(number, row))
+        except InputError as error:
+            yield BadRow(source.name, number, error.message)
+            continue
+        yield from read
+    if empty:
+        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+
+
+def read_values(given: Mapping[str, str]) -> dict[str, Winner | None]:
+    """What spellings mean, by their plain form."""
+    meant: dict[str, Winner | None] = {}
+    for spelled, verdict in given.items():
+        if plain(verdict) in _SKIPPED:
+            meant[plain(spelled)] = None
+            continue
+        try:
+            read = read_label(verdict, numbered=False, model_a=None, model_b=None)
+        except DataError:
+            read = None
+        if read is None:
+            raise DataError(f"{spelled!r} cannot mean {verdict!r}; {_SHAPE}")
+        meant[plain(spelled)] = read
+    return meant
+
+
+class _Rows:
+    def __init__(self, source: str, reading: VoteReading, models: Models, *, tabular: bool) -> None:
+        self._source = source
+        self._who = reading.who
+        self._values = read_values(reading.values)
+        self._models = models
+        self._columns = Columns(VOTE_FIELDS, reading.columns)
+        self._fields = FieldValues(VOTE_FIELDS, reading.columns, required=())
+        self._tabular = tabular
+        self._unescape = reading.unescape if tabular else str
+
+    def check(self, columns: tuple[str, ...]) -> None:
+        """Refuse a table whose header lacks a field: no row of it can be a vote."""
+        found = self._columns.find(columns)
+        missing = None
+        if "pair" not in found and "id" not in found:
+            missing = "pair"
+        elif "votes" not in found:
+            if "verdict" not in found:
+                missing = "verdict"
+            elif "who" not in found and self._who is None:
+                raise DataError(f"{self._source}: {self._nobody(columns)}")
+        if missing is not None:
+            raise DataError(f"{self._source}: {self._columns.missing(missing, columns)}")
+
+    def _nobody(self, columns: tuple[str, ...]) -> str:
+        return f"{self._columns.missing('who', columns)}, or all votes' person with --who NAME"
+
+    def read(self, number: int, row: Mapping[str, Any]) -> Iterator[VoteRow]:
+        _, values = self._fields.read(row)
+        pair = text_of_id(values.get("pair")) or text_of_id(values.get("id"))
+        if pair is None:
+            raise DataError(self._columns.missing("pair", tuple(row)))
+        pair = sendable("pair", self._unescape(pair))
+        about = self._about(values)
+        for who, given in self._given(values, tuple(row)):
+            verdict = self._verdict(pair, given)
+            yield VoteRow(pair, who, verdict, self._source, number, **about)
+
+    def _given(
+        self, values: Mapping[str, Any], columns: tuple[str, ...]
+    ) -> Iterator[tuple[str, Any]]:
+        """Who gave which verdict; a list goes before the row's own verdict, which sums it up."""
+        listed = values.get("votes")
+        if self._tabular and isinstance(listed, str):
+            listed = _listed(listed)
+        who = _name(values.get("who"), self._unescape)
+        if listed in (None, "", [], {}):
+            who = who or self._who
+            if who is None:
+                raise DataError(self._nobody(columns))
+            given = values.get("verdict")
+            if given is None or given == "":
+                raise DataError(f"the row has no verdict; {_SHAPE}")
+            yield who, given
+            return
+        if who is not None:
+            raise DataError(
+                "the row names a person and has a list of votes; turn one off, e.g. --map votes="
+            )
+        if isinstance(listed, dict):
+            named = [(_name(name, str), given) for name, given in listed.items()]
+        elif isinstance(listed, (list, tuple)):
+            named = [self._of_list(place, each) for place, each in enumerate(listed, 1)]
+        else:
+            raise DataError(f"votes takes a list or an object of verdicts, not {kind_of(listed)}")
+        for name, given in named:
+            if name is None:
+                raise DataError("a vote of the list names nobody; name the person")
+            if given is not None and given != "":
+                yield name, given
+
+    def _of_list(self, place: int, each: Any) -> tuple[str | None, Any]:
+        if not isinstance(each, dict):
+            return f"{self._who or 'annotator'} {place}", each
+        _, values = self._fields.read(each)
+        return _name(values.get("who"), str), values.get("verdict")
+
+    def _verdict(self, pair: str, given: Any) -> Winner | None:
+        spelled = plain(_spelling(given))
+        if spelled in self._values:
+            return self._values[spelled]
+        if isinstance(given, str) and spelled in _SKIPPED:
+            return None
+        model_a, model_b = self._models(pair)
+        try:
+            verdict = read_label(given, numbered=False, model_a=model_a, model_b=model_b)
+        except DataError:
+            verdict = None
+        if verdict is not None:
+            return verdict
+        raise DataError(
+            f"the verdict is {kind_of(given)}; {_SHAPE}, or say what it means, "
+            f"e.g. --value {shortened(_spelling(given), to=20) or 'SPELLING'}=A"
+        )
+
+    def _about(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        comment = optional_text("comment", values.get("comment"))
+        return {
+            "at": _moment(values.get("at")),
+            "comment": None if comment is None else self._unescape(comment),
+            "chance": _chance(values.get("chance")),
+            "draw": _one_of("draw", values.get("draw"), get_args(VoteDraw)),
+            "origin": _one_of("origin", values.get("origin"), get_args(VoteOrigin)),
+        }
+
+
+def _spelling(given: Any) -> str:
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        return given if isinstance(given, str) else str(given).lower()
+    return f"{given:g}"
+
+
+def _name(given: Any, unescape: Callable[[str], str]) -> str | None:
+    if given is None:
+        return None
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
+    if not isinstance(given, str):
+        raise DataError(f"who takes a name or a number, not {kind_of(given)}")
+    return sendable("who", unescape(given).strip()) or None
+
+
+def _listed(cell: str) -> Any:
+    """A cell of a table: a JSON list or object, or verdicts between semicolons or commas."""
+    text = cell.strip()
+    if text[:1] in ("[", "{"):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise DataError(f"votes {shortened(text)!r} is not JSON; give a JSON list") from None
+    return [part.strip() for part in text.split(";" if ";" in text else ",")] if text else None
+
+
+def _moment(given: Any) -> datetime | None:
+    if given is None or given == "":
+        return None
+    try:
+        if isinstance(given, str) and not _is_number(given):
+            read = datetime.fromisoformat(given.strip())
+            return read if read.tzinfo else read.replace(tzinfo=UTC)
+        if isinstance(given, datetime):
+            return given if given.tzinfo else given.replace(tzinfo=UTC)
+        if not isinstance(given, bool):
+            return datetime.fromtimestamp(float(given), UTC)
+    except (ValueError, TypeError, OverflowError, OSError):
+        pass
+    raise DataError(f"at is {kind_of(given)}; give ISO 8601, e.g. 2026-11-16T12:00Z, or Unix time")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _chance(given: Any) -> float | None:
+    if given is None or given == "":
+        return None
+    try:
+        chance = math.nan if isinstance(given, bool) else float(given)
+    except (ValueError, TypeError):
+        chance = math.nan
+    if not 0 < chance <= 1:
+        raise DataError(f"chance is {kind_of(given)}; give a number above 0 and at most 1")
+    return chance
+
+
+def _one_of(name: str, given: Any, known: tuple[str, ...]) -> str | None:
+    if given is None or given == "":
+        return None
+    if given not in known:
+        raise DataError(f"{name} is {kind_of(given)}; give one of {', '.join(known)}")
+    return str(given)
