@@ -40,7 +40,9 @@ Row = dict[str, Any]
 # Both orders of a pair in the labels of the original order; None is unread.
 Passes = dict[str, Winner | None]
 Floats = NDArray[np.float64]
+# A split meets the limit with an error this small or one that cannot be told from zero.
 LARGEST_ERROR = 0.05
+MOST_SPLITS = 0.6
 JUDGEBENCH = "judgebench_gpt4o"
 LLMBAR = ("llmbar_natural", "llmbar_neighbor", "llmbar_gptinst")
 PROCESSED = ("llmbar_processed_llmeval2", "llmbar_processed_mtbench")
@@ -176,7 +178,7 @@ def _verdicts(
 
 @dataclass(frozen=True, slots=True)
 class HalfAndHalf:
-    """Means over splits: of the errors, and how often they could be told from zero."""
+    """Means over splits: the errors, and the shares told from zero, and that met the limit."""
 
     name: str
     tested: float
@@ -192,14 +194,15 @@ class HalfAndHalf:
     loss_base: float
     loss_after: float
     worse: float
-    constant: float
+    met: float
 
     @property
     def missed(self) -> list[str]:
         found = []
-        if self.error_after > LARGEST_ERROR and self.told_apart > 0.1:
+        # What 160 labels teach is itself uncertain by some 0.04, so a split may miss by chance.
+        if self.error_after > LARGEST_ERROR and self.met < MOST_SPLITS:
             found.append(f"error {self.error_after:.3f}, told from zero in {self.told_apart:.0%}")
-        if not self.brier_after < self.brier_base and self.constant < 0.5:
+        if not self.brier_after < self.brier_base:
             found.append(f"Brier {self.brier_after:.4f}, base rate's {self.brier_base:.4f}")
         if self.worse > 0.05:
             found.append(f"worse than before beyond noise in {self.worse:.0%}")
@@ -246,7 +249,7 @@ def half_and_half(given: Verdicts, *, splits: int, seed: int) -> HalfAndHalf:
                 _number(now.base_log_loss),
                 _number(now.log_loss.value),
                 float(low is not None and low > 0),
-                float(fitted.curve.kind == "constant"),
+                float(_number(now.error) <= LARGEST_ERROR or not now.distinguishable),
             ]
         )
     return HalfAndHalf(given.name, *np.mean(np.array(rows), axis=0).tolist())
@@ -261,7 +264,7 @@ def report_half_and_half(data: Path, *, single_order: bool, splits: int, seed: i
         f"\n{'one order alone' if single_order else 'both orders reconciled'}: learned on half of "
         f"the prompts, tested on the other; means of {splits} splits\n\n"
         "| judge | tested | right | ECE before | debiased before | **after** | told from 0 "
-        "| Brier before | base rate | **after** | log loss before | base | **after** | constant |\n"
+        "| Brier before | base rate | **after** | log loss before | base | **after** | met |\n"
         "|---|" + "---|" * 13
     )
     held = True
@@ -280,7 +283,7 @@ def report_half_and_half(data: Path, *, single_order: bool, splits: int, seed: i
             f"{found.loss_before:.3f}",
             f"{found.loss_base:.3f}",
             f"**{found.loss_after:.3f}**",
-            f"{found.constant:.0%}",
+            f"{found.met:.0%}",
         ]
         print(f"| {found.name} | " + " | ".join(cells).replace("nan", "—") + " |", flush=True)
         for miss in found.missed:

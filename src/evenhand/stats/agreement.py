@@ -80,10 +80,8 @@ def agreement(
         unlabelled=int(said.size - rows.sum()),
         prompts=None if prompts is None else count,
         accuracy=share(right, rows, "labelled pair"),
-        agreement=share(right, read, "labelled pair with a verdict"),
-        agreement_without_ties=share(
-            right_decided, decided.sum(axis=(1, 2)), "pair that both decided"
-        ),
+        agreement=share(right, read, "read and labelled pair"),
+        agreement_without_ties=share(right_decided, decided.sum(axis=(1, 2)), "decided pair"),
         kappa=_kappa(cells, ties=True, level=level),
         kappa_without_ties=_kappa(cells, ties=False, level=level),
         macro_f1=_macro_f1(cells, level=level),

@@ -35,7 +35,7 @@ FEWEST_OF_EACH = 10
 FOLDS = 10
 FOLDS_OF_MANY = 5
 MANY_ROWS = 5_000
-PENALTIES = (0.1, 1.0, 10.0, 100.0)
+PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 # A simpler curve is taken where its cross-validated loss is no more than this many standard
 # errors above the best. A whole standard error would throw away good signals below 100 prompts,
 # none at all would learn noise half of the time where there is nothing to learn.

@@ -188,7 +188,7 @@ def _interval(
     a nominal 95 % in the worst case tried), so it gives the variance and not the shape.
     """
     if sizes.size < FEWEST_PROMPTS:
-        return None, None, not_enough(sizes.size, "unit with two values", FEWEST_PROMPTS)
+        return None, None, not_enough(sizes.size, "twice-rated unit", FEWEST_PROMPTS)
     if np.isnan(alpha):
         return None, None, "alpha is not defined: every value is the same"
     drawn = _resampled(sums, resamples=resamples, seed=seed)

@@ -63,7 +63,7 @@ def reliability_bins(
                     sums_by(own, 1 - right[rows]),
                     independent=independent,
                     level=level,
-                    unit="verdict in this bin",
+                    unit="verdict",
                 ),
             )
         )
