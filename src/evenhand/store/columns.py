@@ -98,3 +98,14 @@ class PrefixColumns:
     number: array[int] = field(default_factory=whole_numbers)
     prompt_key: array[int] = field(default_factory=whole_numbers)
     outcome: array[int] = field(default_factory=small_codes)
+
+
+@dataclass(frozen=True, slots=True)
+class PassColumns:
+    """One judge's passes on the pairs of a run; winners are in the caller's labels."""
+
+    number: array[int] = field(default_factory=whole_numbers)
+    prompt_key: array[int] = field(default_factory=whole_numbers)
+    order: array[int] = field(default_factory=small_codes)  # 0 original, 1 swapped
+    sample: array[int] = field(default_factory=codes)
+    winner: array[int] = field(default_factory=small_codes)

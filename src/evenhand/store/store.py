@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine
 
 from evenhand.contract import Pair
 from evenhand.store import (
+    audits,
     battles,
     catalogue,
     criteria,
@@ -34,6 +35,7 @@ from evenhand.store.columns import (
     BattleCount,
     CriterionColumns,
     OutcomeColumns,
+    PassColumns,
     PrefixColumns,
 )
 from evenhand.store.faults import told_plainly
@@ -400,6 +402,21 @@ class Store:
     def pair_at(self, run_id: int, number: int) -> Pair | None:
         with self._reading() as connection:
             return votes.pair_at(connection, run_id, number)
+
+    def pass_columns(self, run_id: int, judge_id: int) -> PassColumns:
+        """Every stored pass on the run's pairs, samples apart."""
+        with self._reading() as connection:
+            return audits.pass_columns(connection, run_id, judge_id)
+
+    def shared_items(self, run_id: int, other_id: int) -> tuple[list[int], list[int]]:
+        """The numbers, in both runs, of the items whose pairs have the same content."""
+        with self._reading() as connection:
+            return audits.shared_items(connection, run_id, other_id)
+
+    def item_keys(self, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
+        """The ids of some items, by their numbers."""
+        with self._reading() as connection:
+            return audits.item_keys(connection, run_id, numbers)
 
     # Reading back
 

@@ -1,0 +1,165 @@
+"""What may stand behind a judge's verdicts besides the answers: their place, their length, its own
+kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.stats.clusters import Labels
+from evenhand.stats.estimated_share import EstimatedShare, estimate_share
+from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
+from evenhand.stats.position import PositionBias, position_bias
+from evenhand.stats.win_rate import win_rate
+
+Codes = NDArray[np.integer[Any]]
+
+NONE, SAYS_A, SAYS_B, SAYS_TIE = -1, 0, 1, 2
+
+
+class Lean(Model):
+    """How much oftener than its counterpart something happens, as a difference of two shares of
+    the same pairs: from -1 to 1, and 0 is as it should be."""
+
+    pairs: int
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+
+
+class PlaceBias(Model):
+    """`lean` is the share of pairs that lean to the first place less that to the second;
+    `first_place_share` is of all passes that name a winner."""
+
+    first_place_share: EstimatedShare
+    lean: Lean
+    test: PositionBias
+
+
+class LengthBias(Model):
+    """How often the longer won by the judge, how often by the labels, and the difference on the
+    pairs that both decided."""
+
+    by_judge: EstimatedShare
+    by_labels: EstimatedShare
+    excess: Lean
+
+
+class SelfPreference(Model):
+    """The same for the answers of the judge's own model."""
+
+    model: str
+    by_judge: EstimatedShare
+    by_labels: EstimatedShare
+    excess: Lean
+
+
+def lean_of(
+    more: NDArray[np.bool_], less: NDArray[np.bool_], prompts: Labels, *, level: float
+) -> Lean:
+    """The score interval of a difference of paired shares (Tango 1998), clustered by prompt: the
+    win rate's, stretched from 0..1 to -1..1."""
+    codes = np.where(more & ~less, WIN_A, np.where(less & ~more, WIN_B, TIE)).astype(np.int8)
+    found = win_rate(codes, prompts=prompts, level=level)
+
+    def stretched(rate: float | None) -> float | None:
+        return None if rate is None else 2 * rate - 1
+
+    return Lean(
+        pairs=int(codes.size),
+        value=stretched(found.rate),
+        low=stretched(found.low),
+        high=stretched(found.high),
+        reason=found.reason,
+    )
+
+
+def share_of(
+    part: NDArray[np.bool_], prompts: NDArray[Any], *, level: float, unit: str
+) -> EstimatedShare:
+    """Of these rows, clustered by prompt where prompts repeat."""
+    _, clusters = np.unique(prompts, return_inverse=True)
+    count = int(clusters.max()) + 1 if clusters.size else 1
+    hits = np.bincount(clusters[part], minlength=count).astype(np.float64)
+    rest = np.bincount(clusters[~part], minlength=count).astype(np.float64)
+    independent = bool((hits + rest <= 1).all())
+    return estimate_share(hits, rest, independent=independent, level=level, unit=unit)
+
+
+def place_bias(
+    first: Codes, second: Codes, prompts: NDArray[np.int64], *, level: float
+) -> PlaceBias:
+    """From each pair's winner in the two passes; the first pass shows A first, the second B."""
+    # Which place each pass took: the first is A's in the first pass and B's in the second.
+    took_first = np.concatenate([first == SAYS_A, second == SAYS_B])
+    decided = np.concatenate([np.isin(each, (SAYS_A, SAYS_B)) for each in (first, second)])
+    both = np.concatenate([prompts, prompts])
+    # The two passes of a pair are not independent, so that the pair is a cluster at least.
+    shares = share_of(took_first[decided], both[decided], level=level, unit="decided pass")
+    read = (first != NONE) & (second != NONE)
+    halves = np.array([2, 0, 1])
+    leaning = halves[first[read]] - halves[second[read]]
+    return PlaceBias(
+        first_place_share=shares,
+        lean=lean_of(leaning > 0, leaning < 0, prompts[read], level=level),
+        test=position_bias(first, second, prompts=prompts, level=level),
+    )
+
+
+def length_bias(
+    verdicts: Codes,
+    labels: Codes,
+    *,
+    length_a: NDArray[Any],
+    length_b: NDArray[Any],
+    prompts: NDArray[np.int64],
+    level: float,
+) -> LengthBias:
+    longer = np.where(length_a > length_b, SAYS_A, np.where(length_b > length_a, SAYS_B, NONE))
+    unit = "pair of unequal length"
+    return LengthBias(**_favoured(longer, verdicts, labels, prompts, level, unit))
+
+
+def self_preference(
+    model: str,
+    own: Codes,
+    verdicts: Codes,
+    labels: Codes,
+    *,
+    prompts: NDArray[np.int64],
+    level: float,
+) -> SelfPreference:
+    """`own` says which side is the judge's own model in each row; -1 where neither is, or both."""
+    return SelfPreference(
+        model=model,
+        **_favoured(own, verdicts, labels, prompts, level, "pair with an answer of its own"),
+    )
+
+
+def _favoured(
+    side: Codes,
+    verdicts: Codes,
+    labels: Codes,
+    prompts: NDArray[np.int64],
+    level: float,
+    unit: str,
+) -> dict[str, Any]:
+    """How often this side won, by the judge and by the labels, and the difference."""
+    by_judge = (side != NONE) & ((verdicts == SAYS_A) | (verdicts == SAYS_B))
+    by_labels = (side != NONE) & ((labels == SAYS_A) | (labels == SAYS_B))
+    both = by_judge & by_labels
+    return {
+        "by_judge": share_of(
+            (verdicts == side)[by_judge], prompts[by_judge], level=level, unit=f"decided {unit}"
+        ),
+        "by_labels": share_of(
+            (labels == side)[by_labels], prompts[by_labels], level=level, unit=f"labelled {unit}"
+        ),
+        "excess": lean_of(
+            (verdicts == side)[both], (labels == side)[both], prompts[both], level=level
+        ),
+    }

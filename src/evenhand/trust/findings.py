@@ -1,0 +1,155 @@
+"""A short plain verdict on a judge, from its audit and the user's own thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.stats.estimated_share import EstimatedShare
+from evenhand.stats.estimated_value import EstimatedValue
+from evenhand.trust.audit import Audit
+from evenhand.trust.biases import Lean
+
+Ruling = Literal["pass", "fail", "undecided"]
+Word = Literal["trustworthy", "with care", "not trustworthy", "not enough data"]
+_Figure = EstimatedShare | EstimatedValue | Lean
+
+
+class Thresholds(Model):
+    """What the user asks of a judge; None asks nothing. The last two only raise an alarm."""
+
+    min_accuracy: float | None = None
+    min_kappa: float | None = None
+    min_consistency: float | None = None
+    max_unread: float | None = None
+    max_place_lean: float = 0.1
+    max_length_excess: float = 0.1
+
+
+class Check(Model):
+    """One threshold against its interval: it passes or fails where the whole interval does."""
+
+    name: str
+    ruling: Ruling
+    line: str
+
+
+class Findings(Model):
+    word: Word
+    lines: tuple[str, ...]
+    place_alarm: bool
+    length_alarm: bool
+    checks: tuple[Check, ...]
+    ruling: Ruling | None  # None where no threshold was set
+    thresholds: Thresholds
+
+
+def find(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
+    asked = thresholds or Thresholds()
+    _check_range(asked)
+    checks = tuple(_checks(audit, asked))
+    place = _above(audit.place.lean, asked.max_place_lean)
+    length = _above(audit.length.excess, asked.max_length_excess)
+    rulings = {check.ruling for check in checks}
+    ruling: Ruling | None = None
+    if checks:
+        ruling = next((each for each in ("fail", "undecided") if each in rulings), "pass")
+    return Findings(
+        word=_word(audit, place_alarm=place, length_alarm=length),
+        lines=tuple(_lines(audit, place_alarm=place, length_alarm=length)),
+        place_alarm=place,
+        length_alarm=length,
+        checks=checks,
+        ruling=ruling,
+        thresholds=asked,
+    )
+
+
+def _above(lean: Lean, limit: float) -> bool:
+    """Either way: a judge that favours the second place, or the shorter, is as biased."""
+    if lean.low is None or lean.high is None:
+        return False
+    return lean.low > limit or lean.high < -limit
+
+
+def _word(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Word:
+    low = audit.accuracy.low
+    if low is None:
+        return "not enough data"
+    beaten = all(low > (each.accuracy.value or 0.0) for each in audit.yardsticks)
+    if not beaten or place_alarm:
+        return "not trustworthy"
+    unread = audit.unread.value or 0.0
+    return "with care" if length_alarm or unread > 0.05 else "trustworthy"
+
+
+def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[str]:
+    accuracy = audit.accuracy
+    if accuracy.value is None or accuracy.low is None:
+        yield f"accuracy: {accuracy.reason}"
+        return
+    yield f"right on {_told(accuracy)} of {audit.n:,} labelled pairs"
+    for each in audit.yardsticks:
+        theirs = each.accuracy.value
+        if theirs is None:
+            continue
+        better = "better than" if accuracy.low > theirs else "not shown to be better than"
+        yield f"{better} {each.name}, which is right on {theirs:.1%}".replace("%", " %")
+    favoured = audit.place.test.favours
+    if place_alarm and audit.place.lean.value is not None:
+        place = "first" if audit.place.lean.value > 0 else "second"
+        yield (
+            f"ALARM: it goes by place: {abs(audit.place.lean.value):.0%} of the pairs lean to the "
+            f"{place} place more than to the other"
+        ).replace("%", " %")
+    elif favoured:
+        yield f"it leans to the {favoured} place, by less than the alarm's limit"
+    if length_alarm and audit.length.excess.value is not None:
+        way = "longer" if audit.length.excess.value > 0 else "shorter"
+        yield (
+            f"ALARM: it goes by length: the {way} answer wins {abs(audit.length.excess.value):.0%} "
+            "oftener than it should"
+        ).replace("%", " %")
+    if audit.unread.value:
+        yield f"no valid verdict on {_told(audit.unread)}"
+
+
+def _checks(audit: Audit, asked: Thresholds) -> Iterator[Check]:
+    for name, figure, least in (
+        ("accuracy", audit.accuracy, asked.min_accuracy),
+        ("kappa", audit.kappa, asked.min_kappa),
+        ("consistency", audit.consistency, asked.min_consistency),
+    ):
+        if least is not None:
+            yield _check(name, figure, least, above=True)
+    if asked.max_unread is not None:
+        yield _check("unread", audit.unread, asked.max_unread, above=False)
+
+
+def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> Check:
+    if figure.low is None or figure.high is None:
+        why = figure.reason or "no interval"
+        return Check(name=name, ruling="undecided", line=f"undecided  {name}: {why}")
+    ruling: Ruling = "undecided"
+    if figure.low > limit:
+        ruling = "pass" if above else "fail"
+    elif figure.high < limit:
+        ruling = "fail" if above else "pass"
+    place = {True: "above", False: "below"}[figure.low > limit]
+    told = "holds" if ruling == "undecided" else f"lies {place}"
+    interval = f"{figure.low:.3f} to {figure.high:.3f}"
+    return Check(name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {told} {limit:g}")
+
+
+def _told(share: EstimatedShare) -> str:
+    if share.value is None or share.low is None or share.high is None:
+        return f"{share.part} of {share.of}"
+    return f"{100 * share.value:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f})"
+
+
+def _check_range(asked: Thresholds) -> None:
+    for name, value in asked:
+        if value is not None and not -1 <= value <= 1:
+            raise InputError(f"{name} is {value}; it takes a share between 0 and 1")
