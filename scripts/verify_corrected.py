@@ -2,7 +2,8 @@
 
     python -m scripts.verify_corrected [--replicates 400] [--seed 0]
 
-Prints every cell and exits 1 where a limit is missed. In cells marked `few`, fewer than five
+Prints every cell and exits 1 where a limit is missed. A cell outside 93 to 97 % is simulated again
+with eight times as many replicates, and those count. In cells marked `few`, fewer than five
 labelled pairs are to be expected that go against the others, or against the judge: coverage then
 moves in coarse steps and may be higher than 97 %, never lower than 93 %. Run by `make verify`.
 """
@@ -24,6 +25,7 @@ from evenhand.stats.label_design import doubts_of_confidence, draw_labels
 LIMITS = (0.93, 0.97)
 WIDEST = 1.02
 FEW = 5.0
+AGAIN = 8
 Floats = NDArray[np.float64]
 
 # How often the judge does not look (and guesses instead), and how often a guess goes to A.
@@ -80,18 +82,31 @@ class Cell:
         return self.contrary < FEW
 
     @property
+    def clear(self) -> bool:
+        """Within the limits as they stand."""
+        return self._within(0.0)
+
+    @property
     def held(self) -> bool:
         # Two and a half standard errors: of a hundred cells, one may err by chance.
-        slack = 2.5 * math.sqrt(0.05 * 0.95 / self.replicates)
+        return self._within(2.5 * math.sqrt(0.05 * 0.95 / self.replicates))
+
+    def _within(self, slack: float) -> bool:
         highest = 1.0 if self.few else LIMITS[1] + slack
         return LIMITS[0] - slack <= self.coverage <= highest and self.width <= WIDEST
+
+    @property
+    def _remark(self) -> str:
+        if self.clear:
+            return ""
+        return " outside, within the simulation's error" if self.held else " MISSED"
 
     @property
     def line(self) -> str:
         return (
             f"{self.world.name:78} {self.coverage:6.1%} {self.people:6.1%} {self.uncorrected:6.1%}"
             f" {self.width:6.3f} {self.weight:5.2f} {self.gain:5.2f} {self.bias:+7.4f}"
-            f"{' few' if self.few else ''}{'' if self.held else ' MISSED'}"
+            f"{' few' if self.few else ''}{self._remark}"
         )
 
 
@@ -195,8 +210,12 @@ def main() -> int:
     )
     cells = []
     for world in worlds():
-        cells.append(simulate(rng, world, chosen.replicates))
-        print(cells[-1].line, flush=True)
+        cell = simulate(rng, world, chosen.replicates)
+        if not cell.clear:
+            # Chance, or the method? More replicates, of their own and not added, tell.
+            cell = simulate(rng, world, AGAIN * chosen.replicates)
+        cells.append(cell)
+        print(cell.line, flush=True)
     return report(cells)
 
 
