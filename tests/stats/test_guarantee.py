@@ -1,0 +1,123 @@
+"""The promise of agreement above a threshold, and how often it is broken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripts.verify_calibration import CURVES, simulated_guarantee
+
+from evenhand.errors import InputError
+from evenhand.stats.guarantee import fewest_labels, guarantee_agreement, one_row_each
+
+
+def test_fewer_labels_than_the_level_needs_guarantee_nothing() -> None:
+    # 0.9^28 = 0.0523 and 0.9^29 = 0.0471
+    assert fewest_labels(0.9) == 29
+    assert guarantee_agreement([0.9] * 29, [1] * 29).threshold == 0.9
+    found = guarantee_agreement([0.9] * 28, [1] * 28)
+    assert found.threshold is None
+    assert found.reason == (
+        "no threshold can be guaranteed: 28 labelled prompts have a confidence to go by; "
+        "at least 29 are needed for 0.9 at an error level of 0.05, even if all agree"
+    )
+
+
+def test_a_single_disagreement_needs_more_labels() -> None:
+    # 45 of 46: 0.9^46 + 46 * 0.1 * 0.9^45 = 0.0480; 44 of 45: 0.0524
+    assert guarantee_agreement([0.9] * 46, [1] * 45 + [0]).threshold == 0.9
+    found = guarantee_agreement([0.9] * 45, [1] * 44 + [0])
+    assert found.reason == (
+        "no threshold can be guaranteed: of the 45 surest verdicts 44 agree; "
+        "at least 45 must, for 0.9 at an error level of 0.05"
+    )
+
+
+def test_the_sequence_ends_at_the_first_failure() -> None:
+    stated = np.repeat([0.99, 0.8, 0.6, 0.4], 50)
+    right = np.repeat([1, 1, 0, 1], 50)
+    found = guarantee_agreement(stated, right)
+    assert found.threshold == 0.8
+    assert [(test.n, test.passed) for test in found.tested] == [(100, True), (150, False)]
+    assert found.coverage is not None
+    assert (found.coverage.part, found.coverage.of) == (100, 200)
+    assert (found.agreeing, found.of, found.agreement) == (100, 100, 1)
+    # all 100 agree: the share at which that happens in 5 % of draws
+    assert found.agreement_at_least == pytest.approx(0.05 ** (1 / 100))
+
+
+def test_thresholds_may_be_given() -> None:
+    stated = np.repeat([0.99, 0.8, 0.6], 50)
+    found = guarantee_agreement(stated, np.repeat([1, 1, 0], 50), thresholds=[0.9, 0.5])
+    assert [test.threshold for test in found.tested] == [0.9, 0.5]
+    assert found.threshold == 0.9
+
+
+def test_verdicts_at_or_above_the_threshold_are_kept() -> None:
+    found = guarantee_agreement([0.9] * 40, [1] * 40)
+    assert found.keeps([0.9, 0.89, None, 1.0]).tolist() == [True, False, False, True]
+    refused = guarantee_agreement([0.9] * 40, [0] * 40)
+    assert refused.threshold is None
+    assert not refused.keeps([0.9, 1.0]).any()
+
+
+def test_a_verdict_without_confidence_is_never_kept_but_counts_for_coverage() -> None:
+    found = guarantee_agreement([0.9] * 40 + [None] * 10, [1] * 50)
+    assert found.without_confidence == 10
+    assert found.coverage is not None
+    assert (found.coverage.part, found.coverage.of) == (40, 50)
+
+
+def test_one_row_of_each_prompt_is_tested() -> None:
+    found = guarantee_agreement([0.9] * 100, [1] * 100, prompts=[1, 2, 3, 4] * 25)
+    assert found.prompts == 4
+    assert found.threshold is None
+    chosen = one_row_each(np.repeat(np.arange(3), 4), 3, seed=0)
+    assert (chosen // 4).tolist() == [0, 1, 2]
+    drawn = {int(one_row_each(np.zeros(4, dtype=np.intp), 1, seed=seed)[0]) for seed in range(50)}
+    assert drawn == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("curve", ["line from 0.7 to 0.99", "just below it", "not monotone"])
+def test_the_promise_is_broken_at_most_as_often_as_stated(curve: str) -> None:
+    broken, _, _ = simulated_guarantee(CURVES[curve], prompts=200, draws=300, seed=1)
+    # 5 % and three standard errors of 300 draws
+    assert broken <= 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
+
+
+def test_a_good_judge_is_trusted_with_most_verdicts() -> None:
+    _, found, coverage = simulated_guarantee(
+        lambda stated: np.where(stated > 0.2, 0.98, 0.5), prompts=400, draws=50, seed=1
+    )
+    assert found > 0.95
+    assert coverage > 0.7
+
+
+def test_a_target_beyond_1_is_an_error() -> None:
+    with pytest.raises(InputError, match="the agreement aimed at is 90"):
+        guarantee_agreement([0.5], [1], target=90)
+    with pytest.raises(InputError, match="the error level is 0"):
+        guarantee_agreement([0.5], [1], error_level=0)
+    with pytest.raises(InputError, match=r"the probability in row 0 is 85\.0"):
+        guarantee_agreement([85], [1])
+
+
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.none(), st.floats(0, 1)), st.booleans(), st.integers(0, 90)),
+        max_size=120,
+    ),
+    st.sampled_from([0.5, 0.7]),
+)
+@settings(max_examples=60, deadline=None)
+def test_there_is_a_threshold_or_a_reason(
+    rows: list[tuple[float | None, bool, int]], target: float
+) -> None:
+    stated, right, prompts = ([row[place] for row in rows] for place in range(3))
+    found = guarantee_agreement(stated, right, prompts=prompts, target=target)
+    assert (found.threshold is None) == (found.reason is not None)
+    if found.threshold is not None:
+        assert found.agreement_at_least is not None
+        assert found.agreement_at_least >= target - 1e-9
+    assert type(found).model_validate_json(found.model_dump_json()) == found
