@@ -218,6 +218,17 @@ def test_too_few_labels_say_so(labelled: int, reason: str) -> None:
     assert found.uncorrected.rate is not None
 
 
+def test_prompts_that_are_all_alike_are_borne() -> None:
+    # Each prompt has a win and a loss: no prompt differs from another.
+    people = np.array([1.0, 0.0] * 30)
+    found = corrected_win_rate(
+        np.tile(people, 3), np.arange(60), label_scores=people, prompts=np.arange(180) // 2
+    )
+    assert found.corrected.rate == pytest.approx(0.5)
+    assert found.corrected.low is not None
+    assert found.corrected.low < 0.5
+
+
 def test_labels_of_four_prompts_are_too_few() -> None:
     found = corrected(study(), prompts=np.arange(400) % 4)
     assert found.reason == "not enough data: 4 prompts; at least 5 are needed"

@@ -1,9 +1,8 @@
-"""Several judges on the same pairs: majority and learned votes, with their disagreement kept."""
+"""Juries: several judges on the same pairs, whose votes count by what labels have taught."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.clusters import Floats, Labels, label_codes
+from evenhand.stats.clusters import Labels, label_codes
 from evenhand.stats.jury_model import (
     VoteModel,
     class_chances,
@@ -19,38 +18,23 @@ from evenhand.stats.jury_model import (
     naive_bayes,
     vote_patterns,
 )
+from evenhand.stats.jury_votes import (
+    JuryVerdicts,
+    Winners,
+    majority_vote,
+    vote_table,
+    weighted_vote,
+)
 from evenhand.stats.outcomes import code_array, same_length
 from evenhand.stats.win_rate import not_enough
 
-Winners: TypeAlias = NDArray[np.int8]
 Method: TypeAlias = Literal["majority", "learned", "naive Bayes"]
 
-VOTE_A, VOTE_B, VOTE_TIE, NO_VOTE = 0, 1, 2, -1
 FEWEST_LABELS = 20
 FEWEST_PROMPTS = 10
 FOLDS = 5
 # In labels' worth; the strongest is chosen where it predicts as well as any.
 PENALTIES = (30.0, 10.0, 3.0, 1.0)
-# Chances that differ by less are the same: a vote that is decided by rounding is hung.
-SAME_CHANCE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class JuryVerdicts:
-    """One row a pair. Winners are 0 A, 1 B, 2 tie, and -1 where no judge voted or the jury hung.
-
-    A hung jury, whose largest groups are equal, has not found the answers equal: it is no tie.
-    `dissent` is the share of the votes that were not cast for the winner (or, hung, for the
-    largest group). `chances` are of A, B and a tie, where labels have taught them.
-    """
-
-    winners: Winners
-    hung: NDArray[np.bool_]
-    dissent: Floats
-    voters: NDArray[np.intp]
-    votes: Winners
-    probability: Floats | None
-    chances: Floats | None
 
 
 class JuryScore(Model):
@@ -89,17 +73,7 @@ class Jury(Model):
             tie_level=self.tie_level or 0.0,
             ties=self.ties,
         )
-        return _weighted_vote(codes, model)
-
-
-def majority_vote(votes: Any) -> JuryVerdicts:
-    """The largest group of the votes cast wins; unread judges have no vote, a tie is a vote."""
-    codes = vote_table(votes)
-    counts = _counts(codes)
-    largest = counts.max(axis=1)
-    hung = ((counts == largest[:, None]).sum(axis=1) > 1) & (largest > 0)
-    winners = np.where(hung | (largest == 0), NO_VOTE, counts.argmax(axis=1)).astype(np.int8)
-    return _verdicts(codes, winners, hung, None)
+        return weighted_vote(codes, model)
 
 
 def majority_jury(judges: Sequence[str]) -> Jury:
@@ -164,21 +138,6 @@ def learn_jury(
     )
 
 
-def vote_table(votes: Any, *, judges: int | None = None) -> Winners:
-    try:
-        table = np.asarray(votes)
-    except ValueError:
-        raise InputError("votes has rows of unequal length; give each judge a column") from None
-    if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
-        raise InputError("votes is no table of codes; give a row a pair and a column a judge")
-    if judges is not None and table.shape[1] != judges:
-        raise InputError(f"votes has {table.shape[1]} columns; give one for each of {judges}")
-    if table.shape[1] == 0:
-        raise InputError("votes has no column; give at least one judge")
-    code_array(table.reshape(-1), name="votes", low=NO_VOTE, high=VOTE_TIE)
-    return table.astype(np.int8, copy=False)
-
-
 def _cross_validate(
     codes: Winners, labels: Winners, fold: NDArray[np.intp], *, folds: int, names: tuple[str, ...]
 ) -> tuple[tuple[JuryScore, ...], float]:
@@ -198,7 +157,7 @@ def _cross_validate(
             chances = class_chances(patterns, model)
             held = counts[left_out]
             losses[rule] -= float((held * np.log(np.maximum(chances, 1e-12))).sum())
-            chosen = _weighted_vote(patterns, model).winners
+            chosen = weighted_vote(patterns, model).winners
             decided = np.flatnonzero(chosen >= 0)
             right[rule] += int(held[decided, chosen[decided]].sum())
     best = min(losses[f"learned {penalty}"] for penalty in PENALTIES)
@@ -218,42 +177,6 @@ def _cross_validate(
         for place, name in enumerate(names)
     )
     return tuple(scores), penalty
-
-
-def _weighted_vote(codes: Winners, model: VoteModel) -> JuryVerdicts:
-    chances = class_chances(codes, model)
-    largest = chances.max(axis=1)
-    voted = (codes >= 0).any(axis=1)
-    rivals = (chances >= largest[:, None] - SAME_CHANCE).sum(axis=1)
-    hung = (rivals > 1) & voted
-    winners = np.where(hung | ~voted, NO_VOTE, chances.argmax(axis=1)).astype(np.int8)
-    return _verdicts(codes, winners, hung, chances)
-
-
-def _verdicts(
-    codes: Winners, winners: Winners, hung: NDArray[np.bool_], chances: Floats | None
-) -> JuryVerdicts:
-    counts = _counts(codes)
-    voters = counts.sum(axis=1)
-    own = np.where(
-        winners >= 0, counts[np.arange(winners.size), np.maximum(winners, 0)], counts.max(axis=1)
-    )
-    probability = None
-    if chances is not None:
-        probability = chances.max(axis=1)
-    return JuryVerdicts(
-        winners=winners,
-        hung=hung,
-        dissent=1.0 - own / np.maximum(voters, 1),
-        voters=voters,
-        votes=codes,
-        probability=probability,
-        chances=chances,
-    )
-
-
-def _counts(codes: Winners) -> NDArray[np.intp]:
-    return np.stack([(codes == vote).sum(axis=1) for vote in (VOTE_A, VOTE_B, VOTE_TIE)], axis=1)
 
 
 def _jury(

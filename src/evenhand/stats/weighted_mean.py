@@ -76,5 +76,8 @@ def weighted_mean(
 def _degrees(influence: Floats, present: int) -> float:
     """Satterthwaite's (1946) with the kurtosis estimated, as for the win rate by prompts."""
     squares = influence * influence
-    concentrated = NORMAL_KURTOSIS * float(squares.sum()) ** 2 / float((squares * squares).sum())
-    return min(float(present - 1), max(2.0, concentrated - 1))
+    quartic = float((squares * squares).sum())
+    if quartic <= 0:  # every prompt has the same mean
+        return float(present - 1)
+    concentrated = NORMAL_KURTOSIS * float(squares.sum()) ** 2 / quartic - 1
+    return min(float(present - 1), max(2.0, concentrated))
