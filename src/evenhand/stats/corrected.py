@@ -177,9 +177,8 @@ def _join(
     if weight <= 0:
         return without
     reach = 1.0 + UNSEEN_ERROR * weight
-    errors = weighted_mean(
-        people.scores - tuned.of_row * predicted, own_rows, ends=(-reach, reach), level=level
-    )
+    residuals = people.scores - tuned.of_row * predicted
+    errors = weighted_mean(residuals, own_rows, ends=(-reach, reach), level=level, learned=True)
     every = Rows(prompt=prompt, weight=np.ones(judge.size), prompts=count)
     judged = weighted_mean(judge, every, ends=(-1.0, 1.0), level=level)
     if judged.variance <= 0:

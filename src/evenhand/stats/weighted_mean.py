@@ -44,12 +44,13 @@ class Rows:
 
 
 def weighted_mean(
-    values: Floats, rows: Rows, *, ends: tuple[float, float], level: float
+    values: Floats, rows: Rows, *, ends: tuple[float, float], level: float, learned: bool = False
 ) -> WeightedMean:
     """Hájek's mean (1971) with the jackknife's variance over prompts (CR3) and a score interval.
 
     The interval is that of as many independent rows as have the same variance. Rows that are all
     alike cannot tell how prompts scatter: then they are worth their weights' Kish number (1965).
+    Values that are residuals of a `learned` slope have Student's t; plain scores need none.
     """
     weight, number = rows.weight, values.size
     total = float(weight.sum())
@@ -66,6 +67,8 @@ def weighted_mean(
         size = total * total / float(weights @ weights)
     elif rows.simple:
         size = float(number)
+        if learned:
+            critical = student_quantile(level, float(number - 2))
     else:
         size = number / max(SMALLEST_DESIGN_EFFECT, variance / independent)
         critical = student_quantile(level, _degrees(influence, present))
