@@ -44,12 +44,7 @@ class LabelDraw:
             raise InputError(
                 f"{number} pairs of {self.queue.size} cannot be labelled; give a number within"
             )
-        if number == self.queue.size:
-            return np.ones(number)
-        # The key of the first pair that was not drawn, which no drawn pair's key depends on.
-        threshold = float(self._keys[self.queue[number]])
-        chances: Floats = np.minimum(1.0, threshold * self._sizes)
-        return chances
+        return _chances(self._keys, self._sizes, self.queue, number)
 
 
 def draw_labels(
@@ -85,9 +80,9 @@ def draw_labels(
     keys = _uniform(doubt.size, ids, seed) / sizes
     queue = np.argsort(keys, kind="stable")
     drawn = min(doubt.size, drawn_before + number)
-    draw = LabelDraw(
+    return LabelDraw(
         rows=queue[drawn_before:drawn],
-        chances=np.zeros(0),
+        chances=_chances(keys, sizes, queue, drawn),
         drawn=drawn,
         drawn_before=min(drawn_before, drawn),
         even_share=even_share,
@@ -96,8 +91,6 @@ def draw_labels(
         _keys=keys,
         _sizes=sizes,
     )
-    object.__setattr__(draw, "chances", draw.chances_after(drawn))
-    return draw
 
 
 def doubts_of_confidence(confidence: Any, *, read: Any = None) -> Floats:
@@ -122,6 +115,14 @@ def joint_chances(first: Any, second: Any) -> Floats:
     if one.size != other.size:
         raise InputError(f"the draws are of {one.size} and {other.size} pairs; give the same pairs")
     chances: Floats = 1.0 - (1.0 - one) * (1.0 - other)
+    return chances
+
+
+def _chances(keys: Floats, sizes: Floats, queue: NDArray[np.intp], number: int) -> Floats:
+    if number == queue.size:
+        return np.ones(number)
+    # The key of the first pair that was not drawn, which no drawn pair's key depends on.
+    chances: Floats = np.minimum(1.0, float(keys[queue[number]]) * sizes)
     return chances
 
 
