@@ -1,0 +1,186 @@
+"""Probes as a person reads them: the list, the scores, and the cases to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evenhand.cli.amounts import counted, dollars, number
+from evenhand.cli.rates import interval, rate
+from evenhand.cli.show import show_hanging
+from evenhand.cli.terminal import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from evenhand.contract import Locale
+    from evenhand.stats.estimated_share import EstimatedShare
+    from evenhand.trust.probes.listing import ProbeList
+    from evenhand.trust.probes.report import FailingCase, ProbeReport, Said, Score
+
+_SHOWN_OF_EACH = 3
+_QUOTED = 160
+_LEAD = 8
+_LANGUAGE: dict[Locale, str] = {"en": "English", "zh": "Chinese"}
+_RULING_STYLE = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
+_STOPPED = {
+    "max-calls": "--max-calls is reached",
+    "max-cost": "--max-cost is reached",
+    "interrupt": "interrupted",
+    "judge": "the judge failed",
+    "store": "the store failed",
+}
+
+
+def show_listing(console: Console, listed: ProbeList) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("probe", no_wrap=True)
+    table.add_column("pairs", justify="right")
+    table.add_column("what the judge is shown")
+    table.add_column("what it should say")
+    for each in listed.probes:
+        table.add_row(each.probe, number(each.pairs), each.shows, each.expected)
+    console.print(table)
+    languages = " and ".join(_LANGUAGE[each] for each in listed.languages)
+    console.print(Text(f"{counted(listed.pairs, 'pair')} in {languages}, each in both orders"))
+
+
+def show_probes(out: Console, err: Console, report: ProbeReport) -> None:
+    from rich.text import Text
+
+    for note in report.notes:
+        err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
+    out.print(Text.assemble(("judge ", "dim"), (one_line(report.judge), "bold")))
+    _show_scores(out, report)
+    _show_languages(out, report)
+    _show_failing(out, report)
+    out.print()
+    for lead, said in _closing(report):
+        show_hanging(out, Text(f"{lead:<{_LEAD}}", "dim"), Text(said))
+    if report.ruling is not None:
+        ruled = Text.assemble((report.ruling, _RULING_STYLE[report.ruling]))
+        out.print(ruled.append(f"  {report.ruling_reason}", ""), soft_wrap=True)
+    if report.error is not None:
+        err.print(Text(f"error  {one_line(report.error.message)}"), soft_wrap=True)
+    if report.stopped_by is not None:
+        why, left = _STOPPED[report.stopped_by], counted(report.overall.pending, "case")
+        told = f"stopped: {why}; {left} not asked yet, and the same command goes on with them"
+        err.print(Text(told), soft_wrap=True)
+
+
+def _show_scores(console: Console, report: ProbeReport) -> None:
+    table = _score_table(report, expected=True)
+    needed = console.measure(table, options=console.options.update(width=1_000)).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, needed)  # a pipe has no width, and lines stay whole
+    fits = needed <= console.width
+    console.print(table if fits else _score_table(report, expected=False))
+
+
+def _score_table(report: ProbeReport, *, expected: bool) -> Table:
+    """Without what is expected where it is too wide; --list has that too."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("probe", no_wrap=True)
+    if expected:
+        table.add_column("expected", no_wrap=True)
+    counts = ["cases", "passed", "wrong", "inconsistent", "invalid"]
+    pending = report.overall.pending > 0
+    for column in [*counts, *(["pending"] if pending else [])]:
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("score, 95 % interval", no_wrap=True)
+    for each in report.probes:
+        told = [each.expected] if expected else []
+        table.add_row(each.probe, *told, *_cells(each, pending))
+    if len(report.probes) > 1:
+        nothing = [""] if expected else []
+        table.add_row("all", *nothing, *_cells(report.overall, pending), style="bold")
+    return table
+
+
+def _cells(score: Score, pending: bool) -> list[str]:
+    counts = [score.n, score.passed, score.wrong, score.inconsistent, score.invalid]
+    if pending:
+        counts.append(score.pending)
+    return [*map(number, counts), _share(score.share)]
+
+
+def _share(share: EstimatedShare) -> str:
+    if share.value is None or share.low is None or share.high is None:
+        return "no data" if not share.of else f"{share.part} of {share.of}, too few"
+    return f"{rate(share.value)} ({interval(share.low, share.high)})"
+
+
+def _show_languages(console: Console, report: ProbeReport) -> None:
+    """Only where a probe's score is another in another language."""
+    from rich.text import Text
+
+    lines = []
+    for probe in report.probes:
+        scores = probe.by_language
+        if len({score.share.value for score in scores}) > 1:
+            told = [f"{_LANGUAGE[each.language]} {_share(each.share)}" for each in scores]
+            lines.append((probe.probe, ", ".join(told)))
+    if lines:
+        console.print()
+        console.print(Text("by language, where it differs", "bold"))
+    for name, said in lines:
+        show_hanging(console, Text(f"  {name:<10}", "dim"), Text(said))
+
+
+def _show_failing(console: Console, report: ProbeReport) -> None:
+    from rich.text import Text
+
+    for probe in report.probes:
+        if not probe.failing:
+            continue
+        shown = probe.failing[:_SHOWN_OF_EACH]
+        more = len(probe.failing) - len(shown)
+        first = f" (the first {len(shown)} of {len(probe.failing)})" if more else ""
+        console.print()
+        console.print(Text.assemble((probe.probe, "bold"), f": cases to look at{first}"))
+        for case in shown:
+            show_hanging(console, Text("  •"), Text(one_line(_case(case))))
+            for said in case.said:
+                if said.text:
+                    quoted = Text(f"“{_quoted(said.text)}”", "dim")
+                    show_hanging(console, Text(f"      {_place(said, case)}"), quoted)
+
+
+def _case(case: FailingCase) -> str:
+    if len(case.ids) > 1:
+        each = zip(case.languages, case.winners, strict=True)
+        verdicts = ", ".join(f"{_LANGUAGE[language]} {winner}" for language, winner in each)
+        return f"{' and '.join(case.ids)}: {verdicts}; {case.fault}"
+    orders = " then ".join(said.winner or "unread" for said in case.said)
+    return f"{case.ids[0]}: expected {case.expected}, said {orders}; {case.fault}"
+
+
+def _place(said: Said, case: FailingCase) -> str:
+    order = "first" if said.order == "original" else "second"
+    return f"{said.language} {order}" if len(case.ids) > 1 else order
+
+
+def _quoted(text: str) -> str:
+    said = one_line(text)
+    return said if len(said) <= _QUOTED else said[: _QUOTED - 1] + "…"
+
+
+def _closing(report: ProbeReport) -> Iterator[tuple[str, str]]:
+    for run in report.runs:
+        told = f"{_LANGUAGE[run.language]}, {counted(run.pairs, 'pair')}"
+        if run.run is None:
+            yield "run", f"{told}: not begun"
+            continue
+        parts = [told, counted(run.calls, "call")]
+        if run.reused_passes:
+            parts.append(f"{counted(run.reused_passes, 'pass', 'passes')} reused")
+        parts.append("cost not known" if run.cost_usd is None else dollars(run.cost_usd))
+        yield "run", f"{one_line(run.run)}: {', '.join(parts)}"
+    if any(probe.failing for probe in report.probes):
+        yield "look", "evenhand show RUN ID tells a case whole; --json has all of them"

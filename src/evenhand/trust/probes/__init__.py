@@ -1,0 +1,1 @@
+"""Probes: pairs whose verdict is known without a person's label, and how a judge fares."""
