@@ -10,12 +10,14 @@ import typer
 
 from evenhand import __version__
 from evenhand.cli import session
+from evenhand.cli.audit import audit
 from evenhand.cli.compare import compare
 from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
 from evenhand.cli.gate import gate
 from evenhand.cli.models import models
 from evenhand.cli.planning import plan
+from evenhand.cli.probe import probe
 from evenhand.cli.prompt import prompt
 from evenhand.cli.rank import rank
 from evenhand.cli.report import report
@@ -28,7 +30,7 @@ from evenhand.errors import EvenhandError, InputError, Status, exit_code
 # typer checks choices with pydantic, which puts this before what is wrong.
 _PYDANTICS_OWN = "Value error, "
 # What these fail at is no one pair's matter.
-_OF_RUNS = {"run", "runs", "show", "report", "gate", "rank", "plan"}
+_OF_RUNS = {"run", "runs", "show", "report", "gate", "rank", "plan", "probe", "audit"}
 
 app = typer.Typer(
     name="evenhand",
@@ -70,7 +72,9 @@ app.command()(show)
 app.command()(report)
 app.command()(gate)
 app.command()(rank)
+app.command()(audit)
 app.command()(plan)
+app.command()(probe)
 app.command()(prompt)
 app.command()(demo)
 app.command()(doctor)

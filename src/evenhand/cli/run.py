@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, cast
 from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
-from evenhand.errors import EvenhandError, InputError, Status
+from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
-    from evenhand.runs import (
-        JudgePlan,
-        RankAdaptive,
-        RunOptions,
-        RunSummary,
-        Sources,
-        UntilDecided,
-    )
+    from evenhand.runs import RankAdaptive, UntilDecided
     from evenhand.runs.options import Again
 
 
@@ -75,6 +68,7 @@ def run(
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
     """
     from evenhand import api, judges
+    from evenhand.cli.judging import end, judge_all
     from evenhand.cli.plan import make_procedure
     from evenhand.cli.run_inputs import read_price, read_reading, read_sources
     from evenhand.runs import JudgePlan, RunOptions
@@ -134,7 +128,7 @@ def run(
                 ask_identical=ask_identical,
             )
             plans.append(JudgePlan(opened, procedure))
-        summary = _judged(
+        summary = judge_all(
             sources,
             plans,
             options,
@@ -143,7 +137,7 @@ def run(
         )
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
-    _end(summary, as_json=as_json)
+    end(summary, as_json=as_json)
 
 
 def _until_decided(wanted: bool, *, alpha: float | None, seed: int | None) -> UntilDecided | None:
@@ -171,63 +165,3 @@ def _rank_adaptive(
         raise InputError("--rank-adaptive needs --budget, the most pairs to ask; give e.g. 2000")
     asked = RankAdaptive(budget, seed=seed or 0)
     return asked if certainty is None else replace(asked, certainty=certainty)
-
-
-def _judged(
-    sources: Sources,
-    plans: list[JudgePlan],
-    options: RunOptions,
-    *,
-    as_json: bool,
-    confirm_above: float | None,
-) -> RunSummary:
-    import gc
-
-    from evenhand.cli.interrupt import stop_when_told
-    from evenhand.cli.run_view import watching
-    from evenhand.runs import Stop, judge_pairs
-    from evenhand.store import open_store
-
-    judges = [plan.judge for plan in plans]
-    # What is loaded by now stays, and a run makes few cycles: looking for them as often as Python
-    # does by default takes a tenth of the time.
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-
-    async def work() -> RunSummary:
-        stop = Stop()
-        try:
-            with (
-                open_store(options.store) as store,
-                watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
-                stop_when_told(stop, view.say, view.leave),
-            ):
-                return await judge_pairs(
-                    sources, plans, options, store=store, stop=stop, observer=view
-                )
-        finally:
-            sources.close()
-            for judge in judges:
-                await judge.close()
-
-    return session.run_async(work())
-
-
-def _end(summary: RunSummary, *, as_json: bool) -> None:
-    import typer
-
-    from evenhand.cli.run_view import show_summary
-
-    if as_json:
-        session.write_json(summary.model_dump_json(indent=2))
-    else:
-        show_summary(session.out(), session.err(), summary)
-    if summary.stopped_by == "interrupt":
-        raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
-    raise typer.Exit(_exit_code(summary))
-
-
-def _exit_code(summary: RunSummary) -> int:
-    from evenhand.runs import STOPPED_STATUS
-
-    return Status.OK if summary.stopped_by is None else STOPPED_STATUS[summary.stopped_by]

@@ -27,6 +27,14 @@ class Thresholds(Model):
     max_place_lean: float = 0.1
     max_length_excess: float = 0.1
 
+    @classmethod
+    def of(cls, **given: float | None) -> Thresholds:
+        """Told before anything is asked of a judge."""
+        for name, value in given.items():
+            if value is not None and not -1 <= value <= 1:
+                raise InputError(f"{name} is {value}; it takes a share between 0 and 1")
+        return cls.model_validate(given)
+
 
 class Check(Model):
     """One threshold against its interval: it passes or fails where the whole interval does."""
@@ -48,7 +56,6 @@ class Findings(Model):
 
 def find(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
     asked = thresholds or Thresholds()
-    _check_range(asked)
     checks = tuple(_checks(audit, asked))
     place = _above(audit.place.lean, asked.max_place_lean)
     length = _above(audit.length.excess, asked.max_length_excess)
@@ -147,9 +154,3 @@ def _told(share: EstimatedShare) -> str:
     if share.value is None or share.low is None or share.high is None:
         return f"{share.part} of {share.of}"
     return f"{100 * share.value:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f})"
-
-
-def _check_range(asked: Thresholds) -> None:
-    for name, value in asked:
-        if value is not None and not -1 <= value <= 1:
-            raise InputError(f"{name} is {value}; it takes a share between 0 and 1")

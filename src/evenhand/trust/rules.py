@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+from pydantic import model_serializer
 
 from evenhand.contract import Order, Winner, flip_or_none, other_order
 from evenhand.contract.model import Model
-from evenhand.errors import InputError
-from evenhand.judges.replay import Recording
+from evenhand.data import BadRow, Reading, Source, read_pairs
+from evenhand.errors import DataError, InputError
+from evenhand.judges import open_judge
+from evenhand.judges.replay import Recording, ReplayJudge
 
 RuleName = Literal["judgebench", "llmbar", "pandalm", "position-bias", "qlora"]
 RULES: tuple[RuleName, ...] = get_args(RuleName)
@@ -38,6 +42,10 @@ class RuleFigures(Model):
     name: RuleName
     n: int  # pairs, or records where the rule goes by records
     figures: dict[str, float]
+
+    @model_serializer
+    def _flat(self) -> dict[str, Any]:
+        return {"name": self.name, "n": self.n, **self.figures}
 
 
 def as_recorded(recording: Recording) -> Winner | None:
@@ -84,6 +92,27 @@ def apply_rule(
         case "qlora":
             shown = Counter(map(reader, records))
             return RuleFigures(name=rule, n=len(pairs), figures=qlora(pairs, shown))
+
+
+def recordings_of(judge: str) -> tuple[Recording, ...]:
+    """What a replayed judge was recorded to say; `judge` is replay:FILE."""
+    opened = open_judge(judge)
+    if not isinstance(opened, ReplayJudge):
+        raise InputError(f"judge {judge!r} has no recordings; give replay:FILE")
+    return tuple(opened.recordings())
+
+
+def labels_of(source: Source, reading: Reading) -> dict[str, Winner]:
+    """The labels of a file of pairs, by their ids."""
+    labels: dict[str, Winner] = {}
+    for row in read_pairs([source], reading):
+        if isinstance(row, BadRow):
+            raise DataError(f"{row.message} (correct it, or leave the row out)")
+        if row.label is not None:
+            labels[row.key] = row.label
+    if not labels:
+        raise DataError(f"{source.name} has no labels; it needs a column label (A, B or TIE)")
+    return labels
 
 
 def by_pair(recordings: Iterable[Recording], reader: Reader) -> dict[str, Passes]:

@@ -1,20 +1,16 @@
-"""Makes `scripts/` importable, and says where the recorded judgments are."""
+"""The fixture `recorded_data`: where the recorded judgments are, beside the project."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
 
 @pytest.fixture(scope="session")
 def recorded_data() -> Path:
-    data = ROOT.parent / "shared" / "data"
+    data = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not (data / "judgments").is_dir():
         message = f"no recorded judgments beside the project in {data.parent.name}/{data.name}"
         if os.environ.get("CI"):

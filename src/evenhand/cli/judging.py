@@ -1,0 +1,72 @@
+"""Pairs through judges, watched in the terminal: what every command that judges many pairs does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from evenhand.cli import session
+from evenhand.errors import Status
+
+if TYPE_CHECKING:
+    from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
+
+
+def judge_all(
+    sources: Sources,
+    plans: list[JudgePlan],
+    options: RunOptions,
+    *,
+    as_json: bool,
+    confirm_above: float | None,
+) -> RunSummary:
+    import gc
+
+    from evenhand.cli.interrupt import stop_when_told
+    from evenhand.cli.run_view import watching
+    from evenhand.runs import Stop, judge_pairs
+    from evenhand.store import open_store
+
+    judges = [plan.judge for plan in plans]
+    # What is loaded by now stays, and a run makes few cycles: looking for them as often as Python
+    # does by default takes a tenth of the time.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+    async def work() -> RunSummary:
+        stop = Stop()
+        try:
+            with (
+                open_store(options.store) as store,
+                watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
+                stop_when_told(stop, view.say, view.leave),
+            ):
+                return await judge_pairs(
+                    sources, plans, options, store=store, stop=stop, observer=view
+                )
+        finally:
+            sources.close()
+            for judge in judges:
+                await judge.close()
+
+    return session.run_async(work())
+
+
+def end(summary: RunSummary, *, as_json: bool) -> NoReturn:
+    """What a run came to, and its exit code."""
+    import typer
+
+    from evenhand.cli.run_view import show_summary
+
+    if as_json:
+        session.write_json(summary.model_dump_json(indent=2))
+    else:
+        show_summary(session.out(), session.err(), summary)
+    if summary.stopped_by == "interrupt":
+        raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
+    raise typer.Exit(_exit_code(summary))
+
+
+def _exit_code(summary: RunSummary) -> int:
+    from evenhand.runs import STOPPED_STATUS
+
+    return Status.OK if summary.stopped_by is None else STOPPED_STATUS[summary.stopped_by]

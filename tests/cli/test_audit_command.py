@@ -1,0 +1,203 @@
+"""`evenhand audit` as its users give it: published figures, labels of their own, thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import published_figures as published
+from command_line import Command
+from evenhand.contract import Winner
+from run_data import CRITERIA, adds_up, sums, write_lines
+from scripted import answer_json
+from servers import Reply, SeenRequest, StartServer, chat_reply
+
+
+def figures() -> Iterator[tuple[str, str, str | None, str, str, int]]:
+    """Rule, recordings, labelled pairs, figure, and its published value with so many digits."""
+    for name, value in (
+        ("accuracy", "65.71"),
+        ("rightInBothOrders", "58.00"),
+        ("inconsistent", "31.43"),
+    ):
+        yield "judgebench", published.O1_MINI, published.JUDGEBENCH, name, value, 2
+    yield "judgebench", published.SKYWORK, published.JUDGEBENCH, "accuracy", "64.29", 2
+    for judge, subsets in published.LLMBAR:
+        for subset, value in subsets:
+            yield "llmbar", f"llmbar__{judge}", f"llmbar_{subset}", "accuracy", value, 1
+    for judge, value in published.POSITION_BIAS:
+        yield "position-bias", judge, None, "consistency", value, 2
+    yield "pandalm", "pandalm__gpt-3.5-turbo", "pandalm", "accuracy", "71.07", 2
+    yield "pandalm", "pandalm__gpt-3.5-turbo", "pandalm", "macroF1", "57.55", 2
+    yield "qlora", "qlora_vicuna__gpt-4", None, "consistency", "61.4", 1
+    for name, value in (
+        ("consistentPairs", "1367"),
+        ("pairsReadTwice", "2227"),
+        ("firstWins", "2512"),
+        ("secondWins", "1355"),
+        ("ties", "600"),
+        ("unread", "13"),
+    ):
+        yield "qlora", "qlora_vicuna__gpt-4", None, name, value, 0
+
+
+CASES = sorted({(rule, judge, pairs or "") for rule, judge, pairs, *_ in figures()})
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(("rule", "judge", "pairs"), CASES)
+def test_published_figures_come_out_to_the_digit(
+    command: Command, recorded_data: Path, rule: str, judge: str, pairs: str
+) -> None:
+    labelled = [str(recorded_data / "pairs" / f"{pairs}.jsonl")] if pairs else []
+    recordings = recorded_data / "judgments" / f"{judge}.jsonl.gz"
+    ran = command(
+        *("audit", *labelled, "--judge", f"replay:{recordings}", "--rule", rule),
+        *("--store", "store.db", "--json"),
+    )
+    assert ran.code == 0
+    for its_rule, its_judge, its_pairs, name, value, digits in figures():
+        if (its_rule, its_judge, its_pairs or "") == (rule, judge, pairs):
+            assert f"{ran.json['rule'][name]:.{digits}f}" == value, name
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    ("judge", "alarm"), [("Falcon_CoT", True), ("GPT-4_Metrics_Reference", False)]
+)
+def test_the_position_alarm_fires_for_falcon_alone(
+    command: Command, recorded_data: Path, judge: str, alarm: bool
+) -> None:
+    files = [recorded_data / "pairs" / f"llmbar_{name}.jsonl" for name in ("natural", "neighbor")]
+    (command.directory / "all.jsonl").write_text(
+        "".join(file.read_text("utf-8") for file in files), "utf-8"
+    )
+    recordings = recorded_data / "judgments" / f"llmbar__{judge}.jsonl.gz"
+    ran = command(
+        *("audit", "all.jsonl", "--judge", f"replay:{recordings}", "--store", "store.db"), "--json"
+    )
+    assert ran.code == 0
+    assert ran.json["findings"]["placeAlarm"] is alarm
+
+
+def labelled(count: int) -> list[dict[str, object]]:
+    """The label is right but for every tenth pair."""
+    other: dict[Winner, Winner] = {"A": "B", "B": "A"}
+    rows = []
+    for number, row in enumerate(sums(count), start=1):
+        right: Winner = "B" if number % 3 == 0 else "A"
+        label = other[right] if number % 10 == 0 else right
+        rows.append(row | {"label": label, "tags": ["even" if number % 2 == 0 else "odd"]})
+    return rows
+
+
+def test_an_audit_counts_against_the_labels(command: Command, start_server: StartServer) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "labelled.jsonl", labelled(60))
+    asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    at = ("--base-url", server.url, "--store", "store.db")
+    ran = command(*asked, *at, "--json")
+    assert ran.code == 0
+    told = ran.json
+    # 60 pairs, every tenth label is wrong: 54 right of 60.
+    assert told["n"] == 60
+    assert (told["accuracy"]["part"], told["accuracy"]["of"]) == (54, 60)
+    assert (told["agreement"]["value"], told["unread"]["part"]) == (0.9, 0)
+    assert told["consistency"]["value"] == 1
+    assert told["firstPlaceShare"]["value"] == 0.5
+    # Kappa: 20 pairs are B's. Labels turned over: 10, 20, 40, 50 (A to B), 30, 60 (B to A), so the
+    # labels say A 38 and B 22. Expected agreement is (40·38 + 20·22) / 3600.
+    expected = (40 * 38 + 20 * 22) / 3600
+    assert told["kappa"]["value"] == pytest.approx((0.9 - expected) / (1 - expected))
+    assert [each["tag"] for each in told["byTag"]] == ["even", "odd"]
+    assert told["byTag"][0]["accuracy"]["part"] == 24  # all six wrong ones are even
+    assert told["disagreementsInAll"] == 6
+    assert told["disagreements"][0] == {
+        "id": "sum-10",
+        "label": "B",
+        "verdict": "A",
+        "outcome": "win",
+    }
+    assert told["findings"]["word"] == "trustworthy"
+    calls = len(server.requests)
+    again = command("audit", told["run"], "--store", "store.db", "--json")
+    assert again.json["accuracy"] == told["accuracy"]
+    assert len(server.requests) == calls
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "ruling"),
+    [
+        (("--min-accuracy", "0.7"), 0, "pass"),
+        (("--min-accuracy", "0.99"), 1, "fail"),
+        (("--min-accuracy", "0.9"), 6, "undecided"),
+        (("--min-consistency", "0.8", "--max-unread", "0.2"), 0, "pass"),
+        (("--min-kappa", "0.99"), 1, "fail"),
+    ],
+)
+def test_thresholds_give_exit_codes(
+    command: Command, start_server: StartServer, given: tuple[str, ...], code: int, ruling: str
+) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "labelled.jsonl", labelled(60))
+    ran = command(
+        *("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback"),
+        *("--base-url", server.url, "--store", "store.db", *given),
+    )
+    assert ran.code == code
+    assert ruling in ran.out
+
+
+def test_a_judge_that_takes_the_first_is_not_trusted(
+    command: Command, start_server: StartServer
+) -> None:
+    def first(_: SeenRequest) -> Reply:
+        return chat_reply(answer_json("A", criteria=[("accuracy", "A")]))
+
+    server = start_server(first)
+    write_lines(command.directory / "labelled.jsonl", labelled(40))
+    ran = command(
+        *("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback"),
+        *("--base-url", server.url, "--store", "store.db"),
+    )
+    assert "not trustworthy" in ran.out
+    assert "ALARM: it goes by place: 100 % of the pairs lean to the first place" in ran.out
+
+
+def test_two_runs_over_the_same_pairs_are_held_against_each_other(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "labelled.jsonl", labelled(30))
+    at = ("--base-url", server.url, "--store", "store.db")
+    for name, locale in (("english", "en"), ("chinese", "zh")):
+        judged = ("run", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback", *at)
+        assert command(*judged, "--name", name, "--locale", locale).code == 0
+    ran = command("audit", "english", "--against", "chinese", "--store", "store.db", "--json")
+    between = ran.json["between"]
+    assert (between["run"], between["locale"], between["pairs"]) == ("chinese", "zh", 30)
+    assert between["agreement"]["value"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("audit",), "nothing to audit; give a file of labelled pairs with --judge"),
+        (("audit", "nowhere"), "there is no store at"),
+        (("audit", "bare.jsonl", "--judge", "baseline:longer"), "has a label; give data"),
+        (("audit", "--rule", "llmbar", "--judge", "baseline:longer"), "is for recorded judges"),
+        (
+            ("audit", "bare.jsonl", "--judge", "baseline:longer", "--min-accuracy", "3"),
+            "min_accuracy is 3.0; it takes a share between 0 and 1",
+        ),
+    ],
+)
+def test_what_cannot_be_audited_is_told(
+    command: Command, given: tuple[str, ...], told: str
+) -> None:
+    write_lines(command.directory / "bare.jsonl", sums(6))
+    ran = command(*given, "--store", "store.db")
+    assert ran.code == 2
+    assert told in ran.err
