@@ -24,6 +24,8 @@ from evenhand.judges.transport import Reply
 _IDLE_S = 15.0
 # Head and body of a small request leave in one packet; a large body is not copied for that.
 _JOINED_BELOW_BYTES = 64 * 1024
+# Headers, and what frames the chunks of a body: a chunk of one byte takes six.
+_MOST_AROUND_BYTES, _MOST_AROUND_SHARE = 1024 * 1024, 8
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 _COMPRESSED = frozenset({"gzip", "x-gzip", "deflate"})
 
@@ -51,12 +53,12 @@ class HttptoolsTransport:
         connection = self._idle_one() or await self._connected(loop, deadline)
         request = b"%b%d\r\n\r\n" % (self._begin, len(body))
         answer: asyncio.Future[Reply] = loop.create_future()
-        alarm = loop.call_at(deadline, connection.give_up, self.endpoint.too_late)
+        alarm = loop.call_at(deadline, connection.forsake, answer, self.endpoint.too_late)
         try:
             connection.send(request, body, answer)
             return await answer
         except BaseException:
-            connection.drop()
+            connection.forsake(answer)
             raise
         finally:
             alarm.cancel()
@@ -92,15 +94,16 @@ class HttptoolsTransport:
 
     def _idle_one(self) -> _Connection | None:
         idle = self._idle
-        if not idle:
-            return None
-        newest = idle.pop()
-        if time.monotonic() - newest.idle_since <= _IDLE_S:
-            return newest
-        # All others are older.
-        for connection in (newest, *idle):
-            connection.drop()
-        idle.clear()
+        while idle:
+            newest = idle.pop()
+            if newest.is_closing:
+                continue  # the server has closed it, and the loop is about to say so
+            if time.monotonic() - newest.idle_since <= _IDLE_S:
+                return newest
+            # All others are older.
+            for connection in (newest, *idle):
+                connection.drop()
+            idle.clear()
         return None
 
     async def _connected(self, loop: asyncio.AbstractEventLoop, deadline: float) -> _Connection:
@@ -155,8 +158,9 @@ class _Connection(asyncio.Protocol):
         self._answer: asyncio.Future[Reply] | None = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._pieces: list[bytes] = []
-        self._received = 0
-        self._begun = False  # something of the answer has come
+        self._status = 0
+        self._received = 0  # of the body
+        self._came = 0  # of everything
         self._in_body = False
         self._whole = False
         self._reusable = False
@@ -166,18 +170,33 @@ class _Connection(asyncio.Protocol):
 
     def send(self, head: bytes, body: bytes, answer: asyncio.Future[Reply]) -> None:
         wire = self._wire
-        if wire is None or wire.is_closing():
+        if wire is None or self.is_closing:
             raise self._told.unanswered()
         self._answer = answer
         self._headers = []
         self._pieces = []
-        self._received = 0
-        self._begun = self._in_body = self._whole = self._reusable = False
+        self._received = self._came = 0
+        self._in_body = self._whole = self._reusable = False
         if len(body) < _JOINED_BELOW_BYTES:
             wire.write(head + body)
         else:
             wire.write(head)
             wire.write(body)
+
+    @property
+    def is_closing(self) -> bool:
+        return self._wire is None or self._wire.is_closing()
+
+    def forsake(
+        self, answer: asyncio.Future[Reply], why: Callable[[], JudgeError] | None = None
+    ) -> None:
+        """Nobody waits for this answer any more. Once it has come, the connection may be in use
+        for another one."""
+        if self._answer is not answer:
+            return
+        if why is not None:
+            self._fail(why())
+        self.drop()
 
     def give_up(self, why: Callable[[], JudgeError]) -> None:
         self._fail(why())
@@ -199,7 +218,7 @@ class _Connection(asyncio.Protocol):
             # Nothing was asked; what comes is for nobody, and whatever follows would be misread.
             self.drop()
             return
-        self._begun = True
+        self._came += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -211,6 +230,9 @@ class _Connection(asyncio.Protocol):
             return
         if self._whole:
             self._reply()
+        elif self._came > _MOST_AROUND_BYTES + _MOST_AROUND_SHARE * self._received:
+            self._fail(self._told.no_http("its headers have no end"))
+            self.drop()
 
     def eof_received(self) -> None:
         """The end of the connection is the end of a body that has no other."""
@@ -225,7 +247,7 @@ class _Connection(asyncio.Protocol):
             self._fail(self._told.broken_off())
         elif isinstance(exc, OSError) and exc.strerror:
             self._fail(self._told.disconnected(_reason(exc)))
-        elif self._begun:
+        elif self._came:
             self._fail(self._told.broken_off())
         else:
             self._fail(self._told.unanswered())
@@ -233,11 +255,13 @@ class _Connection(asyncio.Protocol):
     # What the parser tells it
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._whole:
+        if not self._in_body:  # what follows a body in chunks is no header of it
             self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self._in_body = True
+        if not self._whole:
+            self._in_body = True
+            self._status = self._parser.get_status_code()
 
     def on_body(self, piece: bytes) -> None:
         if self._whole:
@@ -257,7 +281,7 @@ class _Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._whole:
             return
-        if self._parser.get_status_code() < 200:
+        if self._status < 200:
             # "Go on"; the answer itself is still to come.
             self._headers = []
             self._in_body = False
@@ -273,7 +297,7 @@ class _Connection(asyncio.Protocol):
         headers = _Headers(self._headers)
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces = []
-        if self._reusable and self._wire is not None and not self._wire.is_closing():
+        if self._reusable and not self.is_closing:
             self.idle_since = time.monotonic()
             self._owner.idles(self)
         else:
@@ -285,7 +309,7 @@ class _Connection(asyncio.Protocol):
         except JudgeError as error:
             answer.set_exception(error)
         else:
-            answer.set_result(Reply(self._parser.get_status_code(), headers, body))
+            answer.set_result(Reply(self._status, headers, body))
 
     def _inflated(self, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Nobody asked for a compressed reply, and some servers send one all the same."""
