@@ -183,3 +183,20 @@ def test_the_published_figures_of_pandalm_are_met() -> None:
     assert found.macro_f1.value is not None
     assert round(100 * found.accuracy.value, 2) == 71.07
     assert round(100 * found.macro_f1.value, 2) == 57.55
+
+
+@pytest.mark.parametrize(("prompts", "rows"), [(40, 1), (25, 4)])
+def test_the_interval_of_kappa_holds_what_it_promises(prompts: int, rows: int) -> None:
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(200):
+        labels = rng.integers(0, 2, prompts * rows)
+        # a prompt is easy (right in 19 of 20) or hard (13 of 20): 0.8 in all, so kappa is 0.6
+        chance = np.repeat(rng.choice([0.95, 0.65], prompts), rows)
+        verdicts = np.where(rng.random(prompts * rows) < chance, labels, 1 - labels)
+        found = agreement(verdicts, labels, prompts=np.repeat(np.arange(prompts), rows)).kappa
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 0.6 <= found.high
+    # 95 % less three standard errors of 200 draws
+    assert held >= 200 * (0.95 - 3 * (0.05 * 0.95 / 200) ** 0.5)

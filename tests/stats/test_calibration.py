@@ -10,13 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evenhand.errors import InputError
-from evenhand.stats.calibration import (
-    Calibration,
-    Method,
-    cross_fitted,
-    fit_calibration,
-    prompt_folds,
-)
+from evenhand.stats.calibration import Calibration, cross_fitted, fit_calibration
+from evenhand.stats.calibration_choice import Method, prompt_folds
 from evenhand.stats.confidence_curves import (
     Isotonic,
     Logistic,

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.clusters import Floats, Labels, label_codes
-from evenhand.stats.confidence_curves import (
-    Curve,
-    fit_constant,
-    fit_isotonic,
-    fit_logistic_signals,
-    fit_platt,
-    varies,
+from evenhand.stats.calibration_choice import (
+    Candidate,
+    Method,
+    choose_recipe,
+    fold_losses,
+    prompt_folds,
+    recipes_for,
 )
+from evenhand.stats.clusters import Floats, Labels, label_codes
+from evenhand.stats.confidence_curves import Curve, fit_constant, varies
 from evenhand.stats.outcomes import same_length
 from evenhand.stats.signals import Signals, right_or_wrong, signal_columns
-
-Method: TypeAlias = Literal["auto", "isotonic", "platt", "logistic"]
-Kind: TypeAlias = Literal["constant", "isotonic", "platt", "logistic"]
 
 METHODS = ("auto", "isotonic", "platt", "logistic")
 # Simulated with three signals: with 15 to 20 labelled prompts a learned curve is on average worse
@@ -35,22 +32,6 @@ FEWEST_OF_EACH = 10
 FOLDS = 10
 FOLDS_OF_MANY = 5
 MANY_ROWS = 5_000
-PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
-# A simpler curve is taken where its cross-validated loss is no more than this many standard
-# errors above the best. A whole standard error would throw away good signals below 100 prompts,
-# none at all would learn noise half of the time where there is nothing to learn.
-PARSIMONY = 0.5
-
-
-class Candidate(Model):
-    """A curve that was tried: its cross-validated log loss, and how far that is above the best."""
-
-    kind: Kind
-    signals: tuple[str, ...]
-    penalty: float | None
-    log_loss: float
-    excess: float
-    excess_error: float
 
 
 class Calibration(Model):
@@ -84,25 +65,6 @@ class Calibration(Model):
         return np.clip(found, self.floor, 1 - self.floor)
 
 
-@dataclass(frozen=True, slots=True)
-class _Recipe:
-    """A curve yet to be fitted."""
-
-    kind: Kind
-    signals: tuple[str, ...] = ()
-    penalty: float | None = None
-
-    def fit(self, columns: dict[str, Floats], right: Floats) -> Curve:
-        own = {name: columns[name] for name in self.signals if varies(columns[name])}
-        if not own:
-            return fit_constant(right)
-        if self.kind == "logistic":
-            return fit_logistic_signals(own, right, penalty=self.penalty or 1.0)[0]
-        name, column = next(iter(own.items()))
-        fit = fit_isotonic if self.kind == "isotonic" else fit_platt
-        return fit(name, column, right)
-
-
 def fit_calibration(
     correct: Sequence[Any] | NDArray[Any],
     signals: Signals,
@@ -133,11 +95,11 @@ def fit_calibration(
     curve: Curve = fit_constant(right)
     if reason is None:
         folds = min(count, FOLDS if right.size < MANY_ROWS else FOLDS_OF_MANY)
-        recipes = _recipes(method, tuple(used))
-        losses = _fold_losses(
+        recipes = recipes_for(method, tuple(used))
+        losses = fold_losses(
             recipes, used, right, fold=prompt_folds(groups, count, folds=folds, seed=seed)
         )
-        chosen, candidates = _choose(
+        chosen, candidates = choose_recipe(
             recipes, losses, groups=groups, count=count, parsimonious=method == "auto"
         )
         curve = chosen.fit(used, right)
@@ -193,18 +155,6 @@ def cross_fitted(
     return found
 
 
-def prompt_folds(
-    groups: NDArray[np.intp], count: int, *, folds: int, seed: int
-) -> NDArray[np.intp]:
-    """A fold for each row: prompts in a random order, cut where the rows are evenly parted."""
-    order = np.random.default_rng(seed).permutation(count)
-    sizes = np.bincount(groups, minlength=count)[order]
-    before = np.cumsum(sizes) - sizes
-    of_prompt = np.empty(count, dtype=np.intp)
-    of_prompt[order] = before * folds // groups.size
-    return of_prompt[groups]
-
-
 def _too_little(right: Floats, prompts: int, used: dict[str, Floats]) -> str | None:
     rights, wrongs = int(right.sum()), int(right.size - right.sum())
     if not used:
@@ -217,69 +167,3 @@ def _too_little(right: Floats, prompts: int, used: dict[str, Floats]) -> str | N
             f"at least {FEWEST_OF_EACH} of each are needed"
         )
     return None
-
-
-def _recipes(method: Method, names: tuple[str, ...]) -> list[_Recipe]:
-    """From the simplest on."""
-    recipes: list[_Recipe] = []
-    if method == "auto":
-        recipes.append(_Recipe("constant"))
-    if method in ("auto", "platt"):
-        recipes += [_Recipe("platt", (name,)) for name in names]
-    if method in ("auto", "isotonic"):
-        recipes += [_Recipe("isotonic", (name,)) for name in names]
-    if method == "logistic" or (method == "auto" and len(names) > 1):
-        recipes += [_Recipe("logistic", names, penalty) for penalty in reversed(PENALTIES)]
-    return recipes
-
-
-def _fold_losses(
-    recipes: list[_Recipe], columns: dict[str, Floats], right: Floats, *, fold: NDArray[np.intp]
-) -> list[Floats]:
-    """The log loss of each row by each recipe, fitted without the row's fold."""
-    losses = [np.empty(right.size) for _ in recipes]
-    for number in range(int(fold.max()) + 1):
-        out = fold == number
-        inside, hits = {name: column[~out] for name, column in columns.items()}, right[~out]
-        outside = {name: column[out] for name, column in columns.items()}
-        floor = 1 / (hits.size + 2)
-        for recipe, loss in zip(recipes, losses, strict=True):
-            found = recipe.fit(inside, hits).predict(outside, rows=int(out.sum()))
-            found = np.clip(found, floor, 1 - floor)
-            loss[out] = -np.log(np.where(right[out] > 0, found, 1 - found))
-    return losses
-
-
-def _choose(
-    recipes: list[_Recipe],
-    losses: list[Floats],
-    *,
-    groups: NDArray[np.intp],
-    count: int,
-    parsimonious: bool,
-) -> tuple[_Recipe, tuple[Candidate, ...]]:
-    means = [float(loss.mean()) for loss in losses]
-    best = int(np.argmin(means))
-    candidates = []
-    for recipe, loss, mean in zip(recipes, losses, means, strict=True):
-        # Prompts are independent of one another, rows of a prompt are not.
-        apart = np.bincount(groups, weights=loss - losses[best] - (mean - means[best]))
-        error = float(np.sqrt((apart * apart).sum() * count / (count - 1))) / groups.size
-        candidates.append(
-            Candidate(
-                kind=recipe.kind,
-                signals=recipe.signals,
-                penalty=recipe.penalty,
-                log_loss=mean,
-                excess=mean - means[best],
-                excess_error=error,
-            )
-        )
-    chosen = best
-    if parsimonious:
-        near = [one.excess <= PARSIMONY * one.excess_error for one in candidates]
-        # Among penalties the best one stands: a stronger one than needed blunts every signal.
-        simplest = near.index(True)
-        if recipes[simplest].kind != recipes[best].kind or recipes[best].kind != "logistic":
-            chosen = simplest
-    return recipes[chosen], tuple(candidates)

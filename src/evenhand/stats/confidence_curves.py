@@ -140,16 +140,10 @@ def fit_isotonic(signal: str, column: Floats, right: Floats) -> Isotonic:
     values, place = np.unique(column[~absent], return_inverse=True)
     weights = np.bincount(place, minlength=values.size).astype(np.float64)
     shares = np.bincount(place, weights=right[~absent], minlength=values.size) / weights
-    best: tuple[float, bool, Floats] | None = None
-    for increasing in (True, False):
-        fitted = _pooled(shares, weights, base, increasing=increasing)
-        loss = -float(
-            (weights * (shares * np.log(fitted) + (1 - shares) * np.log1p(-fitted))).sum()
-        )
-        if best is None or loss < best[0]:
-            best = (loss, increasing, fitted)
-    assert best is not None  # noqa: S101
-    _, increasing, fitted = best
+    rising = _pooled(shares, weights, base, increasing=True)
+    falling = _pooled(shares, weights, base, increasing=False)
+    increasing = _loss(rising, shares, weights) <= _loss(falling, shares, weights)
+    fitted = rising if increasing else falling
     # Only the two ends of each level part are needed.
     kept = np.ones(values.size, dtype=np.bool_)
     kept[1:-1] = (fitted[1:-1] != fitted[:-2]) | (fitted[1:-1] != fitted[2:])
@@ -171,6 +165,10 @@ def _pooled(shares: Floats, weights: Floats, base: float, *, increasing: bool) -
     smoothed = (levels * sizes + SMOOTHING * base) / (sizes + SMOOTHING)
     again = isotonic_regression(smoothed, weights=sizes, increasing=increasing)
     return np.repeat(again.x, np.diff(edges))
+
+
+def _loss(fitted: Floats, shares: Floats, weights: Floats) -> float:
+    return -float((weights * (shares * np.log(fitted) + (1 - shares) * np.log1p(-fitted))).sum())
 
 
 def fit_platt(signal: str, column: Floats, right: Floats) -> Platt:
