@@ -13,7 +13,8 @@ _KEPT_OF_THE_CUT_SENTENCE = 0.5
 
 
 def shuffle_sentences(question: Question) -> str:
-    """The odd places backwards, then the even ones: nothing follows what it should follow."""
+    """The odd places backwards, then the even ones: of five or more none follows what
+    it should follow."""
     sentences = question.sentences
     places = [*reversed(range(1, len(sentences), 2)), *reversed(range(0, len(sentences), 2))]
     return join(tuple(sentences[place] for place in places), question.language)
