@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from evenhand.contract import Winner
+from evenhand.contract import Order, Winner
 from evenhand.data.columns import Columns, plain
 from evenhand.data.fields import FieldValues, optional_text, sendable, text_of_id
 from evenhand.data.formats import open_table
@@ -37,6 +37,7 @@ VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "comment": ("comment", "comments", "note", "notes", "rationale"),
     "chance": ("chance", "sampling_probability", "inclusion_probability"),
     "draw": ("draw",),
+    "shown_order": ("shown_order",),
     # Not `source`, which in data sets names the set.
     "origin": ("origin",),
 }
@@ -74,6 +75,7 @@ class VoteRow:
     chance: float | None = None
     draw: VoteDraw | None = None
     origin: VoteOrigin | None = None
+    shown_order: Order | None = None
 
 
 def read_votes(
@@ -227,6 +229,7 @@ class _Rows:
             "chance": _chance(values.get("chance")),
             "draw": _one_of("draw", values.get("draw"), get_args(VoteDraw)),
             "origin": _one_of("origin", values.get("origin"), get_args(VoteOrigin)),
+            "shown_order": _one_of("shown_order", values.get("shown_order"), get_args(Order)),
         }
 
 

@@ -38,7 +38,8 @@ _Key = tuple[int, str]
 
 def add_votes(connection: Connection, new: Sequence[NewVote]) -> AddedVotes:
     """In their order: of two votes of one person on one pair the later replaces the earlier."""
-    now = time.time()
+    # To the microsecond, which is what a datetime holds: an exported vote is then the same again.
+    now = moment(time.time()).timestamp()
     known = _known(connection, {vote.pair_id for vote in new})
     before = set(known)
     written: dict[_Key, dict[str, Any]] = {}

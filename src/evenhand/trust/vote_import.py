@@ -1,0 +1,134 @@
+"""Votes from a file into a store: all of them or none, and nothing dropped without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from evenhand.contract.model import Model
+from evenhand.data.record import BadRow
+from evenhand.data.source import Source, source_of
+from evenhand.data.votes import VoteReading, VoteRow, read_votes
+from evenhand.errors import DataError
+from evenhand.report.lookup import find_run
+from evenhand.store import NewVote, RunItem, Store
+from evenhand.store.vote_records import LONGEST_NAME
+
+# As many are named; all are counted.
+NAMED_AT_MOST = 20
+
+
+class NotImported(Model):
+    """A row that is no vote, or whose pair the run does not have."""
+
+    row: int
+    reason: str
+
+
+class ImportedVotes(Model):
+    """`votes` of the file are on pairs of the run: `new`, `replaced` an earlier one of the same
+    person, or `unchanged` because the store has them already."""
+
+    run: str
+    source: str
+    votes: int
+    new: int
+    replaced: int
+    unchanged: int
+    pairs: int
+    people: int
+    skipped: int  # votes that say that the person skipped the pair
+    unknown_votes: int
+    unknown_pairs: tuple[str, ...]  # the first of them
+    bad_rows: int
+    first_bad_rows: tuple[NotImported, ...]
+
+
+def import_votes(
+    store: Store,
+    name: str,
+    path: Source | Path | str,
+    reading: VoteReading | None = None,
+    *,
+    bad_rows: Literal["stop", "skip"] = "stop",
+) -> ImportedVotes:
+    """Votes on pairs that the run does not have are counted and left out, whatever `bad_rows`."""
+    run = find_run(store, name)
+    source = source_of(path)
+    items = {item.key: item for item in store.run_items(run.id)}
+    known: list[tuple[RunItem, VoteRow]] = []
+    unknown: dict[str, int] = {}
+    bad: list[BadRow] = []
+    for row in read_votes(source, reading, models=_models(items)):
+        if isinstance(row, VoteRow) and len(row.who) > LONGEST_NAME:
+            reason = f"who has {len(row.who)} characters; name people in {LONGEST_NAME} at most"
+            row = BadRow(row.source, row.row, reason)
+        if isinstance(row, BadRow):
+            if bad_rows == "stop":
+                raise DataError(f"{row.message}; nothing was imported; --bad-rows skip goes on")
+            bad.append(row)
+        elif row.pair in items:
+            known.append((items[row.pair], row))
+        else:
+            unknown[row.pair] = unknown.get(row.pair, 0) + 1
+    if not known:
+        raise DataError(_nothing(source.name, run.name, items, unknown, bad))
+    added = store.add_votes([_new_vote(item, row) for item, row in known])
+    return ImportedVotes(
+        run=run.name,
+        source=source.name,
+        votes=len(known),
+        new=added.new,
+        replaced=added.replaced,
+        unchanged=added.unchanged,
+        pairs=len({item.pair_id for item, _ in known}),
+        people=len({row.who for _, row in known}),
+        skipped=sum(row.verdict is None for _, row in known),
+        unknown_votes=sum(unknown.values()),
+        unknown_pairs=tuple(list(unknown)[:NAMED_AT_MOST]),
+        bad_rows=len(bad),
+        first_bad_rows=tuple(
+            NotImported(row=row.row, reason=row.reason) for row in bad[:NAMED_AT_MOST]
+        ),
+    )
+
+
+def _models(items: dict[str, RunItem]) -> Callable[[str], tuple[str | None, str | None]]:
+    def models(pair: str) -> tuple[str | None, str | None]:
+        item = items.get(pair)
+        return (None, None) if item is None else (item.model_a, item.model_b)
+
+    return models
+
+
+def _new_vote(item: RunItem, row: VoteRow) -> NewVote:
+    return NewVote(
+        pair_id=item.pair_id,
+        who=row.who,
+        verdict=row.verdict,
+        origin=row.origin,
+        draw=row.draw,
+        chance=row.chance,
+        shown_order=row.shown_order,
+        at=row.at,
+        comment=row.comment,
+    )
+
+
+def _nothing(
+    source: str,
+    run: str,
+    items: dict[str, RunItem],
+    unknown: dict[str, int],
+    bad: list[BadRow],
+) -> str:
+    if not unknown:
+        return f"{source} holds no vote that could be read: row {bad[0].row}: {bad[0].reason}"
+    if not items:
+        return f"run {run!r} has no pairs yet; import votes once its data are in"
+    theirs, ours = next(iter(unknown)), next(iter(items))
+    return (
+        f"no pair of {source} is in run {run!r}: it has ids such as {theirs[:40]!r}, the run "
+        f"such as {ours[:40]!r}; name the column of ids with --map pair=COLUMN"
+    )
