@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import random
@@ -14,7 +15,7 @@ import pytest
 import evenhand
 from evenhand import RunOptions, RunSummary
 from evenhand.errors import InputError
-from evenhand.judges import JudgeCall
+from evenhand.judges import Completion, JudgeCall
 from evenhand.runs.rank_adaptive import RankAdaptive
 from evenhand.store import open_store
 from run_data import sums
@@ -105,6 +106,32 @@ async def test_the_budget_is_never_exceeded(store: Path) -> None:
     assert summary.stopped_by == "budget"
     assert summary.pairs - summary.pending == 50
     assert len(judge.calls) == 100
+
+
+class SlowJudge(ScriptedJudge):
+    """Slower than the run looks, so that a look falls while pairs wait for their turn."""
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        await asyncio.sleep(0.15)
+        return await super().ask(call)
+
+
+async def test_the_last_pairs_of_the_budget_get_their_verdicts(store: Path) -> None:
+    judge = SlowJudge(by_strength)
+    summary = await ranked(battles(40), judge, store, budget=30, certainty=0.999)
+    assert (summary.stopped_by, summary.pairs - summary.pending) == ("budget", 30)
+    assert len(judge.calls) == 60
+    assert summary.ranking is not None
+    assert summary.ranking.asked == 30
+
+
+async def test_what_was_broken_off_is_not_told_as_asked(store: Path) -> None:
+    summary = await ranked(
+        battles(40), SlowJudge(by_strength), store, budget=60, certainty=0.999, max_calls=11
+    )
+    assert summary.stopped_by == "max-calls"
+    assert summary.ranking is not None
+    assert summary.ranking.asked == summary.pairs - summary.pending < 6
 
 
 async def test_it_goes_on_where_it_was_broken_off(store: Path) -> None:

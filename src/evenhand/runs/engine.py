@@ -243,7 +243,7 @@ class _Engine:
 
     async def _look(self) -> None:
         try:
-            found = await asyncio.to_thread(self._pursuit.look)
+            found = await asyncio.to_thread(self._pursuit.look, self._done)
         except EvenhandError as error:
             self._stop.ask("store", error)
             return

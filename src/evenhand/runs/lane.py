@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 
 from evenhand.comparer import decide
@@ -23,6 +24,7 @@ from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
 # More than can be in flight and fetched at any limit.
 _RECENT = 16_384
 _ONCE = RetryPolicy(attempts=1)
+_LOOK_AWAITED_S = 0.02
 
 
 class Lane:
@@ -100,7 +102,13 @@ class Lane:
     async def _room(self) -> None:
         while len(self._active) >= self._most_at_once:
             self._place.clear()
-            await self._place.wait()
+            if not self._supply.awaits_looks:
+                await self._place.wait()
+                continue
+            if self._gate.is_stopped or self._broken is not None:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._place.wait(), _LOOK_AWAITED_S)
         await self._writer.room()
 
     @property

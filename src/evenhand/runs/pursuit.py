@@ -35,8 +35,8 @@ class Pursuit(Protocol):
         """Make ready once all items are in; says so where nothing is left to ask."""
         ...
 
-    def look(self) -> StoppedBy | None:
-        """Whether what is stored by now is enough."""
+    def look(self, done: int) -> StoppedBy | None:
+        """Whether what is stored by now is enough; so many verdicts there are."""
         ...
 
     def found(self) -> Found: ...
@@ -64,7 +64,7 @@ class EveryPair:
     def begin(self) -> StoppedBy | None:
         return None
 
-    def look(self) -> StoppedBy | None:
+    def look(self, done: int) -> StoppedBy | None:
         return None
 
     def found(self) -> Found:

@@ -50,7 +50,8 @@ class RankPursuit:
         self._sent: Counter[int] = Counter()  # pairs by contest that it gave out since
         self._after: dict[int, QueuePlace] = {}
         self._choice: PairChoice | None = None
-        self._ended: StoppedBy | None = None
+        self._certain = False
+        self._spent = False  # the last pair of the budget is sent
 
     def begin(self) -> StoppedBy | None:
         models = {name for a, b, _ in self._store.survey(self._run_id).models for name in (a, b)}
@@ -63,14 +64,22 @@ class RankPursuit:
         contests = self._contests()
         self._first = {each.contest: _judged(each) for each in contests}
         self._note_end(self._chosen(contests, batch=1))
-        return self._ended
+        return self.look(sum(self._first.values()))
 
-    def look(self) -> StoppedBy | None:
-        return self._ended  # it looks whenever it chooses
+    def look(self, done: int) -> StoppedBy | None:
+        """It looks whenever it chooses. What the budget has paid for is waited for: a stop would
+        leave pairs without their second pass."""
+        if self._certain:
+            return "certain"
+        if self._spent and not any(map(self._in_flight, self._contests())):
+            return "budget"
+        return None
 
     def found(self) -> Found:
         if self._choice is None:
             return Found()
+        # Asked for at the end: what was sent and has no verdict by now was broken off.
+        self._sent.clear()
         choice = self._chosen(self._contests(), batch=1)
         certainty = choice.certainty
         return Found(
@@ -154,11 +163,13 @@ class RankPursuit:
         return max(0, min(self._sent[contest.contest] - since, contest.pending))
 
     def _note_end(self, choice: PairChoice) -> None:
-        if choice.stop == "certain" or choice.stop == "budget":
-            self._ended = choice.stop
+        self._certain = self._certain or choice.stop == "certain"
+        self._spent = self._spent or choice.stop == "budget"
 
 
 class _Chosen:
+    awaits_looks = False
+
     def __init__(self, pursuit: RankPursuit) -> None:
         self._pursuit = pursuit
 

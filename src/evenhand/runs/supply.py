@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from evenhand.store import QUEUE_START, Store, WorkItem
@@ -11,6 +12,8 @@ _FETCHED_AT_ONCE = 256
 
 
 class Supply(Protocol):
+    awaits_looks: bool  # it may allow more without that any pair has ended
+
     async def take(self, *, limit: int) -> list[WorkItem]:
         """The next pairs; none when there is nothing more to ask. `limit` is what the judge can
         have in flight now: who chooses by what is known does not choose much further ahead."""
@@ -26,6 +29,8 @@ class Supply(Protocol):
 
 class _Ahead:
     """The next ones are fetched while these are judged."""
+
+    awaits_looks = False
 
     def __init__(self, store: Store, run_id: int, judge_id: int) -> None:
         self._store = store
@@ -75,15 +80,23 @@ class InRandomOrder(_Ahead):
 
     _after = QUEUE_START
 
-    def __init__(self, store: Store, run_id: int, judge_id: int, *, careful: bool) -> None:
-        """`careful`: what is under way when a decision falls is asked in vain, so that no more
-        goes out at once than an eighth of what is judged."""
+    def __init__(
+        self, store: Store, run_id: int, judge_id: int, *, looked_at: Callable[[], int] | None
+    ) -> None:
+        """`looked_at` says how many verdicts the last look knew of. What is under way when a
+        decision falls is asked in vain: no more goes out beyond a look than an eighth of what it
+        knew. None: as much as the judge takes."""
         super().__init__(store, run_id, judge_id)
-        self._careful = careful
+        self._looked_at = looked_at
+        self.awaits_looks = looked_at is not None
 
     def open_at_most(self, limit: int, *, done: int) -> int:
         most = super().open_at_most(limit, done=done)
-        return min(most, max(_FEWEST_OPEN, done // _OPEN_SHARE)) if self._careful else most
+        if self._looked_at is None:
+            return most
+        looked_at = self._looked_at()
+        beyond = max(_FEWEST_OPEN, looked_at // _OPEN_SHARE) - (done - looked_at)
+        return min(most, beyond)
 
     def _fetch(self) -> list[WorkItem]:
         fetched = self._store.queued(

@@ -50,6 +50,7 @@ class DecisionPursuit:
         self._judge_id = judge_id
         self._wanted = wanted
         self._careful = careful
+        self._looked_at = 0
         self._prefix: SettledPrefix | None = None
 
     def begin(self) -> StoppedBy | None:
@@ -71,9 +72,14 @@ class DecisionPursuit:
             alpha=self._wanted.alpha,
             seed=self._wanted.seed,
         )
-        return self.look()
+        return self._look()
 
-    def look(self) -> StoppedBy | None:
+    def look(self, done: int) -> StoppedBy | None:
+        found = self._look()
+        self._looked_at = done
+        return found
+
+    def _look(self) -> StoppedBy | None:
         return "decided" if self._settled.look().decided is not None else None
 
     def found(self) -> Found:
@@ -89,7 +95,8 @@ class DecisionPursuit:
         return pending
 
     def supply(self, judge_id: int) -> Supply:
-        return InRandomOrder(self._store, self._run_id, judge_id, careful=self._careful)
+        looked_at = (lambda: self._looked_at) if self._careful else None
+        return InRandomOrder(self._store, self._run_id, judge_id, looked_at=looked_at)
 
     @property
     def _settled(self) -> SettledPrefix:
