@@ -39,6 +39,8 @@ verify: .venv/.test ## The long checks: kills, faults, a million rows, simulatio
 	$(BIN)/python -m scripts.verify_ranking
 	$(BIN)/python -m scripts.verify_adaptive
 	$(BIN)/python -m scripts.verify_rank_store
+	$(BIN)/python -m scripts.verify_calibration
+	$(BIN)/python -m scripts.verify_corrected
 
 readings: .venv/.test ## Read every recorded completion and count the misread
 	$(BIN)/python scripts/readings.py
