@@ -32,7 +32,7 @@ def test_labels_come_from_pandas_and_arrow_too() -> None:
         assert (codes.tolist(), distinct) == ([0, 1, 0], ["b", "a"])
 
 
-@pytest.mark.parametrize("missing", [None, float("nan")])
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
 def test_a_row_without_a_label_is_named(missing: object) -> None:
     with pytest.raises(InputError, match="prompts has no label in row 2; give every row its own"):
         label_codes(["a", "b", missing])

@@ -149,3 +149,41 @@ def test_fixed_width_texts_with_equal_sums_are_told_apart() -> None:
     cells = np.array([f"{left:04d}{9999 - left:04d}" for left in range(1000)] * 3)
     encoded = encode(cells, "column")
     assert [encoded.values[code] for code in encoded.codes] == cells.tolist()
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_what_is_left_of_a_filtered_dictionary_is_all_that_counts(chunked: bool) -> None:
+    """Arrow keeps the dictionary whole: a model that no row names has fought no battle."""
+
+    def filtered(cells: list[str]) -> Any:
+        column = pa.array([*cells, "ghost", None]).dictionary_encode()
+        kept = pa.array([True] * len(cells) + [False, False])
+        return pa.chunked_array([column.filter(kept)]) if chunked else column.filter(kept)
+
+    a, b, prompts = ["x", "y", "z"] * 4, ["y", "z", "x"] * 4, [f"p{n}" for n in range(12)]
+    plain = rank_battles(a, b, ["A"] * 12, prompt=prompts)
+    assert (plain.prior, plain.cluster_count) == (0, 12)
+    assert rank_battles(filtered(a), filtered(b), ["A"] * 12, prompt=filtered(prompts)) == plain
+
+
+@pytest.mark.parametrize("kind", ["u8", "u2", "i8", ">i4", ">u8"])
+def test_codes_of_any_width_and_byte_order_are_places(kind: str) -> None:
+    a, b = np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2])
+    winner, models = ["A", "A", "B", "A"], ["x", "y", "z"]
+    expected = rank_battles(a, b, winner, models=models)
+    assert rank_battles(a.astype(kind), b.astype(kind), winner, models=models) == expected
+
+
+def test_preferences_among_objects_are_numbers() -> None:
+    a, b, preferences = ["x", "y", "x"], ["y", "x", "y"], [0.25, 0.5, 1]
+    expected = rank_battles(a, b, preferences)
+    for column in (np.array(preferences, dtype=object), pd.Series(preferences, dtype=object)):
+        assert rank_battles(a, b, column) == expected
+
+
+@pytest.mark.parametrize("column", [list, lambda cells: pd.Series(cells, dtype=object)])
+def test_pandas_own_missing_cell_is_named(column: Callable[[list[Any]], Any]) -> None:
+    with pytest.raises(InputError, match="model_a is <NA> in row 2; give every row a value"):
+        rank_battles(column(["x", pd.NA]), ["y", "x"], ["A", "A"])
+    with pytest.raises(InputError, match="weight is <NA> in row 2; give every row a value"):
+        rank_battles(["x", "y"], ["y", "x"], ["A", "A"], weight=column([1.5, pd.NA]))

@@ -183,6 +183,8 @@ def test_what_no_battle_can_be_is_refused(columns: tuple[Any, Any, Any], said: s
         (["much", "little"], "weight holds no numbers"),
         ([1.0], "the columns differ in length"),
         ([1.0, None], "weight is None in row 2"),
+        ([1e-300, 1.0], "weights go from 1e-300 to 1, and no fit can tell"),
+        ([1e300, 1e300], "weights go from 1e\\+300 to 1e\\+300"),
     ],
 )
 def test_what_no_weight_can_be_is_refused(weight: list[Any], said: str) -> None:

@@ -17,6 +17,9 @@ from evenhand.stats.winners import Preferences, read_winners
 # A fit holds a few square matrices of this many models: 200 MB each at the limit.
 MODELS_MAX = 5_000
 _BLOCK = 1 << 17
+# Sums keep 16 digits: what a lighter battle says would be lost in their rounding.
+_WIDEST_WEIGHTS = 1e12
+_LARGEST_WEIGHT = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def encode_models(
         if coded[0] is not None and coded[1] is not None:
             for name, column in (("model_a", coded[0]), ("model_b", coded[1])):
                 _check_places(column, name, len(names))
-            return _limited(names), (coded[0], coded[1])
+            return _limited(names), (_signed(coded[0]), _signed(coded[1]))
         places = {name: place for place, name in enumerate(names)}
         columns = encode(model_a, "model_a"), encode(model_b, "model_b")
         return _limited(names), (
@@ -160,6 +163,11 @@ def _check_places(column: NDArray[Any], name: str, size: int) -> None:
         )
 
 
+def _signed(column: NDArray[Any]) -> NDArray[Any]:
+    """NumPy adds numbers of eight bytes without a sign to others as floats."""
+    return column.astype(np.int64) if column.dtype == np.uint64 else column
+
+
 def _check_lengths(**columns: Any) -> None:
     lengths = {name: length(column, name) for name, column in columns.items() if column is not None}
     if len(set(lengths.values())) > 1:
@@ -178,6 +186,13 @@ def _read_weights(weight: Any) -> NDArray[np.float64]:
         row = int(np.argmin(fine))
         raise InputError(
             f"weight is {weights[row]:g} in row {row + 1}; it takes a number of at least 0"
+        )
+    least, most = weights.min(where=weights > 0, initial=np.inf), weights.max(initial=0.0)
+    if most > _LARGEST_WEIGHT or least < most / _WIDEST_WEIGHTS:
+        raise InputError(
+            f"weights go from {least:g} to {most:g}, and no fit can tell battles so far apart; "
+            f"give none above {_LARGEST_WEIGHT:g}, and leave out rows that weigh less than "
+            f"1/{_WIDEST_WEIGHTS:g} of the heaviest"
         )
     return weights
 

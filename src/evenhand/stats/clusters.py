@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from evenhand.errors import InputError
+from evenhand.stats.encoding import is_missing
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
@@ -37,7 +38,7 @@ def label_codes(labels: Labels, *, name: str = "prompts") -> tuple[NDArray[np.in
     except TypeError:
         raise InputError(f"{name} has labels that are lists; give text or numbers") from None
     for label in index:
-        if label is None or label != label:  # only NaN differs from itself
+        if is_missing(label):
             row = next(row for row, own in enumerate(column) if own is label)
             raise InputError(f"{name} has no label in row {row}; give every row its own")
     index = {label: code for code, label in enumerate(index)}

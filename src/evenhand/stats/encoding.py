@@ -37,7 +37,7 @@ def encode(column: Any, name: str) -> Encoded:
     """Give each different cell a number; missing cells (None, NaN, null) are refused."""
     encoded = _encoded(column, name)
     for code, value in enumerate(encoded.values):
-        if value is None or value != value:
+        if is_missing(value):
             row = int(np.argmax(encoded.codes == code))
             raise InputError(_missing(name, row, value))
     return encoded
@@ -54,15 +54,15 @@ def numbers(column: Any, name: str) -> NDArray[np.float64] | None:
             row = int(np.argmax(np.asarray(column.is_null())))
             raise InputError(_missing(name, row, None))
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if not isinstance(column, np.ndarray):
-        first = next((cell for cell in column if cell is not None), None)
+    if not isinstance(column, np.ndarray) or column.dtype == object:
+        first = next((cell for cell in column if not is_missing(cell)), None)
         if isinstance(first, str) or first is None:
             return None
-        column = np.asarray(column)
+        column = np.asarray(column.tolist() if isinstance(column, np.ndarray) else column)
         if column.dtype == object:
             for row, cell in enumerate(column):
-                if cell is None:
-                    raise InputError(_missing(name, row, None))
+                if is_missing(cell):
+                    raise InputError(_missing(name, row, cell))
     if column.dtype.kind in "biuf":
         return np.asarray(column, dtype=np.float64)
     return None
@@ -78,7 +78,7 @@ def whole_numbers(column: Any) -> NDArray[Any] | None:
     if not isinstance(column, np.ndarray) and isinstance(next(iter(column), None), int):
         column = np.asarray(column)
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        return column
+        return column.astype(column.dtype.newbyteorder("="), copy=False)
     return None
 
 
@@ -231,12 +231,25 @@ def _of_arrow(column: Any, name: str) -> Encoded:
         coded = coded.chunk(0)
     codes = np.asarray(coded.indices)
     values = coded.dictionary.to_pylist()
-    if None in values and codes.size:
-        row = int(np.argmax(codes == values.index(None)))
-        raise InputError(_missing(name, row, None))
+    if str(column.type).startswith("dictionary"):
+        # A column that was filtered keeps the whole dictionary: what no row holds is no value.
+        used = np.bincount(codes, minlength=len(values)) > 0
+        if not used.all():
+            codes = (np.cumsum(used) - 1).take(codes)
+            values = [value for value, held in zip(values, used, strict=True) if held]
     return Encoded(codes, values)
 
 
+def is_missing(value: Any) -> bool:
+    """None, NaN, or pandas' NA, which refuses to be compared."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
+
+
 def _missing(name: str, row: int, value: Any) -> str:
-    told = "NaN" if value is not None and value != value else "None"
+    told = "NaN" if isinstance(value, float) else value
     return f"{name} is {told} in row {row + 1}; give every row a value, or leave the row out"
