@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenhand.contract import Locale, Winner, flip
-from evenhand.judges import JudgeCall
+from evenhand.judges import Judge, JudgeCall
 from evenhand.procedure import Procedure
 from evenhand.runs import RunOptions
 from evenhand.store import open_store
@@ -122,7 +122,7 @@ def judge_with(vice: Vice, cases: Sequence[ProbeCase]) -> ScriptedJudge:
 
 
 async def probed(
-    judge: ScriptedJudge,
+    judge: Judge,
     cases: Sequence[ProbeCase],
     directory: Path,
     *,

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from pathlib import Path
 
 import pytest
 
 import probe_judges as judges
-from evenhand.contract import Locale
+from evenhand.contract import Locale, read_criteria
 from evenhand.errors import InputError
-from evenhand.judges import Completion, JudgeCall, Traits
+from evenhand.judges import (
+    Completion,
+    JudgeCall,
+    JudgeOptions,
+    Traits,
+    embedded_model,
+    open_judge,
+)
 from evenhand.procedure import Procedure
 from evenhand.runs import RunOptions
+from evenhand.settings import load_settings
 from evenhand.store import open_store
 from evenhand.trust.probes.cases import probe_cases
 from evenhand.trust.probes.catalogue import PROBE_NAMES
@@ -254,3 +264,26 @@ async def test_a_threshold_that_is_no_share_is_refused(tmp_path: Path) -> None:
     cases = probe_cases(["empty"], ["en"])
     with pytest.raises(InputError, match=r"the least score is 90"):
         await probed(judge_with(judges.no_vice, cases), cases, tmp_path, min_score=90)
+
+
+@pytest.mark.embedded
+async def test_the_embedded_model_is_probed(tmp_path: Path) -> None:
+    cache = load_settings().cache_dir
+    if embedded_model.locate(cache) is None or importlib.util.find_spec("xllamacpp") is None:
+        reason = "the embedded model is not there: extra `local`, then `evenhand models pull`"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    cases = probe_cases(["identical"], criteria=read_criteria(["helpfulness"]))
+    few = [case for case in cases if case.twin in {each.twin for each in cases[:2]}]
+    local = open_judge("local", JudgeOptions(cache_dir=cache))
+    try:
+        report = await probed(local, few, tmp_path, min_score=0.9)
+    finally:
+        await local.close()
+    assert report.judge_caveat is not None
+    assert [run.pairs for run in report.runs] == [2, 2]
+    scored = report.overall
+    assert scored.n == 4 == scored.passed + scored.wrong + scored.inconsistent
+    # Four verdicts on two texts do not show that anybody is above nine tenths.
+    assert report.ruling in ("fail", "undecided")
