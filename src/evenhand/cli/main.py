@@ -15,6 +15,7 @@ from evenhand.cli.compare import compare
 from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
 from evenhand.cli.gate import gate
+from evenhand.cli.label import label
 from evenhand.cli.models import models
 from evenhand.cli.planning import plan
 from evenhand.cli.probe import probe
@@ -25,12 +26,16 @@ from evenhand.cli.run import run
 from evenhand.cli.runs import runs
 from evenhand.cli.schema import schema
 from evenhand.cli.show_pair import show
+from evenhand.cli.votes import votes
 from evenhand.errors import EvenhandError, InputError, Status, exit_code
 
 # typer checks choices with pydantic, which puts this before what is wrong.
 _PYDANTICS_OWN = "Value error, "
 # What these fail at is no one pair's matter.
-_OF_RUNS = {"run", "runs", "show", "report", "gate", "rank", "plan", "probe", "audit"}
+_OF_RUNS = {
+    *("run", "runs", "show", "report", "gate", "rank", "plan", "probe", "audit"),
+    *("label", "votes"),
+}
 
 app = typer.Typer(
     name="evenhand",
@@ -74,6 +79,8 @@ app.command()(gate)
 app.command()(rank)
 app.command()(audit)
 app.command()(plan)
+app.command()(label)
+app.add_typer(votes, name="votes")
 app.command()(probe)
 app.command()(prompt)
 app.command()(demo)

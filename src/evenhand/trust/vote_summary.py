@@ -138,7 +138,7 @@ def _each_person(votes: ItemVotes, *, level: float) -> tuple[PersonSummary, ...]
                     others[shared],
                     votes.prompt[mine][shared],
                     level=level,
-                    unit="pair of votes",
+                    unit="shared vote",
                 ),
             )
         )

@@ -1,0 +1,137 @@
+"""`evenhand label`: a person votes on the pairs of a run, blind and in random order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from evenhand.cli import run_options as ropt
+from evenhand.cli import session
+from evenhand.cli.report import RunArgument
+from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.trust.labelling import Choice, Labelling
+
+_CHOICES: dict[str, Choice] = {
+    **dict.fromkeys("1a", "first"),
+    **dict.fromkeys("2b", "second"),
+    "t": "tie",
+    "s": "skip",
+}
+_UNDO, _WHOLE = "u", "w"
+_QUIT = frozenset("q\x04")
+
+
+def label(
+    name: RunArgument,
+    who: Annotated[
+        str | None, typer.Option("--who", help="Who votes. Default: your name on this machine.")
+    ] = None,
+    only: Annotated[
+        Literal["random", "unlabelled", "inconsistent", "disagreements"],
+        typer.Option(
+            "--only",
+            help="random: all pairs; unlabelled: those without a label or a vote; inconsistent: "
+            "where a judge changed with the order; disagreements: where judges differ, or differ "
+            "from the label.",
+        ),
+    ] = "random",
+    number: Annotated[
+        int | None,
+        typer.Option("--number", min=1, help="How many pairs in all. Default: all of them."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the order and the sides.")] = 0,
+    store: ropt.StoreAddress = None,
+) -> None:
+    """Vote on the pairs of a run in the terminal: blind, in random order, and resumable."""
+    from evenhand.report.lookup import find_run
+    from evenhand.store import open_store
+    from evenhand.trust.labelling import begin_labelling
+
+    try:
+        if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+            raise InputError(
+                "voting needs a terminal, and there is none; run it in one, or bring votes in "
+                "from a file with evenhand votes import"
+            )
+        person = _person(who)
+        with open_store(store, create=False) as opened:
+            run = find_run(opened, name)
+            labelling = begin_labelling(opened, run.id, person, only=only, number=number, seed=seed)
+            _ask_all(labelling, run.name, person, only=only)
+    except EvenhandError as error:
+        session.fail(error, as_json=False, of_pair=False)
+
+
+def _person(given: str | None) -> str:
+    import getpass
+
+    from evenhand.store.vote_records import LONGEST_NAME
+
+    if given is None:
+        try:
+            given = getpass.getuser()
+        except (KeyError, OSError):
+            raise InputError("nobody knows your name; give --who NAME") from None
+    person = given.strip()
+    if not 0 < len(person) <= LONGEST_NAME:
+        raise InputError(f"--who has {len(person)} characters; give 1 to {LONGEST_NAME}")
+    return person
+
+
+def _ask_all(labelling: Labelling, run: str, who: str, *, only: str) -> None:
+    from evenhand.cli.keys import single_keys
+    from evenhand.cli.show_label import show_beginning, show_end
+
+    console = session.out()
+    show_beginning(console, labelling, run, who, only=only)
+    if labelling.next() is None:
+        return
+    with single_keys() as key:
+        _ask(console, labelling, key)
+    show_end(console, labelling)
+
+
+def _ask(console: Console, labelling: Labelling, key: Callable[[], str]) -> None:
+    from evenhand.cli.show_label import show_chosen, show_keys, show_last, show_question, tell
+
+    while True:
+        asked = labelling.next()
+        if asked is None:
+            show_last(console)
+            if key() != _UNDO:
+                return
+            labelling.undo()
+            continue
+        pair = labelling.pair(asked)
+        show_question(console, labelling, pair, whole=False)
+        while True:
+            show_keys(console, ties=pair.allow_tie)
+            pressed = key()
+            if pressed in _QUIT:
+                console.print()
+                return
+            if pressed == _WHOLE:
+                console.print()
+                show_question(console, labelling, pair, whole=True)
+            elif pressed == _UNDO:
+                if labelling.undo():
+                    tell(console, "taken back")
+                    break
+                tell(console, "there is no vote to take back")
+            elif pressed in _CHOICES:
+                choice = _CHOICES[pressed]
+                if choice == "tie" and not pair.allow_tie:
+                    tell(console, "a tie is not allowed for this pair")
+                    continue
+                labelling.vote(asked, choice)
+                show_chosen(console, choice)
+                break
+            else:
+                tell(console, "that key does nothing here")

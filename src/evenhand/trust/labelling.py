@@ -1,0 +1,201 @@
+"""Asking a person for votes: which pairs, in which order, which response first, and going on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from evenhand.contract import Order, Pair, Winner
+from evenhand.errors import InputError
+from evenhand.stats.seeded_order import order_key
+from evenhand.store import Draw, NewVote, RunItem, Store, VoteColumns
+from evenhand.store.columns import INCONSISTENT, TIE
+
+Only = Literal["random", "unlabelled", "inconsistent", "disagreements"]
+# What a person says of the responses as they are shown.
+Choice = Literal["first", "second", "tie", "skip"]
+ONLY: tuple[Only, ...] = get_args(Only)
+_WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")  # by code
+_AS_SHOWN: dict[Order, dict[Choice, Winner | None]] = {
+    "original": {"first": "A", "second": "B", "tie": "TIE", "skip": None},
+    "swapped": {"first": "B", "second": "A", "tie": "TIE", "skip": None},
+}
+
+
+def winner_of(choice: Choice, order: Order) -> Winner | None:
+    """A choice between the responses as shown, in the pair's own letters; None is a skip."""
+    return _AS_SHOWN[order][choice]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A pair in a person's queue, and the order in which its responses are shown."""
+
+    number: int
+    pair_id: int
+    order: Order
+
+
+class Labelling:
+    """One person's way through a run. What is voted is stored at once, so that a new one made in
+    the same way goes on where the last one stopped."""
+
+    def __init__(
+        self, store: Store, run_id: int, who: str, *, queue: tuple[Asked, ...], draw: Draw
+    ) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._who = who
+        self._draw = draw
+        self._voted = _voted(store.vote_columns(run_id), who)
+        self._at = 0
+        self.queue = queue
+
+    @property
+    def voted(self) -> int:
+        """How many pairs of the queue the person has voted on, or skipped."""
+        return sum(asked.pair_id in self._voted for asked in self.queue)
+
+    def next(self) -> Asked | None:
+        """The pair to show now; None where all are voted on."""
+        while self._at < len(self.queue) and self.queue[self._at].pair_id in self._voted:
+            self._at += 1
+        return self.queue[self._at] if self._at < len(self.queue) else None
+
+    def pair(self, asked: Asked) -> Pair:
+        """With its responses as they are to be shown."""
+        pair = self._store.pair_at(self._run_id, asked.number)
+        if pair is None:
+            raise InputError("the run was deleted meanwhile; the votes so far are kept")
+        if asked.order == "original":
+            return pair
+        turned = {"response_a": pair.response_b, "response_b": pair.response_a}
+        return pair.model_copy(update=turned)
+
+    def vote(self, asked: Asked, choice: Choice) -> None:
+        vote = NewVote(
+            pair_id=asked.pair_id,
+            who=self._who,
+            verdict=winner_of(choice, asked.order),
+            origin="terminal",
+            draw=self._draw,
+            shown_order=asked.order,
+        )
+        self._store.add_votes([vote])
+        self._voted.add(asked.pair_id)
+
+    def undo(self) -> bool:
+        """Take back the vote before this pair, which is then asked again; whether there was one."""
+        for place in range(self._at - 1, -1, -1):
+            asked = self.queue[place]
+            if asked.pair_id in self._voted:
+                self._store.withdraw_vote(asked.pair_id, self._who)
+                self._voted.discard(asked.pair_id)
+                self._at = place
+                return True
+        return False
+
+
+def begin_labelling(
+    store: Store,
+    run_id: int,
+    who: str,
+    *,
+    only: Only = "random",
+    number: int | None = None,
+    seed: int = 0,
+) -> Labelling:
+    """The first `number` pairs of a random order that the seed names, the same for everybody; a
+    person's own votes change nothing about which pairs these are."""
+    firsts: dict[int, RunItem] = {}
+    of_pair: dict[int, int] = {}
+    for item in store.run_items(run_id):
+        firsts.setdefault(item.pair_id, item)
+        of_pair[item.number] = item.pair_id
+    wanted = _chosen(store, run_id, who, firsts, of_pair, only=only)
+    ordered = sorted(
+        (firsts[pair_id] for pair_id in wanted),
+        key=lambda item: (order_key(item.key, seed=seed), item.number),
+    )
+    queue = tuple(
+        Asked(item.number, item.pair_id, _side(item.key, who, seed=seed))
+        for item in ordered[:number]
+    )
+    draw: Draw = "random" if only == "random" else "chosen"
+    return Labelling(store, run_id, who, queue=queue, draw=draw)
+
+
+def _side(key: str, who: str, *, seed: int) -> Order:
+    """At random for each person, so that a liking for the first place cancels out."""
+    return "swapped" if order_key(f"side\0{who}\0{key}", seed=seed) & 1 else "original"
+
+
+def _chosen(
+    store: Store,
+    run_id: int,
+    who: str,
+    firsts: dict[int, RunItem],
+    of_pair: dict[int, int],
+    *,
+    only: Only,
+) -> Iterable[int]:
+    if only == "random":
+        return firsts
+    others = _others_say(store.vote_columns(run_id), who)
+    if only == "unlabelled":
+        return [
+            pair_id
+            for pair_id, item in firsts.items()
+            if item.label is None and pair_id not in others
+        ]
+    said: dict[int, set[int]] = {pair_id: set() for pair_id in firsts}
+    for judge in store.run_judges(run_id):
+        columns = store.outcome_columns(run_id, judge.id)
+        for number, outcome in zip(columns.number, columns.outcome, strict=True):
+            said[of_pair[number]].add(outcome)
+    if only == "inconsistent":
+        return [pair_id for pair_id, outcomes in said.items() if INCONSISTENT in outcomes]
+    return [
+        pair_id
+        for pair_id, outcomes in said.items()
+        if _disagree(outcomes, firsts[pair_id].label, others.get(pair_id))
+    ]
+
+
+def _disagree(outcomes: set[int], label: Winner | None, votes: Counter[int] | None) -> bool:
+    """Judges with each other, or one with the label, or else with what most others say."""
+    winners = {outcome for outcome in outcomes if outcome <= TIE}
+    if not winners:
+        return False
+    if label is not None:
+        winners.add(_WINNERS.index(label))
+    elif votes:
+        (most, count), *rest = votes.most_common()
+        if not rest or rest[0][1] < count:
+            winners.add(most)
+    return len(winners) > 1
+
+
+def _voted(columns: VoteColumns, who: str) -> set[int]:
+    if who not in columns.people:
+        return set()
+    own = columns.people.index(who)
+    return {
+        pair_id
+        for pair_id, person in zip(columns.pair_id, columns.who, strict=True)
+        if person == own
+    }
+
+
+def _others_say(columns: VoteColumns, who: str) -> dict[int, Counter[int]]:
+    """How often other people gave each verdict on each pair; rows of one pair are its one vote."""
+    said: dict[int, Counter[int]] = {}
+    seen: set[tuple[int, int]] = set()
+    for pair_id, person, verdict in zip(columns.pair_id, columns.who, columns.verdict, strict=True):
+        if verdict < 0 or columns.people[person] == who or (pair_id, person) in seen:
+            continue
+        seen.add((pair_id, person))
+        said.setdefault(pair_id, Counter())[verdict] += 1
+    return said
