@@ -28,6 +28,7 @@ class Case:
         if judge.traits.needs_prompt:
             prompt = Prompt.of(pair, procedure.template_for(mode))
         how = procedure.reconciling(mode)
+        procedure.calibration_for(judge)
         return cls(pair, judge, procedure, mode, how, prompt, time.perf_counter())
 
     @property

@@ -30,7 +30,7 @@ from evenhand.judges import Judge
 from evenhand.notes import notes_on
 from evenhand.passes import Made, PassesFailed, PassKeeper, add_usage, in_full, make_passes
 from evenhand.phrases import say
-from evenhand.procedure import Procedure
+from evenhand.procedure import Procedure, Rating
 from evenhand.reconcile import NoRuling, Ruling, reconcile
 from evenhand.reconcile import decide as decide_passes
 
@@ -126,9 +126,10 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
     )
     if isinstance(ruling, NoRuling):
         return _failure(case, NoVerdict(f"no valid verdict: {ruling.reason}"), passes, ruling)
+    rating = _rating(case, passes)
     return Verdict(
         winner=ruling.winner,
-        confidence=ruling.confidence,
+        confidence=rating.confidence if rating else ruling.confidence,
         comparison=ruling.comparison,
         overall_reasoning=ruling.overall_reasoning,
         differentiators=ruling.differentiators,
@@ -139,7 +140,8 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
             case,
             passes,
             outcome=ruling.outcome,
-            confidence_source=ruling.confidence_source,
+            confidence_source=rating.source if rating else ruling.confidence_source,
+            abstained=rating.abstained if rating else False,
             decided_by=ruling.decided_by,
             probabilities=ruling.probabilities,
             criteria=ruling.criteria,
@@ -147,17 +149,33 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
     )
 
 
+def _rating(case: Case, passes: tuple[Pass, ...]) -> Rating | None:
+    """By the calibration, where there is one: from the same decision as a run of many pairs."""
+    calibration = case.procedure.calibration
+    if calibration is None:
+        return None
+    readings = _readings(passes)
+    decision = decide_passes(case.pair, readings, how=case.how, shows_first=case.first_order)
+    return (
+        None if isinstance(decision, NoRuling) else calibration.rate(case.pair, readings, decision)
+    )
+
+
 def _facts(case: Case, passes: tuple[Made, ...]) -> Facts | tuple[Failure, EvenhandError]:
-    decision = decide_passes(case.pair, _votes(passes), how=case.how, shows_first=case.first_order)
+    votes = _votes(passes)
+    decision = decide_passes(case.pair, votes, how=case.how, shows_first=case.first_order)
     if isinstance(decision, NoRuling):
         error = NoVerdict(f"no valid verdict: {decision.reason}")
         return _failure(case, error, in_full(passes, case.pair), decision)
+    calibration = case.procedure.calibration
+    rating = None if calibration is None else calibration.rate(case.pair, votes, decision)
     swapped = case.pair.swap_positions
     return Facts(
         outcome=decision.outcome,
         winner=decision.winner,
-        confidence=decision.confidence,
-        confidence_source=decision.confidence_source,
+        confidence=rating.confidence if rating else decision.confidence,
+        confidence_source=rating.source if rating else decision.confidence_source,
+        abstained=rating.abstained if rating else False,
         first_pass_winner=decision.choices["original"] if swapped else None,
         second_pass_winner=decision.choices["swapped"] if swapped else None,
         decided_by=decision.decided_by,
@@ -205,6 +223,7 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
         message = "the responses are identical and a tie is not allowed; allow ties, or ask"
         return _failure(case, NoVerdict(message), ())
     ruling = Ruling.of_identical(case.pair, say(case.procedure.locale, "not_judged"))
+    calibration = case.procedure.calibration
     return Verdict(
         winner=ruling.winner,
         confidence=None,
@@ -213,7 +232,13 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
         differentiators=ruling.differentiators,
         analysis=ruling.analysis,
         notes=(say(case.procedure.locale, "not_asked"),),
-        metadata=_metadata(case, (), outcome=Outcome.TIE, positions_swapped=False),
+        metadata=_metadata(
+            case,
+            (),
+            outcome=Outcome.TIE,
+            positions_swapped=False,
+            abstained=calibration is not None and calibration.abstains_unasked,
+        ),
     )
 
 

@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
-from evenhand.contract import Locale, Mode, Reconciling
+from evenhand.contract import ConfidenceSource, Locale, Mode, Pair, Reconciling, Vote
 from evenhand.errors import InputError
 from evenhand.judges import Judge, RetryPolicy
-from evenhand.parse import PROTOCOLS, Protocol
+from evenhand.parse import PROTOCOLS
+from evenhand.parse import Protocol as AnswerProtocol
 from evenhand.prompts import Template, built_in_template
+from evenhand.reconcile import Decision, Reading
+
+
+class JudgedBy(NamedTuple):
+    """Who judged, and how: all of it that a verdict's confidence hangs on."""
+
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+    mode: Mode
+    reconcile: Reconciling
+    samples: int
+
+
+class Rating(NamedTuple):
+    """A verdict's confidence after calibration, or as it was where that says nothing of it."""
+
+    confidence: float | None
+    source: ConfidenceSource
+    abstained: bool
+
+
+class Calibrating(Protocol):
+    """Makes a confidence the probability that the verdict is right.
+
+    It lives in `evenhand.trust`, which knows of stores and statistics; a comparison needs neither.
+    """
+
+    def told(self) -> Mapping[str, Any]:
+        """What verdicts depend on, as plain JSON: part of what names a run."""
+
+    def check(self, asked: JudgedBy) -> None:
+        """Refuse a judge that it was not learned on."""
+
+    def rate(
+        self, pair: Pair, readings: Sequence[Reading | Vote], decision: Decision
+    ) -> Rating: ...
+
+    @property
+    def abstains_unasked(self) -> bool:
+        """Whether a verdict that nobody was asked about abstains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +66,11 @@ class Procedure:
     reconcile: Reconciling | None = None
     confidence: Literal["stated", "logprobs"] = "stated"
     template: Template | None = None
-    protocol: Protocol | None = None  # the answer format of recorded completions
+    protocol: AnswerProtocol | None = None  # the answer format of recorded completions
     repairs: int = 1  # how often an unread answer is shown to the judge again
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     ask_identical: bool = True  # False: identical responses are a tie without asking
+    calibration: Calibrating | None = None  # what trust.calibrations.open_calibration gives
 
     def __post_init__(self) -> None:
         for name, value, allowed in (
@@ -49,6 +93,11 @@ class Procedure:
             )
         if not isinstance(self.retry, RetryPolicy):
             raise InputError(f"retry is {self.retry!r}; it takes an evenhand.RetryPolicy")
+        if self.calibration is not None and not hasattr(self.calibration, "rate"):
+            raise InputError(
+                f"calibration is {self.calibration!r}; it takes what "
+                "evenhand.trust.calibrations.open_calibration gives"
+            )
 
     def mode_for(self, judge: Judge) -> Mode:
         modes = judge.traits.modes
@@ -69,6 +118,23 @@ class Procedure:
                 "use --confidence logprobs, --samples 3 or --mode letter with it"
             )
         return how
+
+    def calibration_for(self, judge: Judge) -> Calibrating | None:
+        """The calibration, once it has agreed to this judge."""
+        if self.calibration is not None:
+            mode = self.mode_for(judge)
+            reads_prompt = judge.traits.needs_prompt
+            self.calibration.check(
+                JudgedBy(
+                    judge=judge.name,
+                    prompt_version=self.template_for(mode).version if reads_prompt else None,
+                    locale=self.locale if reads_prompt else None,
+                    mode=mode,
+                    reconcile=self.reconciling(mode),
+                    samples=self.samples,
+                )
+            )
+        return self.calibration
 
     def template_for(self, mode: Mode) -> Template:
         if self.template is None:

@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     INVALID = "invalid"
 
 
-ConfidenceSource = Literal["stated", "logprobs", "votes", "rule", "none"]
+ConfidenceSource = Literal["stated", "logprobs", "votes", "rule", "calibration", "none"]
 Reconciling = Literal["agreement", "average"]
 DecidedBy = Literal["confidence", "criteria"]
 
@@ -107,6 +107,8 @@ class Metadata(Model):
     confidence_source: ConfidenceSource = "none"
     reconcile: Reconciling | None = None
     samples: int = 1
+    # Its probability is below what a calibration guarantees; left out of the JSON where it is not.
+    abstained: bool = Field(default=False, exclude_if=lambda value: not value)
     decided_by: DecidedBy | None = None
     probabilities: MeanProbabilities | None = None
     criteria: tuple[CriterionOutcome, ...] = ()
@@ -156,6 +158,7 @@ class Facts:
     samples: int = 1
     passes: int = 0
     evaluation_time_ms: float = 0
+    abstained: bool = False
 
     @classmethod
     def of(cls, verdict: Verdict) -> Facts:
@@ -173,6 +176,7 @@ class Facts:
             samples=metadata.samples,
             passes=len(metadata.passes),
             evaluation_time_ms=metadata.evaluation_time_ms,
+            abstained=metadata.abstained,
         )
 
 

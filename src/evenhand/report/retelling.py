@@ -59,6 +59,7 @@ def told(
             # What was decided stays decided, also where a later version would decide otherwise.
             "outcome": settled.outcome,
             "confidence_source": settled.confidence_source,
+            "abstained": settled.abstained,
             "decided_by": settled.decided_by,
             "probabilities": settled.probabilities,
             "criteria": settled.criteria,

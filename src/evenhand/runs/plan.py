@@ -43,11 +43,14 @@ class JudgePlan:
     def deciding(self) -> dict[str, Any]:
         """What the verdict depends on beside the passes."""
         mode = self.procedure.mode_for(self.judge)
+        calibration = self.procedure.calibration_for(self.judge)
         return {
             "locale": self.procedure.locale,
             "samples": self.procedure.samples,
             "reconcile": self.procedure.reconciling(mode),
             "ask_identical": self.procedure.ask_identical,
+            # Only where there is one: runs from before calibrations keep their fingerprints.
+            **({} if calibration is None else {"calibration": dict(calibration.told())}),
         }
 
 
@@ -104,7 +107,7 @@ class RunPlan:
         if mine["judges"] != other.get("judges"):
             return "another prompt, or other settings of the judge"
         if mine["deciding"] != other.get("deciding"):
-            return "another way to decide (--samples, --reconcile)"
+            return "another way to decide (--samples, --reconcile, --calibration)"
         return "another end (--until-decided, --rank-adaptive, --alpha, --certainty, --seed)"
 
 

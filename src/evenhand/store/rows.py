@@ -204,6 +204,8 @@ def _beyond_columns(facts: Facts) -> str:
             [c.criterion, str(c.outcome), c.first_pass_winner, c.second_pass_winner]
             for c in facts.criteria
         ]
+    if facts.abstained:
+        told["abstained"] = True
     if facts.decided_by is not None:
         told["decided_by"] = facts.decided_by
     if facts.probabilities is not None:
@@ -236,6 +238,7 @@ def _facts_of(row: RowMapping) -> Facts:
         samples=row["samples"],
         passes=row["passes"],
         evaluation_time_ms=told["time_ms"],
+        abstained=told.get("abstained", False),
     )
 
 
