@@ -12,8 +12,9 @@ import evenhand
 from evenhand import RunOptions, RunSummary
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
+from evenhand.report.settled_prefix import SettledPrefix
 from evenhand.runs.until_decided import UntilDecided
-from evenhand.stats.sequential import SequentialPlan, follow
+from evenhand.stats.sequential import Decision, SequentialPlan, follow
 from evenhand.store import open_store
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge, answer_json
@@ -66,6 +67,29 @@ async def test_little_is_under_way_when_the_decision_falls(store: Path) -> None:
     assert summary.decision is not None
     needed = summary.decision.prompts
     assert summary.pairs - summary.pending <= needed + max(4, needed // 8) + 4
+
+
+async def test_a_look_that_fails_ends_the_run(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs go out by what the last look knew: without another one they would wait for ever."""
+    looks = iter(range(100))
+    look = SettledPrefix.look
+
+    def fails_at_last(prefix: SettledPrefix) -> Decision:
+        if next(looks) > 1:
+            raise ZeroDivisionError("of a look")
+        return look(prefix)
+
+    monkeypatch.setattr(SettledPrefix, "look", fails_at_last)
+    running = evenhand.run(
+        sums(600),
+        ScriptedJudge(adds_up_here),
+        criteria=["accuracy"],
+        options=RunOptions(store=store, until_decided=UntilDecided()),
+    )
+    async with asyncio.timeout(30) as patience:
+        with pytest.raises(ZeroDivisionError, match="of a look"):
+            await running
+    assert not patience.expired()
 
 
 async def test_the_same_command_again_asks_nothing_and_says_the_same(store: Path) -> None:

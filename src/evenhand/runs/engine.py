@@ -247,6 +247,10 @@ class _Engine:
         except EvenhandError as error:
             self._stop.ask("store", error)
             return
+        except Exception:
+            # A lane may wait for the next look, and there will be none.
+            self._stop.ask("store")
+            raise
         if found is not None:
             self._stop.ask(found)
 
