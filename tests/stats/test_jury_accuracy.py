@@ -84,7 +84,8 @@ def test_labels_of_noise_teach_nothing() -> None:
 def test_rows_of_a_prompt_are_never_learned_from_and_tried_on() -> None:
     # All is noise, but a prompt's rows are alike: who has seen some of them knows the others.
     prompts = np.repeat(np.arange(60), 20)
-    together, apart = [], []
+    together: list[float] = []
+    apart: list[float] = []
     for seed in range(30):
         rng = np.random.default_rng(seed)
         votes = rng.integers(0, 2, (60, 6))[prompts]
