@@ -153,6 +153,49 @@ def test_longer_wins_whichever_side_stands_where(store: Store) -> None:
     assert (longer.part, longer.of) == (10, 10)
 
 
+def test_length_that_goes_with_the_side_is_told_of_that_side(store: Store) -> None:
+    rows = rows_of("AB" * 15, OLD_NEW, pair={"response_a": "word", "response_b": "word " * 20})
+    rows[0] = replace(rows[0], pair={"response_a": "word", "response_b": "word"})
+    for side, word in (("B", "longer"), ("A", "shorter")):
+        (found,) = only(store, rows, side=side).length.controlled  # type: ignore[arg-type]
+        assert found.reason == (
+            f"length and model cannot be told apart: {side} is {word} in all but 1 of 30 pairs; "
+            "at least 5 others are needed"
+        )
+
+
+def test_length_is_controlled_with_the_prompts_difficulty_where_several_models_met(
+    store: Store,
+) -> None:
+    """Three models on thirty prompts; on every third the two others beat old."""
+    rows: list[Row] = []
+    for number in range(30):
+        hard = number % 3 == 0
+        for place, (one, other) in enumerate((("old", "new"), ("old", "tiny"), ("new", "tiny"))):
+            wins = "B" if (hard and one == "old") or (number + place) % 4 == 0 else "A"
+            texts = {
+                "prompt": f"Question {number}?",
+                "response_a": "word " * (1 + number * (place + 3) % 7),
+                "response_b": "word " * (1 + number * (place + 5) % 11),
+            }
+            key = f"{one}-{other}-{number}"
+            rows.append(Row(key, ANSWERS[wins], model_a=one, model_b=other, pair=texts))
+    make_run(store, "league", rows)
+    b = conclude(store, "league", side="B").conclusions
+    a = conclude(store, "league", side="A").conclusions
+    assert len(b) == 3
+    for one_side, other_side in zip(b, a, strict=True):
+        (found,), (mirror,) = one_side.length.controlled, other_side.length.controlled
+        assert found.difficulty
+        assert found.rate is not None
+        assert found.low is not None
+        assert mirror.rate == pytest.approx(1 - found.rate, abs=1e-7)
+        assert mirror.high == pytest.approx(1 - found.low, abs=1e-7)
+    alone = [row for row in rows if (row.model_a, row.model_b) == ("old", "new")]
+    (by_itself,) = only(store, alone).length.controlled
+    assert not by_itself.difficulty
+
+
 @pytest.mark.parametrize("ties", ["half", "excluded"])
 @pytest.mark.parametrize("pending", ["", "--"])
 def test_sides_are_exact_mirrors(

@@ -138,6 +138,40 @@ def test_a_side_that_is_always_longer_cannot_be_told_from_its_length() -> None:
     assert found.share_longer == 1.0
 
 
+def test_a_reason_calls_the_side_by_its_name() -> None:
+    rng = np.random.default_rng(9)
+    found = _controlled(rng.integers(0, 2, 100), [50] * 100, rng.integers(600, 900, 100), side="B")
+    assert found.reason is not None
+    assert "B is shorter in all but 0 of 100 pairs" in found.reason
+
+
+def test_known_difficulty_takes_its_part_of_the_scatter() -> None:
+    rng = np.random.default_rng(12)
+    ease = rng.normal(0.0, 2.0, 4000)
+    difference = rng.normal(0.5, 1.0, 4000)
+    chance = expit(0.3 + ease + np.tanh(difference))
+    outcomes = np.where(rng.random(4000) < chance, WIN_A, WIN_B)
+    lengths = 2000 + 300 * difference, np.full(4000, 2000.0)
+    found = _controlled(outcomes, *lengths, difficulty=ease)
+    assert found.difficulty
+    # the mean over these very prompts, at equal length
+    assert found.rate == pytest.approx(float(expit(0.3 + ease).mean()), abs=0.015)
+    # conditional on the prompt, the effect of length is the planted one and not a washed-out one
+    assert found.effect == pytest.approx(np.tanh(1.0), abs=0.12)
+    without = _controlled(outcomes, *lengths)
+    assert without.effect is not None
+    assert found.effect is not None
+    assert without.effect < 0.75 * found.effect
+
+
+def test_difficulty_that_cannot_be_is_an_error() -> None:
+    lengths: dict[str, Any] = {"length_a": [1, 2], "length_b": [2, 1]}
+    with pytest.raises(InputError, match="difficulty is nan in row 1; give a finite number"):
+        length_effect([WIN_A, WIN_B], **lengths, difficulty=[0.0, float("nan")])
+    with pytest.raises(InputError, match="models and difficulty are both given"):
+        length_effect([WIN_A, WIN_B], **lengths, models=["x", "y"], difficulty=[0.0, 1.0])
+
+
 def test_equal_lengths_leave_nothing_to_control() -> None:
     found = _controlled([WIN_A, WIN_B] * 20, [100] * 40, [100] * 40)
     assert found.rate is None
@@ -159,6 +193,13 @@ def test_too_little_data_is_a_reason(pairs: int, prompts: int | None, reason: st
     labels = None if prompts is None else np.arange(pairs) % prompts
     found = _controlled(rng.integers(0, 2, pairs), lengths[0], lengths[1], prompts=labels)
     assert (found.reason, found.rate, found.converged) == (reason, None, None)
+
+
+def test_too_few_pairs_of_unequal_length_are_counted_in_words() -> None:
+    share = length_effect([WIN_A] * 5, length_a=[9] * 5, length_b=[1] * 5).longer_wins
+    assert share.reason == (
+        "not enough data: 5 decisive, unequally long pairs; at least 6 are needed"
+    )
 
 
 def test_each_of_several_models_has_its_own_rate_and_knows_the_difficulty() -> None:

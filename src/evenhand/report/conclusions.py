@@ -15,8 +15,9 @@ from evenhand.report.matchups import Matchup, by_tag, matchups
 from evenhand.report.settled_prefix import SettledPrefix
 from evenhand.report.side_rate import Side, SideRate, Wanted, exchange, side_rate
 from evenhand.stats.length import LengthEffect, length_effect
-from evenhand.stats.outcomes import confidence_level
+from evenhand.stats.outcomes import INVALID, confidence_level
 from evenhand.stats.position import PositionBias, position_bias
+from evenhand.stats.prompt_difficulty import PromptDifficulty
 from evenhand.stats.sequential import Decision
 from evenhand.stats.win_rate import Ties
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, RunState, Store
@@ -154,7 +155,9 @@ class _Reader:
             # A level like 0.95 leaves an alpha of 0.05, and not of 0.050000000000000044.
             at_level = self._decision(alpha=round(1 - wanted.level, 12), seed=told["seed"])
             account = decision and decision.account(asked=self._asked())
-        for matchup in matchups(columns, criteria, self._survey):
+        met = list(matchups(columns, criteria, self._survey))
+        difficulty = _difficulty(columns) if len(met) > 1 else None
+        for matchup in met:
             self.untold += matchup.untold
             names = matchup.models if wanted.side == "A" else matchup.models[::-1]
             yield Conclusion(
@@ -175,7 +178,7 @@ class _Reader:
                     GroupRate(name=part.name, rate=side_rate(part.outcomes, part.prompts, wanted))
                     for part in (by_tag(columns, matchup) if parts else ())
                 ),
-                length=_length(columns, matchup, wanted),
+                length=_length(columns, matchup, wanted, difficulty),
                 position=_position(columns, matchup, level=wanted.level),
             )
 
@@ -194,16 +197,36 @@ class _Reader:
         return tally.judged if tally.pairs == self._survey.prompts else None
 
 
-def _length(columns: OutcomeColumns, matchup: Matchup, wanted: Wanted) -> LengthEffect:
+def _difficulty(columns: OutcomeColumns) -> PromptDifficulty:
+    """Where several models met: what the others tell of each prompt."""
+    outcomes = np.asarray(columns.outcome)
+    return PromptDifficulty(
+        np.asarray(columns.model_a),
+        np.asarray(columns.model_b),
+        np.array([1.0, 0.0, 0.5, 0.5, 0.5])[outcomes],
+        prompts=np.asarray(columns.prompt_key),
+        valid=outcomes != INVALID,
+    )
+
+
+def _length(
+    columns: OutcomeColumns,
+    matchup: Matchup,
+    wanted: Wanted,
+    difficulty: PromptDifficulty | None,
+) -> LengthEffect:
     first, second = (
         np.asarray(each)[matchup.rows] for each in (columns.length_a, columns.length_b)
     )
     turned = matchup.exchanged ^ (wanted.side == "B")
+    ease = None if difficulty is None else difficulty.of(matchup.rows)
     return length_effect(
         exchange(matchup.outcomes, wanted.side == "B"),
         length_a=np.where(turned, second, first),
         length_b=np.where(turned, first, second),
         prompts=matchup.prompts,
+        difficulty=None if ease is None else np.where(turned, -ease, ease),
+        side=wanted.side,
         level=wanted.level,
     )
 

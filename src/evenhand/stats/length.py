@@ -45,16 +45,30 @@ def length_effect(
     length_b: Lengths,
     prompts: Labels | None = None,
     models: Labels | None = None,
+    difficulty: Lengths | None = None,
+    side: str = "A",
     level: float = 0.95,
 ) -> LengthEffect:
     """From each row's outcome and the two lengths, in any unit.
 
     `models` names A's model where several are compared with the same B: each has its own fit,
-    which then also knows how hard the row's prompt was for the other models.
+    which then also knows how hard the row's prompt was for the other models. `difficulty` tells
+    that for the fit of one model, in log-odds that are higher where A has it easier. `side` is
+    what reasons call A.
     """
     confidence_level(level)
     codes = outcome_codes(outcomes)
-    same_length(codes.size, length_a=length_a, length_b=length_b, prompts=prompts, models=models)
+    same_length(
+        codes.size,
+        length_a=length_a,
+        length_b=length_b,
+        prompts=prompts,
+        models=models,
+        difficulty=difficulty,
+    )
+    if models is not None and difficulty is not None:
+        raise InputError("models and difficulty are both given; models tell the difficulty")
+    ease = None if difficulty is None else _log_odds(difficulty, "difficulty")
     difference = _lengths(length_a, "length_a") - _lengths(length_b, "length_b")
     numbers = np.arange(codes.size) if prompts is None else label_codes(prompts)[0]
     valid = codes != INVALID
@@ -64,20 +78,24 @@ def length_effect(
     scores = _SCORE_FOR_A[codes]
     longer = _longer_wins(codes, difference, numbers, independent=independent, level=level)
     if models is None:
-        rows = LengthRows(scores, difference, numbers, None)
-        controlled = [controlled_rate(None, rows, named_prompts=prompts is not None, level=level)]
+        rows = LengthRows(scores, difference, numbers, None if ease is None else ease[valid])
+        controlled = [
+            controlled_rate(None, rows, named_prompts=prompts is not None, side=side, level=level)
+        ]
     else:
         members, names = label_codes(models, name="models")
         members = members[valid]
-        difficulty = _difficulty(scores, numbers, members, len(names))
+        known = _difficulty(scores, numbers, members, len(names))
         controlled = []
         for member, name in enumerate(names):
             own = members == member
-            hardness = difficulty[own] if len(names) > 1 and prompts is not None else None
+            hardness = known[own] if len(names) > 1 and prompts is not None else None
             clusters = label_codes(numbers[own])[0]
             rows = LengthRows(scores[own], difference[own], clusters, hardness)
             controlled.append(
-                controlled_rate(str(name), rows, named_prompts=prompts is not None, level=level)
+                controlled_rate(
+                    str(name), rows, named_prompts=prompts is not None, side=side, level=level
+                )
             )
     return LengthEffect(
         longer_wins=longer, controlled=tuple(controlled), clustered=not independent, level=level
@@ -85,14 +103,26 @@ def length_effect(
 
 
 def _lengths(lengths: Lengths, name: str) -> Floats:
+    array = _column(lengths, name, "length")
+    return _checked(array, np.isfinite(array) & (array >= 0), name, "a length of 0 or more")
+
+
+def _log_odds(values: Lengths, name: str) -> Floats:
+    array = _column(values, name, "number")
+    return _checked(array, np.isfinite(array), name, "a finite number")
+
+
+def _column(values: Lengths, name: str, what: str) -> Floats:
     try:
-        array = np.asarray(lengths, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} is not a column of numbers; give one length a row") from None
-    wrong = ~(np.isfinite(array) & (array >= 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(f"{name} is {array[row]} in row {row}; give a length of 0 or more")
+        raise InputError(f"{name} is not a column of numbers; give one {what} a row") from None
+
+
+def _checked(array: Floats, right: NDArray[np.bool_], name: str, wanted: str) -> Floats:
+    if not right.all():
+        row = int(np.argmin(right))
+        raise InputError(f"{name} is {array[row]} in row {row}; give {wanted}")
     return array
 
 
@@ -114,7 +144,7 @@ def _longer_wins(
         np.bincount(prompts[lost], minlength=count).astype(np.float64),
         independent=independent,
         level=level,
-        unit="decisive pair of unequal length",
+        unit="decisive, unequally long pair",
     )
 
 

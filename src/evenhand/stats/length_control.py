@@ -61,11 +61,12 @@ class LengthRows:
 
 
 def controlled_rate(
-    model: str | None, rows: LengthRows, *, named_prompts: bool, level: float
+    model: str | None, rows: LengthRows, *, named_prompts: bool, side: str, level: float
 ) -> ControlledRate:
+    """`side` is what a reason calls A."""
     clusters = int(rows.prompts.max()) + 1 if rows.prompts.size else 0
     scale = float(rows.differences.std()) if rows.differences.size else 0.0
-    reason = _unfit(rows, clusters, scale)
+    reason = _unfit(rows, clusters, scale, side=side)
     design = None if reason else _design(rows, scale)
     facts: dict[str, Any] = {
         "model": model,
@@ -130,7 +131,7 @@ def _tells_more(difficulty: Floats, squashed: Floats) -> bool:
     return abs(float(np.corrcoef(difficulty, squashed)[0, 1])) < MOST_CORRELATION
 
 
-def _unfit(rows: LengthRows, clusters: int, scale: float) -> str | None:
+def _unfit(rows: LengthRows, clusters: int, scale: float, *, side: str) -> str | None:
     """Why these rows cannot carry a fit."""
     if rows.scores.size < FEWEST_FITTED_PAIRS:
         return not_enough(rows.scores.size, "valid pair", FEWEST_FITTED_PAIRS)
@@ -143,7 +144,7 @@ def _unfit(rows: LengthRows, clusters: int, scale: float) -> str | None:
     for have, word in ((not_longer, "longer"), (not_shorter, "shorter")):
         if have < FEWEST_EACH_SIDE:
             return (
-                f"length and model cannot be told apart: A is {word} in all but {have} of "
+                f"length and model cannot be told apart: {side} is {word} in all but {have} of "
                 f"{rows.scores.size} pairs; at least {FEWEST_EACH_SIDE} others are needed"
             )
     return None
