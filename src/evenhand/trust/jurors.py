@@ -1,0 +1,195 @@
+"""Several judges' verdicts on the same pairs side by side, from one run or from several."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract import Locale
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.report.lookup import find_run
+from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
+from evenhand.store.columns import TIE
+from evenhand.trust.votes import people_labels
+
+Codes = NDArray[np.int8]
+Integers = NDArray[np.int64]
+
+NOT_JUDGED = -1
+NO_WINNER = -1
+_WINNER_CODES = {"A": 0, "B": 1, "TIE": 2, None: NO_WINNER}
+
+
+class Juror(Model):
+    """A judge as a jury knows it: the same model with another prompt is another judge."""
+
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A row for each pair of the first run that at least one judge has judged.
+
+    `outcomes` has a column a judge, with the codes of `store.columns`, and -1 where the judge has
+    not judged the pair. `labels` are the data's own, and the majority of people's votes where the
+    data have none; -1 is none.
+    """
+
+    run: RunRecord
+    runs: tuple[str, ...]
+    jurors: tuple[Juror, ...]
+    titles: tuple[str, ...]
+    items: tuple[RunItem, ...]
+    prompts: Integers
+    outcomes: Codes
+    labels: Codes
+    by_people: int
+    planned: bool  # every run is whole, and none ended by looking at its verdicts
+    notes: tuple[str, ...]
+
+    @property
+    def votes(self) -> Codes:
+        """0 A, 1 B, 2 TIE; -1 where the judge has no verdict of its own: it was inconsistent,
+        could not be read, or was not asked."""
+        given: Codes = np.where(self.outcomes <= TIE, self.outcomes, NO_WINNER).astype(np.int8)
+        return given
+
+    def columns(self, outcomes: Codes) -> OutcomeColumns:
+        """As a judge's own, for what reads those."""
+        names = {each: None for item in self.items for each in (item.model_a, item.model_b)}
+        models = tuple(name for name in names if name is not None)
+        code: dict[str | None, int] = {name: place for place, name in enumerate(models)}
+        code[None] = -1
+        return OutcomeColumns(
+            models=models,
+            tag_sets=(),
+            number=array("q", [item.number for item in self.items]),
+            prompt_key=array("q", self.prompts.tobytes()),
+            outcome=array("b", outcomes.astype(np.int8).tobytes()),
+            model_a=array("i", [code[item.model_a] for item in self.items]),
+            model_b=array("i", [code[item.model_b] for item in self.items]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seat:
+    """A judge's verdicts by the numbers of the first run's items, ascending."""
+
+    record: JudgeRecord
+    run: str
+    numbers: Integers
+    prompts: Integers
+    outcomes: Codes
+
+
+def seat_jury(store: Store, names: Sequence[str]) -> Panel:
+    """All judges of the named runs, on the pairs of the first."""
+    runs = [find_run(store, name) for name in dict.fromkeys(names)]
+    if not runs:
+        raise InputError("no run is named; give one or more, as in evenhand jury RUN")
+    seats: list[_Seat] = []
+    notes: list[str] = []
+    planned = True
+    for run in runs:
+        tally = store.tally(run.id)
+        planned &= run.intake_done and tally.pending == 0 and not run.plan.get("until_decided")
+        if tally.pending:
+            verdicts = "1 verdict is" if tally.pending == 1 else f"{tally.pending:,} verdicts are"
+            notes.append(f"run {run.name} is not finished: {verdicts} pending")
+        for record in store.run_judges(run.id):
+            if any(seat.record.id == record.id for seat in seats):
+                notes.append(f"{record.name} of run {run.name} sits once: an earlier run has it")
+                continue
+            seats.append(_seat(store, runs[0], run, record))
+    if not any(seat.numbers.size for seat in seats):
+        raise InputError(f"no pair of run {runs[0].name!r} is judged yet; evenhand run judges them")
+    numbers = np.unique(np.concatenate([seat.numbers for seat in seats]))
+    prompts = np.zeros(numbers.size, dtype=np.int64)
+    outcomes = np.full((numbers.size, len(seats)), NOT_JUDGED, dtype=np.int8)
+    for place, seat in enumerate(seats):
+        rows = np.searchsorted(numbers, seat.numbers)
+        prompts[rows] = seat.prompts
+        outcomes[rows, place] = seat.outcomes
+    judged = set(numbers.tolist())
+    items = tuple(item for item in store.run_items(runs[0].id) if item.number in judged)
+    labels, by_people = _labels(store, runs[0].id, items, numbers)
+    return Panel(
+        run=runs[0],
+        runs=tuple(run.name for run in runs),
+        jurors=tuple(juror_of(seat.record) for seat in seats),
+        titles=_titles(seats),
+        items=items,
+        prompts=prompts,
+        outcomes=outcomes,
+        labels=labels,
+        by_people=by_people,
+        planned=planned,
+        notes=tuple(notes),
+    )
+
+
+def juror_of(record: JudgeRecord) -> Juror:
+    return Juror(judge=record.name, prompt_version=record.prompt_version, locale=record.locale)
+
+
+def _seat(store: Store, first: RunRecord, run: RunRecord, record: JudgeRecord) -> _Seat:
+    columns = store.outcome_columns(run.id, record.id)
+    numbers = np.asarray(columns.number, dtype=np.int64)
+    rows: NDArray[Any] = np.arange(numbers.size)
+    if run.id != first.id:
+        ours, theirs = store.shared_items(first.id, run.id)
+        if not ours:
+            raise InputError(
+                f"runs {first.name!r} and {run.name!r} share no pair; judge the same data in both"
+            )
+        place = np.searchsorted(numbers, theirs)
+        judged = place < numbers.size
+        judged[judged] = numbers[place[judged]] == np.asarray(theirs)[judged]
+        rows = place[judged]
+        numbers = np.asarray(ours, dtype=np.int64)[judged]
+    return _Seat(
+        record=record,
+        run=run.name,
+        numbers=numbers,
+        prompts=np.asarray(columns.prompt_key, dtype=np.int64)[rows],
+        outcomes=np.asarray(columns.outcome, dtype=np.int8)[rows],
+    )
+
+
+def _labels(
+    store: Store, run_id: int, items: Sequence[RunItem], numbers: Integers
+) -> tuple[Codes, int]:
+    """Votes on pairs that were shown to people because a judge was unsure do not count."""
+    labels = np.array([_WINNER_CODES[item.label] for item in items], dtype=np.int8)
+    voted = people_labels(store, run_id, numbers, escalated=False).majority
+    by_people = (labels == NO_WINNER) & (voted != NO_WINNER)
+    labels[by_people] = voted[by_people]
+    return labels, int(by_people.sum())
+
+
+def _titles(seats: Sequence[_Seat]) -> tuple[str, ...]:
+    """By name; with its language, then its prompt and its run, where that is not enough."""
+    told = [seat.record.name for seat in seats]
+    details: tuple[list[Any], ...] = (
+        [seat.record.locale for seat in seats],
+        [seat.record.prompt_version for seat in seats],
+        [seat.run for seat in seats],
+        [str(place) for place in range(1, len(seats) + 1)],
+    )
+    for detail in details:
+        known: dict[str, set[str | None]] = {}
+        for title, more in zip(told, detail, strict=True):
+            known.setdefault(title, set()).add(more)
+        told = [
+            f"{title} [{more}]" if len(known[title]) > 1 and more else title
+            for title, more in zip(told, detail, strict=True)
+        ]
+    return tuple(told)
