@@ -39,6 +39,8 @@ def compare(
     retries: opt.Retries = None,
     repairs: opt.Repairs = None,
     ask_identical: opt.AskIdentical = True,
+    calibration: opt.Calibrations = None,
+    force_calibration: opt.ForceCalibration = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Say which of two responses to a prompt is better, judged in both orders.
@@ -47,6 +49,7 @@ def compare(
     4 no valid verdict, 130 interrupted.
     """
     from evenhand import api, judges
+    from evenhand.cli.calibrations import calibrations_of
     from evenhand.cli.inputs import gather_pair
     from evenhand.cli.plan import make_procedure
     from evenhand.cli.show import show_verdict
@@ -76,6 +79,7 @@ def compare(
             criteria_needed=judges.reads_prompt(settings.judge),
         )
         opened = api.open_judge_for(settings, opt.require_judge(settings), base_url=base_url)
+        (calibrating,) = calibrations_of(calibration, [opened], forced=force_calibration)
         procedure = make_procedure(
             settings,
             opened.traits,
@@ -88,6 +92,7 @@ def compare(
             retries=retries,
             repairs=repairs,
             ask_identical=ask_identical,
+            calibration=calibrating,
         )
 
         async def judged() -> Verdict:

@@ -11,6 +11,7 @@ import typer
 from evenhand import __version__
 from evenhand.cli import session
 from evenhand.cli.audit import audit
+from evenhand.cli.calibrate import calibrate
 from evenhand.cli.compare import compare
 from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
@@ -34,7 +35,7 @@ _PYDANTICS_OWN = "Value error, "
 # What these fail at is no one pair's matter.
 _OF_RUNS = {
     *("run", "runs", "show", "report", "gate", "rank", "plan", "probe", "audit"),
-    *("label", "votes"),
+    *("label", "votes", "calibrate"),
 }
 
 app = typer.Typer(
@@ -78,6 +79,7 @@ app.command()(report)
 app.command()(gate)
 app.command()(rank)
 app.command()(audit)
+app.command()(calibrate)
 app.command()(plan)
 app.command()(label)
 app.add_typer(votes, name="votes")

@@ -169,6 +169,22 @@ AskIdentical = Annotated[
         help="Whether the judge is asked about two identical responses.",
     ),
 ]
+Calibrations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--calibration",
+        metavar="NAME",
+        help="Make the confidence the probability that the verdict is right, as evenhand "
+        "calibrate learned it on this judge: a name, or a file.json. Repeatable, one for a judge.",
+    ),
+]
+ForceCalibration = Annotated[
+    bool,
+    typer.Option(
+        "--force-calibration",
+        help="Use the calibration on a judge, prompt, language or mode that it was not learned on.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON on standard output.")]
 
 Value = TypeVar("Value")

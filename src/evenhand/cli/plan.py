@@ -9,7 +9,7 @@ from evenhand.cli.options import first_given
 from evenhand.contract import Locale, Mode, Reconciling
 from evenhand.judges import RetryPolicy, Traits
 from evenhand.parse import Protocol
-from evenhand.procedure import Procedure
+from evenhand.procedure import Calibrating, Procedure
 from evenhand.prompts import Template, open_template
 from evenhand.settings import Settings
 
@@ -27,6 +27,7 @@ def make_procedure(
     retries: int | None = None,
     repairs: int | None = None,
     ask_identical: bool = True,
+    calibration: Calibrating | None = None,
 ) -> Procedure:
     chosen_locale: Locale = first_given(locale, settings.locale, "en")
     chosen_mode = mode or settings.mode
@@ -50,4 +51,5 @@ def make_procedure(
         repairs=first_given(repairs, settings.repairs, 1),
         retry=RetryPolicy(attempts=first_given(retries, settings.retries, usual.attempts - 1) + 1),
         ask_identical=ask_identical,
+        calibration=calibration,
     )

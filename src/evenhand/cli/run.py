@@ -60,6 +60,8 @@ def run(
     retries: opt.Retries = None,
     repairs: opt.Repairs = None,
     ask_identical: opt.AskIdentical = True,
+    calibration: opt.Calibrations = None,
+    force_calibration: opt.ForceCalibration = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Judge a file of pairs, or two models' outputs; run it again and it goes on.
@@ -68,6 +70,7 @@ def run(
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
     """
     from evenhand import api, judges
+    from evenhand.cli.calibrations import calibrations_of
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.plan import make_procedure
     from evenhand.cli.run_inputs import read_price, read_reading, read_sources
@@ -91,6 +94,7 @@ def run(
             no_tie=no_tie,
             no_swap=no_swap,
         )
+        _refuse_seed(seed, in_random_order=until_decided or rank_adaptive)
         sources = read_sources(pairs, a, b, outputs, baseline, questions, reading)
         options = RunOptions(
             name=name,
@@ -109,11 +113,18 @@ def run(
                 rank_adaptive, budget=budget, certainty=certainty, seed=seed
             ),
         )
+        # Of several judges only those that speak its language: it must not get another's key.
+        addresses = [
+            base_url if len(named) == 1 or spec.strip().startswith("openai:") else None
+            for spec in named
+        ]
+        asked = [
+            api.open_judge_for(settings, spec, base_url=at)
+            for spec, at in zip(named, addresses, strict=True)
+        ]
+        calibrating = calibrations_of(calibration, asked, forced=force_calibration)
         plans = []
-        for spec in named:
-            # Of several judges only those that speak its language: it must not get another's key.
-            at = base_url if len(named) == 1 or spec.strip().startswith("openai:") else None
-            opened = api.open_judge_for(settings, spec, base_url=at)
+        for opened, its_calibration in zip(asked, calibrating, strict=True):
             procedure = make_procedure(
                 settings,
                 opened.traits,
@@ -126,6 +137,7 @@ def run(
                 retries=retries,
                 repairs=repairs,
                 ask_identical=ask_identical,
+                calibration=its_calibration,
             )
             plans.append(JudgePlan(opened, procedure))
         summary = judge_all(
@@ -138,6 +150,14 @@ def run(
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
     end(summary, as_json=as_json)
+
+
+def _refuse_seed(seed: int | None, *, in_random_order: bool) -> None:
+    if seed is not None and not in_random_order:
+        raise InputError(
+            "--seed belongs to --until-decided and --rank-adaptive, which ask in a random order; "
+            "leave it out"
+        )
 
 
 def _until_decided(wanted: bool, *, alpha: float | None, seed: int | None) -> UntilDecided | None:

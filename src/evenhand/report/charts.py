@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import altair as alt
 
     from evenhand.report.conclusions import Conclusions
+    from evenhand.stats.calibration_change import CalibrationChange
     from evenhand.stats.ranking_result import Ranking
 
     Chart: TypeAlias = alt.LayerChart | alt.VConcatChart | alt.HConcatChart
@@ -33,6 +34,12 @@ def write_ranking_chart(ranking: Ranking, path: Path) -> None:
     """The leaderboard and beside it the expected win matrix, into a file."""
     kind = chart_format(path)
     _write(ranking_chart(ranking), path, kind)
+
+
+def write_reliability_chart(change: CalibrationChange, judge: str, path: Path) -> None:
+    """What was said against what happened, before and after, into a file."""
+    kind = chart_format(path)
+    _write(reliability_chart(change, judge), path, kind)
 
 
 def chart_format(path: Path) -> ChartFormat:
@@ -137,6 +144,14 @@ def win_matrix_chart(ranking: Ranking) -> alt.LayerChart:
     from evenhand.report.chart_specs import rankings
 
     return rankings.win_matrix_chart(ranking)
+
+
+def reliability_chart(change: CalibrationChange, judge: str) -> alt.LayerChart:
+    """How often verdicts of like confidence are right, before and after calibration."""
+    _need_altair()
+    from evenhand.report.chart_specs import reliability
+
+    return reliability.reliability_chart(change, judge)
 
 
 def specification(chart: Chart) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""A reliability diagram: what was said against what happened, before and after calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import altair as alt
+
+from evenhand.report.chart_specs.labels import counted, listed, percent, percent_range, shortened
+from evenhand.report.chart_specs.look import (
+    COLOURS,
+    MUTED,
+    PLOT_WIDTH,
+    SENTENCE_COLUMNS,
+    SHAPES,
+    in_order,
+    panel,
+    sentence_chart,
+    share_axis,
+    titled,
+)
+from evenhand.stats.calibration_change import CalibrationChange
+from evenhand.stats.calibration_error import CalibrationError
+
+_BEFORE, _AFTER = "before", "after"
+_TITLE = "Reliability"
+
+
+def reliability_chart(change: CalibrationChange, judge: str) -> alt.LayerChart:
+    series = [(_AFTER, change.after_all)]
+    if change.before is not None:
+        series.insert(0, (_BEFORE, change.before))
+    rows = [row for name, found in series for row in _rows(name, found)]
+    if not rows:
+        return sentence_chart(_TITLE, change.after_all.reason or "not enough data")
+    names = [name for name, _ in series]
+    colours = COLOURS[:2] if len(names) == 2 else COLOURS[1:2]
+    shapes = SHAPES[:2] if len(names) == 2 else SHAPES[1:2]
+    chart = alt.Chart().encode(
+        x=alt.X(
+            "said:Q", axis=share_axis("confidence, bin's mean"), scale=alt.Scale(domain=[0, 1])
+        ),
+        color=alt.Color(
+            "series:N",
+            scale=in_order(names, range=list(colours)),
+            legend=alt.Legend(title=None, labelFontSize=12, symbolSize=90),
+        ),
+    )
+    limits = chart.mark_rule(strokeWidth=2).encode(
+        y=alt.Y("low:Q", axis=share_axis("share that is right"), scale=alt.Scale(domain=[0, 1])),
+        y2="high:Q",
+    )
+    points = chart.mark_point(filled=True, size=70, opacity=1).encode(
+        y=alt.Y("right:Q", scale=alt.Scale(domain=[0, 1])),
+        shape=alt.Shape("series:N", scale=in_order(names, range=list(shapes))),
+        tooltip=[
+            alt.Tooltip("series:N", title="confidence"),
+            alt.Tooltip("range:N", title="bin"),
+            alt.Tooltip("right_text:N", title="right"),
+            alt.Tooltip("count:N", title="of"),
+        ],
+    )
+    return panel(
+        [_diagonal(), limits, points],
+        rows=rows,
+        width=PLOT_WIDTH,
+        height=PLOT_WIDTH,
+        title=titled(
+            _TITLE,
+            listed([shortened(judge, SENTENCE_COLUMNS), counted(change.after_all.n, "verdict")]),
+            listed([f"{name}: {_error(found)}" for name, found in series]),
+        ),
+    )
+
+
+def _diagonal() -> alt.Chart:
+    """Where what is said is what happens."""
+    ends = alt.InlineData(values=[{"at": 0}, {"at": 1}])
+    line: alt.Chart = (
+        alt.Chart(ends).mark_line(color=MUTED, strokeDash=[4, 4]).encode(x="at:Q", y="at:Q")
+    )
+    return line
+
+
+def _rows(series: str, found: CalibrationError) -> Iterable[dict[str, Any]]:
+    for each in found.bins:
+        share = each.share_right
+        if share.value is None:
+            continue
+        yield {
+            "series": series,
+            "said": each.mean_probability,
+            "right": share.value,
+            "low": share.value if share.low is None else share.low,
+            "high": share.value if share.high is None else share.high,
+            "range": percent_range(each.low, each.high) + " %",
+            "right_text": percent(share.value),
+            "count": counted(each.n, "verdict"),
+        }
+
+
+def _error(found: CalibrationError) -> str:
+    if found.error is None:
+        return "calibration error not known"
+    return f"calibration error {found.error:.3f}"

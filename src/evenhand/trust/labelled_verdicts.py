@@ -1,0 +1,170 @@
+"""The labelled verdicts of a run as columns: their signals, and whether they were right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract import ORDERS, Ballot, Order, Pair, Pass, Vote
+from evenhand.errors import InputError
+from evenhand.procedure import JudgedBy
+from evenhand.reconcile import NoRuling, Reading, decide
+from evenhand.report.lookup import find_run
+from evenhand.report.retelling import deciding_of
+from evenhand.store import JudgeRecord, RunRecord, Store, StoredPass
+from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.trust.verdict_signals import SIGNALS, signals_of
+from evenhand.trust.votes import people_labels
+
+Floats = NDArray[np.float64]
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledVerdicts:
+    """A row for each win or tie whose pair has a label; NaN where a signal is missing.
+
+    `before` is the confidence without a calibration. Inconsistent and invalid pairs have no
+    verdict that could be right: they are only counted.
+    """
+
+    run: str
+    asked: JudgedBy
+    right: Floats
+    prompts: NDArray[np.int64]
+    before: Floats
+    signals: dict[str, Floats]
+    by_data: int
+    by_people: int
+    unlabelled: int
+    inconsistent: int
+    invalid: int
+
+
+def labelled_verdicts(store: Store, name: str, *, judge: str | None = None) -> LabelledVerdicts:
+    """Labels are the data's own, and the majority's of people where the data have none.
+
+    Votes on pairs that were shown to people because the judge was unsure are left out: they are
+    no draw from all pairs.
+    """
+    run = find_run(store, name)
+    record = chosen_judge(store.run_judges(run.id), run.name, judge)
+    columns = store.outcome_columns(run.id, record.id)
+    numbers = np.asarray(columns.number, dtype=np.int64)
+    outcomes = np.asarray(columns.outcome, dtype=np.int8)
+    labels = np.asarray(columns.label, dtype=np.int8).copy()
+    by_data = labels != _NONE
+    voted = people_labels(store, run.id, numbers, escalated=False).majority
+    by_people = ~by_data & (voted != _NONE)
+    labels[by_people] = voted[by_people]
+    labelled = labels != _NONE
+    if not labelled.any():
+        raise InputError(
+            f"no judged pair of run {run.name!r} has a label; give data with a column label "
+            "(A, B or TIE), or import votes"
+        )
+    decided = (outcomes == WIN_A) | (outcomes == WIN_B) | (outcomes == TIE)
+    rows = labelled & decided
+    if not rows.any():
+        raise InputError(
+            f"no labelled pair of run {run.name!r} has a verdict: all are inconsistent or invalid; "
+            "a calibration needs wins or ties"
+        )
+    # The winner codes are the outcome codes of a win or a tie.
+    right = (outcomes[rows] == labels[rows]).astype(np.float64)
+    before, signals = _signals(store, run, record, numbers[rows])
+    return LabelledVerdicts(
+        run=run.name,
+        asked=judged_by(record, run),
+        right=right,
+        prompts=np.asarray(columns.prompt_key, dtype=np.int64)[rows],
+        before=before,
+        signals=signals,
+        by_data=int((by_data & rows).sum()),
+        by_people=int((by_people & rows).sum()),
+        unlabelled=int((~labelled).sum()),
+        inconsistent=int((labelled & (outcomes == INCONSISTENT)).sum()),
+        invalid=int((labelled & (outcomes == INVALID)).sum()),
+    )
+
+
+def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) -> JudgeRecord:
+    named = [each for each in judges if wanted in (None, each.name)]
+    if len(named) == 1:
+        return named[0]
+    names = ", ".join(each.name for each in judges)
+    if not named:
+        raise InputError(f"run {run!r} has no judge {wanted!r}; it has {names}")
+    raise InputError(f"run {run!r} has several judges ({names}); name one with --judge")
+
+
+def judged_by(judge: JudgeRecord, run: RunRecord) -> JudgedBy:
+    deciding = deciding_of(judge, run)
+    return JudgedBy(
+        judge=judge.name,
+        prompt_version=judge.prompt_version,
+        locale=judge.locale,
+        mode=judge.mode or "reasoned",
+        reconcile=deciding.get("reconcile", "agreement"),
+        samples=deciding.get("samples", 1),
+    )
+
+
+def _signals(
+    store: Store, run: RunRecord, judge: JudgeRecord, numbers: NDArray[np.int64]
+) -> tuple[Floats, dict[str, Floats]]:
+    """From the passes and not from the verdicts: those may have been calibrated already."""
+    asked = judged_by(judge, run)
+    wanted = {int(number): row for row, number in enumerate(numbers)}
+    before = np.full(numbers.size, np.nan)
+    columns = {name: np.full(numbers.size, np.nan) for name in SIGNALS}
+    for whole in store.each_whole_verdict(run.id, judge_id=judge.id):
+        row = wanted.get(whole.row.item.number)
+        if row is None:
+            continue
+        readings = _readings(whole.passes, whole.pair, asked.samples)
+        # Without the order that texts are taken by: a decision has none.
+        found = decide(whole.pair, readings, how=asked.reconcile)
+        values = None if isinstance(found, NoRuling) else signals_of(whole.pair, readings, found)
+        if isinstance(found, NoRuling) or values is None:
+            continue  # identical responses, which nobody was asked about
+        if found.confidence is not None:
+            before[row] = found.confidence
+        for name, value in values.items():
+            if value is not None:
+                columns[name][row] = value
+    return before, columns
+
+
+def _readings(passes: Sequence[StoredPass], pair: Pair, samples: int) -> list[Reading | Vote]:
+    orders: tuple[Order, ...] = ORDERS if pair.swap_positions else ("original",)
+    found: list[Reading | Vote] = []
+    for stored in passes:
+        made = stored.made
+        if not isinstance(made, Pass) or made.order not in orders or made.sample > samples:
+            continue
+        if made.ballot is not None:
+            found.append(_vote(made.ballot) if stored.bare else made.ballot)
+        elif made.unread is not None:
+            found.append(made.unread)
+    found.sort(key=_place)
+    return found
+
+
+def _place(reading: Reading | Vote) -> tuple[str, int]:
+    return reading.order, reading.sample
+
+
+def _vote(ballot: Ballot) -> Vote:
+    """As the run itself counted it."""
+    return Vote(
+        order=ballot.order,
+        sample=ballot.sample,
+        winner=ballot.winner,
+        confidence=ballot.confidence,
+        criteria=tuple([(c.criterion, c.winner) for c in ballot.criteria if c.winner is not None]),
+        raw=ballot.raw,
+    )
