@@ -16,6 +16,7 @@ from evenhand.cli.compare import compare
 from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
 from evenhand.cli.gate import gate
+from evenhand.cli.jury import jury
 from evenhand.cli.label import label
 from evenhand.cli.models import models
 from evenhand.cli.planning import plan
@@ -35,7 +36,7 @@ _PYDANTICS_OWN = "Value error, "
 # What these fail at is no one pair's matter.
 _OF_RUNS = {
     *("run", "runs", "show", "report", "gate", "rank", "plan", "probe", "audit"),
-    *("label", "votes", "calibrate"),
+    *("label", "votes", "jury", "correct", "calibrate"),
 }
 
 app = typer.Typer(
@@ -80,6 +81,7 @@ app.command()(gate)
 app.command()(rank)
 app.command()(audit)
 app.command()(calibrate)
+app.command()(jury)
 app.command()(plan)
 app.command()(label)
 app.add_typer(votes, name="votes")

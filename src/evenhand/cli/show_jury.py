@@ -1,0 +1,137 @@
+"""A jury as a person reads it: its verdicts, then how right it is, then its judges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenhand.cli.amounts import counted, number
+from evenhand.cli.rate_table import RateLine, show_rates
+from evenhand.cli.rates import percent
+from evenhand.cli.show import show_hanging
+from evenhand.cli.show_audit import share, value
+from evenhand.cli.terminal import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.trust.jury_report import JuryRate, JuryReport
+
+_WEIGHTS = {
+    "majority": "the largest group of votes wins",
+    "learned": "votes count by weights learned from labels",
+    "naive Bayes": "votes count by each judge's own accuracy",
+}
+# More pairs of judges than these are a matter for --json.
+_PAIRS_AT_MOST = 15
+
+
+def show_jury(console: Console, found: JuryReport) -> None:
+    from rich.text import Text
+
+    judges = counted(len(found.judges), "judge")
+    head = f"jury of {judges}, run {' and '.join(found.runs)}"
+    console.print(Text(one_line(head), "bold"))
+    quorum = counted(found.quorum, "vote")
+    console.print(Text(f"{_WEIGHTS[found.weights]}; a verdict takes {quorum}"))
+    counts = found.counts
+    console.print(
+        Text(
+            f"{counted(found.pairs, 'pair')}: A wins {number(counts.wins_a)}, B wins "
+            f"{number(counts.wins_b)}, ties {number(counts.ties)}, hung {number(counts.hung)}, "
+            f"too few votes {number(counts.no_quorum)}; unanimous {number(counts.unanimous)}"
+        )
+    )
+    if found.dissent is not None:
+        console.print(Text(f"against the verdict: {100 * found.dissent:.1f} % of the votes"))
+    for each in found.rates:
+        _show_rate(console, found, each)
+    _show_accuracy(console, found)
+    _show_judges(console, found)
+    _show_between(console, found)
+    if found.notes:
+        console.print()
+    for note in found.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+
+
+def _show_rate(console: Console, found: JuryReport, each: JuryRate) -> None:
+    other = "B" if found.side == "A" else "A"
+    names = f"{each.model or found.side} against {each.against or other}"
+    lines = [RateLine((part.name,), part.rate) for part in each.judges]
+    console.print()
+    show_rates(console, (one_line(names),), [RateLine(("jury",), each.jury), *lines])
+
+
+def _show_accuracy(console: Console, found: JuryReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print()
+    if not found.accuracy:
+        console.print(Text("no pair has a label: how right the jury is cannot be told", "dim"))
+        return
+    labels = counted(found.labels, "labelled pair")
+    console.print(Text(f"right on {labels}, each by a jury that had not seen its prompt", "bold"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for rule in found.accuracy:
+        table.add_row(Text(one_line(rule.rule)), Text(share(rule.accuracy)))
+    console.print(table)
+    if found.accuracy_reason is not None:
+        console.print(Text(f"learned weights: {found.accuracy_reason}", "dim"))
+
+
+def _show_judges(console: Console, found: JuryReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    weighted = any(each.weight is not None for each in found.judges)
+    worth = any(each.worth is not None for each in found.judges)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("judge")
+    for name in ("votes", "inconsistent", "invalid", "not judged", "against the jury"):
+        table.add_column(name, justify="right")
+    for name in (*(("weight",) if weighted else ()), *(("worth",) if worth else ())):
+        table.add_column(name, justify="right")
+    for each in found.judges:
+        cells = [number(each.votes), number(each.inconsistent), number(each.invalid)]
+        cells += [number(each.not_judged), _plain_share(each.against.part, each.against.of)]
+        if weighted:
+            cells.append("" if each.weight is None else f"{each.weight:.2f}")
+        if worth:
+            cells.append("" if each.worth is None else value(each.worth))
+        table.add_row(Text(one_line(each.title)), *cells)
+    console.print()
+    console.print(table)
+    if worth:
+        level = percent(found.level)
+        console.print(
+            Text(
+                f"worth: log loss in nats a label without the judge, less with it ({level})", "dim"
+            )
+        )
+    for each in found.judges:
+        if each.redundant and each.finding:
+            console.print(Text(f"redundant: {one_line(each.title)}, {one_line(each.finding)}"))
+
+
+def _plain_share(part: float, of: float) -> str:
+    return f"{100 * part / of:.1f} %" if of else ""
+
+
+def _show_between(console: Console, found: JuryReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    if not found.between:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("judges", "pairs", "agreement", "kappa"):
+        table.add_column(name, justify="right" if name == "pairs" else "left")
+    for each in found.between[:_PAIRS_AT_MOST]:
+        names = one_line(f"{each.first} and {each.second}")
+        table.add_row(Text(names), number(each.pairs), share(each.agreement), value(each.kappa))
+    console.print()
+    console.print(table)
+    left = len(found.between) - _PAIRS_AT_MOST
+    if left > 0:
+        console.print(Text(f"and {number(left)} more in --json", "dim"))
