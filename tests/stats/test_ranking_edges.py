@@ -263,3 +263,32 @@ def test_nothing_in_a_result_is_infinite_or_nan() -> None:
     for found in ranking.models:
         for value in found.model_dump().values():
             assert not isinstance(value, float) or math.isfinite(value)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_rounded_weights_of_ties_are_no_wins(turned: bool) -> None:
+    """x won once and the rest are ties, which settles no tie parameter; what is left when sums of
+    tenths are subtracted from each other would have been a win of y."""
+    weight = [0.1, 0.1, 1.0, 1.0, 2.5, 0.1, 0.1, 2.5, 1.0]
+    first, second = list("xyyxyyxyx"), list("yxxyxxyxy")
+    won = ["TIE"] * 7 + ["A" if turned else "B", "TIE"]
+    columns = (second, first, won) if turned else (first, second, won)
+    for factor in (1.0, 1e-10):
+        weights = [factor * each for each in weight]
+        ranking = rank_battles(*columns, weight=weights, ties="davidson")
+        assert ranking.prior == 1
+        assert any("do not settle" in note for note in ranking.notes)
+        assert abs(row(ranking, "x").log_odds) < 2
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_variance_of_rounding_is_no_interval(turned: bool) -> None:
+    """a, d and e have nothing but ties and the wins of one prompt that cancel each other."""
+    first, second = list("ecdcb"), list("beadc")
+    won = ["TIE", "B", "TIE", "TIE", "B"]
+    if turned:
+        first, second = second, first
+        won = [{"B": "A"}.get(each, each) for each in won]
+    ranking = rank_battles(first, second, won, prompt=[2, 5, 1, 1, 5])
+    told = [(each.low, each.high) for each in ranking.models]
+    assert all(high - low > 1 for low, high in told if low is not None and high is not None)

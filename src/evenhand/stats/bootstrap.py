@@ -143,9 +143,10 @@ def _fit_alone(
         used = prior or (0.0 if examine(won).strong else 1.0)
         return fit_bradley_terry(won, prior=used), used != prior
     wins = won - tied / 2
-    if not (wins > 1e-9).any():
+    wins = np.where(wins > 1e-9 * (won + won.T), wins, 0.0)
+    if not wins.any():
         return Fit(np.zeros(pairs.size), fit.bread, fit.prior_bread, 0, True, fit.log_ties), False
-    connected = examine(won).strong and ties_settled(np.where(wins > 1e-9, wins, 0.0), tied)
+    connected = examine(won).strong and ties_settled(wins, tied)
     used = prior or (0.0 if connected else 1.0)
     return fit_davidson(won, tied, prior=used), used != prior
 

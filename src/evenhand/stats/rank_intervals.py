@@ -57,8 +57,9 @@ def rank_intervals(
 
 
 def negligible(strength: Matrix) -> float:
-    """Below this a standard error is rounding, not information."""
-    return 1e-9 * max(1.0, math.sqrt(float(np.abs(strength).max(initial=0.0))))
+    """Below this a standard error is rounding, not information: a variance of 0 comes out of
+    sixteen digits as 1e-16 or so, and one of 1e-12 takes a million million battles."""
+    return 1e-6 * max(1.0, math.sqrt(float(np.abs(strength).max(initial=0.0))))
 
 
 def difference_variances(covariance: Matrix) -> Matrix:

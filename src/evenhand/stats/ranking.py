@@ -181,12 +181,11 @@ def _refuse_or_examine_ties(tally: Tally) -> bool:
         )
     if not tally.tied.any():
         return False
-    wins = np.where(tally.won > tally.tied / 2, tally.won - tally.tied / 2, 0.0)
-    if not wins.any():
+    if not tally.wins.any():
         raise InputError(
             'every battle is a tie, and Davidson\'s model needs one that is not; use ties="half"'
         )
-    return not ties_settled(wins, tally.tied)
+    return not ties_settled(tally.wins, tally.tied)
 
 
 def _fit(tally: Tally, ties: Ties, prior: float) -> Fit:

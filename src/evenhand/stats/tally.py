@@ -26,7 +26,8 @@ class Entries:
 class Tally:
     """Sums over the battles of each pair, seen from the model of the row.
 
-    `won` holds the weight of wins with ties as half, `tied` that of ties alone. `squares`,
+    `won` holds the weight of wins with ties as half, `wins` and `tied` that of either alone:
+    what is left of a subtraction of weights is not 0 where there are no wins. `squares`,
     `squares_won` and `squares_won2` are the sums of w², w²y and w²y² over battles with weight w
     and score y, and `squares_tied` is that of w² over ties: what the sandwich of independent
     rows needs. `entries` are there where battles belong to prompts.
@@ -34,6 +35,7 @@ class Tally:
 
     models: tuple[str, ...]
     won: Matrix
+    wins: Matrix
     tied: Matrix
     squares: Matrix
     squares_won: Matrix
@@ -60,6 +62,7 @@ def tally_of_outcomes(
     return Tally(
         models=models,
         won=wins + ties / 2,
+        wins=wins,
         tied=ties,
         squares=all_of_them,
         squares_won=wins + ties / 2,
@@ -103,6 +106,7 @@ def tally_of_rows(
     return Tally(
         models=models,
         won=scored + (played - scored).T,
+        wins=summed((score == 1) * ones) + summed((score == 0) * ones).T,
         tied=tied + tied.T,
         squares=squares + squares.T,
         squares_won=first + (squares - first).T,
