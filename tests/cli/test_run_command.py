@@ -459,6 +459,14 @@ def test_rank_adaptive_keeps_to_its_budget(command: Command, start_server: Start
     assert ran.json["pairs"] - ran.json["pending"] == 60
     assert len(server.requests) <= 120  # equal texts are judged once
     assert ran.json["ranking"]["models"] == ["good", "fair", "poor"]
+    told = command(
+        *("run", *files, *CRITERIA, *judged_by(server.url)),
+        *("--rank-adaptive", "--budget", "60", "--certainty", "0.9999"),
+    ).err
+    assert told.splitlines()[-1] == (
+        "ended: the budget of pairs is asked; a larger --budget goes on with this run; "
+        "60 pairs were not asked"
+    )
 
 
 @pytest.mark.parametrize(
@@ -467,6 +475,7 @@ def test_rank_adaptive_keeps_to_its_budget(command: Command, start_server: Start
         (("--alpha", "0.01"), "--alpha belongs to --until-decided"),
         (("--budget", "9"), "--budget belongs to --rank-adaptive"),
         (("--certainty", "0.9"), "--certainty belongs to --rank-adaptive"),
+        (("--seed", "3"), "--seed belongs to --until-decided and --rank-adaptive"),
         (("--rank-adaptive",), "--rank-adaptive needs --budget"),
         (("--rank-adaptive", "--budget", "9", "--until-decided"), "give one of them"),
         (("--rank-adaptive", "--budget", "9"), "needs rows that name their two models"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import evenhand
-from evenhand import RunOptions, RunSummary
+from evenhand import Progress, RunOptions, RunSummary
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
 from evenhand.runs.rank_adaptive import RankAdaptive
@@ -106,6 +106,19 @@ async def test_the_budget_is_never_exceeded(store: Path) -> None:
     assert summary.stopped_by == "budget"
     assert summary.pairs - summary.pending == 50
     assert len(judge.calls) == 100
+
+
+async def test_progress_is_towards_the_budget(store: Path) -> None:
+    seen: list[Progress] = []
+    for budget in (20, 30):
+        await evenhand.run(
+            battles(40),
+            ScriptedJudge(by_strength),
+            criteria=["accuracy"],
+            options=RunOptions(store=store, rank_adaptive=RankAdaptive(budget, 0.999)),
+            on_progress=seen.append,
+        )
+        assert (seen[-1].done, seen[-1].total) == (budget, budget)
 
 
 class SlowJudge(ScriptedJudge):

@@ -112,6 +112,19 @@ async def test_a_broken_off_run_comes_to_the_same_decision(store: Path, tmp_path
     assert rest.decision == whole.decision
 
 
+async def test_a_broken_off_run_tells_all_that_is_settled(store: Path) -> None:
+    """Also what came after the last look."""
+    summary = await decided(sums(600), ScriptedJudge(adds_up_here), store, max_calls=40)
+    assert (summary.stopped_by, summary.pairs - summary.pending) == ("max-calls", 20)
+    assert summary.decision is not None
+    with open_store(store) as opened:
+        run = opened.find_run(summary.run)
+        assert run is not None
+        (judge,) = opened.run_judges(run.id)
+        prefix = SettledPrefix.of(opened, run.id, judge.id, alpha=0.05, seed=0)
+        assert summary.decision == prefix.look()
+
+
 async def test_the_decision_is_that_of_the_stored_prefix(store: Path) -> None:
     """A second way to the same: the verdicts in the queue's order, through the test alone."""
     summary = await decided(sums(600), ScriptedJudge(adds_up_here), store, seed=7)

@@ -71,7 +71,7 @@ def run(
     """
     from evenhand import api, judges
     from evenhand.cli.calibrations import calibrations_of
-    from evenhand.cli.judging import end, judge_all
+    from evenhand.cli.judging import abstentions_of, end, judge_all
     from evenhand.cli.plan import make_procedure
     from evenhand.cli.run_inputs import read_price, read_reading, read_sources
     from evenhand.runs import JudgePlan, RunOptions
@@ -147,9 +147,10 @@ def run(
             as_json=as_json,
             confirm_above=None if yes else confirm_above,
         )
+        abstentions = abstentions_of(summary, plans, options.store)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
-    end(summary, as_json=as_json)
+    end(summary, as_json=as_json, abstentions=abstentions)
 
 
 def _refuse_seed(seed: int | None, *, in_random_order: bool) -> None:

@@ -276,8 +276,10 @@ def _closing(summary: RunSummary) -> list[str]:
     if summary.error is not None:
         lines.append(f"error  {one_line(summary.error.message)}")
     if summary.stopped_by in _ENDED:
-        unasked = f"; {counted(summary.pending, 'pair')} were not needed" if summary.pending else ""
-        lines.append(f"ended: {_ENDED[summary.stopped_by]}{unasked}")
+        verb = "were" if summary.pending != 1 else "was"
+        how = "asked" if summary.stopped_by == "budget" else "needed"
+        left = f"; {counted(summary.pending, 'pair')} {verb} not {how}" if summary.pending else ""
+        lines.append(f"ended: {_ENDED[summary.stopped_by]}{left}")
     elif summary.stopped_by is not None:
         why = _WHY[summary.stopped_by]
         one = summary.pending == 1

@@ -87,6 +87,7 @@ class _Engine:
         self._seats: tuple[Seat, ...] = ()
         self._pursuit: Pursuit = EveryPair(store, run.id)
         self._notes: list[str] = []
+        self._most = 0  # judgments that there will be in all, those of earlier commands included
         self.began = False  # a call may have been made
 
     @property
@@ -141,6 +142,7 @@ class _Engine:
             ]
         )
         total = sum(seat.count.pairs for seat in self._seats)
+        self._most = total - self.pending + self.to_ask
         self._observer.began(run.name, store.address, done=total - self.pending, total=total)
         if found is not None:
             self._stop.ask(found)
@@ -212,8 +214,8 @@ class _Engine:
         )
         async with self._told(executor), self._looked():
             await executor.execute(self._run.id, self._seats)
-        if self._stop.by is None:
-            await self._look()
+        # Also where it was broken off: what was in flight has come since the last look.
+        await self._look()
 
     @contextlib.asynccontextmanager
     async def _looked(self) -> AsyncIterator[None]:
@@ -293,7 +295,7 @@ class _Engine:
         return Progress(
             run=self._run.name,
             done=self._done,
-            total=sum(count.pairs for count in counts),
+            total=self._most,
             calls=self._budget.calls,
             in_flight=executor.in_flight,
             limit=executor.limit,
