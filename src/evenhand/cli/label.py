@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -16,6 +15,7 @@ from evenhand.errors import EvenhandError, InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from evenhand.cli.keys import Keys
     from evenhand.trust.labelling import Choice, Labelling
 
 _CHOICES: dict[str, Choice] = {
@@ -93,27 +93,29 @@ def _ask_all(labelling: Labelling, run: str, who: str, *, only: str) -> None:
     show_beginning(console, labelling, run, who, only=only)
     if labelling.next() is None:
         return
-    with single_keys() as key:
-        _ask(console, labelling, key)
+    with single_keys() as keys:
+        _ask(console, labelling, keys)
     show_end(console, labelling)
 
 
-def _ask(console: Console, labelling: Labelling, key: Callable[[], str]) -> None:
+def _ask(console: Console, labelling: Labelling, keys: Keys) -> None:
     from evenhand.cli.show_label import show_chosen, show_keys, show_last, show_question, tell
 
     while True:
         asked = labelling.next()
         if asked is None:
+            keys.forget()
             show_last(console)
-            if key() != _UNDO:
+            if keys.read() != _UNDO:
                 return
             labelling.undo()
             continue
         pair = labelling.pair(asked)
         show_question(console, labelling, pair, whole=False)
+        keys.forget()
         while True:
             show_keys(console, ties=pair.allow_tie)
-            pressed = key()
+            pressed = keys.read()
             if pressed in _QUIT:
                 console.print()
                 return
