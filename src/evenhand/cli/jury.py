@@ -36,7 +36,8 @@ def jury(
         typer.Option(
             "--quorum",
             min=1,
-            help="How many votes a verdict takes. Default: more than half of the judges.",
+            help="How many votes a verdict takes. Default: half of the judges for a majority, 1 "
+            "with learned weights.",
         ),
     ] = None,
     save: Annotated[

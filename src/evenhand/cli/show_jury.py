@@ -13,6 +13,7 @@ from evenhand.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from evenhand.trust.jury_report import JuryRate, JuryReport
 
@@ -32,14 +33,15 @@ def show_jury(console: Console, found: JuryReport) -> None:
     head = f"jury of {judges}, run {' and '.join(found.runs)}"
     console.print(Text(one_line(head), "bold"))
     quorum = counted(found.quorum, "vote")
-    console.print(Text(f"{_WEIGHTS[found.weights]}; a verdict takes {quorum}"))
+    console.print(Text(f"{_WEIGHTS[found.weights]}; a verdict takes {quorum}"), soft_wrap=True)
     counts = found.counts
     console.print(
         Text(
             f"{counted(found.pairs, 'pair')}: A wins {number(counts.wins_a)}, B wins "
             f"{number(counts.wins_b)}, ties {number(counts.ties)}, hung {number(counts.hung)}, "
             f"too few votes {number(counts.no_quorum)}; unanimous {number(counts.unanimous)}"
-        )
+        ),
+        soft_wrap=True,
     )
     if found.dissent is not None:
         console.print(Text(f"against the verdict: {100 * found.dissent:.1f} % of the votes"))
@@ -55,11 +57,18 @@ def show_jury(console: Console, found: JuryReport) -> None:
 
 
 def _show_rate(console: Console, found: JuryReport, each: JuryRate) -> None:
+    from rich.text import Text
+
     other = "B" if found.side == "A" else "A"
     names = f"{each.model or found.side} against {each.against or other}"
     lines = [RateLine((part.name,), part.rate) for part in each.judges]
     console.print()
     show_rates(console, (one_line(names),), [RateLine(("jury",), each.jury), *lines])
+    if each.jury.counts.inconsistent or each.jury.counts.invalid:
+        told = (
+            "of the jury, a hung one is under inconsistent, and one of too few votes under invalid"
+        )
+        console.print(Text(told, "dim"), soft_wrap=True)
 
 
 def _show_accuracy(console: Console, found: JuryReport) -> None:
@@ -71,11 +80,11 @@ def _show_accuracy(console: Console, found: JuryReport) -> None:
         console.print(Text("no pair has a label: how right the jury is cannot be told", "dim"))
         return
     labels = counted(found.labels, "labelled pair")
-    console.print(Text(f"right on {labels}, each by a jury that had not seen its prompt", "bold"))
+    console.print(Text(f"right on {labels}, the learned jury on prompts it had not seen", "bold"))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for rule in found.accuracy:
         table.add_row(Text(one_line(rule.rule)), Text(share(rule.accuracy)))
-    console.print(table)
+    _print_table(console, table)
     if found.accuracy_reason is not None:
         console.print(Text(f"learned weights: {found.accuracy_reason}", "dim"))
 
@@ -101,7 +110,7 @@ def _show_judges(console: Console, found: JuryReport) -> None:
             cells.append("" if each.worth is None else value(each.worth))
         table.add_row(Text(one_line(each.title)), *cells)
     console.print()
-    console.print(table)
+    _print_table(console, table)
     if worth:
         level = percent(found.level)
         console.print(
@@ -112,6 +121,13 @@ def _show_judges(console: Console, found: JuryReport) -> None:
     for each in found.judges:
         if each.redundant and each.finding:
             console.print(Text(f"redundant: {one_line(each.title)}, {one_line(each.finding)}"))
+
+
+def _print_table(console: Console, table: Table) -> None:
+    needed = console.measure(table, options=console.options.update(width=10_000)).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, needed)  # a pipe has no width, lines stay whole
+    console.print(table)
 
 
 def _plain_share(part: float, of: float) -> str:
@@ -131,7 +147,7 @@ def _show_between(console: Console, found: JuryReport) -> None:
         names = one_line(f"{each.first} and {each.second}")
         table.add_row(Text(names), number(each.pairs), share(each.agreement), value(each.kappa))
     console.print()
-    console.print(table)
+    _print_table(console, table)
     left = len(found.between) - _PAIRS_AT_MOST
     if left > 0:
         console.print(Text(f"and {number(left)} more in --json", "dim"))

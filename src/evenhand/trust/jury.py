@@ -69,7 +69,8 @@ def hold_jury(
 ) -> Sitting:
     """All judges of the named runs on the pairs of the first; or a saved jury, and its judges only.
 
-    The quorum is how many votes a verdict takes: unless told, more than half of the seats.
+    The quorum is how many votes a verdict takes. Unless told, a majority takes half of the seats,
+    and a learned jury one vote: its probabilities tell how much the votes say.
     """
     confidence_level(level)
     panel = seat_jury(store, names)
@@ -135,11 +136,11 @@ def _new_jury(panel: Panel, weights: Weights, quorum: int | None) -> SavedJury:
                 f"the weights cannot be learned: {jury.reason}; label more pairs, or take "
                 "--weights majority, which needs none"
             )
-    seats = len(panel.jurors)
+    usual = (len(panel.jurors) + 1) // 2 if weights == "majority" else 1
     return SavedJury(
         runs=panel.runs,
         jurors=panel.jurors,
-        quorum=seats // 2 + 1 if quorum is None else quorum,
+        quorum=usual if quorum is None else quorum,
         jury=jury,
     )
 
