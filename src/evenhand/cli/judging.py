@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from evenhand.cli import session
 from evenhand.errors import Status
 
 if TYPE_CHECKING:
+    from evenhand.report.abstentions import Abstentions
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
 
 
@@ -51,19 +55,40 @@ def judge_all(
     return session.run_async(work())
 
 
-def end(summary: RunSummary, *, as_json: bool) -> NoReturn:
-    """What a run came to, and its exit code."""
+def end(
+    summary: RunSummary, *, as_json: bool, abstentions: Sequence[Abstentions] | None = None
+) -> NoReturn:
+    """What a run came to, and its exit code; what abstained, where a calibration may say so."""
     import typer
 
     from evenhand.cli.run_view import show_summary
+    from evenhand.cli.show_abstentions import show_abstentions
 
     if as_json:
-        session.write_json(summary.model_dump_json(indent=2))
+        told = json.loads(summary.model_dump_json())
+        if abstentions is not None:
+            told["abstentions"] = [each.model_dump(mode="json") for each in abstentions]
+        session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
     else:
         show_summary(session.out(), session.err(), summary)
+        show_abstentions(session.out(), abstentions or ())
     if summary.stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
     raise typer.Exit(_exit_code(summary))
+
+
+def abstentions_of(
+    summary: RunSummary, plans: list[JudgePlan], at: str | Path | None
+) -> Sequence[Abstentions] | None:
+    """None where no judge has a calibration, which is when NumPy is not needed either."""
+    if all(plan.procedure.calibration is None for plan in plans):
+        return None
+    from evenhand.report.abstentions import count_abstentions
+    from evenhand.report.lookup import find_run
+    from evenhand.store import open_store
+
+    with open_store(at, create=False) as store:
+        return tuple(count_abstentions(store, find_run(store, summary.run)))
 
 
 def _exit_code(summary: RunSummary) -> int:

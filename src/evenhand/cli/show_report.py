@@ -9,6 +9,7 @@ from evenhand.cli.amounts import counted, number
 from evenhand.cli.rate_table import RateLine, show_rates, style_of, wins_and_losses
 from evenhand.cli.rates import bar, interval, p_value, percent, rate
 from evenhand.cli.show import show_hanging
+from evenhand.cli.show_abstentions import show_abstentions
 from evenhand.cli.terminal import one_line
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def show_report(console: Console, found: Conclusions) -> None:
             _show_conclusion(console, each)
     elif found.conclusions:
         console.print(Text("criteria, tags, length and position of each are in --json", "dim"))
+    show_abstentions(console, found.abstentions)
     if found.notes:
         console.print()
     for note in found.notes:

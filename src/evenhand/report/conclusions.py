@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.report.abstentions import Abstentions, count_abstentions
 from evenhand.report.lookup import find_run
 from evenhand.report.matchups import Matchup, by_tag, matchups
 from evenhand.report.settled_prefix import SettledPrefix
@@ -76,6 +77,7 @@ class Conclusions(Model):
     ties: Ties
     level: float
     conclusions: tuple[Conclusion, ...]
+    abstentions: tuple[Abstentions, ...] = ()
     notes: tuple[str, ...]
 
 
@@ -107,6 +109,7 @@ def conclude(
         reader = _Reader(store, run, judge, survey, wanted)
         found += reader.conclusions(parts=parts)
         untold += reader.untold
+    abstentions = tuple(count_abstentions(store, run, level=level))
     return Conclusions(
         run=run.name,
         store=store.address,
@@ -122,8 +125,19 @@ def conclude(
         ties=ties,
         level=level,
         conclusions=tuple(found),
-        notes=tuple(_notes(run, wanted, found, skipped=tally.skipped_rows, untold=untold)),
+        abstentions=abstentions,
+        notes=(
+            *_notes(run, wanted, found, skipped=tally.skipped_rows, untold=untold),
+            *([_ABSTAINED] if any(each.abstained for each in abstentions) else []),
+        ),
     )
+
+
+# Easy pairs are no fair sample of all pairs.
+_ABSTAINED = (
+    "verdicts that abstained are in the win rates: without them these would be of the pairs that "
+    "the judge is sure of, and of no others"
+)
 
 
 def _until_decided(run: RunRecord) -> dict[str, Any] | None:

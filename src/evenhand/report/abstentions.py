@@ -1,0 +1,121 @@
+"""Verdicts that a calibration cannot vouch for, counted apart: coverage, and agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract import Outcome, Winner
+from evenhand.contract.model import Model
+from evenhand.report.retelling import deciding_of
+from evenhand.stats.clusters import label_codes
+from evenhand.stats.estimated_share import EstimatedShare, estimate_share
+from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
+
+_WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
+
+
+class Abstentions(Model):
+    """Of one judge whose calibration promises an agreement of `min_agreement`.
+
+    `coverage` is the share of all judged pairs whose verdict stands; inconsistent and invalid
+    pairs have none. The agreements are with the data's labels. `threshold` is None where nothing
+    could be guaranteed: then every verdict abstains.
+    """
+
+    judge: str
+    min_agreement: float
+    threshold: float | None
+    judged: int
+    kept: int
+    abstained: int
+    inconsistent: int
+    invalid: int
+    coverage: EstimatedShare
+    agreement_kept: EstimatedShare
+    agreement_abstained: EstimatedShare
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a run was told of its judge's calibration."""
+
+    min_agreement: float
+    threshold: float | None
+
+    @classmethod
+    def of(cls, judge: JudgeRecord, run: RunRecord) -> Promise | None:
+        told = deciding_of(judge, run).get("calibration") or {}
+        if "min_agreement" not in told:
+            return None
+        return cls(told["min_agreement"], told.get("threshold"))
+
+    def keeps(self, row: VerdictRow) -> bool:
+        """As it was when the verdict was made; only wins and ties can stand."""
+        return (
+            row.outcome in (Outcome.WIN, Outcome.TIE)
+            and row.confidence_source == "calibration"
+            and self.threshold is not None
+            and row.confidence is not None
+            and row.confidence >= self.threshold
+        )
+
+
+def count_abstentions(
+    store: Store, run: RunRecord, *, level: float = 0.95
+) -> Iterator[Abstentions]:
+    """For each judge of the run whose calibration has a promise to keep."""
+    for judge in store.run_judges(run.id):
+        promise = Promise.of(judge, run)
+        if promise is not None:
+            yield _counted(store, run, judge, promise, level=level)
+
+
+def _counted(
+    store: Store, run: RunRecord, judge: JudgeRecord, promise: Promise, *, level: float
+) -> Abstentions:
+    columns = store.outcome_columns(run.id, judge.id)
+    prompt_of = dict(zip(columns.number, columns.prompt_key, strict=True))
+    rows = [
+        row
+        for row in store.each_verdict(run.id, judge_id=judge.id)
+        if row.item.number in prompt_of  # a run that goes on may have got more since
+    ]
+    kept = np.array([promise.keeps(row) for row in rows], dtype=np.bool_)
+    decided = np.array([row.outcome in (Outcome.WIN, Outcome.TIE) for row in rows], dtype=np.bool_)
+    labelled = np.array([row.item.label in _WINNERS for row in rows], dtype=np.bool_)
+    agrees = np.array([row.item.label == row.winner for row in rows], dtype=np.bool_)
+    prompts = np.array([prompt_of[row.item.number] for row in rows], dtype=np.int64)
+
+    def agreement(chosen: NDArray[np.bool_]) -> EstimatedShare:
+        return _share(agrees[chosen], prompts[chosen], level=level, unit="labelled verdict")
+
+    return Abstentions(
+        judge=judge.name,
+        min_agreement=promise.min_agreement,
+        threshold=promise.threshold,
+        judged=len(rows),
+        kept=int(kept.sum()),
+        abstained=int((decided & ~kept).sum()),
+        inconsistent=sum(row.outcome == Outcome.INCONSISTENT for row in rows),
+        invalid=sum(row.outcome == Outcome.INVALID for row in rows),
+        coverage=_share(kept, prompts, level=level, unit="judged pair"),
+        agreement_kept=agreement(kept & labelled),
+        agreement_abstained=agreement(decided & ~kept & labelled),
+        level=level,
+    )
+
+
+def _share(
+    part: NDArray[np.bool_], prompts: NDArray[np.int64], *, level: float, unit: str
+) -> EstimatedShare:
+    clusters, names = label_codes(prompts)
+    count = max(1, len(names))
+    hits = np.bincount(clusters[part], minlength=count).astype(np.float64)
+    rest = np.bincount(clusters[~part], minlength=count).astype(np.float64)
+    independent = bool((hits + rest <= 1).all())
+    return estimate_share(hits, rest, independent=independent, level=level, unit=unit)
