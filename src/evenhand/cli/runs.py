@@ -140,11 +140,17 @@ def rename(
 def delete(
     context: typer.Context,
     name: RunArgument,
+    with_votes: Annotated[
+        bool,
+        typer.Option(
+            "--with-votes", help="Delete people's votes too, where no other run has the pair."
+        ),
+    ] = False,
     store: ropt.StoreAddress = None,
     yes: ropt.Yes = False,
 ) -> None:
-    """Delete a run with its verdicts, and the passes that no other run uses."""
-    from evenhand.cli.amounts import counted
+    """Delete a run with its verdicts, and the passes that no other run uses; votes stay."""
+    from evenhand.cli.amounts import counted, number
     from evenhand.report import find_run
 
     try:
@@ -157,10 +163,14 @@ def delete(
                 f"run {one_line(name)}: {pairs}, {verdicts} and {passes}; "
                 "passes shared with other runs stay"
             )
+            votes = opened.votes_to_go(run.id)
+            if votes:
+                kept = "deleted too" if with_votes else "kept, with the texts of their pairs"
+                goes += f"; people's votes on it ({number(votes)}) are {kept}"
             if not yes and not _confirmed(f"deleting {goes}", name):
                 session.write_text("nothing was deleted")
                 return
-            opened.delete_run(name)
+            opened.delete_run(name, with_votes=with_votes)
     except EvenhandError as error:
         session.fail(error, as_json=False)
     session.write_text(f"deleted {goes}")
