@@ -1,0 +1,129 @@
+"""A run's win rate in people's eyes: the judge's, corrected for its errors by some labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+
+import numpy as np
+
+from evenhand.contract import Locale
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.report.lookup import find_run
+from evenhand.report.matchups import Matchup, matchups
+from evenhand.report.side_rate import Side, exchange
+from evenhand.stats.corrected import CorrectedRate, corrected_win_rate
+from evenhand.stats.outcomes import INVALID, confidence_level
+from evenhand.store import RunRecord, Store
+from evenhand.trust.label_sample import Drawn, LabelSample, LeftOut, sample_labels
+from evenhand.trust.labelled_verdicts import chosen_judge
+
+_SCORES = np.array([1.0, 0.0, 0.5, 0.5, 0.5])
+
+
+class Correction(CorrectedRate):
+    """One two models: the rates are those of `model`, which is the wanted side."""
+
+    model: str | None
+    against: str | None
+
+
+class Corrections(Model):
+    """`drawn` says how the labelled pairs came to be labelled, and `left_out` which labels have no
+    part in it and why."""
+
+    run: str
+    store: str
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+    side: Side
+    level: float
+    pairs: int
+    labelled: int
+    people: int
+    drawn: Drawn
+    left_out: tuple[LeftOut, ...]
+    corrections: tuple[Correction, ...]
+    notes: tuple[str, ...]
+
+
+def correct_run(
+    store: Store,
+    name: str,
+    *,
+    judge: str | None = None,
+    side: Side = "B",
+    level: float = 0.95,
+    labels_are_random: bool = False,
+    seed: int = 0,
+) -> Corrections:
+    """`seed` is that of the draw; `labels_are_random` the user's word for labels that do not say
+    how their pairs were drawn."""
+    if side not in get_args(Side):
+        raise InputError(f'side is {side!r}; give "A" or "B"')
+    confidence_level(level)
+    run = find_run(store, name)
+    record = chosen_judge(store.run_judges(run.id), run.name, judge)
+    pending = store.tally(run.id, record.id).pending
+    columns = store.outcome_columns(run.id, record.id)
+    if not columns.number:
+        raise InputError(f"no pair of run {run.name!r} is judged yet; evenhand run judges them")
+    sample = sample_labels(store, run, columns, are_random=labels_are_random, seed=seed)
+    counted = sample.decided & ~sample.escalated
+    return Corrections(
+        run=run.name,
+        store=store.address,
+        judge=record.name,
+        prompt_version=record.prompt_version,
+        locale=record.locale,
+        side=side,
+        level=level,
+        pairs=len(columns.number),
+        labelled=int(np.unique(sample.rows[counted]).size),
+        people=sample.people,
+        drawn=sample.drawn,
+        left_out=sample.left_out,
+        corrections=tuple(
+            _correction(matchup, sample, side=side, level=level)
+            for matchup in matchups(columns, (), store.survey(run.id))
+            if matchup.rows.size
+        ),
+        notes=(*sample.notes, *_notes(run, pending)),
+    )
+
+
+def _correction(matchup: Matchup, sample: LabelSample, *, side: Side, level: float) -> Correction:
+    outcomes = exchange(matchup.outcomes, side == "B")
+    places = np.full(int(max(matchup.rows.max(), sample.rows.max(initial=0))) + 1, -1)
+    places[matchup.rows] = np.arange(matchup.rows.size)
+    own = places[sample.rows]
+    here = own >= 0
+    turned = matchup.exchanged[own[here]] ^ (side == "B")
+    scores = sample.scores[here]
+    found = corrected_win_rate(
+        _SCORES[outcomes],
+        own[here],
+        label_scores=np.where(turned, 1.0 - scores, scores),
+        prompts=matchup.prompts,
+        judge_read=outcomes != INVALID,
+        chances=None if sample.chances is None else sample.chances[matchup.rows],
+        escalated=sample.escalated[here],
+        label_decided=sample.decided[here],
+        level=level,
+    )
+    names = matchup.models if side == "A" else matchup.models[::-1]
+    told = {field: getattr(found, field) for field in CorrectedRate.model_fields}
+    return Correction(**told, model=names[0], against=names[1])
+
+
+def _notes(run: RunRecord, pending: int) -> Iterator[str]:
+    if pending:
+        pairs = "1 pair is" if pending == 1 else f"{pending:,} pairs are"
+        yield f"the run is not finished: {pairs} not judged yet and in no figure"
+    if run.plan.get("until_decided"):
+        yield (
+            "this run looked at its verdicts on the way, and the intervals here hold for one look "
+            "at a planned end"
+        )
