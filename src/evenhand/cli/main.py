@@ -13,6 +13,7 @@ from evenhand.cli import session
 from evenhand.cli.audit import audit
 from evenhand.cli.calibrate import calibrate
 from evenhand.cli.compare import compare
+from evenhand.cli.correct import correct
 from evenhand.cli.demo import demo
 from evenhand.cli.doctor import doctor
 from evenhand.cli.gate import gate
@@ -82,6 +83,7 @@ app.command()(rank)
 app.command()(audit)
 app.command()(calibrate)
 app.command()(jury)
+app.command()(correct)
 app.command()(plan)
 app.command()(label)
 app.add_typer(votes, name="votes")

@@ -1,0 +1,107 @@
+"""Corrected win rates as a person reads them, and pairs to label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.cli.amounts import counted, number
+from evenhand.cli.rates import SCALE, bar, interval, percent, rate
+from evenhand.cli.show import show_hanging
+from evenhand.cli.terminal import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.stats.corrected import RateEstimate
+    from evenhand.trust.correction import Correction, Corrections
+    from evenhand.trust.label_draw import PairDraw
+
+_DRAWN = {
+    "every pair": "every pair has a label",
+    "at random": "drawn evenly from all pairs",
+    "with known chances": "drawn with known chances, by which they weigh",
+}
+_LISTED_AT_MOST = 20
+
+
+def show_corrections(console: Console, found: Corrections) -> None:
+    from rich.text import Text
+
+    console.print(Text(one_line(f"run {found.run}, judged by {found.judge}"), "bold"))
+    labelled = f"{number(found.labelled)} of {counted(found.pairs, 'pair')} labelled"
+    people = f" by {counted(found.people, 'person', 'people')}" if found.people else ""
+    console.print(Text(f"{labelled}{people}; {_DRAWN[found.drawn]}"), soft_wrap=True)
+    for left in found.left_out:
+        labels = f"{counted(left.labels, 'label')} on {counted(left.pairs, 'pair')}"
+        lead = Text("left out ", "dim")
+        show_hanging(console, lead, Text(one_line(f"{labels}: {left.reason}")))
+    for each in found.corrections:
+        _show_correction(console, found, each)
+    if found.notes:
+        console.print()
+    for note in found.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+
+
+def _show_correction(console: Console, found: Corrections, own: Correction) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    other = "B" if found.side == "A" else "A"
+    title = f"{own.model or found.side} against {own.against or other}"
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in (one_line(title), "win rate", SCALE, "pairs"):
+        table.add_column(Text(name), justify="right" if name == "pairs" else "left", no_wrap=True)
+    parts = (
+        ("corrected", own.corrected),
+        ("uncorrected, the judge alone", own.uncorrected),
+        ("people alone", own.people_only),
+    )
+    for name, part in parts:
+        table.add_row(Text(name), *_told(part), number(part.n))
+    console.print()
+    console.print(table)
+    if own.judge_weight is not None and own.gain is not None:
+        told = (
+            f"{percent(own.level)} intervals; weight of the judge (λ) {own.judge_weight:.2f}; the "
+            f"labels are worth {own.gain:.1f} times as many of people alone"
+        )
+        console.print(Text(told), soft_wrap=True)
+    if own.judge_unread:
+        unread = counted(own.judge_unread, "pair")
+        console.print(Text(f"{unread} without a verdict of the judge: half in the prediction"))
+
+
+def _told(part: RateEstimate) -> tuple[str, str]:
+    if part.rate is None or part.low is None or part.high is None:
+        return part.reason or "not enough data", ""
+    told = f"{rate(part.rate)} ({interval(part.low, part.high)})"
+    return told, bar(part.rate, part.low, part.high)
+
+
+def show_draw(console: Console, drawn: PairDraw, output: Path | None) -> None:
+    from rich.text import Text
+
+    how = (
+        "doubtful ones more often, by the judge's confidence"
+        if drawn.by_doubt
+        else "all with the same chance"
+    )
+    pairs = counted(len(drawn.pairs), "pair")
+    console.print(Text(f"{pairs} to label next, {how}", "bold"))
+    if output is None:
+        for own in drawn.pairs[:_LISTED_AT_MOST]:
+            console.print(Text(f"  {one_line(own.id)}  chance {own.chance:.4f}"), soft_wrap=True)
+        if len(drawn.pairs) > _LISTED_AT_MOST:
+            left = number(len(drawn.pairs) - _LISTED_AT_MOST)
+            console.print(Text(f"  and {left} more in --json, or with --output FILE", "dim"))
+    else:
+        where = one_line(str(output))
+        told = (
+            f"in {where}; fill in who and verdict (A, B, TIE or skipped) from the top, then "
+            f"evenhand votes import {one_line(drawn.run)} {where}"
+        )
+        console.print(Text(told), soft_wrap=True)
+    for note in drawn.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
