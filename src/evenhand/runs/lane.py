@@ -83,12 +83,17 @@ class Lane:
             self._end()
 
     async def _begin_all(self) -> None:
+        drained = False
         while True:
             # What is taken is chosen by what is known: as late as it can be.
             await self._room()
             works = await self._supply.take(limit=self._gate.limit)
             if not works:
-                return
+                # What is still under way may yet show that there is more to ask.
+                if drained or self._gate.is_stopped or self._broken is not None:
+                    return
+                await self._drain()
+            drained = not works
             for work in works:
                 await self._room()
                 if self._gate.is_stopped or self._broken is not None:
@@ -98,6 +103,11 @@ class Lane:
                 task.add_done_callback(self._finished)
                 # It queues both its passes before the next pair queues its own.
                 await asyncio.sleep(0)
+
+    async def _drain(self) -> None:
+        while self._active:
+            await asyncio.wait(self._active)
+        await self._writer.flush()
 
     async def _room(self) -> None:
         while len(self._active) >= self._most_at_once:

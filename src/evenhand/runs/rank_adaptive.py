@@ -4,15 +4,16 @@ settle an order."""
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from evenhand.contract import Outcome
 from evenhand.errors import InputError
 from evenhand.runs.pursuit import Found, RankProgress
 from evenhand.runs.stop import StoppedBy
 from evenhand.runs.supply import Supply
-from evenhand.store import QUEUE_START, Contest, QueuePlace, Store, WorkItem
+from evenhand.store import QUEUE_START, BattleCount, Contest, QueuePlace, Store, WorkItem
 
 if TYPE_CHECKING:
     from evenhand.stats.adaptive import PairChoice
@@ -46,12 +47,12 @@ class RankPursuit:
         self._run_id = run_id
         self._judge_id = judge_id
         self._wanted = wanted
+        self._league: list[Contest] = []  # as it stood when this command began
         self._first: dict[int, int] = {}  # verdicts by contest when this command began
         self._sent: Counter[int] = Counter()  # pairs by contest that it gave out since
         self._after: dict[int, QueuePlace] = {}
         self._choice: PairChoice | None = None
-        self._certain = False
-        self._spent = False  # the last pair of the budget is sent
+        self._near_its_end = False  # the last choice found nothing more to ask
 
     def begin(self) -> StoppedBy | None:
         models = {name for a, b, _ in self._store.survey(self._run_id).models for name in (a, b)}
@@ -63,17 +64,15 @@ class RankPursuit:
         self._store.fill_queue(self._run_id, seed=self._wanted.seed, by_models=True)
         contests = self._contests()
         self._first = {each.contest: _judged(each) for each in contests}
-        self._note_end(self._chosen(contests, batch=1))
-        return self.look(sum(self._first.values()))
+        return self._end(contests)
 
     def look(self, done: int) -> StoppedBy | None:
-        """It looks whenever it chooses. What the budget has paid for is waited for: a stop would
-        leave pairs without their second pass."""
-        if self._certain:
-            return "certain"
-        if self._spent and not any(map(self._in_flight, self._contests())):
-            return "budget"
-        return None
+        """It looks whenever it chooses, and ends with nothing in flight: what comes in may undo the
+        certainty, and a stop would leave pairs without their second pass."""
+        if not self._near_its_end:
+            return None
+        contests = self._contests()
+        return None if any(map(self._in_flight, contests)) else self._end(contests)
 
     def found(self) -> Found:
         if self._choice is None:
@@ -122,7 +121,7 @@ class RankPursuit:
     def take(self, batch: int) -> list[WorkItem]:
         contests = self._contests()
         choice = self._chosen(contests, batch=batch)
-        self._note_end(choice)
+        self._near_its_end = choice.stop is not None
         numbers = {frozenset(each.models): each.contest for each in contests}
         wanted = Counter(numbers[frozenset(pair)] for pair in choice.pairs)
         works = []
@@ -141,7 +140,12 @@ class RankPursuit:
         return max(_FEWEST_OPEN, min(limit, round(self._wanted.budget * _OPEN_SHARE)))
 
     def _contests(self) -> list[Contest]:
-        return self._store.contests(self._run_id, self._judge_id)
+        """Items stay what they are, so that they are counted once; verdicts are few beside them."""
+        if not self._league:
+            self._league = self._store.contests(self._run_id, self._judge_id)
+            return self._league
+        counts = self._store.battle_counts([self._run_id], judge_ids=[self._judge_id])
+        return _recounted(self._league, counts)
 
     def _chosen(self, contests: list[Contest], *, batch: int) -> PairChoice:
         from evenhand.stats.adaptive import StoppingRule, choose_pairs
@@ -162,9 +166,9 @@ class RankPursuit:
         since = _judged(contest) - self._first.get(contest.contest, _judged(contest))
         return max(0, min(self._sent[contest.contest] - since, contest.pending))
 
-    def _note_end(self, choice: PairChoice) -> None:
-        self._certain = self._certain or choice.stop == "certain"
-        self._spent = self._spent or choice.stop == "budget"
+    def _end(self, contests: list[Contest]) -> StoppedBy | None:
+        stop = self._chosen(contests, batch=1).stop
+        return stop if stop in ("certain", "budget") else None
 
 
 class _Chosen:
@@ -186,6 +190,32 @@ class _Chosen:
 
 def _judged(contest: Contest) -> int:
     return sum(contest.wins) + contest.ties + contest.inconsistent + contest.invalid
+
+
+def _recounted(league: list[Contest], counts: list[BattleCount]) -> list[Contest]:
+    """The same contests with the verdicts that there are by now."""
+    found: defaultdict[frozenset[str | None], Counter[tuple[str, str | None]]] = defaultdict(
+        Counter
+    )
+    for each in counts:
+        won = each.model_a if each.winner == "A" else each.model_b
+        kind = ("won", won) if each.outcome is Outcome.WIN else (each.outcome, None)
+        found[frozenset((each.model_a, each.model_b))][kind] += each.verdicts
+    contests = []
+    for contest in league:
+        by_kind = found[frozenset(contest.models)]
+        first, second = (by_kind["won", model] for model in contest.models)
+        contests.append(
+            replace(
+                contest,
+                pending=contest.pending + _judged(contest) - by_kind.total(),
+                wins=(first, second),
+                ties=by_kind[Outcome.TIE, None],
+                inconsistent=by_kind[Outcome.INCONSISTENT, None],
+                invalid=by_kind[Outcome.INVALID, None],
+            )
+        )
+    return contests
 
 
 def _counted(contests: list[Contest], in_flight: dict[int, int]) -> PairCounts:
