@@ -495,6 +495,15 @@ async def test_other_level_changes_the_interval_and_not_the_decision(tmp_path: P
     assert surer.win_rate.low < usual.win_rate.low
 
 
+async def test_level_next_to_certainty_has_an_interval_too(tmp_path: Path) -> None:
+    name = await decided_run(tmp_path / "evenhand.db", 60)
+    with open_store(tmp_path / "evenhand.db") as store:
+        rate = conclude(store, name, side="A", level=1 - 1e-13).conclusions[0].win_rate
+    assert rate.rate is not None
+    assert rate.low is not None
+    assert rate.low < 0.5 < rate.rate
+
+
 async def test_run_that_came_to_its_end_undecided_has_the_final_tests_interval(
     tmp_path: Path,
 ) -> None:

@@ -165,9 +165,11 @@ class _Reader:
         told = _until_decided(self._run)
         decision = at_level = account = None
         if told is not None:
-            decision = self._decision(alpha=told["alpha"], seed=told["seed"])
+            decision = at_level = self._decision(alpha=told["alpha"], seed=told["seed"])
             # A level like 0.95 leaves an alpha of 0.05, and not of 0.050000000000000044.
-            at_level = self._decision(alpha=round(1 - wanted.level, 12), seed=told["seed"])
+            alpha = round(1 - wanted.level, 12) or 1 - wanted.level
+            if alpha != told["alpha"]:
+                at_level = self._decision(alpha=alpha, seed=told["seed"])
             account = decision and decision.account(asked=self._asked())
         met = list(matchups(columns, criteria, self._survey))
         difficulty = _difficulty(columns) if len(met) > 1 else None
@@ -270,18 +272,23 @@ def _notes(
                 "an always-valid one of all verdicts so far"
             )
     elif not wanted.planned:
+        why = (
+            "this run chose its pairs by what came before"
+            if "rank_adaptive" in run.plan
+            else f"run {run.name} is not finished"
+        )
         yield (
-            f"run {run.name} is not finished: the intervals of its win rates are always valid, "
-            "which is wider but holds whenever somebody looks; those of length and position hold "
-            "for one look at a planned end"
+            f"{why}: the intervals of its win rates are always valid, which is wider but holds "
+            "whenever somebody looks; those of length and position hold for one look at a planned "
+            "end"
         )
     if skipped:
         rows = "1 row of the data is no pair" if skipped == 1 else f"{skipped:,} rows are no pairs"
         yield f"{rows} and in no figure; evenhand runs show tells why"
     invalid = sum(each.win_rate.counts.invalid for each in found)
     if invalid:
-        pairs = "1 verdict is" if invalid == 1 else f"{invalid:,} verdicts are"
-        yield f"{pairs} invalid and in no rate; the worst case says what they could change"
+        pairs, they = ("1 verdict is", "it") if invalid == 1 else (f"{invalid:,} verdicts are", "they")
+        yield f"{pairs} invalid and in no rate; the worst case says what {they} could change"
     if untold:
         verdicts = (
             "1 verdict on a criterion is" if untold == 1 else f"{untold:,} verdicts on criteria are"
