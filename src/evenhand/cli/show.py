@@ -27,6 +27,7 @@ _CONFIDENCE = {
     "logprobs": "from token probabilities",
     "votes": "share of samples",
     "rule": "by rule: the orders disagree",
+    "calibration": "that it is right, by its calibration",
     "none": "",
 }
 _PASS = {"original": "first pass", "swapped": "second pass"}
@@ -73,6 +74,8 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
             (f" ({source})" if source else "", "dim"),
         )
     )
+    if meta.abstained:
+        console.print(Text("abstained: its calibration does not vouch for it", "yellow"))
     position = verdict.position_consistency
     if position is not None:
         same = "both orders agree" if position.consistent else "the orders differ"

@@ -62,7 +62,7 @@ def calibrate_run(
     """`min_agreement`: also find the probability above which verdicts agree with labels that
     often, on half of the prompts, which the calibration then has not seen."""
     confidence_level(level)
-    found = labelled_verdicts(store, name, judge=judge)
+    found = labelled_verdicts(store, name, judge=judge, evenly=min_agreement is not None)
     signals = _known(found)
     everyone = np.ones(found.right.size, dtype=np.bool_)
     apart = everyone if min_agreement is None else half_of_prompts(found.prompts, seed=seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from evenhand.procedure import JudgedBy
 from evenhand.reconcile import NoRuling, Reading, decide
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
-from evenhand.store import JudgeRecord, RunRecord, Store, StoredPass
+from evenhand.store import DRAWS, JudgeRecord, RunRecord, Store, StoredPass
 from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.trust.verdict_signals import SIGNALS, signals_of
-from evenhand.trust.votes import people_labels
+from evenhand.trust.votes import item_votes, majority_labels
 
 Floats = NDArray[np.float64]
 _NONE = -1
@@ -44,11 +44,14 @@ class LabelledVerdicts:
     invalid: int
 
 
-def labelled_verdicts(store: Store, name: str, *, judge: str | None = None) -> LabelledVerdicts:
+def labelled_verdicts(
+    store: Store, name: str, *, judge: str | None = None, evenly: bool = False
+) -> LabelledVerdicts:
     """Labels are the data's own, and the majority's of people where the data have none.
 
-    Votes on pairs that were shown to people because the judge was unsure are left out: they are
-    no draw from all pairs.
+    Votes on pairs that were chosen for what was known of them, or shown to people because the
+    judge was unsure, are left out: they say nothing of other pairs. `evenly` leaves out those
+    too that were drawn with unequal chances.
     """
     run = find_run(store, name)
     record = chosen_judge(store.run_judges(run.id), run.name, judge)
@@ -57,7 +60,7 @@ def labelled_verdicts(store: Store, name: str, *, judge: str | None = None) -> L
     outcomes = np.asarray(columns.outcome, dtype=np.int8)
     labels = np.asarray(columns.label, dtype=np.int8).copy()
     by_data = labels != _NONE
-    voted = people_labels(store, run.id, numbers, escalated=False).majority
+    voted = _majorities(store, run.id, numbers, evenly=evenly)
     by_people = ~by_data & (voted != _NONE)
     labels[by_people] = voted[by_people]
     labelled = labels != _NONE
@@ -89,6 +92,17 @@ def labelled_verdicts(store: Store, name: str, *, judge: str | None = None) -> L
         inconsistent=int((labelled & (outcomes == INCONSISTENT)).sum()),
         invalid=int((labelled & (outcomes == INVALID)).sum()),
     )
+
+
+def _majorities(
+    store: Store, run_id: int, numbers: NDArray[np.int64], *, evenly: bool
+) -> NDArray[np.int8]:
+    votes = item_votes(store, run_id, numbers, escalated=False)
+    unfair = ("chosen", "weighted") if evenly else ("chosen",)
+    fair = ~np.isin(votes.draw, [DRAWS.index(draw) for draw in unfair])
+    columns = ("row", "pair", "prompt", "who", "verdict", "label", "origin", "draw", "chance")
+    kept = replace(votes, **{name: getattr(votes, name)[fair] for name in columns})
+    return majority_labels(kept, numbers).majority
 
 
 def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) -> JudgeRecord:

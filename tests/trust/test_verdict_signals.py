@@ -1,0 +1,142 @@
+"""What a verdict shows of how sure it is, by arithmetic; and the same under other names."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.contract import Ballot, CriterionBallot, Pair, Probabilities, Unread, Winner
+from evenhand.reconcile import Decision, Reading, decide
+from evenhand.trust.verdict_signals import SIGNALS, SignalValues, signals_of
+from scripted import make_pair
+
+PAIR = make_pair(
+    response_a="four",
+    response_b="seventeen letters",
+    criteria=[{"name": "accuracy", "weight": 3}, {"name": "tone", "weight": 1}],
+)
+
+
+def ballot(
+    winner: Winner,
+    *,
+    order: str = "original",
+    sample: int = 1,
+    confidence: float | None = None,
+    shares: tuple[float, float, float] | None = None,
+    criteria: tuple[Winner | None, ...] = (),
+) -> Ballot:
+    names = ("accuracy", "tone")
+    return Ballot.model_validate(
+        {
+            "order": order,
+            "sample": sample,
+            "winner": winner,
+            "confidence": confidence,
+            "confidence_source": "none" if confidence is None else "stated",
+            "probabilities": shares and Probabilities(a=shares[0], b=shares[1], tie=shares[2]),
+            "criteria": [
+                CriterionBallot(criterion=name, winner=won)
+                for name, won in zip(names, criteria, strict=False)
+            ],
+        }
+    )
+
+
+def decided(pair: Pair, readings: list[Reading], *, how: str = "agreement") -> Decision:
+    found = decide(pair, readings, how="average" if how == "average" else "agreement")
+    assert isinstance(found, Decision)
+    return found
+
+
+def shown(readings: list[Reading], *, how: str = "agreement", pair: Pair = PAIR) -> SignalValues:
+    found = signals_of(pair, readings, decided(pair, readings, how=how))
+    assert found is not None
+    assert tuple(found) == SIGNALS
+    return found
+
+
+def test_stated_confidence_length_and_criteria_of_a_win() -> None:
+    first = ballot("A", confidence=0.8, criteria=("A", "B"))
+    second = ballot("A", order="swapped", confidence=0.6, criteria=("A", "B"))
+    found = shown([first, second])
+    assert found["stated"] == pytest.approx(0.7)
+    assert found["orders"] == 1
+    assert found["samples"] is None
+    assert found["margin"] is None
+    assert found["criteria"] == (3 - 1) / 4
+    assert found["length"] == pytest.approx(math.log(5 / 18))  # the winner is the shorter
+
+
+def test_a_tie_has_no_length_and_its_criteria_count_against_it() -> None:
+    both = [ballot("TIE", order=order, criteria=("A", "TIE")) for order in ("original", "swapped")]
+    found = shown([*both])
+    assert found["length"] is None
+    assert found["criteria"] == -3 / 4
+    assert found["stated"] is None
+
+
+def test_samples_count_those_that_were_not_read() -> None:
+    readings: list[Reading] = [
+        ballot("A"),
+        ballot("A", sample=2),
+        ballot("B", sample=3),
+        ballot("A", order="swapped"),
+        ballot("A", order="swapped", sample=2),
+        Unread(order="swapped", sample=3, kind="empty", reason="nothing"),
+    ]
+    assert shown(readings)["samples"] == pytest.approx((2 / 3 + 2 / 3) / 2)
+
+
+def test_the_margin_is_of_the_mean_probabilities() -> None:
+    readings: list[Reading] = [
+        ballot("A", shares=(0.8, 0.15, 0.05)),
+        ballot("B", order="swapped", shares=(0.4, 0.55, 0.05)),
+    ]
+    found = shown(readings, how="average")
+    assert found["margin"] == pytest.approx(math.log(0.6 / 0.35))
+    assert found["orders"] == 0  # the mean decides over orders that differ
+    assert found["stated"] is None
+
+
+def test_an_inconsistent_verdict_has_no_signals() -> None:
+    readings: list[Reading] = [ballot("A"), ballot("B", order="swapped")]
+    assert signals_of(PAIR, readings, decided(PAIR, readings)) is None
+
+
+winners = st.sampled_from(["A", "B", "TIE"])
+shares_of_three = st.lists(st.floats(0.01, 1), min_size=3, max_size=3)
+
+
+@given(
+    st.lists(
+        st.tuples(winners, st.floats(0, 1), st.tuples(winners, winners), shares_of_three),
+        min_size=2,
+        max_size=6,
+    ),
+    st.booleans(),
+)
+def test_signals_are_the_same_when_the_responses_exchange_their_names(
+    said: list[tuple[Winner, float, tuple[Winner, Winner], list[float]]], average: bool
+) -> None:
+    readings: list[Reading] = []
+    for place, (winner, confidence, criteria, parts) in enumerate(said):
+        a, b, tie = (part / sum(parts) for part in parts)
+        readings.append(
+            ballot(
+                winner,
+                order="original" if place % 2 == 0 else "swapped",
+                sample=place // 2 + 1,
+                confidence=confidence,
+                shares=(min(a, 1), min(b, 1), min(tie, 1)) if average else None,
+                criteria=criteria,
+            )
+        )
+    mirror = PAIR.model_copy(update={"response_a": PAIR.response_b, "response_b": PAIR.response_a})
+    turned: list[Reading] = [each.mirrored() for each in readings if isinstance(each, Ballot)]
+    how = "average" if average else "agreement"
+    one = signals_of(PAIR, readings, decided(PAIR, readings, how=how))
+    assert one == signals_of(mirror, turned, decided(mirror, turned, how=how))
