@@ -58,7 +58,7 @@ def test_votes_are_imported_and_summed_up(command: Command, store: Store, run_id
         "16 by 2 people on 8 of 8 pairs, skipped 0",
         "pairs voted on by so many people: 8 by 2",
         "A 7, B 0, ties 0, equally divided 1",
-        "the majority says what the data's label says: 3 of 3",
+        "the majority says what the data's own label says: 3 of 3",
         "two people say the same: 7 of 8: 0.88 (",
         "all people say the same: 7 of 8: 0.88 (",
         "Krippendorff's alpha 0.00 (",
