@@ -9,6 +9,7 @@ from evenhand.cli.amounts import counted, number
 from evenhand.cli.rates import SCALE, bar, interval, percent, rate
 from evenhand.cli.show import show_hanging
 from evenhand.cli.terminal import one_line
+from evenhand.cli.wide_table import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +62,7 @@ def _show_correction(console: Console, found: Corrections, own: Correction) -> N
     for name, part in parts:
         table.add_row(Text(name), *_told(part), number(part.n))
     console.print()
-    console.print(table)
+    print_table(console, table)
     if own.judge_weight is not None and own.gain is not None:
         told = (
             f"{percent(own.level)} intervals; weight of the judge (λ) {own.judge_weight:.2f}; the "

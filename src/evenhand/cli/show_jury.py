@@ -10,10 +10,10 @@ from evenhand.cli.rates import percent
 from evenhand.cli.show import show_hanging
 from evenhand.cli.show_audit import share, value
 from evenhand.cli.terminal import one_line
+from evenhand.cli.wide_table import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from evenhand.trust.jury_report import JuryRate, JuryReport
 
@@ -84,7 +84,7 @@ def _show_accuracy(console: Console, found: JuryReport) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for rule in found.accuracy:
         table.add_row(Text(one_line(rule.rule)), Text(share(rule.accuracy)))
-    _print_table(console, table)
+    print_table(console, table)
     if found.accuracy_reason is not None:
         console.print(Text(f"learned weights: {found.accuracy_reason}", "dim"))
 
@@ -110,7 +110,7 @@ def _show_judges(console: Console, found: JuryReport) -> None:
             cells.append("" if each.worth is None else value(each.worth))
         table.add_row(Text(one_line(each.title)), *cells)
     console.print()
-    _print_table(console, table)
+    print_table(console, table)
     if worth:
         level = percent(found.level)
         console.print(
@@ -121,13 +121,6 @@ def _show_judges(console: Console, found: JuryReport) -> None:
     for each in found.judges:
         if each.redundant and each.finding:
             console.print(Text(f"redundant: {one_line(each.title)}, {one_line(each.finding)}"))
-
-
-def _print_table(console: Console, table: Table) -> None:
-    needed = console.measure(table, options=console.options.update(width=10_000)).maximum
-    if not console.is_terminal:
-        console.width = max(console.width, needed)  # a pipe has no width, lines stay whole
-    console.print(table)
 
 
 def _plain_share(part: float, of: float) -> str:
@@ -147,7 +140,7 @@ def _show_between(console: Console, found: JuryReport) -> None:
         names = one_line(f"{each.first} and {each.second}")
         table.add_row(Text(names), number(each.pairs), share(each.agreement), value(each.kappa))
     console.print()
-    _print_table(console, table)
+    print_table(console, table)
     left = len(found.between) - _PAIRS_AT_MOST
     if left > 0:
         console.print(Text(f"and {number(left)} more in --json", "dim"))

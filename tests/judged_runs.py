@@ -1,0 +1,91 @@
+"""Runs of several judges, written by hand: what each says of each pair, a letter a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evenhand.contract import Failure, Locale, Outcome, Verdict, Winner
+from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, NewVote, Store
+from store_values import failure, item, win
+
+# A, B and T win or tie; I is inconsistent, X invalid, and . not judged yet.
+_WINNERS: dict[str, Winner] = {"A": "A", "B": "B", "T": "TIE", "I": "TIE"}
+LETTER_CODES = {"A": 0, "B": 1, "T": 2, "I": -1, "X": -1, ".": -1}
+
+
+def judged_run(
+    store: Store,
+    name: str,
+    said: Mapping[str, str],
+    *,
+    labels: str = "",
+    prompts: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    models: Sequence[tuple[str | None, str | None]] | None = None,
+    confidences: Sequence[float | None] | None = None,
+    prompt_version: str | None = "v1",
+    locale: Locale | None = "en",
+) -> int:
+    """`labels` has a letter a pair, and . for none."""
+    number = len(next(iter(said.values())))
+    keys = keys or [f"q{place}" for place in range(1, number + 1)]
+    labels = labels or "." * number
+    run = store.create_run(NewRun(name, f"fingerprint of {name}", {}, ("pairs.jsonl",)))
+    store.add_items(
+        run.id,
+        [_item(key, place, labels[place], prompts, models) for place, key in enumerate(keys)],
+    )
+    store.update_run(run.id, intake_done=True, state="finished")
+    ids = [
+        store.add_judge(
+            NewJudge(f"{judge}/{prompt_version}/{locale}", judge, prompt_version, locale)
+        )
+        for judge in said
+    ]
+    store.set_run_judges(run.id, ids)
+    for judge_id, letters in zip(ids, said.values(), strict=True):
+        store.write(
+            [],
+            [
+                NewVerdict(run.id, place + 1, judge_id, _settled(letter, confidences, place))
+                for place, letter in enumerate(letters)
+                if letter != "."
+            ],
+        )
+    return run.id
+
+
+def vote_on(store: Store, run_id: int, votes: Mapping[str, str], **told: object) -> None:
+    """`votes` maps ids to letters, S for skipped; `told` is what else the votes say."""
+    pair_ids = {own.key: own.pair_id for own in store.run_items(run_id)}
+    store.add_votes(
+        [
+            NewVote(pair_ids[key], "Ann", _WINNERS.get(letter), **told)  # type: ignore[arg-type]
+            for key, letter in votes.items()
+        ]
+    )
+
+
+def _item(
+    key: str,
+    place: int,
+    label: str,
+    prompts: Sequence[str] | None,
+    models: Sequence[tuple[str | None, str | None]] | None,
+) -> NewItem:
+    model_a, model_b = (None, None) if models is None else models[place]
+    own = {} if prompts is None else {"prompt": prompts[place], "response_a": f"one of {key}"}
+    return item(
+        key, row=place + 1, label=_WINNERS.get(label), model_a=model_a, model_b=model_b, **own
+    )
+
+
+def _settled(
+    letter: str, confidences: Sequence[float | None] | None, place: int
+) -> Verdict | Failure:
+    if letter == "X":
+        return failure([])
+    verdict: Verdict = win(_WINNERS[letter], [], Outcome.INCONSISTENT if letter == "I" else None)
+    if confidences is None:
+        return verdict
+    return verdict.model_copy(update={"confidence": confidences[place]})
