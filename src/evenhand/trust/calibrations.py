@@ -28,9 +28,9 @@ FOLDER_VARIABLE = "EVENHAND_CALIBRATIONS"
 _NAME = re.compile(r"[\w][\w.+-]{0,99}")
 _KNOWN_BY = {
     "judge": "the judge",
-    "prompt_version": "the prompt version",
     "locale": "the language",
     "mode": "the mode",
+    "prompt_version": "the prompt version",
     "reconcile": "--reconcile",
     "samples": "--samples",
 }

@@ -1,0 +1,492 @@
+"""Calibrations learned from a real run, saved, and put to use on further ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import evenhand
+from evenhand import RunOptions, RunSummary
+from evenhand.comparer import compare
+from evenhand.contract import Outcome
+from evenhand.errors import InputError
+from evenhand.judges import JudgeCall
+from evenhand.procedure import JudgedBy, Procedure
+from evenhand.report.abstentions import count_abstentions
+from evenhand.report.lookup import find_run
+from evenhand.stats.calibration import Calibration, fit_calibration
+from evenhand.stats.confidence_curves import Constant, Platt
+from evenhand.store import NewVote, Store, open_store
+from evenhand.trust.calibrating import CalibrationReport, calibrate_run
+from evenhand.trust.calibrations import (
+    AppliedCalibration,
+    LearnedOn,
+    SavedCalibration,
+    open_calibration,
+    save_calibration,
+)
+from mirror import mirrored, plain
+from run_data import sums
+from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
+from unsure_judge import is_right, labelled_sums, stated, unsure
+
+PAIRS = 400
+
+
+async def judged(
+    rows: list[dict[str, Any]], judge: ScriptedJudge, at: Path, **procedure: Any
+) -> RunSummary:
+    return await evenhand.run(
+        rows,
+        judge,
+        Procedure(**procedure),
+        criteria=["accuracy"],
+        options=RunOptions(store=at),
+    )
+
+
+@pytest.fixture
+async def learned(tmp_path: Path) -> tuple[Path, str]:
+    """A run of 400 labelled sums: the store, and the run's name."""
+    at = tmp_path / "store.db"
+    summary = await judged(labelled_sums(PAIRS), ScriptedJudge(unsure), at)
+    return at, summary.run
+
+
+def calibrated(learned: tuple[Path, str], **how: Any) -> CalibrationReport:
+    at, run = learned
+    with open_store(at) as store:
+        return calibrate_run(store, run, **how)
+
+
+def test_what_is_right_is_counted_by_the_labels(learned: tuple[Path, str]) -> None:
+    found = calibrated(learned)
+    right = sum(is_right(number) for number in range(1, PAIRS + 1))
+    own = found.calibration.calibration
+    assert (own.n, own.right, own.prompts) == (PAIRS, right, PAIRS)
+    assert (found.verdicts, found.by_data, found.by_people) == (PAIRS, PAIRS, 0)
+    assert (found.inconsistent, found.invalid, found.unlabelled) == (0, 0, 0)
+    assert found.signals == ("stated", "orders", "criteria", "length")
+    assert found.tested == "cross-fitted"
+    # The judge states 0.75 on average, and is right in 37 of 50: but by level it is far off.
+    assert found.change.before is not None
+    assert found.change.before.n == found.change.after_all.n == PAIRS
+    assert found.change.after_all.brier.value is not None
+    assert found.change.before.brier.value is not None
+    assert found.change.after_all.brier.value <= found.change.before.brier.value + 0.005
+
+
+async def test_a_calibrated_confidence_is_the_statistics_own_prediction(
+    learned: tuple[Path, str],
+) -> None:
+    found = calibrated(learned)
+    # The second way: the signals by hand, and the fit from them.
+    numbers = range(1, PAIRS + 1)
+    lengths = {n: len(f"It is {2 * n}, by counting.") for n in numbers}
+    worse = {n: len(f"It is {2 * n + 1}, by counting.") for n in numbers}
+    signals = {
+        "stated": [stated(n) for n in numbers],
+        "orders": [1.0] * PAIRS,
+        "criteria": [1.0] * PAIRS,
+        "length": [
+            math.log1p(lengths[n] if is_right(n) else worse[n])
+            - math.log1p(worse[n] if is_right(n) else lengths[n])
+            for n in numbers
+        ],
+    }
+    at, run = learned
+    with open_store(at) as store:
+        keys = store.outcome_columns(find_run(store, run).id, 1).prompt_key
+    right = [is_right(n) for n in numbers]
+    fitted = fit_calibration(right, signals, prompts=np.asarray(keys))
+    assert fitted == found.calibration.calibration
+    expected = fitted.predict(signals)
+    calibration = AppliedCalibration(found.calibration)
+    again = await judged(labelled_sums(PAIRS), ScriptedJudge(unsure), at, calibration=calibration)
+    with open_store(at) as store:
+        rows = list(store.each_verdict(find_run(store, again.run).id))
+    assert [row.confidence for row in rows] == pytest.approx(expected.tolist(), abs=1e-12)
+    assert {row.confidence_source for row in rows} == {"calibration"}
+
+
+async def test_a_calibrated_run_is_another_run_that_asks_nothing_anew(
+    learned: tuple[Path, str],
+) -> None:
+    at, run = learned
+    calibration = AppliedCalibration(calibrated(learned).calibration)
+    judge = ScriptedJudge(unsure)
+    first = await judged(labelled_sums(PAIRS), judge, at, calibration=calibration)
+    assert judge.calls == []
+    assert first.run != run
+    assert (first.calls, first.reused_passes) == (0, 2 * PAIRS)
+    again = await judged(labelled_sums(PAIRS), judge, at, calibration=calibration)
+    assert again.run == first.run
+    other = AppliedCalibration(calibrated(learned, method="platt").calibration)
+    assert (await judged(labelled_sums(PAIRS), judge, at, calibration=other)).run != first.run
+    # A calibration of the calibrated run goes by the passes, and is the same.
+    with open_store(at) as store:
+        relearned = calibrate_run(store, first.run)
+    assert relearned.calibration.calibration == calibration.saved.calibration
+
+
+async def test_compare_and_run_give_the_same_confidence(learned: tuple[Path, str]) -> None:
+    at, _ = learned
+    calibration = AppliedCalibration(calibrated(learned).calibration)
+    run = await judged(sums(30), ScriptedJudge(unsure), at, calibration=calibration)
+    with open_store(at) as store:
+        rows = list(store.each_verdict(find_run(store, run.run).id))
+    for row, fields in zip(rows, sums(30), strict=True):
+        pair = make_pair(**fields)
+        verdict = await compare(pair, ScriptedJudge(unsure), Procedure(calibration=calibration))
+        assert verdict.confidence == row.confidence
+        assert verdict.metadata.confidence_source == "calibration"
+
+
+def made(
+    curve: Any = None, *, threshold: float | None = None, guaranteed: bool = False
+) -> AppliedCalibration:
+    """A calibration by hand, of the scripted judge."""
+    from evenhand.prompts import built_in_template
+    from evenhand.stats.guarantee import Guarantee
+
+    steep = Platt(
+        signal="stated",
+        centre=0.5,
+        scale=0.25,
+        low=0.0,
+        high=1.0,
+        intercept=0.0,
+        slope=1.0,
+        missing=0.5,
+    )
+    calibration = Calibration(
+        curve=curve or steep,
+        method="platt",
+        signals=("stated",),
+        unused=(),
+        n=98,
+        right=49,
+        prompts=98,
+        base_rate=0.5,
+        floor=0.01,
+        folds=None,
+        seed=0,
+        candidates=(),
+        reason=None,
+    )
+    guarantee = Guarantee(
+        target=0.9,
+        error_level=0.05,
+        threshold=threshold,
+        n=0,
+        prompts=0,
+        without_confidence=0,
+        agreeing=None,
+        of=None,
+        agreement=None,
+        agreement_at_least=None,
+        coverage=None,
+        tested=(),
+        level=0.95,
+        seed=0,
+        reason=None,
+    )
+    return AppliedCalibration(
+        SavedCalibration(
+            run="by hand",
+            learned_on=LearnedOn(
+                judge="scripted",
+                prompt_version=built_in_template("en", "reasoned").version,
+                locale="en",
+                mode="reasoned",
+                reconcile="agreement",
+                samples=1,
+            ),
+            calibration=calibration,
+            guarantee=guarantee if guaranteed or threshold is not None else None,
+        )
+    )
+
+
+def logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+async def said(answer: Any, calibration: AppliedCalibration, **pair: Any) -> Any:
+    judge = ScriptedJudge(answer)
+    asked = make_pair(**pair)
+    return await compare(asked, judge, Procedure(calibration=calibration, repairs=0))
+
+
+def wins_a(confidence: float | None) -> Any:
+    def answer(call: JudgeCall) -> str:
+        return answer_json("A" if call.order == "original" else "B", confidence=confidence)
+
+    return answer
+
+
+async def test_what_the_curve_says_is_arithmetic() -> None:
+    verdict = await said(wins_a(0.75), made())
+    assert verdict.confidence == pytest.approx(logistic(1.0))
+    assert verdict.metadata.confidence_source == "calibration"
+    assert verdict.metadata.abstained is False
+    assert "abstained" not in verdict.model_dump()["metadata"]
+
+
+async def test_a_verdict_without_the_signals_keeps_what_it_has() -> None:
+    verdict = await said(wins_a(None), made())
+    assert (verdict.confidence, verdict.metadata.confidence_source) == (None, "none")
+
+
+async def test_a_constant_needs_no_signals() -> None:
+    verdict = await said(wins_a(None), made(Constant(probability=0.7)))
+    assert (verdict.confidence, verdict.metadata.confidence_source) == (0.7, "calibration")
+
+
+async def test_an_inconsistent_verdict_keeps_one_half_by_rule() -> None:
+    verdict = await said(lambda call: answer_json("A", confidence=0.9), made(threshold=0.99))
+    assert verdict.outcome is Outcome.INCONSISTENT
+    assert (verdict.confidence, verdict.metadata.confidence_source) == (0.5, "rule")
+    assert verdict.metadata.abstained is False
+
+
+async def test_an_invalid_pair_stays_invalid() -> None:
+    with pytest.raises(evenhand.NoVerdict):
+        await said(lambda call: "I cannot say.", made(threshold=0.5))
+
+
+@pytest.mark.parametrize(
+    ("confidence", "threshold", "abstains"),
+    [
+        (0.75, logistic(1.0) - 0.001, False),
+        (0.75, logistic(1.0) + 0.001, True),
+        (None, 0.5, True),  # nothing vouches for it
+    ],
+)
+async def test_below_the_threshold_a_verdict_abstains(
+    confidence: float | None, threshold: float, abstains: bool
+) -> None:
+    verdict = await said(wins_a(confidence), made(threshold=threshold))
+    assert verdict.metadata.abstained is abstains
+    assert verdict.model_dump()["metadata"].get("abstained", False) is abstains
+    assert verdict.winner == "A"
+
+
+async def test_without_a_guaranteed_threshold_every_verdict_abstains() -> None:
+    verdict = await said(wins_a(0.99), made(guaranteed=True))
+    assert verdict.metadata.abstained
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"judge": "scripted-2"},
+        {"prompt_version": "another"},
+        {"locale": "zh"},
+        {"mode": "letter"},
+        {"reconcile": "average"},
+        {"samples": 3},
+    ],
+)
+def test_a_calibration_refuses_another_judge_unless_forced(other: dict[str, Any]) -> None:
+    applied = made()
+    own = JudgedBy(**applied.saved.learned_on.model_dump(by_alias=False))
+    applied.check(own)
+    asked = own._replace(**other)
+    with pytest.raises(InputError, match=r"learned on another judge.*--force-calibration"):
+        applied.check(asked)
+    replace(applied, forced=True).check(asked)
+
+
+async def test_a_run_by_another_judge_is_refused_before_the_first_call(tmp_path: Path) -> None:
+    judge = ScriptedJudge(unsure)
+    at = tmp_path / "store.db"
+    with pytest.raises(InputError, match="the language was en and is zh"):
+        await judged(sums(3), judge, at, calibration=made(), locale="zh")
+    assert judge.calls == []
+    with open_store(at) as store:
+        assert store.list_runs() == []
+
+
+def test_what_is_no_calibration_is_refused() -> None:
+    wrong: Any = "gpt4"
+    with pytest.raises(InputError, match="open_calibration"):
+        Procedure(calibration=wrong)
+
+
+def test_a_calibration_is_the_same_after_its_file(
+    learned: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENHAND_CALIBRATIONS", str(tmp_path / "kept"))
+    saved = calibrated(learned, min_agreement=0.8).calibration
+    for name in ("sums", str(tmp_path / "elsewhere.json")):
+        path = save_calibration(saved, name)
+        assert path.is_file()
+        opened = open_calibration(name).saved
+        assert opened == saved
+        assert opened.digest == saved.digest
+        signals = {"stated": [0.5, 0.7, None], "length": [0.1, -0.2, None]}
+        assert (
+            opened.calibration.predict(signals).tolist()
+            == saved.calibration.predict(signals).tolist()
+        )
+    assert (tmp_path / "kept" / "sums.json").is_file()
+    with pytest.raises(InputError, match="there already"):
+        save_calibration(saved, "sums")
+    save_calibration(saved, "sums", overwrite=True)
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a b", "/x"])
+def test_a_strange_name_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="no name for a calibration"):
+        open_calibration(name)
+
+
+def test_what_is_not_there_or_no_calibration_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no calibration"):
+        open_calibration(str(tmp_path / "none.json"))
+    (tmp_path / "other.json").write_text('{"format": "something"}')
+    with pytest.raises(InputError, match="is no calibration"):
+        open_calibration(str(tmp_path / "other.json"))
+
+
+def test_the_guarantee_uses_prompts_that_taught_nothing(learned: tuple[Path, str]) -> None:
+    found = calibrated(learned, min_agreement=0.8)
+    guarantee = found.calibration.guarantee
+    assert guarantee is not None
+    assert found.tested == "held out"
+    assert found.calibration.calibration.prompts + guarantee.prompts == PAIRS
+    assert guarantee.n == found.change.after_all.n
+    assert guarantee.threshold is not None
+
+
+def test_where_nothing_can_be_guaranteed_it_says_so(learned: tuple[Path, str]) -> None:
+    found = calibrated(learned, min_agreement=0.999)
+    guarantee = found.calibration.guarantee
+    assert guarantee is not None
+    assert guarantee.threshold is None
+    assert any("no threshold can be guaranteed" in note for note in found.notes)
+
+
+async def test_abstentions_are_counted_apart(learned: tuple[Path, str]) -> None:
+    at, _ = learned
+    applied = AppliedCalibration(calibrated(learned, min_agreement=0.8).calibration)
+    guarantee = applied.saved.guarantee
+    assert guarantee is not None
+    assert guarantee.threshold is not None
+    summary = await judged(labelled_sums(PAIRS), ScriptedJudge(unsure), at, calibration=applied)
+    with open_store(at) as store:
+        run = find_run(store, summary.run)
+        (found,) = count_abstentions(store, run)
+        rows = list(store.each_whole_verdict(run.id))
+    stands = [
+        row.row.confidence is not None and row.row.confidence >= guarantee.threshold for row in rows
+    ]
+    assert [getattr(row.settled, "abstained", None) for row in rows] == [not s for s in stands]
+    right = [is_right(number) for number in range(1, PAIRS + 1)]
+    assert (found.judged, found.kept, found.abstained) == (
+        PAIRS,
+        sum(stands),
+        PAIRS - sum(stands),
+    )
+    assert (found.coverage.part, found.coverage.of) == (sum(stands), PAIRS)
+    both = [s and r for s, r in zip(stands, right, strict=True)]
+    assert (found.agreement_kept.part, found.agreement_kept.of) == (sum(both), sum(stands))
+    assert found.agreement_abstained.part == sum(right) - sum(both)
+
+
+def test_a_run_without_a_promise_has_no_abstentions(learned: tuple[Path, str]) -> None:
+    at, name = learned
+    with open_store(at) as store:
+        assert list(count_abstentions(store, find_run(store, name))) == []
+
+
+async def test_few_labels_give_the_share_that_is_right(tmp_path: Path) -> None:
+    at = tmp_path / "store.db"
+    summary = await judged(labelled_sums(20), ScriptedJudge(unsure), at)
+    with open_store(at) as store:
+        found = calibrate_run(store, summary.run)
+    right = sum(is_right(number) for number in range(1, 21))
+    assert found.calibration.calibration.curve == Constant(probability=(right + 1) / 22)
+    assert any("not enough data" in note for note in found.notes)
+
+
+def vote_on(store: Store, run: str, number: int, verdict: Any, **how: Any) -> None:
+    items = {item.number: item for item in store.run_items(find_run(store, run).id)}
+    for person in ("ann", "bob"):
+        store.add_votes([NewVote(items[number].pair_id, person, verdict, **how)])
+
+
+async def test_peoples_votes_are_labels_where_the_data_have_none(tmp_path: Path) -> None:
+    at = tmp_path / "store.db"
+    summary = await judged(sums(40), ScriptedJudge(unsure), at)
+    with open_store(at) as store:
+        with pytest.raises(InputError, match="has a label"):
+            calibrate_run(store, summary.run)
+        for number in range(1, 31):
+            vote_on(store, summary.run, number, "B" if number % 3 == 0 else "A")
+        vote_on(store, summary.run, 31, "A", origin="escalation")
+        vote_on(store, summary.run, 32, "A", draw="chosen")
+        vote_on(store, summary.run, 33, "B", draw="weighted", chance=0.5)
+        found = calibrate_run(store, summary.run)
+        even = calibrate_run(store, summary.run, min_agreement=0.9)
+    # Those that were escalated or chosen are no draw from all pairs.
+    assert (found.by_data, found.by_people, found.unlabelled) == (0, 31, 9)
+    assert found.calibration.calibration.right == sum(
+        is_right(number) for number in (*range(1, 31), 33)
+    )
+    assert even.by_people == 30
+
+
+def random_answer(call: JudgeCall) -> str:
+    rng = seeded_by(call)
+    winner = rng.choice(["A", "B", "TIE"])
+    return answer_json(
+        winner, confidence=rng.random(), criteria=[("accuracy", rng.choice(["A", "B", "TIE"]))]
+    )
+
+
+def one_winner(call: JudgeCall) -> str:
+    """The longer response, as sure as the two lengths say: consistent, so calibrated."""
+    a, b = len(call.pair.response_a), len(call.pair.response_b)
+    better = "A" if a > b else "B" if b > a else "TIE"
+    seen = better
+    if call.order == "swapped":
+        seen = {"A": "B", "B": "A", "TIE": "TIE"}[better]
+    sure = 0.5 + abs(a - b) / (2 * (a + b + 1))
+    return answer_json(seen, confidence=sure, criteria=[("accuracy", seen)])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.text(max_size=30), st.text(max_size=30), st.booleans())
+async def test_calibrated_verdicts_are_mirror_images(a: str, b: str, consistent: bool) -> None:
+    assume(a != b)  # of two that are the same neither is the first
+    answer = one_winner if consistent else random_answer
+    applied = made(threshold=0.7)
+    one = await said(answer, applied, response_a=a, response_b=b)
+    other = await said(answer, applied, response_a=b, response_b=a)
+    assert mirrored(one.model_dump(mode="json")) == plain(other.model_dump(mode="json"))
+
+
+async def test_letter_mode_is_calibrated_by_its_margin(tmp_path: Path) -> None:
+    at = tmp_path / "store.db"
+
+    def letters(call: JudgeCall) -> Any:
+        rng = seeded_by(call)
+        share = rng.uniform(0.05, 0.9)
+        return letter_completion({"A": share, "B": 0.95 - share, "C": 0.05})
+
+    summary = await judged(labelled_sums(60), ScriptedJudge(letters), at, mode="letter")
+    with open_store(at) as store:
+        found = calibrate_run(store, summary.run)
+    assert "margin" in found.signals
+    assert "stated" not in found.signals
+    assert found.learned_on.mode == "letter"
+    assert found.learned_on.reconcile == "average"
