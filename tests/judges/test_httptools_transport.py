@@ -114,6 +114,27 @@ async def test_a_cancelled_request_closes_its_connection() -> None:
         assert ports[0] != ports[1]
 
 
+async def cancel_while_connecting() -> None:
+    async with answering(OK) as (transport, _):
+        for turns in range(12):
+            asking = asyncio.create_task(transport.post(b"ask"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            asking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asking
+        await transport.post(b"ask")
+        assert len(transport._open) == len(transport._idle) == 1
+
+
+async def test_a_request_cancelled_as_its_connection_opens_is_forgotten() -> None:
+    await cancel_while_connecting()
+
+
+def test_it_is_forgotten_on_uvloop_too() -> None:
+    pytest.importorskip("uvloop").run(cancel_while_connecting())
+
+
 async def test_a_request_that_comes_too_late_closes_its_connection() -> None:
     async with answering(b"HTTP/1.1 200 OK\r\n", OK, timeout_s=0.2) as (transport, ports):
         with pytest.raises(JudgeTimeout):

@@ -130,13 +130,14 @@ class HttptoolsTransport:
             failure = told.unreachable(_reason(error))
         else:
             if not self._closed:
+                # Not sooner: uvloop says of a connection that was cancelled as it opened that it
+                # is made, and never that it is lost.
+                if not connection.is_closing:
+                    self._open.add(connection)
                 return connection
             connection.drop()
             failure = told.closed_while_asking()
         raise failure
-
-    def opened(self, connection: _Connection) -> None:
-        self._open.add(connection)
 
     def lost(self, connection: _Connection) -> None:
         self._open.discard(connection)
@@ -211,7 +212,6 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._wire = cast("asyncio.Transport", transport)
-        self._owner.opened(self)
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None:
