@@ -1,0 +1,375 @@
+"""Juries over stored runs: verdicts by counting, rates and weights by the statistics' own way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.errors import InputError
+from evenhand.stats.jury import learn_jury
+from evenhand.stats.win_rate import win_rate
+from evenhand.store import Store, open_store
+from evenhand.trust.jury import HUNG, NO_QUORUM, hold_jury
+from evenhand.trust.jury_rows import jury_rows, write_jury_rows
+from evenhand.trust.saved_juries import SavedJury, open_jury, save_jury
+from judged_runs import LETTER_CODES, judged_run, vote_on
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "store.db") as opened:
+        yield opened
+
+
+def letters(rng: np.random.Generator, labels: str, accuracy: float) -> str:
+    """What a judge of this accuracy says of pairs with these labels."""
+    other = {"A": "B", "B": "A"}
+    right = rng.random(len(labels)) < accuracy
+    return "".join(own if well else other[own] for own, well in zip(labels, right, strict=True))
+
+
+def some_labels(rng: np.random.Generator, number: int) -> str:
+    return "".join("AB"[code] for code in rng.integers(0, 2, number))
+
+
+THREE = {
+    "x": "AABTAAAA",
+    "y": "AABTBBIA",
+    "z": "ABBATIX.",
+}
+
+
+def test_the_largest_group_wins_and_the_rest_is_no_tie(store: Store) -> None:
+    judged_run(store, "run", THREE)
+    sitting = hold_jury(store, ["run"])
+    # q5 has A, B and a tie; q6 has A against B; q7 one vote of the two that half of three takes.
+    assert sitting.outcomes.tolist() == [0, 0, 1, 2, HUNG, HUNG, NO_QUORUM, 0]
+    counts = sitting.report.counts
+    assert (counts.wins_a, counts.wins_b, counts.ties) == (3, 1, 1)
+    assert (counts.hung, counts.no_quorum, counts.unanimous) == (2, 1, 2)
+    # Against the verdict: 0 of 3, 1 of 3, 0 of 3, 1 of 3, and 0 of 2.
+    assert sitting.report.dissent == pytest.approx((0 + 1 / 3 + 0 + 1 / 3 + 0) / 5)
+    assert sitting.verdicts.voters.tolist() == [3, 3, 3, 3, 3, 2, 1, 2]
+
+
+def test_the_win_rate_counts_a_hung_jury_half_and_leaves_out_one_without_quorum(
+    store: Store,
+) -> None:
+    judged_run(store, "run", {judge: said[:7] for judge, said in THREE.items()})
+    rate = hold_jury(store, ["run"], side="A").report.rates[0].jury
+    # A, A, B, tie, hung, hung: (1 + 1 + 0 + 0.5 + 0.5 + 0.5) / 6; the seventh is left out.
+    assert rate.rate == pytest.approx(3.5 / 6)
+    assert (rate.counts.inconsistent, rate.counts.invalid) == (2, 1)
+    same = win_rate([0, 0, 1, 2, 3, 3, 4], prompts=list("abcdefg"))
+    assert (rate.low, rate.high, rate.worst_case) == (same.low, same.high, same.worst_case)
+    turned = hold_jury(store, ["run"]).report.rates[0].jury
+    assert turned.rate == pytest.approx(2.5 / 6)
+
+
+def test_each_judge_has_its_own_rate_beside_the_jurys(store: Store) -> None:
+    judged_run(store, "run", {"x": "AABBA." * 2, "y": "ABIXTA" * 2})
+    one, two = hold_jury(store, ["run"], side="A").report.rates[0].judges
+    assert (one.name, two.name) == ("x", "y")
+    assert (one.rate.n, one.rate.counts.wins_a, one.rate.counts.wins_b) == (10, 6, 4)
+    # A, B, inconsistent, invalid, tie, A, and all of it twice: (1 + 0 + 0.5 + 0.5 + 1) / 5.
+    assert two.rate.rate == pytest.approx(3 / 5)
+    assert two.rate.counts.invalid == 2
+
+
+def test_rows_whose_models_changed_places_count_for_the_same_model(store: Store) -> None:
+    models = [("old", "new"), ("new", "old")] * 6
+    said = {"x": "BABA" * 3, "y": "BAB." * 3, "z": "BAAA" * 3}
+    judged_run(store, "run", said, models=models)
+    found = hold_jury(store, ["run"]).report.rates
+    assert [(each.model, each.against) for each in found] == [("new", "old")]
+    assert found[0].jury.rate == 1.0
+    # In q3 z says A, which is old; and y has not judged q4, which is no tie.
+    assert [each.rate.rate for each in found[0].judges] == [1.0, 1.0, 3 / 4]
+    assert [each.rate.n for each in found[0].judges] == [12, 9, 12]
+
+
+def test_the_quorum_is_the_users(store: Store) -> None:
+    judged_run(store, "run", THREE)
+    told = {
+        quorum: hold_jury(store, ["run"], quorum=quorum).report.counts.no_quorum
+        for quorum in (1, 2, 3)
+    }
+    # q6 and q8 have two votes, q7 one.
+    assert told == {1: 0, 2: 1, 3: 3}
+    with pytest.raises(InputError, match="the quorum is 4 of 3 judges; give 1 to 3"):
+        hold_jury(store, ["run"], quorum=4)
+
+
+def test_runs_over_the_same_pairs_make_one_jury(store: Store) -> None:
+    judged_run(store, "first", {"x": "ABA", "y": "ABB"})
+    judged_run(store, "second", {"z": "BAT."}, keys=["q2", "q1", "other", "q3"])
+    sitting = hold_jury(store, ["first", "second"])
+    assert sitting.panel.titles == ("x", "y", "z")
+    assert [item.key for item in sitting.panel.items] == ["q1", "q2", "q3"]
+    assert sitting.panel.votes.tolist() == [[0, 0, 0], [1, 1, 1], [0, 1, -1]]
+    assert "run second is not finished: 1 verdict is pending" in sitting.report.notes
+
+
+def test_a_jury_over_an_unfinished_run_has_always_valid_intervals(store: Store) -> None:
+    judged_run(store, "run", {"x": "AB" * 10, "y": "AB" * 9 + "A."})
+    assert hold_jury(store, ["run"]).report.rates[0].jury.always_valid
+    judged_run(store, "whole", {"x": "AB" * 10}, keys=[f"w{place}" for place in range(20)])
+    assert not hold_jury(store, ["whole"]).report.rates[0].jury.always_valid
+
+
+def test_runs_without_a_common_pair_are_refused(store: Store) -> None:
+    judged_run(store, "first", {"x": "AB"})
+    judged_run(store, "second", {"y": "AB"}, keys=["p1", "p2"])
+    with pytest.raises(InputError, match="'first' and 'second' share no pair"):
+        hold_jury(store, ["first", "second"])
+
+
+def test_a_judge_that_two_runs_have_sits_once(store: Store) -> None:
+    judged_run(store, "first", {"x": "AB", "y": "AB"})
+    judged_run(store, "second", {"x": "AB"})
+    sitting = hold_jury(store, ["first", "second"])
+    assert sitting.panel.titles == ("x", "y")
+    assert "x of run second sits once: an earlier run has it" in sitting.report.notes
+
+
+def test_the_same_judge_in_two_languages_is_two(store: Store) -> None:
+    judged_run(store, "english", {"x": "AB"})
+    judged_run(store, "chinese", {"x": "AA"}, locale="zh")
+    sitting = hold_jury(store, ["english", "chinese"])
+    assert sitting.panel.titles == ("x [en]", "x [zh]")
+
+
+def test_one_judge_is_a_jury_of_itself(store: Store) -> None:
+    judged_run(store, "run", {"x": "ABTIX"})
+    sitting = hold_jury(store, ["run"])
+    assert sitting.outcomes.tolist() == [0, 1, 2, NO_QUORUM, NO_QUORUM]
+    assert sitting.report.between == ()
+    assert sitting.report.judges[0].redundant is None
+
+
+def test_judges_that_always_agree_are_nearly_one(store: Store) -> None:
+    said = "AB" * 100
+    judged_run(store, "run", {"x": said, "y": said})
+    report = hold_jury(store, ["run"]).report
+    assert report.counts.unanimous == 200
+    assert report.dissent == 0
+    assert report.between[0].agreement.value == 1
+    assert [each.redundant for each in report.judges] == [True, True]
+    assert report.judges[0].finding == "says nearly always what y says"
+    assert report.accuracy == ()
+
+
+def test_a_run_without_verdicts_is_refused(store: Store) -> None:
+    judged_run(store, "run", {"x": "..", "y": ".."})
+    with pytest.raises(InputError, match="no pair of run 'run' is judged yet"):
+        hold_jury(store, ["run"])
+
+
+def test_weights_are_those_of_the_same_votes_and_labels(store: Store) -> None:
+    rng = np.random.default_rng(3)
+    labels = some_labels(rng, 120)
+    said = {judge: letters(rng, labels, own) for judge, own in (("x", 0.9), ("y", 0.7), ("z", 0.6))}
+    said["z"] = "IX." + said["z"][3:]
+    prompts = [f"prompt {place // 2}" for place in range(120)]
+    judged_run(store, "run", said, labels=labels, prompts=prompts)
+    sitting = hold_jury(store, ["run"], weights="learned")
+    table = np.array([[LETTER_CODES[own] for own in letters] for letters in said.values()]).T
+    # Prompts enter by their keys' order, which a fold's seed turns into folds.
+    keys = sitting.panel.prompts
+    assert np.unique(keys).size == 60
+    same = learn_jury(
+        table, [LETTER_CODES[own] for own in labels], judges=list("xyz"), prompts=keys
+    )
+    assert sitting.saved.jury == same
+    verdicts = same.predict(table)
+    assert sitting.outcomes.tolist() == verdicts.winners.tolist()
+    assert sitting.report.quorum == 1
+    assert [each.weight for each in sitting.report.judges] == list(same.weights or ())
+    assert [rule.rule for rule in sitting.report.accuracy] == ["learned", "majority", "x", "y", "z"]
+    right = sum(own == label for own, label in zip(said["x"], labels, strict=True))
+    assert sitting.report.accuracy[2].accuracy.part == right
+
+
+def test_a_copy_and_a_coin_are_redundant_and_a_good_judge_is_not(store: Store) -> None:
+    rng = np.random.default_rng(1)
+    labels = some_labels(rng, 1500)
+    good, fair, coin = (letters(rng, labels, own) for own in (0.85, 0.7, 0.5))
+    said = {"good": good, "copy": good, "fair": fair, "coin": coin}
+    judged_run(store, "run", said, labels=labels)
+    found = {each.title: each for each in hold_jury(store, ["run"]).report.judges}
+    assert {name: each.redundant for name, each in found.items()} == {
+        "good": True,  # its copy speaks for it
+        "copy": True,
+        "fair": False,
+        "coin": True,
+    }
+    assert found["coin"].finding == "the jury does as well without it"
+    assert found["good"].finding == "says nearly always what copy says"
+
+
+def test_too_few_labels_teach_no_weights(store: Store) -> None:
+    judged_run(store, "run", {"x": "AB" * 20, "y": "AB" * 20}, labels="AB" * 5 + "." * 30)
+    with pytest.raises(
+        InputError,
+        match="the weights cannot be learned: not enough data: 10 labels; at least 20 are needed",
+    ):
+        hold_jury(store, ["run"], weights="learned")
+    report = hold_jury(store, ["run"]).report
+    assert report.labels == 10
+    assert report.accuracy_reason == "not enough data: 10 labels; at least 40 are needed"
+
+
+def test_people_label_what_the_data_do_not_but_not_by_escalation(store: Store) -> None:
+    run = judged_run(store, "run", {"x": "ABA", "y": "ABA"}, labels="A..")
+    vote_on(store, run, {"q1": "B", "q2": "B"})
+    vote_on(store, run, {"q3": "A"}, origin="escalation")
+    sitting = hold_jury(store, ["run"])
+    assert sitting.panel.labels.tolist() == [0, 1, -1]
+    assert sitting.panel.by_people == 1
+
+
+def learned(store: Store) -> SavedJury:
+    rng = np.random.default_rng(7)
+    labels = some_labels(rng, 100)
+    said = {"x": letters(rng, labels, 0.9), "y": letters(rng, labels, 0.6)}
+    judged_run(store, "taught", said, labels=labels)
+    return hold_jury(store, ["taught"], weights="learned").saved
+
+
+def test_a_saved_jury_comes_back_as_it_was(store: Store, tmp_path: Path) -> None:
+    saved = learned(store)
+    path = save_jury(saved, tmp_path / "jury.json")
+    assert open_jury(path) == saved
+    with pytest.raises(InputError, match="is there already"):
+        save_jury(saved, path)
+    save_jury(saved, path, overwrite=True)
+
+
+def test_a_saved_jury_knows_its_judges_in_any_order(store: Store) -> None:
+    saved = learned(store)
+    judged_run(store, "new", {"other": "BB", "y": "BB", "x": "AB"}, keys=["n1", "n2"])
+    sitting = hold_jury(store, ["new"], use=saved)
+    assert sitting.panel.titles == ("x", "y")
+    # x is right far more often, so that q1 is A.
+    assert sitting.outcomes.tolist() == [0, 1]
+    assert "not on the jury, and without a vote: other" in sitting.report.notes
+    assert sitting.verdicts.probability is not None
+    assert sitting.verdicts.probability[0] < sitting.verdicts.probability[1]
+
+
+def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None:
+    saved = learned(store)
+    judged_run(
+        store, "new", {"x": "AB", "z": "BB"}, keys=["n1", "n2"], prompt_version="v2", locale="zh"
+    )
+    with pytest.raises(InputError) as refused:
+        hold_jury(store, ["new"], use=saved)
+    assert refused.value.message == (
+        "the jury has a seat for x [v1, en], which is not among the judges here (x [v2, zh], "
+        "z [v2, zh]); learn a jury of these, or give --force"
+    )
+    sitting = hold_jury(store, ["new"], use=saved, forced=True)
+    assert sitting.panel.titles == ("x", "z")
+    assert "z sits for y, by force" in sitting.report.notes
+
+
+def test_a_forced_seat_without_a_judge_has_no_votes(store: Store) -> None:
+    saved = learned(store)
+    judged_run(store, "new", {"x": "AB"}, keys=["n1", "n2"])
+    sitting = hold_jury(store, ["new"], use=saved, forced=True)
+    assert sitting.panel.votes.tolist() == [[0, -1], [1, -1]]
+    assert "nobody sits for y: the seat has no votes" in sitting.report.notes
+
+
+def test_a_jury_tried_where_it_was_learned_says_so(store: Store) -> None:
+    saved = learned(store)
+    report = hold_jury(store, ["taught"], use=saved).report
+    assert report.accuracy[0].rule == "this jury"
+    assert any("flatters" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is no jury"),
+        ('{"format": "evenhand calibration 1"}', "is no jury"),
+        ("[]", "is no jury"),
+    ],
+)
+def test_a_file_that_is_no_jury_is_refused(tmp_path: Path, content: str, said: str) -> None:
+    path = tmp_path / "jury.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=said):
+        open_jury(path)
+
+
+def test_weights_that_do_not_fit_the_seats_are_refused(store: Store, tmp_path: Path) -> None:
+    told = json.loads(learned(store).model_dump_json())
+    told["jury"]["weights"] = [1.0]
+    (tmp_path / "jury.json").write_text(json.dumps(told))
+    with pytest.raises(InputError, match="its seats, weights and quorum do not fit"):
+        open_jury(tmp_path / "jury.json")
+
+
+def test_a_jury_that_is_not_there_is_refused_by_its_name() -> None:
+    with pytest.raises(InputError, match="there is no jury 'nobody'"):
+        open_jury("nobody")
+    with pytest.raises(InputError, match=r"'\.\./x' is no name for a jury"):
+        open_jury("../x")
+
+
+def test_rows_keep_every_vote_and_its_dissent(store: Store, tmp_path: Path) -> None:
+    judged_run(store, "run", THREE, labels="A......B")
+    sitting = hold_jury(store, ["run"])
+    assert write_jury_rows(sitting, tmp_path / "rows.jsonl") == 8
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [row["outcome"] for row in rows] == (
+        ["win", "win", "win", "tie", "hung", "hung", "noQuorum", "win"]
+    )
+    assert [row["winner"] for row in rows] == ["A", "A", "B", "TIE", None, None, None, "A"]
+    assert [row["label"] for row in rows] == ["A", *[None] * 6, "B"]
+    said = [(vote["judge"], vote["vote"], vote["outcome"]) for vote in rows[6]["votes"]]
+    assert said == [("x", "A", "win"), ("y", None, "inconsistent"), ("z", None, "invalid")]
+    assert rows[6]["votes"][0]["promptVersion"] == "v1"
+    assert rows[6]["votes"][0]["locale"] == "en"
+    assert rows[7]["votes"][2]["outcome"] is None
+    assert rows[1]["dissent"] == pytest.approx(1 / 3)
+    assert rows[0]["probability"] is None
+
+
+def test_a_learned_jurys_rows_tell_its_probabilities(store: Store) -> None:
+    saved = learned(store)
+    for row in jury_rows(hold_jury(store, ["taught"], use=saved)):
+        assert row["probability"] == max(row["chances"].values())
+        assert sum(row["chances"].values()) == pytest.approx(1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 4).flatmap(
+        lambda judges: st.lists(
+            st.text("ABTIX.", min_size=judges, max_size=judges), min_size=1, max_size=12
+        )
+    )
+)
+def test_exchanging_a_and_b_exchanges_the_verdicts(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[str]
+) -> None:
+    mirror = str.maketrans("AB", "BA")
+    columns = {f"judge {place}": "".join(own) for place, own in enumerate(zip(*rows, strict=True))}
+    if all(set(said) == {"."} for said in columns.values()):
+        return
+    turned = {judge: said.translate(mirror) for judge, said in columns.items()}
+    with open_store(tmp_path_factory.mktemp("jury") / "store.db") as store:
+        judged_run(store, "run", columns)
+        judged_run(store, "turned", turned, keys=[f"t{place}" for place in range(len(rows))])
+        one, other = (hold_jury(store, [name]) for name in ("run", "turned"))
+    exchanged = np.where(one.outcomes <= 1, 1 - one.outcomes, one.outcomes)
+    assert other.outcomes.tolist() == exchanged.tolist()
+    assert other.verdicts.dissent.tolist() == one.verdicts.dissent.tolist()
