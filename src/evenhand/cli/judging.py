@@ -74,7 +74,7 @@ def end(
         show_abstentions(session.out(), abstentions or ())
     if summary.stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
-    raise typer.Exit(_exit_code(summary))
+    raise typer.Exit(exit_code_of(summary))
 
 
 def abstentions_of(
@@ -91,7 +91,7 @@ def abstentions_of(
         return tuple(count_abstentions(store, find_run(store, summary.run)))
 
 
-def _exit_code(summary: RunSummary) -> int:
+def exit_code_of(summary: RunSummary) -> int:
     from evenhand.runs import STOPPED_STATUS
 
     return Status.OK if summary.stopped_by is None else STOPPED_STATUS[summary.stopped_by]

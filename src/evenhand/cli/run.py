@@ -60,6 +60,8 @@ def run(
     retries: opt.Retries = None,
     repairs: opt.Repairs = None,
     ask_identical: opt.AskIdentical = True,
+    escalate: ropt.Escalate = None,
+    for_people: ropt.ForPeople = None,
     calibration: opt.Calibrations = None,
     force_calibration: opt.ForceCalibration = False,
     as_json: opt.AsJson = False,
@@ -87,6 +89,13 @@ def run(
             samples=samples,
         )
         named = judge or [opt.require_judge(settings)]
+        if escalate and len(named) > 1:
+            raise InputError(
+                f"--escalate goes on from one judge, and {len(named)} are named; name one"
+            )
+        if for_people is not None and not escalate:
+            raise InputError("--for-people belongs to --escalate; give both, or neither")
+        named = [*named, *(escalate or [])]
         reading = read_reading(
             columns,
             criteria,
@@ -140,6 +149,17 @@ def run(
                 calibration=its_calibration,
             )
             plans.append(JudgePlan(opened, procedure))
+        if escalate:
+            from evenhand.cli.escalating import judge_in_stages
+
+            judge_in_stages(
+                sources,
+                plans,
+                options,
+                as_json=as_json,
+                confirm_above=None if yes else confirm_above,
+                people=for_people,
+            )
         summary = judge_all(
             sources,
             plans,

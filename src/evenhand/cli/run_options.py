@@ -76,6 +76,23 @@ JudgeNames = Annotated[
         "EVENHAND_JUDGE.",
     ),
 ]
+Escalate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--escalate",
+        metavar="JUDGE",
+        help="Who judges what the judge before abstained on (by its calibration), or decided "
+        "differently in the two orders, or not at all. Repeatable, one after the other.",
+    ),
+]
+ForPeople = Annotated[
+    Path | None,
+    typer.Option(
+        "--for-people",
+        metavar="FILE",
+        help="With --escalate: the pairs that no judge could settle, as JSON lines for people.",
+    ),
+]
 Concurrency = Annotated[
     int | None,
     typer.Option(
