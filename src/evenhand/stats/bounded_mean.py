@@ -12,6 +12,8 @@ from evenhand.stats.clusters import Floats
 HALVINGS = 50
 # More distinct values than this are gathered into bins that keep their means.
 MOST_ATOMS = 1_000
+# Squares below this are the rounding of values that are all alike: they tell of no variance.
+ROUNDING = 1e-24
 
 
 def mean_interval(
@@ -52,7 +54,7 @@ def _distance(
         tilted = shares / (1.0 - scaled)
         tilted /= tilted.sum()
         mean, second = float(tilted @ scaled), float(tilted @ (scaled * scaled))
-        if size * mean * mean <= squared * (second - mean * mean):
+        if size * mean * mean <= squared * (second - mean * mean) + ROUNDING:
             # From here the second moment is linear in the mean, up to 1 at the end.
             slope = (1.0 - second) / (1.0 - mean)
             level = second - slope * mean

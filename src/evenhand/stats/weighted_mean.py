@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.stats.bounded_mean import mean_interval
+from evenhand.stats.bounded_mean import ROUNDING, mean_interval
 from evenhand.stats.clusters import (
     NORMAL_KURTOSIS,
     SMALLEST_DESIGN_EFFECT,
@@ -63,7 +63,7 @@ def weighted_mean(
     variance = float(influence @ influence)
     independent = float(weight @ (residuals * residuals)) / total / (number - 1)
     critical = normal_quantile(level)
-    if independent <= 0:
+    if independent <= ROUNDING:
         size = total * total / float(weights @ weights)
     elif rows.simple:
         size = float(number)
