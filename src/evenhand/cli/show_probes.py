@@ -158,7 +158,10 @@ def _case(case: FailingCase) -> str:
         verdicts = ", ".join(f"{_LANGUAGE[language]} {winner}" for language, winner in each)
         return f"{' and '.join(case.ids)}: {verdicts}; {case.fault}"
     orders = " then ".join(said.winner or "unread" for said in case.said)
-    return f"{case.ids[0]}: expected {case.expected}, said {orders}; {case.fault}"
+    # Of two orders that differ the mean decided.
+    mean = case.state == "wrong" and len({said.winner for said in case.said}) > 1
+    verdict = f" (on average {case.winners[0]})" if mean else ""
+    return f"{case.ids[0]}: expected {case.expected}, said {orders}{verdict}; {case.fault}"
 
 
 def _place(said: Said, case: FailingCase) -> str:

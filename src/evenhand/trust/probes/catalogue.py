@@ -54,7 +54,7 @@ PROBES: dict[ProbeName, Probe] = {
         ),
         Probe(
             "truncated",
-            "a good answer against its first third, broken off",
+            "a good answer against its beginning, broken off",
             "sound",
             "does not miss what is missing",
         ),

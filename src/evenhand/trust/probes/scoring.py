@@ -173,9 +173,10 @@ def _expected(case: ProbeCase) -> str:
 def _fault(scored: ScoredCase, rows: Sequence[RunRow]) -> str:
     if scored.state == "invalid":
         return next((row.error_message for row in rows if row.error_message), "no valid verdict")
-    if scored.state == "wrong":
-        return PROBES[scored.probe].fault
     places = sorted({place for row in rows for place in _place(row)})
+    # Orders that contradict each other may also have been averaged to a verdict.
+    if scored.state == "wrong" and not places:
+        return PROBES[scored.probe].fault
     if scored.probe == "identical" and places:
         return f"position: of two identical responses it chose the {' and the '.join(places)}"
     if places:
