@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -490,3 +492,17 @@ async def test_letter_mode_is_calibrated_by_its_margin(tmp_path: Path) -> None:
     assert "stated" not in found.signals
     assert found.learned_on.mode == "letter"
     assert found.learned_on.reconcile == "average"
+
+
+def test_a_comparison_without_a_calibration_loads_no_numpy() -> None:
+    program = (
+        "import sys, evenhand\n"
+        "pair = dict(prompt='p', response_a='a', response_b='bb', criteria=['accuracy'])\n"
+        "verdict = evenhand.compare_sync(pair, 'baseline:longer')\n"
+        "assert verdict.winner == 'B'\n"
+        "print('numpy' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["False"]

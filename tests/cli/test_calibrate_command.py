@@ -1,0 +1,210 @@
+"""`evenhand calibrate`, and what it saves in `compare` and `run`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import Command
+from run_data import CRITERIA, adds_up, sums, write_lines
+from servers import Reply, SeenRequest, StartServer, chat_reply
+from unsure_judge import is_right, labelled_sums, unsure_answer
+
+PAIRS = 150
+
+
+def unsure(request: SeenRequest) -> Reply:
+    return chat_reply(unsure_answer(request.prompt))
+
+
+@pytest.fixture
+def judged(
+    command: Command, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, ...]:
+    """Labelled sums, judged in run `sums`; the options by which the judge is asked again."""
+    monkeypatch.setenv("EVENHAND_CALIBRATIONS", str(command.directory / "kept"))
+    server = start_server(unsure)
+    write_lines(command.directory / "sums.jsonl", labelled_sums(PAIRS))
+    at = ("--judge", "openai:loopback", "--base-url", server.url, *CRITERIA)
+    ran = command("run", "sums.jsonl", *at, "--store", "store.db", "--name", "sums")
+    assert ran.code == 0
+    return at
+
+
+def test_a_calibration_is_learned_shown_and_kept(command: Command, judged: tuple[str, ...]) -> None:
+    ran = command(
+        *("calibrate", "sums", "--store", "store.db", "--save", "adder"),
+        *("--plot", "reliability.svg"),
+    )
+    assert ran.code == 0
+    right = sum(is_right(number) for number in range(1, PAIRS + 1))
+    assert f"{PAIRS} verdicts of {PAIRS} prompts" in ran.out
+    assert f"{100 * right / PAIRS:.1f} % right" in ran.out
+    for row in ("calibration error", "Brier score", "log loss"):
+        assert row in ran.out
+    assert "--calibration adder" in ran.out
+    assert (command.directory / "kept" / "adder.json").is_file()
+    assert (command.directory / "reliability.svg").read_text("utf-8").startswith("<svg")
+
+
+def test_a_run_with_it_asks_nothing_anew_and_says_where_confidence_comes_from(
+    command: Command, judged: tuple[str, ...]
+) -> None:
+    assert command("calibrate", "sums", "--store", "store.db", "--save", "adder").code == 0
+    ran = command(
+        *("run", "sums.jsonl", *judged, "--store", "store.db", "--calibration", "adder"),
+        *("--name", "calibrated", "--json"),
+    )
+    assert ran.code == 0
+    assert (ran.json["calls"], ran.json["reusedPasses"]) == (0, 2 * PAIRS)
+    assert ran.json["abstentions"] == []
+    shown = command("show", "calibrated", "sum-1", "--store", "store.db", "--json")
+    assert '"confidenceSource": "calibration"' in shown.out
+    one = sums(1)[0]
+    write_lines(
+        command.directory / "one.json",
+        [{"prompt": one["prompt"], "responseA": one["response_a"], "responseB": one["response_b"]}],
+    )
+    compared = command("compare", "one.json", *judged, "--calibration", "adder", "--json")
+    assert compared.code == 0
+    assert compared.verdict["metadata"]["confidenceSource"] == "calibration"
+    stored = json.loads(shown.out)
+    assert f'"confidence": {compared.verdict["confidence"]}' in json.dumps(stored)
+    said = command("compare", "one.json", *judged, "--calibration", "adder")
+    assert "by its calibration" in said.out
+
+
+def test_what_abstains_is_counted_by_run_and_report(
+    command: Command, judged: tuple[str, ...]
+) -> None:
+    saved = command(
+        *("calibrate", "sums", "--store", "store.db", "--save", "sure.json"),
+        *("--min-agreement", "0.7", "--error-level", "0.2", "--json"),
+    )
+    assert saved.code == 0
+    guarantee = saved.json["calibration"]["guarantee"]
+    assert guarantee["errorLevel"] == 0.2
+    assert guarantee["threshold"] is not None
+    ran = command(
+        *("run", "sums.jsonl", *judged, "--store", "store.db", "--calibration", "sure.json"),
+        *("--name", "guarded", "--json"),
+    )
+    (found,) = ran.json["abstentions"]
+    assert found["kept"] + found["abstained"] == PAIRS
+    assert 0 < found["kept"] < PAIRS
+    report = command("report", "guarded", "--store", "store.db", "--json")
+    assert report.json["abstentions"] == [found]
+    told = command("report", "guarded", "--store", "store.db").out
+    assert f"{found['abstained']} of {PAIRS} pairs" in told
+    assert "coverage" in told
+
+
+def test_where_nothing_can_be_guaranteed_it_says_so(
+    command: Command, judged: tuple[str, ...]
+) -> None:
+    ran = command("calibrate", "sums", "--store", "store.db", "--min-agreement", "0.99")
+    assert ran.code == 0
+    assert "no threshold can be guaranteed" in " ".join(ran.out.split())
+
+
+def test_another_judge_is_refused_unless_forced(
+    command: Command, judged: tuple[str, ...], start_server: StartServer
+) -> None:
+    assert command("calibrate", "sums", "--store", "store.db", "--save", "adder").code == 0
+    server = start_server(adds_up)
+    other = ("--judge", "openai:other", "--base-url", server.url, *CRITERIA)
+    asked = ("run", "sums.jsonl", *other, "--store", "store.db", "--calibration", "adder")
+    ran = command(*asked, "--json")
+    assert ran.code == 2
+    assert "learned on another judge" in ran.json["error"]["message"]
+    assert server.requests == []
+    assert command(*asked, "--force-calibration", "--json").code == 0
+
+
+def test_what_cannot_be_is_told(command: Command, judged: tuple[str, ...]) -> None:
+    for arguments, told in (
+        (("calibrate", "none", "--store", "store.db"), "there is no run"),
+        (("calibrate", "sums", "--store", "store.db", "--error-level", "0.1"), "--min-agreement"),
+        (("calibrate", "sums", "--store", "store.db", "--judge", "nobody"), "has no judge"),
+        (("calibrate", "sums", "--store", "store.db", "--min-agreement", "2"), "between 0 and 1"),
+        (
+            ("run", "sums.jsonl", *judged, "--store", "store.db", "--calibration", "nothing"),
+            "there is no calibration",
+        ),
+        (
+            ("run", "sums.jsonl", *judged, "--store", "store.db", "--force-calibration"),
+            "--calibration",
+        ),
+        (
+            ("run", "sums.jsonl", *judged, "--store", "store.db", "--for-people", "x.jsonl"),
+            "--escalate",
+        ),
+    ):
+        ran = command(*arguments, "--json")
+        assert ran.code == 2
+        assert told in ran.json["error"]["message"]
+    assert command("calibrate", "sums", "--store", "store.db", "--save", "twice").code == 0
+    again = command("calibrate", "sums", "--store", "store.db", "--save", "twice", "--json")
+    assert (again.code, "--force" in again.json["error"]["message"]) == (2, True)
+    forced = command("calibrate", "sums", "--store", "store.db", "--save", "twice", "--force")
+    assert forced.code == 0
+
+
+def test_a_cascade_on_the_command_line(command: Command, judged: tuple[str, ...]) -> None:
+    command(
+        *("calibrate", "sums", "--store", "store.db", "--save", "sure"),
+        *("--min-agreement", "0.7", "--error-level", "0.2"),
+    )
+    asked = (
+        *("run", "sums.jsonl", *judged, "--store", "store.db", "--calibration", "sure"),
+        *("--escalate", "baseline:longer", "--for-people", "left.jsonl"),
+    )
+    ran = command(*asked, "--json")
+    assert ran.code == 0
+    first, second = ran.json["stages"]
+    assert first["judge"] == "openai:loopback"
+    assert second["judge"] == "baseline:longer"
+    assert second["asked"] == first["abstained"] > 0
+    lines = (command.directory / "left.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) == ran.json["left"]
+    told = command(*asked)
+    assert told.code == 0
+    assert "left for people" in " ".join(told.out.split())
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    "judge", ["GPT-4_CoT", "GPT-4_Metrics_Reference", "GPT-4_Vanilla", "PaLM2_CoT"]
+)
+def test_recorded_judges_are_calibrated_on_prompts_they_did_not_teach(
+    command: Command, recorded_data: Path, judge: str
+) -> None:
+    """Learned on half of the prompts (the half that --min-agreement leaves), tested on the other:
+    an error of at most 0.05 or none that can be told from zero, and a Brier score that beats
+    the share that is right."""
+    names = ("natural", "neighbor", "gptinst")
+    files = [recorded_data / "pairs" / f"llmbar_{name}.jsonl" for name in names]
+    (command.directory / "all.jsonl").write_text(
+        "".join(file.read_text("utf-8") for file in files), "utf-8"
+    )
+    recordings = recorded_data / "judgments" / f"llmbar__{judge}.jsonl.gz"
+    asked = ("run", "all.jsonl", "--judge", f"replay:{recordings}", "--store", "store.db")
+    assert command(*asked, "--name", "recorded").code == 0
+    ran = command(
+        *("calibrate", "recorded", "--store", "store.db", "--save", "it.json"),
+        *("--min-agreement", "0.8", "--json"),
+    )
+    assert ran.code == 0
+    after = ran.json["change"]["afterAll"]
+    assert after["error"] <= 0.05 or not after["distinguishable"]
+    assert after["brier"]["value"] < after["baseBrier"]
+    again = command(*asked, "--calibration", "it.json", "--json")
+    (found,) = again.json["abstentions"]
+    assert again.json["calls"] == 0
+    guarantee = ran.json["calibration"]["guarantee"]
+    if guarantee["threshold"] is None:
+        assert found["kept"] == 0
+    else:
+        assert found["agreementKept"]["value"] >= 0.8
