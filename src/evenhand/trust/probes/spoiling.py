@@ -21,7 +21,7 @@ def shuffle_sentences(question: Question) -> str:
 
 
 def cut_short(question: Question) -> str:
-    """Its beginning, less than half, broken off in the middle of a sentence."""
+    """Its beginning, a third to a half, broken off in the middle of a sentence."""
     sentences = question.sentences
     kept = len(sentences) // 3
     begun = _first_half(sentences[kept], question.language)
