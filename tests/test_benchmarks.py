@@ -22,6 +22,7 @@ from benchmarks.generated_pairs import Planned, fate_of, generated, write_pairs
 from benchmarks.loopback import ROOT, LoopbackServer, loopback_environment
 from benchmarks.recorded import read_bodies
 from benchmarks.stored_run import problems_in, stored_passes
+from scripts.verify_kill import random_moments
 
 from evenhand.comparer import settle
 from evenhand.contract import Ballot, Unread, Verdict, read_pair
@@ -30,7 +31,6 @@ from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.parse import read
 from evenhand.procedure import Procedure
 from scripted import make_pair
-from verify_kill import random_moments
 
 TWO = make_pair(criteria=list(CRITERIA))
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scripts import published_figures as published
 
-import published_figures as published
 from command_line import Command
 from evenhand.contract import Winner
 from run_data import CRITERIA, adds_up, sums, write_lines

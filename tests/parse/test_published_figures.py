@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-import published_figures
+from scripts import published_figures
 
 
 @pytest.mark.recorded

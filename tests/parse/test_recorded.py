@@ -6,8 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
-import readings
+from scripts import readings
 
 pytestmark = pytest.mark.recorded
 

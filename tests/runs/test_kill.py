@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from verify_faults import run_with_faults
-from verify_kill import kill_and_resume
+from scripts.verify_faults import run_with_faults
+from scripts.verify_kill import kill_and_resume
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills by SIGKILL")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scripts.verify_corrected import World, simulate
 
 from evenhand.errors import InputError
 from evenhand.stats.corrected import CorrectedRate, corrected_win_rate, winner_scores
 from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
 from evenhand.stats.win_rate import win_rate
-from verify_corrected import World, simulate
 
 SCORES = (1.0, 0.5, 0.0)
 

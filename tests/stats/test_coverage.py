@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from verify_coverage import clustered_coverage, exact_coverage, false_alarms, half_tie_widths
+from scripts.verify_coverage import (
+    clustered_coverage,
+    exact_coverage,
+    false_alarms,
+    half_tie_widths,
+)
 
 
 @pytest.mark.parametrize("pairs", [50, 120])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from verify_ranking import CLUSTERED, INDEPENDENT, ROW_LEVEL_MOST, Scene, measure
+from scripts.verify_ranking import CLUSTERED, INDEPENDENT, ROW_LEVEL_MOST, Scene, measure
 
 # 150 runs of 8 models are some 1,200 intervals that go together run by run: three standard
 # deviations of their share are at most 3 * sqrt(0.95 * 0.05 / 150) = 0.053 and about half of that.
