@@ -110,6 +110,18 @@ def test_odd_outcomes_stay_apart_and_are_explained(command: Command, store: Stor
     assert "90 % score interval; only wins count" in said(wins, "win rate")
 
 
+def test_rate_at_equal_length_says_that_its_ties_are_half(command: Command, store: Store) -> None:
+    made = [
+        replace(row, pair={"response_a": "word " * (n % 5), "response_b": "word " * (n % 7)})
+        for n, row in enumerate(rows("BAT" * 15))
+    ]
+    make_run(store, "long", made)
+    assert "ties as half" not in said(command("report", "long", *HERE).out, "length")
+    for ties in ("wins", "excluded"):
+        told = said(command("report", "long", "--ties", ties, *HERE).out, "length")
+        assert told.endswith("), ties as half")
+
+
 @pytest.mark.parametrize(
     ("outcomes", "lead", "told"),
     [

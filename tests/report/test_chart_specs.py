@@ -137,6 +137,17 @@ def test_length_shows_the_rate_with_and_without_it() -> None:
     assert rows["the longer answer won"]["count_text"] == f"of {longer.of} decided pairs"
 
 
+def test_length_says_where_its_figures_are_made_another_way() -> None:
+    found = conclusion(side_rate(0.573, always_valid=True))
+    chart = charts.length_chart(conclusions(found).model_copy(update={"ties": "wins"}))
+    names = [row["name"] for row in rows_of(chart, "series")]
+    assert names == ["win rate", "at equal length, ties as half", "the longer answer won"]
+    (line,) = chart.to_dict()["title"]["subtitle"]
+    assert line == (
+        "wins only · the win rate's interval holds whenever one looks, the others for one look"
+    )
+
+
 @pytest.mark.parametrize(
     ("chart", "sentence"),
     [

@@ -101,6 +101,11 @@ def test_another_ending_is_refused_with_those_it_takes(name: str, tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
+def test_a_path_without_a_name_is_told_whole() -> None:
+    with pytest.raises(InputError, match=r"^\. does not say what kind of chart"):
+        write_report_chart(conclusions(), Path())
+
+
 def test_an_unwritable_path_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written: no such file") as error:
         write_report_chart(conclusions(), tmp_path / "nowhere" / "report.svg")

@@ -309,6 +309,14 @@ def test_unfinished_run_has_always_valid_intervals_and_no_sign_test(store: Store
     assert expected.low < plain.low < plain.high < expected.high
 
 
+def test_run_that_ranked_adaptively_is_not_called_unfinished(store: Store) -> None:
+    rows = rows_of("B" * 30 + "A" * 10 + "-", OLD_NEW)
+    make_run(store, "chosen", rows, plan={"rank_adaptive": {"certainty": 0.95, "seed": 0}})
+    found = conclude(store, "chosen")
+    assert found.conclusions[0].win_rate.always_valid
+    assert found.notes[0].startswith("this run chose its pairs by what came before: the intervals")
+
+
 def test_worst_case_of_an_unfinished_run_is_always_valid_too(store: Store) -> None:
     rate = only(store, rows_of("B" * 30 + "A" * 10 + "X" * 3 + "-")).win_rate
     lost, won = always_valid_interval(30, 0, 13), always_valid_interval(33, 0, 10)
@@ -354,7 +362,7 @@ def test_notes_tell_what_is_in_no_figure_and_where_a_judge_leans(store: Store) -
     make_run(store, "odd", rows_of("B" * 6 + "I" * 9 + "X"), skipped=SKIPPED)
     assert conclude(store, "odd").notes == (
         "2 rows are no pairs and in no figure; evenhand runs show tells why",
-        "1 verdict is invalid and in no rate; the worst case says what they could change",
+        "1 verdict is invalid and in no rate; the worst case says what it could change",
         "scripted favours a place; its inconsistent verdicts count as half",
     )
 

@@ -170,7 +170,10 @@ def _length(found: Conclusion) -> Iterator[str]:
         if each.rate is None or each.low is None or each.high is None:
             yield f"win rate at equal length: {each.reason or 'not enough data'}"
         else:
-            yield f"win rate at equal length {rate(each.rate)} ({interval(each.low, each.high)})"
+            # The fit knows no other way to count them.
+            ties = "" if found.win_rate.ties == "half" else ", ties as half"
+            told = f"{rate(each.rate)} ({interval(each.low, each.high)}){ties}"
+            yield f"win rate at equal length {told}"
 
 
 def _position(found: Conclusion) -> Iterator[str]:

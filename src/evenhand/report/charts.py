@@ -48,8 +48,8 @@ def chart_format(path: Path) -> ChartFormat:
         if path.suffix.lower() == f".{known}":
             return known
     raise InputError(
-        f"{path.name} does not say what kind of chart it is to hold; end it in .svg or .png, "
-        "or in .json for its Vega-Lite specification"
+        f"{path.name or path} does not say what kind of chart it is to hold; end it in .svg or "
+        ".png, or in .json for its Vega-Lite specification"
     )
 
 

@@ -287,7 +287,9 @@ def _notes(
         yield f"{rows} and in no figure; evenhand runs show tells why"
     invalid = sum(each.win_rate.counts.invalid for each in found)
     if invalid:
-        pairs, they = ("1 verdict is", "it") if invalid == 1 else (f"{invalid:,} verdicts are", "they")
+        pairs, they = (
+            ("1 verdict is", "it") if invalid == 1 else (f"{invalid:,} verdicts are", "they")
+        )
         yield f"{pairs} invalid and in no rate; the worst case says what {they} could change"
     if untold:
         verdicts = (

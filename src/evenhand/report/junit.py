@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from evenhand.errors import InputError
+from evenhand.report.chart_specs.labels import plain
 from evenhand.report.gate import Gate, GateCheck
-
-# What XML 1.0 has no place for, and the controls that it only frowns upon.
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_junit(gate: Gate, path: Path) -> None:
@@ -36,7 +33,7 @@ def junit_xml(gate: Gate) -> bytes:
         "errors": str(errors),
         "skipped": "0",
     }
-    name = _text(f"evenhand gate {gate.run}")
+    name = plain(f"evenhand gate {gate.run}")
     root = ET.Element("testsuites", {"name": "evenhand gate", **counts})
     suite = ET.SubElement(root, "testsuite", {"name": name, **counts, "time": "0"})
     settings = ET.SubElement(suite, "properties")
@@ -51,9 +48,9 @@ def junit_xml(gate: Gate) -> bytes:
         _add_test(suite, check, of=name)
     if not gate.checks:
         case = ET.SubElement(
-            suite, "testcase", {"classname": name, "name": _text(gate.run), "time": "0"}
+            suite, "testcase", {"classname": name, "name": plain(gate.run), "time": "0"}
         )
-        reason = _text(gate.reason or "")
+        reason = plain(gate.reason or "")
         ET.SubElement(case, "error", {"type": "undecided", "message": reason}).text = reason
     ET.indent(root)
     whole: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -64,15 +61,11 @@ def _add_test(suite: ET.Element, check: GateCheck, *, of: str) -> None:
     case = ET.SubElement(
         suite,
         "testcase",
-        {"classname": of, "name": _text(f"{check.sides}, by {check.judge}"), "time": "0"},
+        {"classname": of, "name": plain(f"{check.sides}, by {check.judge}"), "time": "0"},
     )
-    line = _text(check.line)
+    line = plain(check.line)
     if check.ruling == "pass":
         ET.SubElement(case, "system-out").text = line
     else:
         kind = "failure" if check.ruling == "fail" else "error"
         ET.SubElement(case, kind, {"type": check.ruling, "message": line}).text = line
-
-
-def _text(text: str) -> str:
-    return " ".join(_FORBIDDEN.sub("", text).split())

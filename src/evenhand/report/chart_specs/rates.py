@@ -16,7 +16,7 @@ from evenhand.report.chart_specs.interval_rows import (
 )
 from evenhand.report.chart_specs.labels import counted, listed, percent, percent_range, shortened
 from evenhand.report.chart_specs.look import SENTENCE_COLUMNS, sentence_chart, share_axis
-from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
+from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate, Ties
 from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.stats.length_control import ControlledRate
 
@@ -24,6 +24,7 @@ from evenhand.stats.length_control import ControlledRate
 MOST_ROWS = 60
 
 _TIES = {"half": "ties count as half", "excluded": "ties are left out", "wins": "wins only"}
+_LENGTH_LOOKS = "the win rate's interval holds whenever one looks, the others for one look"
 _WORST_CASE = "dotted: the worst case, with every invalid pair lost or won"
 
 
@@ -65,13 +66,21 @@ def length_chart(conclusions: Conclusions) -> alt.LayerChart:
     pairs = list(zip(name_comparisons(found), shown, strict=False))
     rows = [_rate_row(each.win_rate, name="win rate", series=name) for name, each in pairs]
     for name, each in pairs:
-        rows += [_controlled_row(rate, series=name) for rate in each.length.controlled]
+        rows += [
+            _controlled_row(rate, series=name, ties=conclusions.ties)
+            for rate in each.length.controlled
+        ]
     rows += [_longer_row(each.length.longer_wins, series=name) for name, each in pairs]
     return interval_chart(
         rows,
         _scale(conclusions, heading="share"),
         title=title,
-        lines=_lines(conclusions, rows, _cut(len(found), len(shown), "comparison")),
+        lines=_lines(
+            conclusions,
+            rows,
+            _cut(len(found), len(shown), "comparison"),
+            always_valid=_LENGTH_LOOKS,
+        ),
     )
 
 
@@ -141,10 +150,12 @@ def _counted_in(rate: SideRate) -> str:
     return counted(rate.n, "pair")
 
 
-def _controlled_row(rate: ControlledRate, *, series: str) -> IntervalRow:
+def _controlled_row(rate: ControlledRate, *, series: str, ties: Ties) -> IntervalRow:
+    """Its ties are half, however those of the win rate above it count."""
+    name = "win rate at equal length" if ties == "half" else "at equal length, ties as half"
     return _row(
         (rate.rate, rate.low, rate.high),
-        name="win rate at equal length" + (f" of {rate.model}" if rate.model else ""),
+        name=name + (f" of {rate.model}" if rate.model else ""),
         series=series,
         count=counted(rate.n, "pair"),
         reason=rate.reason,
@@ -197,15 +208,19 @@ def _scale(conclusions: Conclusions, *, heading: str) -> NumberScale:
 
 
 def _lines(
-    conclusions: Conclusions, rows: Iterable[IntervalRow], *cut: str, who: str = ""
+    conclusions: Conclusions,
+    rows: Iterable[IntervalRow],
+    *cut: str,
+    who: str = "",
+    always_valid: str = "intervals that hold whenever one looks",
 ) -> list[str]:
-    always_valid = any(each.win_rate.always_valid for each in conclusions.conclusions)
+    looked = any(each.win_rate.always_valid for each in conclusions.conclusions)
     lines = [
         listed(
             [
                 who,
                 _TIES[conclusions.ties],
-                "intervals that hold whenever one looks" if always_valid else "",
+                always_valid if looked else "",
             ]
         ),
         listed(cut),
