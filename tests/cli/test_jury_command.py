@@ -1,0 +1,107 @@
+"""`evenhand jury` as people use it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from command_line import Command
+from evenhand.store import Store, open_store
+from judged_runs import judged_run
+
+LABELS = "AB" * 50
+
+
+@pytest.fixture
+def store(command: Command) -> Store:
+    with open_store(command.directory / "s.db") as opened:
+        judged_run(
+            opened,
+            "kitchen",
+            {"x": LABELS, "y": "A" * 100, "z": "AB" * 25 + "BA" * 25},
+            labels=LABELS,
+        )
+        return opened
+
+
+def test_it_shows_verdicts_accuracy_and_judges(command: Command, store: Store) -> None:
+    ran = command("jury", "kitchen", "--store", "s.db")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0] == "jury of 3 judges, run kitchen"
+    assert lines[1] == "the largest group of votes wins; a verdict takes 2 votes"
+    # Labels A: x and y say A. Labels B in the first half: x and z say B, in the second y and z A.
+    assert lines[2] == (
+        "100 pairs: A wins 75, B wins 25, ties 0, hung 0, too few votes 0; unanimous 25"
+    )
+    assert "majority  75.0 %" in ran.out
+    assert "x         100.0 %" in ran.out
+    assert "x and y" in ran.out
+
+
+def test_json_has_the_whole_report(command: Command, store: Store) -> None:
+    ran = command("jury", "kitchen", "--store", "s.db", "--json", "--side", "A")
+    assert ran.code == 0
+    told = ran.json
+    assert (told["counts"]["winsA"], told["counts"]["winsB"]) == (75, 25)
+    assert (told["counts"]["hung"], told["counts"]["noQuorum"]) == (0, 0)
+    assert told["rates"][0]["jury"]["rate"] == 0.75
+    assert [each["title"] for each in told["judges"]] == ["x", "y", "z"]
+    assert len(told["between"]) == 3
+
+
+def test_a_jury_is_kept_and_used_again(command: Command, store: Store) -> None:
+    kept = command("jury", "kitchen", "--store", "s.db", "--weights", "learned", "--save", "mine")
+    assert kept.code == 0
+    assert "jury in " in kept.out
+    assert "juries" in kept.out
+    again = command("jury", "kitchen", "--store", "s.db", "--weights", "learned", "--save", "mine")
+    assert again.code == 2
+    assert "is there already" in again.err
+    used = command("jury", "kitchen", "--store", "s.db", "--use", "mine", "--json")
+    assert used.code == 0
+    assert used.json["weights"] == "learned"
+    # x is always right, and its weight is the largest by far.
+    assert used.json["counts"]["winsA"] == 50
+
+
+def test_every_pairs_votes_go_to_a_file(command: Command, store: Store) -> None:
+    ran = command("jury", "kitchen", "--store", "s.db", "--output", "rows.jsonl")
+    assert ran.code == 0
+    assert ran.out.endswith("100 pairs in rows.jsonl\n")
+    lines = (command.directory / "rows.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [vote["vote"] for vote in rows[1]["votes"]] == ["B", "A", "B"]
+    assert rows[1]["dissent"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere",), "there is no run 'nowhere'"),
+        (("kitchen", "--quorum", "9"), "the quorum is 9 of 3 judges"),
+        (("kitchen", "--level", "2"), "level is 2"),
+        (("kitchen", "--use", "nobody"), "there is no jury 'nobody'"),
+        (("kitchen", "--use", "a", "--weights", "learned"), "--use brings its own weights"),
+        (("kitchen", "--weights", "best"), "--weights"),
+        ((), "RUN"),
+    ],
+)
+def test_mistakes_are_told_on_one_line(
+    command: Command, store: Store, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = command("jury", *arguments, "--store", "s.db")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+
+
+def test_names_of_judges_are_text_and_no_markup(command: Command) -> None:
+    with open_store(command.directory / "s.db") as opened:
+        judged_run(opened, "run", {"[red]x[/red]\x1b[2J": "AB", "\u202ey\n": "AB"})
+    ran = command("jury", "run", "--store", "s.db")
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    assert "\u202e" not in ran.out
+    assert "[red]x[/red]" in ran.out
