@@ -292,3 +292,8 @@ def test_a_variance_of_rounding_is_no_interval(turned: bool) -> None:
     ranking = rank_battles(first, second, won, prompt=[2, 5, 1, 1, 5])
     told = [(each.low, each.high) for each in ranking.models]
     assert all(high - low > 1 for low, high in told if low is not None and high is not None)
+
+
+def test_a_model_that_was_never_compared_comes_last_of_its_equals() -> None:
+    ranking = rank_battles(["x"] * 4, ["y"] * 4, ["A", "B"] * 2, models=["ghost", "x", "y"])
+    assert [row.model for row in ranking.models] == ["x", "y", "ghost"]

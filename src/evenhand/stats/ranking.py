@@ -134,7 +134,8 @@ def _rank(tally: Tally, asked: Asked, *, by_prompt: bool) -> Ranking:
             reason = f"not enough data for intervals: 1 {kind}; at least 2 are needed"
         else:
             uncertainty = measure_uncertainty(fit, tally, links, asked, prior, clusters)
-    order = np.argsort(-anchored, kind="stable").tolist()
+    # Of equal scores the one that nothing is known of comes last.
+    order = np.lexsort((links.absent, -anchored)).tolist()
     rows = make_rows(tally, links, asked.scale, anchored, uncertainty, order)
     names = np.array(tally.models, dtype=object)
     return Ranking(
