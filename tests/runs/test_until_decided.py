@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from evenhand.judges import Completion, JudgeCall
 from evenhand.report.settled_prefix import SettledPrefix
 from evenhand.runs.until_decided import UntilDecided
 from evenhand.stats.sequential import Decision, SequentialPlan, follow
-from evenhand.store import open_store
+from evenhand.store import Store, open_store
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge, answer_json
 
@@ -58,6 +59,28 @@ async def test_a_clear_winner_ends_the_run_early(store: Path) -> None:
 async def test_little_is_under_way_when_the_decision_falls(store: Path) -> None:
     """Without a concurrency of the user's own: an eighth of what the last look knew, however fast
     the judge is."""
+    summary = await evenhand.run(
+        sums(600),
+        ScriptedJudge(adds_up_here),
+        criteria=["accuracy"],
+        options=RunOptions(store=store, until_decided=UntilDecided()),
+    )
+    assert summary.decision is not None
+    needed = summary.decision.prompts
+    assert summary.pairs - summary.pending <= needed + max(4, needed // 8) + 4
+
+
+async def test_a_look_knows_no_more_than_the_store(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for a slow disk counts as under way."""
+    write = Store.write
+
+    def slowly(opened: Store, *what: Any) -> None:
+        time.sleep(0.06)
+        write(opened, *what)
+
+    monkeypatch.setattr(Store, "write", slowly)
     summary = await evenhand.run(
         sums(600),
         ScriptedJudge(adds_up_here),

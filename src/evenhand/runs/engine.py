@@ -228,8 +228,8 @@ class _Engine:
             while self._stop.by is None and not ended.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), _LOOKED_EVERY_S)
-                if self._done != seen:
-                    seen = self._done
+                if self._in_store != seen:
+                    seen = self._in_store
                     await self._look()
 
         if isinstance(self._pursuit, EveryPair):
@@ -245,7 +245,7 @@ class _Engine:
 
     async def _look(self) -> None:
         try:
-            found = await asyncio.to_thread(self._pursuit.look, self._done)
+            found = await asyncio.to_thread(self._pursuit.look, self._in_store)
         except EvenhandError as error:
             self._stop.ask("store", error)
             return
@@ -285,6 +285,11 @@ class _Engine:
         error = self._stop.error
         unpriced = self._budget.unpriced and self._stop.by == "max-cost"
         return [error.message] if error is not None and unpriced else []
+
+    @property
+    def _in_store(self) -> int:
+        """Verdicts that a look can see."""
+        return sum(seat.count.in_store for seat in self._seats)
 
     @property
     def _done(self) -> int:

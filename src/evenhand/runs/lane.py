@@ -194,7 +194,7 @@ class Lane:
         return NewVerdict(self._run_id, work.number, self._judge_id, settled)
 
     def _write(self, verdict: NewVerdict) -> None:
-        self._writer.add_verdict(verdict)
+        self._writer.add_verdict(verdict, self._count.stored)
         self._count.settled(verdict.settled)
 
     def new_pass(self, work: WorkItem, made: Made | FailedPass) -> NewPass:

@@ -26,12 +26,21 @@ class Count:
     passes: int = 0
     unread: int = 0
     reused: int = 0
+    waiting: int = 0  # verdicts that are on their way to the store
 
     @property
     def done(self) -> int:
         return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
 
+    @property
+    def in_store(self) -> int:
+        return self.done - self.waiting
+
+    def stored(self, count: int) -> None:
+        self.waiting -= count
+
     def settled(self, settled: Settled) -> None:
+        self.waiting += 1
         if isinstance(settled, Failure):
             self.invalid += 1
         elif settled.outcome is Outcome.INCONSISTENT:

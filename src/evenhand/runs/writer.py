@@ -42,13 +42,17 @@ class Writer:
     def add_pass(self, made: NewPass, stored: Stored | None = None) -> None:
         """`stored` is told once the pass is committed: how many there were in its batch."""
         self._passes.append(made)
-        if stored is not None:
-            self._stored[stored] = self._stored.get(stored, 0) + 1
+        self._tell_later(stored)
         self._schedule()
 
-    def add_verdict(self, verdict: NewVerdict) -> None:
+    def add_verdict(self, verdict: NewVerdict, stored: Stored | None = None) -> None:
         self._verdicts.append(verdict)
+        self._tell_later(stored)
         self._schedule()
+
+    def _tell_later(self, stored: Stored | None) -> None:
+        if stored is not None:
+            self._stored[stored] = self._stored.get(stored, 0) + 1
 
     async def room(self) -> None:
         """Wait while too much waits for the disk; raise what the disk said."""
