@@ -115,7 +115,8 @@ def _show_judges(console: Console, found: JuryReport) -> None:
         level = percent(found.level)
         console.print(
             Text(
-                f"worth: log loss in nats a label without the judge, less with it ({level})", "dim"
+                f"worth: log loss in nats a label without the judge, less with it ({level} interval)",
+                "dim",
             )
         )
     for each in found.judges:
