@@ -135,7 +135,7 @@ def _rank(tally: Tally, asked: Asked, *, by_prompt: bool) -> Ranking:
         else:
             uncertainty = measure_uncertainty(fit, tally, links, asked, prior, clusters)
     # Of equal scores the one that nothing is known of comes last.
-    order = np.lexsort((links.absent, -anchored)).tolist()
+    order = np.lexsort((-anchored, links.absent, -np.round(anchored, 9))).tolist()
     rows = make_rows(tally, links, asked.scale, anchored, uncertainty, order)
     names = np.array(tally.models, dtype=object)
     return Ranking(
