@@ -113,12 +113,8 @@ def _show_judges(console: Console, found: JuryReport) -> None:
     print_table(console, table)
     if worth:
         level = percent(found.level)
-        console.print(
-            Text(
-                f"worth: log loss in nats a label without the judge, less with it ({level} interval)",
-                "dim",
-            )
-        )
+        told = f"worth: log loss in nats a label without the judge, less with it ({level} interval)"
+        console.print(Text(told, "dim"), soft_wrap=True)
     for each in found.judges:
         if each.redundant and each.finding:
             console.print(Text(f"redundant: {one_line(each.title)}, {one_line(each.finding)}"))

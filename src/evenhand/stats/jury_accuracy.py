@@ -74,8 +74,6 @@ def jury_accuracy(
     same_length(codes.shape[0], label_winners=labels, prompts=prompts)
     if folds < 2:
         raise InputError(f"folds is {folds}; give 2 or more")
-    if len(judges) > MOST_JUDGES:
-        raise InputError(f"{len(judges)} judges are too many to learn from; give {MOST_JUDGES}")
     known = labels >= 0
     cluster, count, independent = row_clusters(prompts, known)
     codes, labels = codes[known], labels[known]
@@ -95,6 +93,8 @@ def jury_accuracy(
     worth = None
     voted: NDArray[np.bool_] = np.asarray((codes >= 0).any(axis=1))
     reason = _too_few(cluster[voted])
+    if reason is None and len(judges) > MOST_JUDGES:
+        reason = f"{len(judges)} judges are too many to learn from; at most {MOST_JUDGES} are tried"
     if reason is None:
         fold = np.random.default_rng(seed).permutation(count)[cluster] % folds
         trial = _Trial(labels=labels, fold=fold, folds=folds)

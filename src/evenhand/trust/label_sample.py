@@ -15,7 +15,7 @@ from evenhand.stats.corrected import winner_scores
 from evenhand.stats.label_design import joint_chances
 from evenhand.store import OutcomeColumns, RunRecord, Store
 from evenhand.trust.label_queue import LabelQueue, Mask, Rows, label_queue
-from evenhand.trust.votes import Codes, ItemVotes, item_votes
+from evenhand.trust.votes import Codes, item_votes
 
 Drawn = Literal["every pair", "at random", "with known chances"]
 
@@ -67,7 +67,7 @@ class Labels:
     chosen: Mask
     untold: Mask
     of_data: Mask
-    people: int
+    who: NDArray[np.int32]  # -1 for the data's own
 
     @property
     def usable(self) -> Mask:
@@ -107,7 +107,7 @@ def read_labels(
         chosen=with_data(chosen, False),
         untold=with_data(untold, not are_random),
         of_data=with_data(np.zeros_like(even), True),
-        people=_people(votes),
+        who=np.concatenate([votes.who, np.full(own.size, -1)]).astype(np.int32),
     )
 
 
@@ -153,7 +153,7 @@ def sample_labels(
         escalated=labels.escalated[kept],
         chances=chances,
         drawn=drawn if chances is None else "with known chances",
-        people=labels.people,
+        people=int(np.unique(labels.who[usable & labels.told & ~labels.of_data]).size),
         left_out=tuple(
             LeftOut(
                 reason=reason,
@@ -205,10 +205,6 @@ def _chances(
     told = np.ones(pairs)
     told[labels.rows[weighted]] = labels.chance[weighted]
     return told, labels.even
-
-
-def _people(votes: ItemVotes) -> int:
-    return int(np.unique(votes.who[votes.told]).size)
 
 
 def _refusal(run: str, labels: Labels) -> str:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 from pydantic import ValidationError
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.report.whole_file import written_whole
 from evenhand.stats.jury import Jury
-from evenhand.trust.jurors import NO_WINNER, Codes, Juror
+from evenhand.trust.jurors import Juror
 
 _NAME = re.compile(r"[\w][\w.+-]{0,99}")
 _MAKE = "make one with evenhand jury RUN --save NAME"
@@ -100,14 +99,6 @@ def seats_of(saved: SavedJury, jurors: Sequence[Juror], *, forced: bool) -> list
     for place in range(len(taken)):
         fill(place, free[:1])
     return taken
-
-
-def seated_votes(votes: Codes, seats: Sequence[int | None]) -> Codes:
-    table = np.full((votes.shape[0], len(seats)), NO_WINNER, dtype=np.int8)
-    for place, taken in enumerate(seats):
-        if taken is not None:
-            table[:, place] = votes[:, taken]
-    return table
 
 
 def _is_named(name: str | Path) -> bool:
