@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -14,24 +13,17 @@ from evenhand.errors import InputError
 from evenhand.report.conclusions import GroupRate
 from evenhand.report.matchups import matchups
 from evenhand.report.side_rate import Side, Wanted, side_rate
-from evenhand.stats.agreement import agreement
-from evenhand.stats.estimated_value import EstimatedValue
 from evenhand.stats.jury import learn_jury, majority_jury
-from evenhand.stats.jury_accuracy import LITTLE, JuryAccuracy, RuleAccuracy, jury_accuracy
+from evenhand.stats.jury_accuracy import RuleAccuracy, jury_accuracy
 from evenhand.stats.jury_votes import JuryVerdicts
 from evenhand.stats.outcomes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, confidence_level
 from evenhand.stats.win_rate import Ties
 from evenhand.store import Store
 from evenhand.store.survey import Survey
 from evenhand.trust.biases import share_of
+from evenhand.trust.juror_reports import jurors_agree, report_jurors
 from evenhand.trust.jurors import NOT_JUDGED, Codes, Panel, seat_jury
-from evenhand.trust.jury_report import (
-    JurorReport,
-    JurorsAgree,
-    JuryCounts,
-    JuryRate,
-    JuryReport,
-)
+from evenhand.trust.jury_report import JuryCounts, JuryRate, JuryReport
 from evenhand.trust.saved_juries import SavedJury, seats_of
 
 Weights = Literal["majority", "learned"]
@@ -39,8 +31,6 @@ Weights = Literal["majority", "learned"]
 # A jury's own outcomes on the codes of a judge's: in a rate a hung jury counts as a pair on which
 # one judge contradicts itself does, and one that lacks votes as a pair without a verdict.
 HUNG, NO_QUORUM = INCONSISTENT, INVALID
-# Two judges that agree so far beyond chance are nearly one judge.
-NEARLY_ONE = 0.9
 _PENDING = INVALID + 1
 
 
@@ -97,7 +87,7 @@ def hold_jury(
         if set(use.runs) & set(panel.runs) and use.jury.weights is not None:
             notes.append("the jury was learned on labels of this run, so its own accuracy flatters")
     wanted = Wanted(side, ties, level, planned=panel.planned)
-    between = tuple(_between(panel, votes, level))
+    between = tuple(jurors_agree(panel, votes, level))
     return Sitting(
         panel=panel,
         saved=saved,
@@ -119,7 +109,7 @@ def hold_jury(
             labels=checked.labels,
             accuracy=rules if checked.labels else (),
             accuracy_reason=checked.reason,
-            judges=tuple(_jurors(panel, saved, outcomes, checked, between, level)),
+            judges=tuple(report_jurors(panel, saved, outcomes, checked, between, level)),
             between=between,
             notes=tuple(notes),
         ),
@@ -226,75 +216,3 @@ def _own_accuracy(panel: Panel, outcomes: Codes, level: float) -> RuleAccuracy:
     right = outcomes[known] == panel.labels[known]
     share = share_of(right, panel.prompts[known], level=level, unit="labelled pair")
     return RuleAccuracy(rule="this jury", accuracy=share, log_loss=None)
-
-
-def _between(panel: Panel, votes: Codes, level: float) -> Iterator[JurorsAgree]:
-    for first, second in combinations(range(len(panel.titles)), 2):
-        both = (votes[:, first] >= 0) & (votes[:, second] >= 0)
-        found = agreement(
-            votes[both, first], votes[both, second], prompts=panel.prompts[both], level=level
-        )
-        yield JurorsAgree(
-            first=panel.titles[first],
-            second=panel.titles[second],
-            pairs=int(both.sum()),
-            agreement=found.agreement,
-            kappa=found.kappa,
-        )
-
-
-def _jurors(
-    panel: Panel,
-    saved: SavedJury,
-    outcomes: Codes,
-    checked: JuryAccuracy,
-    between: Sequence[JurorsAgree],
-    level: float,
-) -> Iterator[JurorReport]:
-    decided = outcomes <= TIE
-    jury, votes = saved.jury, panel.votes
-    for place, title in enumerate(panel.titles):
-        own = panel.outcomes[:, place]
-        cast = votes[:, place]
-        counted = decided & (cast >= 0)
-        worth = checked.worth[place] if checked.worth else None
-        redundant, finding = _redundant(title, worth, between)
-        yield JurorReport(
-            title=title,
-            judge=panel.jurors[place],
-            votes=int((cast >= 0).sum()),
-            inconsistent=int((own == INCONSISTENT).sum()),
-            invalid=int((own == INVALID).sum()),
-            not_judged=int((own == NOT_JUDGED).sum()),
-            against=share_of(
-                (cast != outcomes)[counted], panel.prompts[counted], level=level, unit="vote"
-            ),
-            weight=None if jury.weights is None else jury.weights[place],
-            tie_weight=(
-                None if jury.tie_weights is None or not jury.ties else jury.tie_weights[place]
-            ),
-            worth=worth,
-            redundant=redundant,
-            finding=finding,
-        )
-
-
-def _redundant(
-    title: str, worth: EstimatedValue | None, between: Sequence[JurorsAgree]
-) -> tuple[bool | None, str | None]:
-    """By labels where there are enough; by its likeness to another judge where there are not."""
-    copies = [
-        each.second if each.first == title else each.first
-        for each in between
-        if title in (each.first, each.second)
-        and each.kappa.low is not None
-        and each.kappa.low > NEARLY_ONE
-    ]
-    alike = f"says nearly always what {copies[0]} says" if copies else None
-    if worth is None or worth.value is None or worth.low is None or worth.high is None:
-        return (True, alike) if alike else (None, None)
-    if worth.high < LITTLE:
-        return True, alike or "the jury does as well without it"
-    if worth.low > 0:
-        return False, "the jury does worse without it"
-    return None, alike or "too few labels to tell what it adds"
