@@ -84,7 +84,7 @@ async def test_what_a_judge_cannot_settle_goes_on(tmp_path: Path) -> None:
     assert (found.coverage.part, found.coverage.of) == (30, 30)
     assert (found.agreement.part, found.agreement.of) == (30, 30)
     assert [len(judge.calls) for judge in (first, second, third)] == [60, 40, 40]
-    assert found.calls == 140
+    assert (found.passes, found.calls) == (140, 140)
     assert found.stages[2].cost_usd == pytest.approx(0.40)
     assert found.cost_usd is None  # the first two did not say
     # Again: it is all there.
@@ -114,6 +114,9 @@ async def test_what_abstains_goes_to_the_next_judge(tmp_path: Path) -> None:
     first, second = found.stages
     assert first.kept + first.abstained == PAIRS
     assert second.asked == first.abstained > 0
+    # What an earlier run had asked counts as the stage's, and was not asked again.
+    assert (first.passes, first.calls) == (2 * PAIRS, 0)
+    assert found.calls == 2 * second.asked
     assert len(strong.calls) == 2 * first.abstained
     assert (found.kept, found.left) == (PAIRS, 0)
     with open_store(at) as store:

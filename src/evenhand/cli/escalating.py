@@ -89,13 +89,13 @@ def show_cascade(console: Console, found: Cascade, people: Path | None) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    columns = ("judge", "asked", "stand", "abstained", "inconsistent", "invalid", "calls", "cost")
+    columns = ("judge", "asked", "stand", "abstained", "inconsistent", "invalid", "passes", "cost")
     for column in columns:
         left = column == "judge"
         table.add_column(column, justify="left" if left else "right", overflow="fold")
     for stage in found.stages:
         counts = (stage.asked, stage.kept, stage.abstained, stage.inconsistent, stage.invalid)
-        cells = [number(count) for count in (*counts, stage.calls)]
+        cells = [number(count) for count in (*counts, stage.passes)]
         table.add_row(Text(one_line(stage.judge)), *cells, _cost(stage.cost_usd))
     console.print(table)
     console.print()
@@ -111,7 +111,11 @@ def show_cascade(console: Console, found: Cascade, people: Path | None) -> None:
             for stage in found.stages
             if len(found.stages) > 1
         ),
-        ("spent", f"{counted(found.calls, 'call')}, {_cost(found.cost_usd)}"),
+        (
+            "spent",
+            f"{counted(found.passes, 'pass', 'passes')}, "
+            f"{counted(found.calls, 'call')} in these runs, {_cost(found.cost_usd)}",
+        ),
         ("people", _people(found, people)),
     ):
         show_hanging(console, Text(f"{lead:<10}", "dim"), Text(one_line(said)))

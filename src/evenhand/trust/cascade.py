@@ -35,7 +35,11 @@ from evenhand.trust.biases import share_of
 
 
 class Stage(Model):
-    """One judge's part. `kept` verdicts stand; `left` pairs went on."""
+    """One judge's part. `kept` verdicts stand; `left` pairs went on.
+
+    `passes` and `cost_usd` are of all passes behind it, also those that an earlier run had made;
+    `calls` those that it made itself.
+    """
 
     judge: str
     run: str
@@ -47,13 +51,14 @@ class Stage(Model):
     inconsistent: int
     invalid: int
     agreement: EstimatedShare
+    passes: int
     calls: int
     cost_usd: float | None
 
 
 class Cascade(Model):
-    """`calls` and `cost_usd` are what all stages have taken, over all resumptions; null where a
-    part is not known. `left` pairs are people's to judge."""
+    """`cost_usd` is null where a part is not known: half a sum is no sum. `left` pairs are
+    people's to judge."""
 
     stages: tuple[Stage, ...]
     pairs: int
@@ -61,6 +66,7 @@ class Cascade(Model):
     left: int
     coverage: EstimatedShare
     agreement: EstimatedShare
+    passes: int
     calls: int
     cost_usd: float | None
     finished: bool
@@ -187,6 +193,7 @@ def report_cascade(
         left=left,
         coverage=share_of(_covered(standings), first.prompts, level=level, unit="pair"),
         agreement=_agreement(standings, level=level),
+        passes=sum(stage.passes for stage in stages),
         calls=sum(stage.calls for stage in stages),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         finished=finished and not capped,
@@ -240,6 +247,7 @@ def _stage(store: Store, summary: RunSummary, found: _Standing, *, level: float)
     run = find_run(store, summary.run)
     (judge,) = store.run_judges(run.id)
     promise = Promise.of(judge, run)
+    used = store.tally(run.id, judge.id).used
     kept = int(found.stands.sum())
     inconsistent = found.outcomes.count(Outcome.INCONSISTENT)
     invalid = found.outcomes.count(Outcome.INVALID)
@@ -254,8 +262,9 @@ def _stage(store: Store, summary: RunSummary, found: _Standing, *, level: float)
         inconsistent=inconsistent,
         invalid=invalid,
         agreement=_agreement([found], level=level),
+        passes=used.passes,
         calls=summary.total.calls,
-        cost_usd=summary.total.cost_usd,
+        cost_usd=None if used.unpriced_passes else used.cost_usd or 0.0,
     )
 
 
