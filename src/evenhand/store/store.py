@@ -383,15 +383,19 @@ class Store:
     def votes(
         self, run_id: int, *, after: tuple[int, str] = (0, ""), limit: int = 1000
     ) -> list[ItemVote]:
-        """A page after a place (item number, who); an empty one is the end."""
+        """A page after a place (item number, who); an empty one is the end. A vote on a pair that
+        several items share stands with each of them."""
         with self._reading() as connection:
             return votes.vote_page(connection, run_id, after=after, limit=limit)
 
     def each_vote(self, run_id: int) -> Iterator[ItemVote]:
         """All of them, each once, under the first item of the run that has its pair."""
+        firsts: dict[int, int] = {}
         rows = self.votes(run_id)
         while rows:
-            yield from rows
+            for row in rows:
+                if firsts.setdefault(row.vote.pair_id, row.number) == row.number:
+                    yield row
             rows = self.votes(run_id, after=(rows[-1].number, rows[-1].vote.who))
 
     def run_items(self, run_id: int) -> list[RunItem]:

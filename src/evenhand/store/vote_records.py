@@ -53,7 +53,7 @@ class StoredVote:
 
 
 class ItemVote(NamedTuple):
-    """A vote, and the first item of a run that has its pair."""
+    """A vote, and an item of a run that has its pair."""
 
     number: int
     key: str

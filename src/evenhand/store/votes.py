@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, and_, delete, insert, select
 
 from evenhand.contract import Pair
 from evenhand.errors import InputError
@@ -189,22 +189,13 @@ def vote_columns(connection: Connection, run_id: int) -> VoteColumns:
 def vote_page(
     connection: Connection, run_id: int, *, after: tuple[int, str], limit: int
 ) -> list[ItemVote]:
-    """Votes after a place (number, who), each pair's under the first item that has it."""
-    other = items.alias()
-    first = (
-        select(func.min(other.c.number))
-        .where(other.c.run_id == run_id, other.c.pair_id == items.c.pair_id)
-        .scalar_subquery()
-    )
+    """Votes after a place (number, who), under every item that has their pair."""
     number, who = after
     query = (
         select(items.c.number, items.c.key, items.c.full_key, votes)
         .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
-        .where(items.c.run_id == run_id, items.c.number == first)
-        .where(
-            (items.c.number > number) | ((items.c.number == number) & (votes.c.who > who)),
-            items.c.number >= number,
-        )
+        .where(items.c.run_id == run_id, items.c.number >= number)
+        .where((items.c.number > number) | (votes.c.who > who))
         .order_by(items.c.number, votes.c.who)
         .limit(limit)
     )
