@@ -20,6 +20,7 @@ from evenhand.store import open_store
 from evenhand.trust.calibrating import calibrate_run
 from evenhand.trust.calibrations import AppliedCalibration
 from evenhand.trust.cascade import Cascade, for_people, run_cascade
+from evenhand.trust.labelling import begin_labelling
 from run_data import adds_up_here
 from scripted import ScriptedJudge, answer_json
 from unsure_judge import is_right, labelled_sums, unsure
@@ -127,6 +128,9 @@ async def test_what_abstains_goes_to_the_next_judge(tmp_path: Path) -> None:
             for row in rows_kept
             if row.confidence is not None and row.confidence >= threshold
         )
+        run_id = find_run(store, first.run).id
+        abstained = begin_labelling(store, run_id, "ann", only="abstained").queue
+    assert len(abstained) == first.abstained
     # The strong judge is always right.
     assert first.agreement.part == right
     assert found.agreement.part == right + second.asked
@@ -145,6 +149,14 @@ async def test_what_nobody_settles_is_left_for_people_blind(tmp_path: Path) -> N
     assert [row["id"] for row in left] == [row["id"] for row in rows]
     assert left[0]["response_a"] == rows[0]["response_a"]
     assert not {"label", "model_a", "model_b"} & set(left[0])
+    with open_store(at) as store:
+        run_id = find_run(store, found.stages[-1].run).id
+        labelling = begin_labelling(store, run_id, "ann", only="abstained")
+        assert len(labelling.queue) == 4
+        labelling.vote(labelling.queue[0], "first")
+        (vote,) = store.each_vote(run_id)
+        # Known as what it is, and so kept out of calibrations.
+        assert (vote.vote.origin, vote.vote.draw) == ("escalation", "chosen")
     # And the next stage still had them.
     with open_store(at) as store:
         items = [row.item for row in store.each_verdict(find_run(store, found.stages[-1].run).id)]

@@ -128,8 +128,8 @@ def _people(found: Cascade, people: Path | None) -> str:
     if not found.left:
         return left
     run = found.stages[-1].run
-    where = f", in {people}" if people is not None else "; --for-people FILE writes them"
-    return f"{left}{where}; they are in run {run} too"
+    where = f", in {people}" if people is not None else ""
+    return f"{left}{where}; evenhand label {run} --only abstained asks"
 
 
 def _cost(amount: float | None) -> str:

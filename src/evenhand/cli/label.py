@@ -34,12 +34,12 @@ def label(
         str | None, typer.Option("--who", help="Who votes. Default: your name on this machine.")
     ] = None,
     only: Annotated[
-        Literal["random", "unlabelled", "inconsistent", "disagreements"],
+        Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"],
         typer.Option(
             "--only",
             help="random: all pairs; unlabelled: those without a label or a vote; inconsistent: "
             "where a judge changed with the order; disagreements: where judges differ, or differ "
-            "from the label.",
+            "from the label; abstained: where no judge's verdict stands.",
         ),
     ] = "random",
     number: Annotated[

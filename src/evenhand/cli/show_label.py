@@ -26,6 +26,7 @@ _CHOSEN = {
     "unlabelled": "pairs without a label or a vote of others",
     "inconsistent": "pairs on which a judge was inconsistent",
     "disagreements": "pairs on which judges disagree",
+    "abstained": "pairs on which no judge's verdict stands",
 }
 _LEAST_LINES = 4
 # Lines of a screen that are not the texts of responses.

@@ -65,6 +65,26 @@ class Promise:
         )
 
 
+def stands(row: VerdictRow, promise: Promise | None) -> bool:
+    """Without a promise every win and every tie does."""
+    if promise is not None:
+        return promise.keeps(row)
+    return row.outcome in (Outcome.WIN, Outcome.TIE)
+
+
+def unsettled_items(store: Store, run_id: int) -> set[int]:
+    """The items that were judged and on which no judge of the run has a verdict that stands."""
+    run = next(each for each in store.list_runs() if each.id == run_id)
+    promises = {judge.id: Promise.of(judge, run) for judge in store.run_judges(run_id)}
+    judged: set[int] = set()
+    settled: set[int] = set()
+    for row in store.each_verdict(run_id):
+        judged.add(row.item.number)
+        if stands(row, promises.get(row.judge_id)):
+            settled.add(row.item.number)
+    return judged - settled
+
+
 def count_abstentions(
     store: Store, run: RunRecord, *, level: float = 0.95
 ) -> Iterator[Abstentions]:

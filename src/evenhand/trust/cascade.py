@@ -16,7 +16,7 @@ from evenhand.contract import Outcome
 from evenhand.contract.model import Model
 from evenhand.data import Reading
 from evenhand.errors import InputError
-from evenhand.report.abstentions import Promise
+from evenhand.report.abstentions import Promise, stands
 from evenhand.report.lookup import find_run
 from evenhand.runs import (
     JudgePlan,
@@ -30,7 +30,7 @@ from evenhand.runs import (
     judge_pairs,
 )
 from evenhand.stats.estimated_share import EstimatedShare
-from evenhand.store import Store, VerdictRow, WholeVerdict
+from evenhand.store import Store, WholeVerdict
 from evenhand.trust.biases import share_of
 
 
@@ -159,7 +159,7 @@ def left_over(store: Store, run: str) -> Iterator[WholeVerdict]:
     (judge,) = store.run_judges(found.id)
     promise = Promise.of(judge, found)
     for whole in store.each_whole_verdict(found.id, judge_id=judge.id):
-        if not _stands(whole.row, promise):
+        if not stands(whole.row, promise):
             yield whole
 
 
@@ -229,18 +229,12 @@ def _standing(store: Store, name: str) -> _Standing:
     rows = list(store.each_verdict(run.id, judge_id=judge.id))[: len(columns.number)]
     return _Standing(
         keys=[row.item.key for row in rows],
-        stands=np.array([_stands(row, promise) for row in rows], dtype=np.bool_),
+        stands=np.array([stands(row, promise) for row in rows], dtype=np.bool_),
         labelled=np.array([row.item.label is not None for row in rows], dtype=np.bool_),
         agrees=np.array([row.item.label == row.winner for row in rows], dtype=np.bool_),
         prompts=np.asarray(columns.prompt_key, dtype=np.int64)[: len(rows)],
         outcomes=[row.outcome for row in rows],
     )
-
-
-def _stands(row: VerdictRow, promise: Promise | None) -> bool:
-    if promise is not None:
-        return promise.keeps(row)
-    return row.outcome in (Outcome.WIN, Outcome.TIE)
 
 
 def _stage(store: Store, summary: RunSummary, found: _Standing, *, level: float) -> Stage:
@@ -281,8 +275,8 @@ def _covered(standings: Sequence[_Standing]) -> NDArray[np.bool_]:
     kept = {
         key
         for each in standings
-        for key, stands in zip(each.keys, each.stands, strict=True)
-        if stands
+        for key, kept_it in zip(each.keys, each.stands, strict=True)
+        if kept_it
     }
     return np.array([key in kept for key in standings[0].keys], dtype=np.bool_)
 

@@ -10,10 +10,10 @@ from typing import Literal, get_args
 from evenhand.contract import Order, Pair, Winner
 from evenhand.errors import InputError
 from evenhand.stats.seeded_order import order_key
-from evenhand.store import Draw, NewVote, RunItem, Store, VoteColumns
+from evenhand.store import Draw, NewVote, Origin, RunItem, Store, VoteColumns
 from evenhand.store.columns import INCONSISTENT, TIE
 
-Only = Literal["random", "unlabelled", "inconsistent", "disagreements"]
+Only = Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"]
 # What a person says of the responses as they are shown.
 Choice = Literal["first", "second", "tie", "skip"]
 ONLY: tuple[Only, ...] = get_args(Only)
@@ -43,12 +43,20 @@ class Labelling:
     the same way goes on where the last one stopped."""
 
     def __init__(
-        self, store: Store, run_id: int, who: str, *, queue: tuple[Asked, ...], draw: Draw
+        self,
+        store: Store,
+        run_id: int,
+        who: str,
+        *,
+        queue: tuple[Asked, ...],
+        draw: Draw,
+        origin: Origin = "terminal",
     ) -> None:
         self._store = store
         self._run_id = run_id
         self._who = who
         self._draw = draw
+        self._origin = origin
         self._voted = _voted(store.vote_columns(run_id), who)
         self._at = 0
         self.queue = queue
@@ -79,7 +87,7 @@ class Labelling:
             pair_id=asked.pair_id,
             who=self._who,
             verdict=winner_of(choice, asked.order),
-            origin="terminal",
+            origin=self._origin,
             draw=self._draw,
             shown_order=asked.order,
         )
@@ -124,7 +132,10 @@ def begin_labelling(
         for item in ordered[:number]
     )
     draw: Draw = "random" if only == "random" else "chosen"
-    return Labelling(store, run_id, who, queue=queue, draw=draw)
+    # What comes to people because a judge was unsure is known as that, and kept out of figures
+    # that need a fair draw.
+    origin: Origin = "escalation" if only == "abstained" else "terminal"
+    return Labelling(store, run_id, who, queue=queue, draw=draw, origin=origin)
 
 
 def _side(key: str, who: str, *, seed: int) -> Order:
@@ -150,6 +161,11 @@ def _chosen(
             for pair_id, item in firsts.items()
             if item.label is None and pair_id not in others
         ]
+    if only == "abstained":
+        from evenhand.report.abstentions import unsettled_items
+
+        unsettled = {of_pair[number] for number in unsettled_items(store, run_id)}
+        return [pair_id for pair_id in firsts if pair_id in unsettled]
     said: dict[int, set[int]] = {pair_id: set() for pair_id in firsts}
     for judge in store.run_judges(run_id):
         columns = store.outcome_columns(run_id, judge.id)
