@@ -84,7 +84,8 @@ def in_full(passes: tuple[Made, ...], pair: Pair) -> tuple[Pass, ...]:
 async def _settled(asked: list[Coroutine[Any, Any, Made]]) -> list[Made | BaseException]:
     """All of them at once, a failure as a value, and none left running. The first runs here and
     only the others are tasks: that is half the tasks of a pair, and the first goes first."""
-    others = [asyncio.ensure_future(each) for each in asked[1:]]
+    create_task = asyncio.get_running_loop().create_task
+    others = [create_task(each) for each in asked[1:]]
     settled: list[Made | BaseException] = []
     try:
         for each in (asked[0], *others):
@@ -206,7 +207,10 @@ async def _letter_pass(case: Case, order: Order, sample: int) -> Pass:
 
 
 async def _ask(case: Case, call: JudgeCall) -> Completion:
-    return await ask_with_retries(case.judge, call, case.procedure.retry)
+    retry = case.procedure.retry
+    if retry.attempts == 1:
+        return await case.judge.ask(call)
+    return await ask_with_retries(case.judge, call, retry)
 
 
 def _pass(

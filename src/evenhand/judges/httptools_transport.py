@@ -11,7 +11,7 @@ import socket
 import ssl
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import httptools
@@ -294,7 +294,7 @@ class _Connection(asyncio.Protocol):
 
     def _reply(self) -> None:
         answer, self._answer = self._answer, None
-        headers = _Headers(self._headers)
+        headers = _by_name(self._headers)
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces = []
         if self._reusable and not self.is_closing:
@@ -339,32 +339,9 @@ class _Connection(asyncio.Protocol):
             answer.set_exception(error)
 
 
-class _Headers(Mapping[str, str]):
-    """Of a header that comes twice the last counts. Read when somebody looks."""
-
-    __slots__ = ("_found", "_read")
-
-    def __init__(self, read: list[tuple[bytes, bytes]]) -> None:
-        self._read = read
-        self._found: dict[str, str] | None = None
-
-    @property
-    def _by_name(self) -> dict[str, str]:
-        if self._found is None:
-            self._found = {
-                name.decode("latin-1").lower(): value.decode("latin-1")
-                for name, value in self._read
-            }
-        return self._found
-
-    def __getitem__(self, name: str) -> str:
-        return self._by_name[name.lower()]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
-
-    def __len__(self) -> int:
-        return len(self._by_name)
+def _by_name(read: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Names in lower case; of a header that comes twice the last counts."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in read}
 
 
 def _begin_of_request(endpoint: Endpoint, headers: Mapping[str, str]) -> bytes:

@@ -16,7 +16,7 @@ TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
 @dataclass(frozen=True, slots=True)
 class Reply:
     status: int
-    headers: Mapping[str, str]  # by name in any case
+    headers: Mapping[str, str]  # asked for by their names in lower case
     body: bytes
 
 

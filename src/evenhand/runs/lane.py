@@ -55,7 +55,7 @@ class Lane:
         self._health = health
         self._count = count
         self._telemetry = telemetry
-        self._asking: dict[int, asyncio.Event] = {}
+        self._asking: dict[int, asyncio.Event | None] = {}
         self._recent: dict[int, None] = {}  # in the order in which they were judged
         self._active: set[asyncio.Task[None]] = set()
         self._place = asyncio.Event()
@@ -136,9 +136,9 @@ class Lane:
             self._gate.stop()
 
     async def _judged(self, work: WorkItem) -> None:
-        while (same := self._asking.get(work.pair_id)) is not None:
-            await same.wait()
-        done = self._asking[work.pair_id] = asyncio.Event()
+        while work.pair_id in self._asking:
+            await self._same_pair(work.pair_id)
+        self._asking[work.pair_id] = None
         try:
             if work.pair_id in self._recent:
                 await self._writer.flush()
@@ -150,8 +150,16 @@ class Lane:
             self._recent[work.pair_id] = None
             if len(self._recent) > _RECENT:
                 del self._recent[next(iter(self._recent))]
-            del self._asking[work.pair_id]
-            done.set()
+            waiting = self._asking.pop(work.pair_id)
+            if waiting is not None:
+                waiting.set()
+
+    async def _same_pair(self, pair_id: int) -> None:
+        """Few pairs are twice in their data, so that only those have something to wait on."""
+        waiting = self._asking[pair_id]
+        if waiting is None:
+            waiting = self._asking[pair_id] = asyncio.Event()
+        await waiting.wait()
 
     def _again(self, work: WorkItem) -> WorkItem:
         """The same item, with what is stored of it by now."""

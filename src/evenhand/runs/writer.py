@@ -14,7 +14,7 @@ from evenhand.store import NewPass, NewVerdict, Store
 
 # A write begins when this much has gathered, or after this long: a transaction costs as much as
 # some dozen rows. What is not stored yet holds its place at the gate, so it may not take long.
-_ENOUGH = 48
+_ENOUGH = 96
 _GATHERED_FOR_S = 0.01
 _MOST_WAITING = 4096
 
