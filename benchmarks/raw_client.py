@@ -1,6 +1,8 @@
 """The limit: a bare aiohttp client sends recorded bodies and reads each reply whole.
 
-python -m benchmarks.raw_client BODIES URL IN_FLIGHT
+python -m benchmarks.raw_client BODIES URL IN_FLIGHT [asyncio]
+
+On uvloop, or on asyncio's own loop as most people run it.
 """
 
 from __future__ import annotations
@@ -36,15 +38,14 @@ async def send_all(waiting: Iterator[bytes], url: str, *, in_flight: int) -> Non
 
 
 def main() -> None:
-    path, base_url, in_flight = sys.argv[1:]
+    path, base_url, in_flight, *loop = sys.argv[1:]
+    run = asyncio.run if loop == ["asyncio"] else uvloop.run
     url = f"{base_url}/chat/completions"
     with (
         Path(path).open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as recorded,
     ):
-        uvloop.run(
-            send_all(read_bodies(recorded), f"{url}/chat/completions", in_flight=int(in_flight))
-        )
+        run(send_all(read_bodies(recorded), url, in_flight=int(in_flight)))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from benchmarks.children import ChildFailed, Ended, run_child
 from benchmarks.evenhand_run import RunCommand, Summary
@@ -16,6 +17,7 @@ from benchmarks.loopback import ROOT, Count, LoopbackServer, loopback_environmen
 from benchmarks.recorded import LENGTH
 
 _ROUND_S = 900.0
+Loop = Literal["uvloop", "asyncio"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,10 @@ class Course:
             raise ChildFailed("; ".join(wrong))
         return Measured.of(ended, served)
 
-    def raw(self, server: LoopbackServer, *, in_flight: int) -> Measured:
+    def raw(self, server: LoopbackServer, *, in_flight: int, loop: Loop = "uvloop") -> Measured:
         server.reset()
         command = [sys.executable, "-m", "benchmarks.raw_client"]
-        command += [str(self.bodies), server.url, str(in_flight)]
+        command += [str(self.bodies), server.url, str(in_flight), loop]
         ended = run_child(command, cwd=ROOT, within_s=_ROUND_S, environment=loopback_environment())
         served = server.reset()
         recorded = self.bodies.stat().st_size - LENGTH.size * self.planned.calls
