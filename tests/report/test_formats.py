@@ -68,6 +68,7 @@ ROWS = st.fixed_dictionaries(
         "confidence_source": st.sampled_from(["stated", "logprobs", "votes", "rule", "none"]),
         "first_pass_winner": WINNERS,
         "second_pass_winner": WINNERS,
+        "abstained": st.booleans(),
         "consistent": st.sampled_from([True, False, None]),
         "criteria": st.lists(CRITERIA, max_size=2).map(tuple),
         "reasoning": ANY,
@@ -126,7 +127,7 @@ def test_csv_gives_every_row_back_once_unescaped(rows: list[RunRow]) -> None:
                 assert type(value)(cell) == value
             elif column in LISTS:
                 assert json.loads(cell) == value
-            elif column == "consistent":
+            elif column in ("abstained", "consistent"):
                 assert cell == str(value).lower()
             else:
                 assert unescape(cell) == value

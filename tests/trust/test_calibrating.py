@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import evenhand
@@ -466,7 +466,7 @@ def one_winner(call: JudgeCall) -> str:
     return answer_json(seen, confidence=sure, criteria=[("accuracy", seen)])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=30), st.booleans())
 async def test_calibrated_verdicts_are_mirror_images(a: str, b: str, consistent: bool) -> None:
     assume(a != b)  # of two that are the same neither is the first

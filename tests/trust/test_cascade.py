@@ -19,7 +19,8 @@ from evenhand.runs import JudgePlan, UntilDecided, given_pairs
 from evenhand.store import open_store
 from evenhand.trust.calibrating import calibrate_run
 from evenhand.trust.calibrations import AppliedCalibration
-from evenhand.trust.cascade import Cascade, for_people, run_cascade
+from evenhand.trust.cascade import for_people, run_cascade
+from evenhand.trust.cascade_report import Cascade
 from evenhand.trust.labelling import begin_labelling
 from run_data import adds_up_here
 from scripted import ScriptedJudge, answer_json

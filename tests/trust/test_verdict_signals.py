@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Ballot, CriterionBallot, Pair, Probabilities, Unread, Winner
@@ -111,6 +111,7 @@ winners = st.sampled_from(["A", "B", "TIE"])
 shares_of_three = st.lists(st.floats(0.01, 1), min_size=3, max_size=3)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(winners, st.floats(0, 1), st.tuples(winners, winners), shares_of_three),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
     from evenhand.store import Store
-    from evenhand.trust.cascade import Cascade
+    from evenhand.trust.cascade_report import Cascade
 
 
 def judge_in_stages(
@@ -35,7 +35,8 @@ def judge_in_stages(
     people: Path | None,
 ) -> NoReturn:
     from evenhand.store import open_store
-    from evenhand.trust.cascade import next_stage, refuse_cascade, report_cascade
+    from evenhand.trust.cascade import next_stage, refuse_cascade
+    from evenhand.trust.cascade_report import report_cascade
 
     refuse_cascade(plans, options)
     summaries: list[RunSummary] = []

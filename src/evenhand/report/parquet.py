@@ -48,6 +48,7 @@ def _schema(arrow: Any) -> Any:
         "row": arrow.int64(),
         "tags": arrow.list_(text),
         "confidence": arrow.float64(),
+        "abstained": arrow.bool_(),
         "consistent": arrow.bool_(),
         "criteria": arrow.list_(criterion),
         "input_tokens": arrow.int64(),

@@ -50,6 +50,7 @@ class RunRow(Model):
     winner: Winner | None
     confidence: float | None
     confidence_source: ConfidenceSource
+    abstained: bool
     first_pass_winner: Winner | None
     second_pass_winner: Winner | None
     consistent: bool | None
@@ -123,6 +124,7 @@ def row_of(whole: WholeVerdict, *, run: RunRecord, judge: JudgeRecord) -> RunRow
         winner=columns.winner,
         confidence=columns.confidence,
         confidence_source=settled.metadata.confidence_source,
+        abstained=settled.metadata.abstained,
         first_pass_winner=columns.first_pass_winner,
         second_pass_winner=columns.second_pass_winner,
         consistent=position.consistent if position else None,
