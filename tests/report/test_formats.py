@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import ErrorBody, Failure, Metadata, Outcome
@@ -102,6 +102,7 @@ def test_jsonl_gives_every_row_back(rows: list[RunRow]) -> None:
     assert [RunRow.model_validate_json(line) for line in lines] == rows
 
 
+@settings(deadline=None)  # the first one loads pyarrow
 @given(SOME)
 def test_parquet_gives_every_row_back(rows: list[RunRow]) -> None:
     stream = io.BytesIO()
