@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pandas as pd
-from arena_rank.models.bradley_terry import BradleyTerry  # type: ignore[import-not-found]
-from arena_rank.utils.data_utils import PairDataset  # type: ignore[import-not-found]
+from arena_rank.models.bradley_terry import BradleyTerry  # type: ignore[import-not-found] # in its own environment
+from arena_rank.utils.data_utils import PairDataset  # type: ignore[import-not-found] # in its own environment
 from benchmarks.ranking_data import WORDS, cpu_s, make_battles, tell
 
 

@@ -20,7 +20,7 @@ from evenhand.store import open_store
 from evenhand.trust.calibrating import calibrate_run
 from evenhand.trust.calibrations import AppliedCalibration
 from evenhand.trust.cascade import for_people, run_cascade
-from evenhand.trust.cascade_report import Cascade
+from evenhand.trust.cascade_report import Cascade, report_cascade
 from evenhand.trust.labelling import begin_labelling
 from run_data import adds_up_here
 from scripted import ScriptedJudge, answer_json
@@ -54,7 +54,9 @@ async def cascaded(
     sources = given_pairs(rows, reading)
     try:
         with open_store(at) as store:
-            return await run_cascade(sources, plans, RunOptions(store=at, **options), store=store)
+            asked = RunOptions(store=at, **options)
+            summaries = await run_cascade(sources, plans, asked, store=store)
+            return report_cascade(store, summaries, planned=len(plans))
     finally:
         sources.close()
 

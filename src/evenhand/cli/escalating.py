@@ -11,7 +11,7 @@ import typer
 
 from evenhand.cli import session
 from evenhand.cli.amounts import counted, dollars, number
-from evenhand.cli.judging import exit_code_of, judge_all
+from evenhand.cli.judging import exit_code_of, run_to_the_end, watched
 from evenhand.cli.show import show_hanging
 from evenhand.cli.show_audit import share
 from evenhand.cli.terminal import one_line
@@ -35,26 +35,17 @@ def judge_in_stages(
     people: Path | None,
 ) -> NoReturn:
     from evenhand.store import open_store
-    from evenhand.trust.cascade import next_stage, refuse_cascade
+    from evenhand.trust.cascade import run_cascade
     from evenhand.trust.cascade_report import report_cascade
 
-    refuse_cascade(plans, options)
-    summaries: list[RunSummary] = []
-    at = options
-    try:
-        for plan in plans:
-            summaries.append(
-                judge_all(sources, [plan], at, as_json=as_json, confirm_above=confirm_above)
-            )
-            if len(summaries) == len(plans):
-                break
-            with open_store(options.store, create=False) as store:
-                further = next_stage(store, summaries[-1], at)
-            if further is None:
-                break
-            sources, at = further
-    finally:
-        session.run_async(_close(plans[len(summaries) :]))
+    async def stage(sources: Sources, plan: JudgePlan, options: RunOptions) -> RunSummary:
+        return await watched(sources, [plan], options, as_json=as_json, confirm_above=confirm_above)
+
+    async def work() -> list[RunSummary]:
+        with open_store(options.store) as store:
+            return await run_cascade(sources, plans, options, store=store, stage=stage)
+
+    summaries = run_to_the_end(work, sources, plans)
     with open_store(options.store, create=False) as store:
         found = report_cascade(store, summaries, planned=len(plans))
         if people is not None:
@@ -68,12 +59,6 @@ def judge_in_stages(
         raise SystemExit(Status.INTERRUPTED)
     code = exit_code_of(summaries[-1])
     raise typer.Exit(code if code or found.finished else Status.CAP_REACHED)
-
-
-async def _close(plans: Sequence[JudgePlan]) -> None:
-    """Those that were never asked; the others were closed with their stage."""
-    for plan in plans:
-        await plan.judge.close()
 
 
 def _write(store: Store, run: str, path: Path) -> None:

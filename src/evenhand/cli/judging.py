@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from evenhand.cli import session
 from evenhand.errors import Status
@@ -13,6 +13,8 @@ from evenhand.errors import Status
 if TYPE_CHECKING:
     from evenhand.report.abstentions import Abstentions
     from evenhand.runs import JudgePlan, RunOptions, RunSummary, Sources
+
+T = TypeVar("T")
 
 
 def judge_all(
@@ -23,36 +25,55 @@ def judge_all(
     as_json: bool,
     confirm_above: float | None,
 ) -> RunSummary:
-    import gc
+    async def work() -> RunSummary:
+        return await watched(sources, plans, options, as_json=as_json, confirm_above=confirm_above)
 
+    return run_to_the_end(work, sources, plans)
+
+
+async def watched(
+    sources: Sources,
+    plans: Sequence[JudgePlan],
+    options: RunOptions,
+    *,
+    as_json: bool,
+    confirm_above: float | None,
+) -> RunSummary:
     from evenhand.cli.interrupt import stop_when_told
     from evenhand.cli.run_view import watching
     from evenhand.runs import Stop, judge_pairs
     from evenhand.store import open_store
 
+    stop = Stop()
     judges = [plan.judge for plan in plans]
+    with (
+        open_store(options.store) as store,
+        watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
+        stop_when_told(stop, view.say, view.leave),
+    ):
+        return await judge_pairs(sources, plans, options, store=store, stop=stop, observer=view)
+
+
+def run_to_the_end(
+    work: Callable[[], Coroutine[Any, Any, T]], sources: Sources, plans: Sequence[JudgePlan]
+) -> T:
+    """The work in an event loop; then whatever was opened for it is closed there."""
+    import gc
+
     # What is loaded by now stays, and a run makes few cycles: looking for them as often as Python
     # does by default takes a tenth of the time.
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
-    async def work() -> RunSummary:
-        stop = Stop()
+    async def closed_after() -> T:
         try:
-            with (
-                open_store(options.store) as store,
-                watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
-                stop_when_told(stop, view.say, view.leave),
-            ):
-                return await judge_pairs(
-                    sources, plans, options, store=store, stop=stop, observer=view
-                )
+            return await work()
         finally:
             sources.close()
-            for judge in judges:
-                await judge.close()
+            for plan in plans:
+                await plan.judge.close()
 
-    return session.run_async(work())
+    return session.run_async(closed_after())
 
 
 def end(

@@ -193,6 +193,6 @@ def _drawn(spec: dict[str, Any], kind: ChartFormat) -> bytes:
 
 def _need_altair() -> None:
     try:
-        import altair  # noqa: F401
+        import altair  # noqa: F401 - only whether it is there
     except ImportError:
         raise MissingExtra("altair", "plot") from None

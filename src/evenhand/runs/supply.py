@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
@@ -27,7 +28,7 @@ class Supply(Protocol):
     def close(self) -> None: ...
 
 
-class _Ahead:
+class _Ahead(ABC):
     """The next ones are fetched while these are judged."""
 
     awaits_looks = False
@@ -54,8 +55,8 @@ class _Ahead:
     def _begin(self) -> asyncio.Future[list[WorkItem]]:
         return asyncio.ensure_future(asyncio.to_thread(self._fetch))
 
-    def _fetch(self) -> list[WorkItem]:
-        raise NotImplementedError
+    @abstractmethod
+    def _fetch(self) -> list[WorkItem]: ...
 
 
 class InOrder(_Ahead):

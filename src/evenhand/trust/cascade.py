@@ -5,7 +5,7 @@ Each stage is a run of its own in the same store, over the pairs that the stage 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,17 +15,16 @@ from evenhand.report.abstentions import Promise, stands
 from evenhand.report.lookup import find_run
 from evenhand.runs import (
     JudgePlan,
-    Observer,
     PairFiles,
     RunOptions,
     RunSummary,
     Sources,
-    Stop,
     given_pairs,
     judge_pairs,
 )
 from evenhand.store import Store, WholeVerdict
-from evenhand.trust.cascade_report import Cascade, report_cascade
+
+Stage = Callable[[Sources, JudgePlan, RunOptions], Awaitable[RunSummary]]
 
 
 async def run_cascade(
@@ -34,19 +33,23 @@ async def run_cascade(
     options: RunOptions,
     *,
     store: Store,
-    stop: Stop | None = None,
-    observer: Observer | None = None,
-) -> Cascade:
-    """Judge by the first; what it leaves, by the second; and so on. The same call goes on."""
+    stage: Stage | None = None,
+) -> list[RunSummary]:
+    """Judge by the first; what it leaves, by the second; and so on. The same call goes on.
+
+    `stage` judges one of them, for whoever wants to watch; a summary for each stage that began.
+    """
+
+    async def unwatched(sources: Sources, plan: JudgePlan, options: RunOptions) -> RunSummary:
+        return await judge_pairs(sources, [plan], options, store=store)
+
     refuse_cascade(plans, options)
-    stop = stop or Stop()
+    judge = stage or unwatched
     summaries: list[RunSummary] = []
     given = sources  # whoever opened these closes them
     for plan in plans:
         try:
-            summary = await judge_pairs(
-                sources, [plan], options, store=store, stop=stop, observer=observer
-            )
+            summary = await judge(sources, plan, options)
         finally:
             if sources is not given:
                 sources.close()
@@ -55,7 +58,7 @@ async def run_cascade(
         if further is None:
             break
         sources, options = further
-    return report_cascade(store, summaries, planned=len(plans))
+    return summaries
 
 
 def refuse_cascade(plans: Sequence[JudgePlan], options: RunOptions) -> None:

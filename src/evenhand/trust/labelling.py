@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from evenhand.contract import Order, Pair, Winner
 from evenhand.errors import InputError
@@ -16,7 +16,6 @@ from evenhand.store.columns import INCONSISTENT, TIE
 Only = Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"]
 # What a person says of the responses as they are shown.
 Choice = Literal["first", "second", "tie", "skip"]
-ONLY: tuple[Only, ...] = get_args(Only)
 _WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")  # by code
 _AS_SHOWN: dict[Order, dict[Choice, Winner | None]] = {
     "original": {"first": "A", "second": "B", "tie": "TIE", "skip": None},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import model_serializer
 
@@ -21,7 +21,6 @@ from evenhand.judges import open_judge
 from evenhand.judges.replay import Recording, ReplayJudge
 
 RuleName = Literal["judgebench", "llmbar", "pandalm", "position-bias", "qlora"]
-RULES: tuple[RuleName, ...] = get_args(RuleName)
 NEEDS_LABELS: frozenset[RuleName] = frozenset({"judgebench", "llmbar", "pandalm"})
 
 # Both orders of a pair in the labels of the original order; None is unread.
