@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.stats.label_design import doubts_of_confidence, draw_labels, joint_chances
+from evenhand.stats.seeded_order import order_key
 
 
 def doubts(pairs: int = 200, seed: int = 0) -> Any:
@@ -71,6 +72,17 @@ def test_with_ids_the_order_of_rows_does_not_matter() -> None:
     mirrored = draw_labels(turned, 30, ids=ids[::-1], seed=3)
     assert [ids[row] for row in draw.rows] == [ids[::-1][row] for row in mirrored.rows]
     assert draw.chances[draw.rows] == pytest.approx(mirrored.chances[mirrored.rows])
+
+
+def test_a_draw_is_independent_of_the_order_that_people_label_in_by_the_same_seed() -> None:
+    ids = [f"pair {number}" for number in range(400)]
+    rows = []
+    for seed in range(20):
+        queue = draw_labels(np.ones(400), 0, ids=ids, seed=seed).queue
+        labelled = sorted(range(400), key=lambda row: order_key(ids[row], seed=seed))
+        rows.append(len(set(queue[:100].tolist()) & set(labelled[:100])))
+    # Each hundred takes a quarter of the other: 25, and its mean over 20 errs by about 0.84.
+    assert abs(np.mean(rows) - 25) < 4
 
 
 def test_without_doubt_the_draw_is_even() -> None:

@@ -28,3 +28,7 @@ def test_a_key_depends_on_prompt_and_seed_and_fits_a_column() -> None:
     assert keys[5] == order_key("prompt 5", seed=1) != order_key("prompt 5", seed=2)
     # The upper half of the keys holds about half the prompts: ±5·√250.
     assert abs(sum(key >= 2**62 for key in keys) - 500) < 80
+
+
+def test_half_a_surrogate_pair_has_its_place_too() -> None:
+    assert order_key("\ud800", seed=0) != order_key("\udfff", seed=0)

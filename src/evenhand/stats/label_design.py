@@ -143,5 +143,7 @@ def _uniform(pairs: int, ids: Sequence[str] | None, seed: int) -> Floats:
         raise InputError(f"ids has length {len(ids)} and there are {pairs} doubts; give one a pair")
     if len(set(ids)) != pairs:
         raise InputError("ids has one id twice; give every pair its own")
-    keys = np.array([order_key(own, seed=seed) for own in ids], dtype=np.float64)
+    # By another name than in the order in which people label a run: with the same seed that draw
+    # and this one are independent, as `joint_chances` needs.
+    keys = np.array([order_key(f"drawn\0{own}", seed=seed) for own in ids], dtype=np.float64)
     return (keys + 1.0) / (_KEYS + 1.0)

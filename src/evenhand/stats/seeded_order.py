@@ -11,7 +11,9 @@ def order_key(prompt: str, *, seed: int) -> int:
     It depends on the prompt and the seed alone: prompts that are added later fall among the
     others and change nobody's place before them.
     """
-    digest = blake2b(prompt.encode(), digest_size=8, key=_key(seed)).digest()
+    # Texts from data may hold half of a surrogate pair, which plain UTF-8 refuses.
+    text = prompt.encode("utf-8", "surrogatepass")
+    digest = blake2b(text, digest_size=8, key=_key(seed)).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
