@@ -19,7 +19,10 @@ def tree(kind: type[EvenhandError]) -> Iterator[type[EvenhandError]]:
 @pytest.mark.parametrize("kind", list(tree(EvenhandError)), ids=lambda kind: kind.__name__)
 def test_every_error_has_a_documented_code_and_a_fitting_status(kind: type[EvenhandError]) -> None:
     error = kind("x", "y") if kind is errors.MissingExtra else kind("x")
-    blames_caller = isinstance(error, (errors.InputError, errors.StoreError))
+    of_client = isinstance(error, errors.ServiceError) and not error.retryable
+    blames_caller = isinstance(error, (errors.InputError, errors.StoreError)) or (
+        of_client and kind is not errors.ServiceError
+    )
     assert (exit_code(error) == 2) == blames_caller
     assert exit_code(error) in (2, 3, 4, 5, 130)
     assert (exit_code(error) == 5) == (kind is errors.CapReached)

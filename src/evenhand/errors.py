@@ -21,7 +21,15 @@
     │   └── StoreBusy             another process has the store, or the run, in use
     ├── CapReached                a run came to its limit of cost or calls
     ├── NoVerdict                 the judge answered, but no valid verdict came of it
-    └── Interrupted               somebody stopped it before there was a verdict
+    ├── Interrupted               somebody stopped it before there was a verdict
+    └── ServiceError              the server will not do this, or not now
+        ├── NotFound              there is no such thing
+        ├── Conflict              it does not go with what is there, or what it is doing
+        ├── ServerBusy            it has as much to do as it takes
+        ├── RateLimited           this client has asked too often
+        ├── Unauthorized          the token is missing or wrong
+        ├── Forbidden             whoever asks may not
+        └── TooLarge              more than it takes
 
 A message is a fact with its value, then the remedy, on one line.
 """
@@ -156,6 +164,43 @@ class Interrupted(EvenhandError):
     kind = "interrupted"
 
 
+class ServiceError(EvenhandError):
+    kind = "service"
+
+
+class NotFound(ServiceError):
+    kind = "not_found"
+
+
+class Conflict(ServiceError):
+    kind = "conflict"
+
+
+class ServerBusy(ServiceError):
+    kind = "busy"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: float = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class RateLimited(ServerBusy):
+    kind = "rate_limited"
+
+
+class Unauthorized(ServiceError):
+    kind = "unauthorized"
+
+
+class Forbidden(ServiceError):
+    kind = "forbidden"
+
+
+class TooLarge(ServiceError):
+    kind = "too_large"
+
+
 class Status:
     """Process exit codes; the documented ones."""
 
@@ -181,6 +226,13 @@ _STATUS: tuple[tuple[type[EvenhandError], int, int], ...] = (
     (CapReached, Status.CAP_REACHED, 402),
     (NoVerdict, Status.NO_VERDICT, 422),
     (Interrupted, Status.INTERRUPTED, 503),
+    (NotFound, Status.BAD_INPUT, 404),
+    (Conflict, Status.BAD_INPUT, 409),
+    (ServerBusy, Status.JUDGE_FAILED, 429),
+    (Unauthorized, Status.BAD_INPUT, 401),
+    (Forbidden, Status.BAD_INPUT, 403),
+    (TooLarge, Status.BAD_INPUT, 413),
+    (ServiceError, Status.JUDGE_FAILED, 500),
     (EvenhandError, Status.JUDGE_FAILED, 500),
 )
 

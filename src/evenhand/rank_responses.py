@@ -1,0 +1,1 @@
+"""Several responses to one prompt, ranked with the fewest comparisons."""

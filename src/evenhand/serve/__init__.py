@@ -1,0 +1,1 @@
+"""The service: HTTP, MCP and pages, thin edges over the rooms above."""
