@@ -22,10 +22,14 @@ def is_right(number: int) -> bool:
     return number // len(LEVELS) % 10 >= LEVELS[number % len(LEVELS)][1]
 
 
-def unsure_answer(prompt: str) -> str:
+def asked_number(prompt: str) -> int:
     asked = _ASKED.search(prompt)
     assert asked is not None
-    number = int(asked[1])
+    return int(asked[1])
+
+
+def unsure_answer(prompt: str) -> str:
+    number = asked_number(prompt)
     better = right_place(prompt)
     winner = better if is_right(number) else {"A": "B", "B": "A"}[better]
     return answer_json(winner, confidence=stated(number), criteria=[("accuracy", winner)])

@@ -235,3 +235,17 @@ def test_isotonic_and_platt_never_turn_round(rows: list[tuple[int, bool]]) -> No
     for curve in curves:
         steps = np.diff(curve.predict({"x": grid}, rows=grid.size))
         assert (steps >= -1e-12).all() or (steps <= 1e-12).all()
+
+
+def test_a_curve_can_tell_of_rows_that_have_one_of_its_signals() -> None:
+    rng = np.random.default_rng(0)
+    sure = rng.random(400)
+    right = rng.random(400) < sure
+    fitted = fit_calibration(right, {"sure": sure, "same": np.ones(400)}, method="platt")
+    assert fitted.goes_by == ("sure",)
+    told = fitted.can_tell({"sure": [0.5, None, 0.7], "same": [1.0, 1.0, None]})
+    assert told.tolist() == [True, False, True]
+    assert fitted.can_tell({"other": [1.0, 2.0]}).tolist() == [False, False]
+    constant = fit_calibration([1, 0, 1], {"sure": [0.1, 0.2, 0.3]})
+    assert constant.goes_by == ()
+    assert constant.can_tell({"sure": [None, 0.1]}).tolist() == [True, True]

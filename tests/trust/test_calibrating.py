@@ -35,9 +35,9 @@ from evenhand.trust.calibrations import (
     save_calibration,
 )
 from mirror import mirrored, plain
-from run_data import sums
+from run_data import right_place, sums
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
-from unsure_judge import is_right, labelled_sums, stated, unsure
+from unsure_judge import asked_number, is_right, labelled_sums, stated, unsure, unsure_answer
 
 PAIRS = 400
 
@@ -375,6 +375,45 @@ def test_where_nothing_can_be_guaranteed_it_says_so(learned: tuple[Path, str]) -
     assert guarantee is not None
     assert guarantee.threshold is None
     assert any("no threshold can be guaranteed" in note for note in found.notes)
+
+
+async def test_the_promise_is_not_made_of_verdicts_that_show_none_of_the_signals(
+    tmp_path: Path,
+) -> None:
+    at = tmp_path / "store.db"
+
+    def often_silent(call: JudgeCall) -> str:
+        """Every fourth answer states no confidence, and all of those are right."""
+        prompt = "\n".join(message.text for message in call.messages)
+        number = asked_number(prompt)
+        if number % 4:
+            return unsure_answer(prompt)
+        return answer_json(right_place(prompt), confidence=None, criteria=[("accuracy", "A")])
+
+    summary = await judged(labelled_sums(PAIRS), ScriptedJudge(often_silent), at)
+    with open_store(at) as store:
+        found = calibrate_run(store, summary.run, method="platt", min_agreement=0.8)
+    guarantee = found.calibration.guarantee
+    assert guarantee is not None
+    assert found.calibration.calibration.goes_by == ("stated",)
+    # The calibration abstains on them whatever it thinks of them, so they may not speak for others.
+    assert 0 < guarantee.without_confidence < PAIRS / 4
+    assert guarantee.coverage is not None
+    assert guarantee.coverage.part <= guarantee.n - guarantee.without_confidence
+
+
+async def test_nothing_is_learned_from_identical_responses_that_nobody_was_asked_about(
+    tmp_path: Path,
+) -> None:
+    at = tmp_path / "store.db"
+    rows = labelled_sums(40)
+    for row in rows[::4]:
+        row |= {"response_b": row["response_a"], "label": "TIE"}
+    summary = await judged(rows, ScriptedJudge(unsure), at, ask_identical=False)
+    with open_store(at) as store:
+        found = calibrate_run(store, summary.run)
+    assert (found.verdicts, found.calibration.calibration.n) == (30, 30)
+    assert any(note.startswith("10 labelled pairs are ties of identical") for note in found.notes)
 
 
 async def test_abstentions_are_counted_apart(learned: tuple[Path, str]) -> None:

@@ -19,7 +19,7 @@ from evenhand.stats.calibration_choice import (
     recipes_for,
 )
 from evenhand.stats.clusters import Floats, Labels, label_codes
-from evenhand.stats.confidence_curves import Curve, fit_constant, varies
+from evenhand.stats.confidence_curves import Constant, Curve, Logistic, fit_constant, varies
 from evenhand.stats.outcomes import same_length
 from evenhand.stats.signals import Signals, right_or_wrong, signal_columns
 
@@ -54,6 +54,27 @@ class Calibration(Model):
     seed: int
     candidates: tuple[Candidate, ...]
     reason: str | None
+
+    @property
+    def goes_by(self) -> tuple[str, ...]:
+        """The signals that the curve looks at; a constant looks at none."""
+        match self.curve:
+            case Constant():
+                return ()
+            case Logistic(signals=parts):
+                return tuple(part.signal for part in parts)
+            case one:
+                return (one.signal,)
+
+    def can_tell(self, signals: Signals) -> NDArray[np.bool_]:
+        """The rows that have one of the signals it goes by; a constant holds for every row."""
+        columns = signal_columns(signals)
+        rows = next((column.size for column in columns.values()), 0)
+        known = np.full(rows, isinstance(self.curve, Constant))
+        for name in self.goes_by:
+            if name in columns:
+                known |= ~np.isnan(columns[name])
+        return known
 
     def predict(self, signals: Signals) -> Floats:
         """One probability a row; a signal that is not given at all is missing in every row."""

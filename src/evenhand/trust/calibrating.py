@@ -77,7 +77,8 @@ def calibrate_run(
         right, columns, prompts = _rows(found, signals, tested)
         after = learned.predict(columns)
         guarantee = guarantee_agreement(
-            after,
+            # A verdict that shows none of the signals abstains, so it is not promised either.
+            np.where(learned.can_tell(columns), after, np.nan),
             right,
             target=min_agreement,
             error_level=error_level,
@@ -146,6 +147,11 @@ def _notes(found: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
         notes.append(
             f"{saved.calibration.reason}; every verdict gets the share that is right, "
             f"{saved.calibration.base_rate:.3f}"
+        )
+    if found.unasked:
+        notes.append(
+            f"{found.unasked:,} labelled pairs are ties of identical responses that no judge was "
+            "asked about: nothing is learned from them"
         )
     if found.inconsistent:
         notes.append(

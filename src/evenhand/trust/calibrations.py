@@ -20,7 +20,6 @@ from evenhand.procedure import JudgedBy, Rating
 from evenhand.reconcile import Decision, Reading
 from evenhand.report.whole_file import written_whole
 from evenhand.stats.calibration import Calibration
-from evenhand.stats.confidence_curves import Constant, Logistic
 from evenhand.stats.guarantee import Guarantee
 from evenhand.trust.verdict_signals import SignalValues, signals_of
 
@@ -114,15 +113,9 @@ class AppliedCalibration:
 
     def probability(self, signals: SignalValues) -> float | None:
         """None where the verdict has none of the signals that the curve goes by."""
-        curve = self.saved.calibration.curve
-        if not isinstance(curve, Constant):
-            used = (
-                [part.signal for part in curve.signals]
-                if isinstance(curve, Logistic)
-                else [curve.signal]
-            )
-            if all(signals.get(name) is None for name in used):
-                return None
+        used = self.saved.calibration.goes_by
+        if used and all(signals.get(name) is None for name in used):
+            return None
         columns: Mapping[str, list[float | None]] = {
             name: [value] for name, value in signals.items()
         }

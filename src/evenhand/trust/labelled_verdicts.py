@@ -28,7 +28,8 @@ class LabelledVerdicts:
     """A row for each win or tie whose pair has a label; NaN where a signal is missing.
 
     `before` is the confidence without a calibration. Inconsistent and invalid pairs have no
-    verdict that could be right: they are only counted.
+    verdict that could be right, and on identical responses the judge may not have been asked:
+    they are only counted.
     """
 
     run: str
@@ -42,6 +43,7 @@ class LabelledVerdicts:
     unlabelled: int
     inconsistent: int
     invalid: int
+    unasked: int
 
 
 def labelled_verdicts(
@@ -76,9 +78,17 @@ def labelled_verdicts(
             f"no labelled pair of run {run.name!r} has a verdict: all are inconsistent or invalid; "
             "a calibration needs wins or ties"
         )
+    before, signals, asked = _signals(store, run, record, numbers[rows])
+    unasked = int((~asked).sum())
+    if not asked.any():
+        raise InputError(
+            f"no judge was asked about the labelled pairs of run {run.name!r}: their responses are "
+            "identical; a calibration needs verdicts of the judge"
+        )
+    before, signals = before[asked], {name: column[asked] for name, column in signals.items()}
+    rows[rows] = asked
     # The winner codes are the outcome codes of a win or a tie.
     right = (outcomes[rows] == labels[rows]).astype(np.float64)
-    before, signals = _signals(store, run, record, numbers[rows])
     return LabelledVerdicts(
         run=run.name,
         asked=judged_by(record, run),
@@ -91,6 +101,7 @@ def labelled_verdicts(
         unlabelled=int((~labelled).sum()),
         inconsistent=int((labelled & (outcomes == INCONSISTENT)).sum()),
         invalid=int((labelled & (outcomes == INVALID)).sum()),
+        unasked=unasked,
     )
 
 
@@ -129,12 +140,14 @@ def judged_by(judge: JudgeRecord, run: RunRecord) -> JudgedBy:
 
 def _signals(
     store: Store, run: RunRecord, judge: JudgeRecord, numbers: NDArray[np.int64]
-) -> tuple[Floats, dict[str, Floats]]:
-    """From the passes and not from the verdicts: those may have been calibrated already."""
+) -> tuple[Floats, dict[str, Floats], NDArray[np.bool_]]:
+    """From the passes and not from the verdicts: those may have been calibrated already. The last
+    says on which of them there is a decision of the judge."""
     asked = judged_by(judge, run)
     wanted = {int(number): row for row, number in enumerate(numbers)}
     before = np.full(numbers.size, np.nan)
     columns = {name: np.full(numbers.size, np.nan) for name in SIGNALS}
+    decided = np.zeros(numbers.size, dtype=np.bool_)
     for whole in store.each_whole_verdict(run.id, judge_id=judge.id):
         row = wanted.get(whole.row.item.number)
         if row is None:
@@ -145,12 +158,13 @@ def _signals(
         values = None if isinstance(found, NoRuling) else signals_of(whole.pair, readings, found)
         if isinstance(found, NoRuling) or values is None:
             continue  # identical responses, which nobody was asked about
+        decided[row] = True
         if found.confidence is not None:
             before[row] = found.confidence
         for name, value in values.items():
             if value is not None:
                 columns[name][row] = value
-    return before, columns
+    return before, columns, decided
 
 
 def _readings(passes: Sequence[StoredPass], pair: Pair, samples: int) -> list[Reading | Vote]:
