@@ -1,0 +1,1 @@
+"""The Model Context Protocol's edge: tools, prompts and resources over one Service."""
