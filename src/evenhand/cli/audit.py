@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -13,16 +12,18 @@ from evenhand.cli import session
 from evenhand.errors import EvenhandError, InputError, Status
 
 if TYPE_CHECKING:
-    from evenhand.trust.rules import RuleFigures, RuleName
+    from evenhand.runs.options import Again
+    from evenhand.trust.rules import RuleFigures
 
 
 def audit(
+    context: typer.Context,
     labelled: Annotated[
         str | None,
         typer.Argument(
             metavar="LABELLED",
             help="A file of pairs with labels (then --judge judges them), or a run whose pairs "
-            "have labels.",
+            "have labels or people's votes.",
         ),
     ] = None,
     judge: opt.JudgeName = None,
@@ -91,6 +92,8 @@ def audit(
     price: ropt.PriceOption = None,
     confirm_above: ropt.ConfirmAbove = 5.0,
     yes: ropt.Yes = False,
+    fresh: ropt.Fresh = False,
+    retry: ropt.Again = None,
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
     samples: opt.Samples = None,
@@ -108,14 +111,22 @@ def audit(
     """Audit a judge: how often it is right by labels, what it leans to, whether to believe it.
 
     Exit codes: 0 it passes (or no threshold was set), 1 a threshold fails, 6 one is undecided,
-    2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
+    2 bad input, no labels, or the store failed, 3 the judge failed, 5 a cap stopped it,
+    130 interrupted.
     """
     from evenhand import api, judges
+    from evenhand.cli.auditing import (
+        as_data,
+        figures_by_rule,
+        need_labels,
+        refuse_judging_options,
+        refuse_unknown_file,
+    )
     from evenhand.cli.judging import end, judge_all
-    from evenhand.cli.plan import make_procedure
-    from evenhand.cli.run_inputs import read_price, read_reading, read_sources
+    from evenhand.cli.run_inputs import read_price, read_reading
     from evenhand.cli.stores import named_store, opened_store
-    from evenhand.runs import JudgePlan, RunOptions
+    from evenhand.defaults import make_procedure
+    from evenhand.runs import JudgePlan, PairFiles, RunOptions
     from evenhand.settings import load_settings
     from evenhand.trust.audit import audit_run
     from evenhand.trust.findings import Thresholds, find
@@ -137,10 +148,10 @@ def audit(
             temperature=temperature,
             samples=samples,
         )
-        is_data = labelled is not None and (labelled == "-" or Path(labelled).exists())
+        data = as_data(labelled)
         figures = None
         if rule is not None:
-            figures = _by_rule(rule, labelled if is_data else None, judge, columns)
+            figures = figures_by_rule(rule, data, judge, columns)
             if labelled is None:
                 _tell_rule(figures, as_json=as_json)
                 return
@@ -149,7 +160,9 @@ def audit(
                 "nothing to audit; give a file of labelled pairs with --judge, or a run's name"
             )
         run = labelled
-        if is_data:
+        if data is None:
+            refuse_judging_options(context, run)
+        else:
             spec = judge or opt.require_judge(settings)
             reading = read_reading(
                 columns,
@@ -158,7 +171,8 @@ def audit(
                 no_tie=no_tie,
                 no_swap=no_swap or rule in _ONE_ORDER,
             )
-            sources = read_sources([labelled], None, None, None, None, None, reading)
+            need_labels(data, reading, named_store(store))
+            sources = PairFiles((data,), reading)
             opened = api.open_judge_for(settings, spec, base_url=base_url)
             procedure = make_procedure(
                 settings,
@@ -182,6 +196,8 @@ def audit(
                 max_calls=max_calls,
                 max_cost=max_cost,
                 price=read_price(price),
+                fresh=fresh,
+                retry=tuple(cast("list[Again]", retry or [])),
                 bad_rows=bad_rows,
             )
             summary = judge_all(
@@ -195,6 +211,8 @@ def audit(
                 end(summary, as_json=as_json)
             run, judge = summary.run, None
         with opened_store(store) as at:
+            if data is None:
+                refuse_unknown_file(at, run)
             found = audit_run(
                 at,
                 run,
@@ -240,20 +258,3 @@ def _tell_rule(figures: RuleFigures, *, as_json: bool) -> None:
     from evenhand.cli.show_audit import show_rule
 
     show_rule(session.out(), figures)
-
-
-def _by_rule(
-    rule: RuleName, labelled: str | None, judge: str | None, columns: list[str] | None
-) -> RuleFigures:
-    """The authors' figures over what a replayed judge was recorded to say."""
-    from evenhand.cli.run_inputs import mapped_columns
-    from evenhand.data import Reading, open_source
-    from evenhand.trust.rules import apply_rule, labels_of, recordings_of
-
-    if judge is None or not judge.strip().startswith("replay:"):
-        raise InputError(f"--rule {rule} is for recorded judges; give --judge replay:FILE")
-    labels = None
-    if labelled is not None:
-        reading = Reading(columns=mapped_columns(columns), criteria_needed=False)
-        labels = labels_of(open_source(labelled), reading)
-    return apply_rule(rule, recordings_of(judge), labels)

@@ -51,9 +51,9 @@ def compare(
     from evenhand import api, judges
     from evenhand.cli.calibrations import calibrations_of
     from evenhand.cli.inputs import gather_pair
-    from evenhand.cli.plan import make_procedure
     from evenhand.cli.show import show_verdict
     from evenhand.comparer import compare as compare_pair
+    from evenhand.defaults import make_procedure
     from evenhand.settings import load_settings
 
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -186,15 +186,6 @@ ForceCalibration = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON on standard output.")]
-
-Value = TypeVar("Value")
-
-
-def first_given(option: Value | None, setting: Value | None, default: Value) -> Value:
-    """What the command line says, else what the settings say, else the default."""
-    if option is not None:
-        return option
-    return default if setting is None else setting
 
 
 def with_judge_options(

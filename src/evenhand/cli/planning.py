@@ -49,6 +49,7 @@ def plan(
     itself (PAIRS with --judge and -c). Nothing is asked of a judge.
     """
     from evenhand.cli.run_inputs import read_price, read_reading
+    from evenhand.defaults import first_given
     from evenhand.settings import load_settings
     from evenhand.stats.planning import Certainty, Shape
 
@@ -71,12 +72,12 @@ def plan(
             plans = _judge_plans(settings, judge, base_url=base_url, locale=locale, mode=mode)
             cost = _by_data(data, reading, plans, priced)
         shape = Shape(
-            tie_share=opt.first_given(tie_share, known and known.tie_share, 0.0),
+            tie_share=first_given(tie_share, known and known.tie_share, 0.0),
             rows_per_prompt=rows_per_prompt,
             correlation=correlation,
             orders=1 if no_swap else known.orders if known else 2,
-            samples=opt.first_given(settings.samples, known and known.samples, 1),
-            judges=opt.first_given(judges or named, known and known.judges, 1),
+            samples=first_given(settings.samples, known and known.samples, 1),
+            judges=first_given(judges or named, known and known.judges, 1),
         )
         certainty = Certainty(alpha=alpha, power=power)
         from evenhand.runs.pair_plans import plan_for_pairs, plan_for_win_rates
@@ -169,7 +170,7 @@ def _judge_plans(
     mode: opt.ModeName,
 ) -> list[JudgePlan]:
     from evenhand import api
-    from evenhand.cli.plan import make_procedure
+    from evenhand.defaults import make_procedure
     from evenhand.runs import JudgePlan
 
     plans = []

@@ -68,9 +68,9 @@ def probe(
     """
     from evenhand import api
     from evenhand.cli.inputs import read_criterion
-    from evenhand.cli.plan import make_procedure
     from evenhand.cli.run_inputs import read_price
     from evenhand.contract import read_criteria
+    from evenhand.defaults import make_procedure
     from evenhand.runs import RunOptions
     from evenhand.settings import load_settings
     from evenhand.trust.probes.cases import probe_cases

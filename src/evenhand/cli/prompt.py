@@ -37,9 +37,9 @@ def prompt(
     A judge need not be named; where one is, its own mode and manner hold, as in compare.
     """
     from evenhand.cli.inputs import gather_pair
-    from evenhand.cli.plan import make_procedure
     from evenhand.cli.terminal import clean
     from evenhand.contract import ORDERS
+    from evenhand.defaults import make_procedure
     from evenhand.prompts import Prompt, answer_schema
     from evenhand.settings import load_settings
 

@@ -74,8 +74,8 @@ def run(
     from evenhand import api, judges
     from evenhand.cli.calibrations import calibrations_of
     from evenhand.cli.judging import abstentions_of, end, judge_all
-    from evenhand.cli.plan import make_procedure
     from evenhand.cli.run_inputs import read_price, read_reading, read_sources
+    from evenhand.defaults import make_procedure
     from evenhand.runs import JudgePlan, RunOptions
     from evenhand.settings import load_settings
 

@@ -47,20 +47,9 @@ def _mapped(entry: str) -> tuple[str, str]:
 
 
 def read_price(given: str | None) -> Price | None:
-    from evenhand.judges.prices import Price
+    from evenhand.judges import prices
 
-    if given is None:
-        return None
-    first, slash, second = given.partition("/")
-    try:
-        if not slash:
-            raise ValueError
-        return Price(float(first), float(second))
-    except ValueError:
-        raise InputError(
-            f"--price {given!r} is not INPUT/OUTPUT; give dollars for a million tokens, "
-            "e.g. --price 0.15/0.60"
-        ) from None
+    return None if given is None else prices.read_price(given, where="--price")
 
 
 def read_sources(

@@ -38,6 +38,20 @@ class Price:
                 raise SettingsError(f"{what} is {dollars}; give dollars for a million tokens")
 
 
+def read_price(given: str, *, where: str) -> Price:
+    """A price as people write it, 0.15/0.60; `where` is what they gave it as."""
+    first, slash, second = given.partition("/")
+    try:
+        if not slash:
+            raise ValueError
+        return Price(float(first), float(second))
+    except ValueError:
+        raise SettingsError(
+            f"{where} {given!r} is not INPUT/OUTPUT; give dollars for a million tokens, "
+            f"e.g. {where} 0.15/0.60"
+        ) from None
+
+
 def cost_usd(
     usage: Usage, *, model: str | None, traits: Traits, price: Price | None = None
 ) -> float | None:

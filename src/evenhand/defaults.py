@@ -1,17 +1,25 @@
-"""The command line's options as one procedure."""
+"""A procedure out of what was chosen, what the settings say and what the judge can do."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-from evenhand.cli.options import first_given
 from evenhand.contract import Locale, Mode, Reconciling
 from evenhand.judges import RetryPolicy, Traits
 from evenhand.parse import Protocol
 from evenhand.procedure import Calibrating, Procedure
 from evenhand.prompts import Template, open_template
 from evenhand.settings import Settings
+
+Value = TypeVar("Value")
+
+
+def first_given(option: Value | None, setting: Value | None, default: Value) -> Value:
+    """What was chosen, else what the settings say, else the default."""
+    if option is not None:
+        return option
+    return default if setting is None else setting
 
 
 def make_procedure(
