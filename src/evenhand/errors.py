@@ -29,7 +29,9 @@
         ├── RateLimited           this client has asked too often
         ├── Unauthorized          the token is missing or wrong
         ├── Forbidden             whoever asks may not
-        └── TooLarge              more than it takes
+        ├── TooLarge              more than it takes
+        ├── WrongMethod           the address does not take this method
+        └── WrongMediaType        the body is in a form that it does not take
 
 A message is a fact with its value, then the remedy, on one line.
 """
@@ -201,6 +203,14 @@ class TooLarge(ServiceError):
     kind = "too_large"
 
 
+class WrongMethod(ServiceError):
+    kind = "wrong_method"
+
+
+class WrongMediaType(ServiceError):
+    kind = "wrong_media_type"
+
+
 class Status:
     """Process exit codes; the documented ones."""
 
@@ -232,6 +242,8 @@ _STATUS: tuple[tuple[type[EvenhandError], int, int], ...] = (
     (Unauthorized, Status.BAD_INPUT, 401),
     (Forbidden, Status.BAD_INPUT, 403),
     (TooLarge, Status.BAD_INPUT, 413),
+    (WrongMethod, Status.BAD_INPUT, 405),
+    (WrongMediaType, Status.BAD_INPUT, 415),
     (ServiceError, Status.JUDGE_FAILED, 500),
     (EvenhandError, Status.JUDGE_FAILED, 500),
 )
