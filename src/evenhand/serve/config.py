@@ -1,0 +1,130 @@
+"""What a server offers and allows: the operator's choice, as one frozen value.
+
+It comes from a file that the operator names, from options and from the environment; never from a
+file that happens to lie in the working directory, and never from a client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Literal
+
+from evenhand.errors import SettingsError
+from evenhand.judges.prices import Price
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOffer:
+    """A judge that clients may name. None: the settings' value, or the judge's own default."""
+
+    name: str
+    judge: str
+    base_url: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None  # the variable that holds its key
+    mode: Literal["reasoned", "letter"] | None = None
+    locale: Literal["en", "zh"] | None = None
+    template: str | None = None
+    samples: int | None = None
+    reconcile: Literal["agreement", "average"] | None = None
+    confidence: Literal["stated", "logprobs"] | None = None
+    timeout_s: float | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    retries: int | None = None
+    repairs: int | None = None
+    calibration: str | None = None
+    price: Price | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of each server process. None: no limit."""
+
+    body_bytes: int = 32 * MIB  # of a request, but for uploads
+    upload_bytes: int = 1024 * MIB  # of a run's pairs; they go to a file, not into memory
+    bodies_bytes: int = 256 * MIB  # of all requests that are being read or answered
+    body_timeout_s: float = 60  # in which a body, or the next 64 KiB of an upload, must come
+    field_chars: int = 1_000_000  # of one text
+    criteria: int = 50
+    requests: int = 1024  # at once, event streams among them
+    requests_per_minute: int | None = None  # of each token
+    failures_per_minute: int = 10  # wrong tokens, of each address
+    compares: int = 64  # judged at once
+    compare_queue: int = 128  # waiting for that
+    compare_timeout_s: float = 300  # from its admission
+    background_runs: int = 2
+    queued_runs: int = 100
+    run_pairs: int = 1_000_000
+    run_max_cost: float | None = None  # the most that a client may allow a run
+    run_max_calls: int | None = None
+    page_rows: int = 1000
+    rank_responses: int = 50
+    tool_pairs: int = 1000
+    shutdown_s: float = 30  # in which what is in flight may end
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise SettingsError(f"limits.{name} is {value!r}; it takes a number above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The name stands in logs and beside what it started; the secret nowhere."""
+
+    name: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """The first judge is the default. `store`: None is the settings' own."""
+
+    judges: tuple[JudgeOffer, ...] = ()
+    store: str | None = field(default=None, repr=False)
+    host: str = "127.0.0.1"
+    port: int = 8321
+    tokens: tuple[Token, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    log_texts: bool = False
+    log_json: bool = False
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        for what, names in (
+            ("judges", [offer.name for offer in self.judges]),
+            ("tokens", [token.name for token in self.tokens]),
+        ):
+            twice = {name for name in names if names.count(name) > 1}
+            if twice:
+                raise SettingsError(
+                    f"two {what} are named {min(twice)!r}; give each a name of its own"
+                )
+        if self.workers < 1:
+            raise SettingsError(f"workers is {self.workers}; it takes a whole number from 1")
+        if not 0 <= self.port <= 65535:
+            raise SettingsError(f"port is {self.port}; it takes 0 (any free one) to 65535")
+        if not self.is_local and not self.tokens:
+            raise SettingsError(
+                f"host is {self.host}, which others can reach, and no token is set; "
+                "set EVENHAND_TOKEN, or leave the host at 127.0.0.1"
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    name = host.strip("[]").lower()
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
