@@ -1,1 +1,0 @@
-"""Several responses to one prompt, ranked with the fewest comparisons."""
