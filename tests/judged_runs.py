@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evenhand.contract import Failure, Locale, Outcome, Verdict, Winner
+from evenhand.contract import ConfidenceSource, Failure, Locale, Outcome, Verdict, Winner
 from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, NewVote, Store
 from store_values import failure, item, win
 
@@ -23,31 +23,37 @@ def judged_run(
     keys: Sequence[str] | None = None,
     models: Sequence[tuple[str | None, str | None]] | None = None,
     confidences: Sequence[float | None] | None = None,
+    thresholds: Mapping[str, float] | None = None,
     prompt_version: str | None = "v1",
     locale: Locale | None = "en",
 ) -> int:
-    """`labels` has a letter a pair, and . for none."""
+    """`labels` has a letter a pair, and . for none. `thresholds` are of the judges whose verdicts
+    are calibrated: less sure ones abstain."""
     number = len(next(iter(said.values())))
     keys = keys or [f"q{place}" for place in range(1, number + 1)]
     labels = labels or "." * number
-    run = store.create_run(NewRun(name, f"fingerprint of {name}", {}, ("pairs.jsonl",)))
+    judge_keys = [f"{judge}/{prompt_version}/{locale}" for judge in said]
+    promised = thresholds or {}
+    plan = {"judges": judge_keys, "deciding": [_deciding(promised.get(judge)) for judge in said]}
+    run = store.create_run(NewRun(name, f"fingerprint of {name}", plan, ("pairs.jsonl",)))
     store.add_items(
         run.id,
         [_item(key, place, labels[place], prompts, models) for place, key in enumerate(keys)],
     )
     store.update_run(run.id, intake_done=True, state="finished")
     ids = [
-        store.add_judge(
-            NewJudge(f"{judge}/{prompt_version}/{locale}", judge, prompt_version, locale)
-        )
-        for judge in said
+        store.add_judge(NewJudge(key, judge, prompt_version, locale))
+        for key, judge in zip(judge_keys, said, strict=True)
     ]
     store.set_run_judges(run.id, ids)
-    for judge_id, letters in zip(ids, said.values(), strict=True):
+    for judge_id, (judge, letters) in zip(ids, said.items(), strict=True):
+        source: ConfidenceSource = "calibration" if judge in promised else "stated"
         store.write(
             [],
             [
-                NewVerdict(run.id, place + 1, judge_id, _settled(letter, confidences, place))
+                NewVerdict(
+                    run.id, place + 1, judge_id, _settled(letter, confidences, place, source)
+                )
                 for place, letter in enumerate(letters)
                 if letter != "."
             ],
@@ -80,12 +86,22 @@ def _item(
     )
 
 
+def _deciding(threshold: float | None) -> dict[str, object]:
+    if threshold is None:
+        return {}
+    return {"calibration": {"digest": "d", "min_agreement": 0.9, "threshold": threshold}}
+
+
 def _settled(
-    letter: str, confidences: Sequence[float | None] | None, place: int
+    letter: str,
+    confidences: Sequence[float | None] | None,
+    place: int,
+    source: ConfidenceSource,
 ) -> Verdict | Failure:
     if letter == "X":
         return failure([])
     verdict: Verdict = win(_WINNERS[letter], [], Outcome.INCONSISTENT if letter == "I" else None)
     if confidences is None:
         return verdict
-    return verdict.model_copy(update={"confidence": confidences[place]})
+    metadata = verdict.metadata.model_copy(update={"confidence_source": source})
+    return verdict.model_copy(update={"confidence": confidences[place], "metadata": metadata})

@@ -40,6 +40,17 @@ def test_it_shows_verdicts_accuracy_and_judges(command: Command, store: Store) -
     assert "x and y" in ran.out
 
 
+def test_abstained_verdicts_have_a_column_where_there_are_any(command: Command) -> None:
+    with open_store(command.directory / "s.db") as opened:
+        judged_run(
+            opened, "sure", {"x": "AB", "y": "AB"}, confidences=[0.9, 0.6], thresholds={"x": 0.8}
+        )
+    lines = command("jury", "sure", "--store", "s.db").out.splitlines()
+    head = next(place for place, line in enumerate(lines) if line.startswith("judge "))
+    assert "abstained" in lines[head]
+    assert lines[head + 1].split() == ["x", "1", "0", "0", "1", "0", "0.0", "%"]
+
+
 def test_json_has_the_whole_report(command: Command, store: Store) -> None:
     ran = command("jury", "kitchen", "--store", "s.db", "--json", "--side", "A")
     assert ran.code == 0

@@ -145,6 +145,75 @@ def test_the_same_judge_in_two_languages_is_two(store: Store) -> None:
     assert sitting.panel.titles == ("x [en]", "x [zh]")
 
 
+def test_an_abstained_verdict_is_no_vote(store: Store) -> None:
+    judged_run(
+        store,
+        "run",
+        {"x": "AAATI", "y": "BBBBB", "z": "AATTA"},
+        confidences=[0.9, 0.8, 0.7, 0.6, 0.5],
+        thresholds={"x": 0.8},
+        labels="AAATA",
+    )
+    sitting = hold_jury(store, ["run"])
+    # x is not sure enough of q3 and q4, and contradicts itself in q5.
+    assert sitting.panel.votes[:, 0].tolist() == [0, 0, -1, -1, -1]
+    assert sitting.outcomes.tolist() == [0, 0, HUNG, HUNG, HUNG]
+    assert sitting.verdicts.voters.tolist() == [3, 3, 2, 2, 2]
+    x, y, _ = sitting.report.judges
+    assert (x.votes, x.abstained, x.inconsistent, y.votes, y.abstained) == (2, 2, 1, 5, 0)
+    third = list(jury_rows(sitting))[2]["votes"]
+    assert [(each["vote"], each["outcome"], each["abstained"]) for each in third] == [
+        (None, "win", True),
+        ("B", "win", False),
+        ("TIE", "tie", False),
+    ]
+    # What is no vote is not right either: x on q1 and q2 of five.
+    own = {rule.rule: rule.accuracy for rule in sitting.report.accuracy}
+    assert (own["x"].part, own["x"].of) == (2, 5)
+
+
+def test_another_run_brings_its_abstentions_along(store: Store) -> None:
+    judged_run(store, "first", {"x": "ABA"})
+    judged_run(
+        store,
+        "second",
+        {"z": "BAT"},
+        keys=["q2", "q1", "other"],
+        confidences=[0.9, 0.6, 0.9],
+        thresholds={"z": 0.8},
+    )
+    panel = hold_jury(store, ["first", "second"]).panel
+    assert panel.votes[:, 1].tolist() == [-1, 1, -1]
+    assert panel.abstained[:, 1].tolist() == [True, False, False]
+
+
+def test_a_saved_jury_hears_no_abstained_verdict_either(store: Store) -> None:
+    judged_run(store, "run", {"x": "AA", "y": "BB"})
+    saved = hold_jury(store, ["run"]).saved
+    judged_run(
+        store,
+        "later",
+        {"y": "BB", "x": "AA"},
+        keys=["q8", "q9"],
+        confidences=[0.9, 0.6],
+        thresholds={"x": 0.8},
+    )
+    sitting = hold_jury(store, ["later"], use=saved)
+    assert sitting.panel.votes.tolist() == [[0, 1], [-1, 1]]
+    assert sitting.report.judges[0].abstained == 1
+
+
+def test_votes_on_chosen_and_escalated_pairs_are_no_labels_of_a_jury(store: Store) -> None:
+    run = judged_run(store, "run", {"x": "ABAB"})
+    vote_on(store, run, {"q1": "A"}, draw="random")
+    vote_on(store, run, {"q2": "B"})
+    vote_on(store, run, {"q3": "B"}, draw="chosen")
+    vote_on(store, run, {"q4": "A"}, origin="escalation")
+    panel = hold_jury(store, ["run"]).panel
+    assert panel.labels.tolist() == [0, 1, -1, -1]
+    assert panel.by_people == 2
+
+
 def test_one_judge_is_a_jury_of_itself(store: Store) -> None:
     judged_run(store, "run", {"x": "ABTIX"})
     sitting = hold_jury(store, ["run"])

@@ -95,14 +95,19 @@ def _show_judges(console: Console, found: JuryReport) -> None:
 
     weighted = any(each.weight is not None for each in found.judges)
     worth = any(each.worth is not None for each in found.judges)
+    abstained = any(each.abstained for each in found.judges)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("judge")
-    for name in ("votes", "inconsistent", "invalid", "not judged", "against the jury"):
+    for name in ("votes", "inconsistent", "invalid", *(("abstained",) if abstained else ())):
+        table.add_column(name, justify="right")
+    for name in ("not judged", "against the jury"):
         table.add_column(name, justify="right")
     for name in (*(("weight",) if weighted else ()), *(("worth",) if worth else ())):
         table.add_column(name, justify="right")
     for each in found.judges:
         cells = [number(each.votes), number(each.inconsistent), number(each.invalid)]
+        if abstained:
+            cells.append(number(each.abstained))
         cells += [number(each.not_judged), _plain_share(each.against.part, each.against.of)]
         if weighted:
             cells.append("" if each.weight is None else f"{each.weight:.2f}")

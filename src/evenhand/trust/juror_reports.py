@@ -55,6 +55,7 @@ def report_jurors(
             votes=int((cast >= 0).sum()),
             inconsistent=int((own == INCONSISTENT).sum()),
             invalid=int((own == INVALID).sum()),
+            abstained=int(panel.abstained[:, place].sum()),
             not_judged=int((own == NOT_JUDGED).sum()),
             against=share_of(
                 (cast != outcomes)[counted], panel.prompts[counted], level=level, unit="vote"

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from evenhand.contract import Locale
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.report.abstentions import Promise
 from evenhand.report.lookup import find_run
 from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
 from evenhand.store.columns import TIE
-from evenhand.trust.votes import people_labels
+from evenhand.trust.fair_labels import fair_labels
 
 Codes = NDArray[np.int8]
 Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 NOT_JUDGED = -1
 NO_WINNER = -1
@@ -39,8 +41,9 @@ class Panel:
     """A row for each pair of the first run that at least one judge has judged.
 
     `outcomes` has a column a judge, with the codes of `store.columns`, and -1 where the judge has
-    not judged the pair. `labels` are the data's own, and the majority of people's votes where the
-    data have none; -1 is none.
+    not judged the pair; `abstained` says which wins and ties its calibration does not vouch for.
+    `labels` are the data's own, and the majority of people's votes where the data have none; -1 is
+    none.
     """
 
     run: RunRecord
@@ -50,6 +53,7 @@ class Panel:
     items: tuple[RunItem, ...]
     prompts: Integers
     outcomes: Codes
+    abstained: Mask
     labels: Codes
     by_people: int
     planned: bool  # every run is whole, and none ended by looking at its verdicts
@@ -57,10 +61,11 @@ class Panel:
 
     @property
     def votes(self) -> Codes:
-        """0 A, 1 B, 2 TIE; -1 where the judge has no verdict of its own: it was inconsistent,
-        could not be read, or was not asked."""
-        given: Codes = np.where(self.outcomes <= TIE, self.outcomes, NO_WINNER).astype(np.int8)
-        return given
+        """0 A, 1 B, 2 TIE; -1 where the judge has no verdict that stands: it was inconsistent,
+        could not be read, abstained, or was not asked."""
+        given = (self.outcomes <= TIE) & ~self.abstained
+        votes: Codes = np.where(given, self.outcomes, NO_WINNER).astype(np.int8)
+        return votes
 
     def columns(self, outcomes: Codes) -> OutcomeColumns:
         """As a judge's own, for what reads those."""
@@ -88,6 +93,7 @@ class _Seat:
     numbers: Integers
     prompts: Integers
     outcomes: Codes
+    abstained: Mask
 
 
 def seat_jury(store: Store, names: Sequence[str]) -> Panel:
@@ -114,13 +120,16 @@ def seat_jury(store: Store, names: Sequence[str]) -> Panel:
     numbers = np.unique(np.concatenate([seat.numbers for seat in seats]))
     prompts = np.zeros(numbers.size, dtype=np.int64)
     outcomes = np.full((numbers.size, len(seats)), NOT_JUDGED, dtype=np.int8)
+    abstained = np.zeros(outcomes.shape, dtype=np.bool_)
     for place, seat in enumerate(seats):
         rows = np.searchsorted(numbers, seat.numbers)
         prompts[rows] = seat.prompts
         outcomes[rows, place] = seat.outcomes
+        abstained[rows, place] = seat.abstained
     judged = set(numbers.tolist())
     items = tuple(item for item in store.run_items(runs[0].id) if item.number in judged)
-    labels, by_people = _labels(store, runs[0].id, items, numbers)
+    own = [_WINNER_CODES[item.label] for item in items]
+    labels = fair_labels(store, runs[0].id, numbers, of_data=own)
     return Panel(
         run=runs[0],
         runs=tuple(run.name for run in runs),
@@ -129,8 +138,9 @@ def seat_jury(store: Store, names: Sequence[str]) -> Panel:
         items=items,
         prompts=prompts,
         outcomes=outcomes,
-        labels=labels,
-        by_people=by_people,
+        abstained=abstained,
+        labels=labels.winners,
+        by_people=int(labels.by_people.sum()),
         planned=planned,
         notes=tuple(notes),
     )
@@ -144,6 +154,7 @@ def _seat(store: Store, first: RunRecord, run: RunRecord, record: JudgeRecord) -
     columns = store.outcome_columns(run.id, record.id)
     numbers = np.asarray(columns.number, dtype=np.int64)
     rows: NDArray[Any] = np.arange(numbers.size)
+    shared = numbers
     if run.id != first.id:
         ours, theirs = store.shared_items(first.id, run.id)
         if not ours:
@@ -154,25 +165,29 @@ def _seat(store: Store, first: RunRecord, run: RunRecord, record: JudgeRecord) -
         judged = place < numbers.size
         judged[judged] = numbers[place[judged]] == np.asarray(theirs)[judged]
         rows = place[judged]
-        numbers = np.asarray(ours, dtype=np.int64)[judged]
+        shared = np.asarray(ours, dtype=np.int64)[judged]
+    outcomes = np.asarray(columns.outcome, dtype=np.int8)
     return _Seat(
         record=record,
         run=run.name,
-        numbers=numbers,
+        numbers=shared,
         prompts=np.asarray(columns.prompt_key, dtype=np.int64)[rows],
-        outcomes=np.asarray(columns.outcome, dtype=np.int8)[rows],
+        outcomes=outcomes[rows],
+        abstained=_abstained(store, run, record, numbers, outcomes)[rows],
     )
 
 
-def _labels(
-    store: Store, run_id: int, items: Sequence[RunItem], numbers: Integers
-) -> tuple[Codes, int]:
-    """Votes on pairs that were shown to people because a judge was unsure do not count."""
-    labels = np.array([_WINNER_CODES[item.label] for item in items], dtype=np.int8)
-    voted = people_labels(store, run_id, numbers, escalated=False).majority
-    by_people = (labels == NO_WINNER) & (voted != NO_WINNER)
-    labels[by_people] = voted[by_people]
-    return labels, int(by_people.sum())
+def _abstained(
+    store: Store, run: RunRecord, record: JudgeRecord, numbers: Integers, outcomes: Codes
+) -> Mask:
+    """The wins and ties that a calibration with a promise does not keep."""
+    promise = Promise.of(record, run)
+    if promise is None:
+        return np.zeros(numbers.size, dtype=np.bool_)
+    verdicts = store.each_verdict(run.id, judge_id=record.id)
+    kept = [row.item.number for row in verdicts if promise.keeps(row)]
+    abstained: Mask = (outcomes <= TIE) & ~np.isin(numbers, kept)
+    return abstained
 
 
 def _titles(seats: Sequence[_Seat]) -> tuple[str, ...]:

@@ -143,6 +143,7 @@ def _check_quorum(quorum: int, seats: int) -> None:
 def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Panel:
     """The panel with a column for each seat of the jury, in its order."""
     outcomes = np.full((panel.outcomes.shape[0], len(seats)), NOT_JUDGED, dtype=np.int8)
+    abstained = np.zeros(outcomes.shape, dtype=np.bool_)
     jurors, titles = list(saved.jurors), [seat.judge for seat in saved.jurors]
     notes = list(panel.notes)
     for place, taken in enumerate(seats):
@@ -152,12 +153,18 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
         if jurors[place] != panel.jurors[taken]:
             notes.append(f"{panel.titles[taken]} sits for {saved.jury.judges[place]}, by force")
         outcomes[:, place] = panel.outcomes[:, taken]
+        abstained[:, place] = panel.abstained[:, taken]
         jurors[place], titles[place] = panel.jurors[taken], panel.titles[taken]
     left = [title for place, title in enumerate(panel.titles) if place not in seats]
     if left:
         notes.append(f"not on the jury, and without a vote: {', '.join(left)}")
     return replace(
-        panel, jurors=tuple(jurors), titles=tuple(titles), outcomes=outcomes, notes=tuple(notes)
+        panel,
+        jurors=tuple(jurors),
+        titles=tuple(titles),
+        outcomes=outcomes,
+        abstained=abstained,
+        notes=tuple(notes),
     )
 
 

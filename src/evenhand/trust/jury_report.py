@@ -26,7 +26,8 @@ class JuryCounts(Model):
 
 
 class JurorReport(Model):
-    """One judge on the jury. `worth` is how much worse the learned jury does without it, in nats a
+    """One judge on the jury; `abstained` are wins and ties that its calibration does not vouch for,
+    and that are no vote. `worth` is how much worse the learned jury does without it, in nats a
     label, on prompts it was not learned from; `redundant` is None where nothing can be told."""
 
     title: str
@@ -34,6 +35,7 @@ class JurorReport(Model):
     votes: int
     inconsistent: int
     invalid: int
+    abstained: int
     not_judged: int
     against: EstimatedShare  # its votes that are not the jury's verdict
     weight: float | None

@@ -49,10 +49,12 @@ def jury_rows(sitting: Sitting) -> Iterator[dict[str, Any]]:
         verdicts.voters.tolist(),
         chances,
         panel.outcomes.tolist(),
+        panel.votes.tolist(),
+        panel.abstained.tolist(),
         panel.labels.tolist(),
         strict=True,
     )
-    for item, outcome, dissent, voters, chance, judged, label in columns:
+    for item, outcome, dissent, voters, chance, judged, cast, unsure, label in columns:
         decided = outcome <= TIE
         yield {
             "id": item.key,
@@ -70,10 +72,11 @@ def jury_rows(sitting: Sitting) -> Iterator[dict[str, Any]]:
             "votes": [
                 {
                     **juror,
-                    "vote": _WINNERS[own] if 0 <= own <= TIE else None,
+                    "vote": _WINNERS[vote] if vote >= 0 else None,
                     "outcome": _JUDGED[own],
+                    "abstained": abstained,
                 }
-                for juror, own in zip(jurors, judged, strict=True)
+                for juror, own, vote, abstained in zip(jurors, judged, cast, unsure, strict=True)
             ],
             "label": _WINNERS[label] if label >= 0 else None,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,13 @@ from evenhand.procedure import JudgedBy
 from evenhand.reconcile import NoRuling, Reading, decide
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
-from evenhand.store import DRAWS, JudgeRecord, RunRecord, Store, StoredPass
+from evenhand.store import JudgeRecord, RunRecord, Store, StoredPass
 from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.trust.fair_labels import fair_labels
 from evenhand.trust.verdict_signals import SIGNALS, signals_of
-from evenhand.trust.votes import item_votes, majority_labels
+from evenhand.trust.votes import NO_WINNER
 
 Floats = NDArray[np.float64]
-_NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,9 @@ def labelled_verdicts(
     columns = store.outcome_columns(run.id, record.id)
     numbers = np.asarray(columns.number, dtype=np.int64)
     outcomes = np.asarray(columns.outcome, dtype=np.int8)
-    labels = np.asarray(columns.label, dtype=np.int8).copy()
-    by_data = labels != _NONE
-    voted = _majorities(store, run.id, numbers, evenly=evenly)
-    by_people = ~by_data & (voted != _NONE)
-    labels[by_people] = voted[by_people]
-    labelled = labels != _NONE
+    found = fair_labels(store, run.id, numbers, of_data=columns.label, evenly=evenly)
+    labels, by_people = found.winners, found.by_people
+    labelled = labels != NO_WINNER
     if not labelled.any():
         raise InputError(
             f"no judged pair of run {run.name!r} has a label; give data with a column label "
@@ -96,24 +93,13 @@ def labelled_verdicts(
         prompts=np.asarray(columns.prompt_key, dtype=np.int64)[rows],
         before=before,
         signals=signals,
-        by_data=int((by_data & rows).sum()),
+        by_data=int((~by_people & rows).sum()),
         by_people=int((by_people & rows).sum()),
         unlabelled=int((~labelled).sum()),
         inconsistent=int((labelled & (outcomes == INCONSISTENT)).sum()),
         invalid=int((labelled & (outcomes == INVALID)).sum()),
         unasked=unasked,
     )
-
-
-def _majorities(
-    store: Store, run_id: int, numbers: NDArray[np.int64], *, evenly: bool
-) -> NDArray[np.int8]:
-    votes = item_votes(store, run_id, numbers, escalated=False)
-    unfair = ("chosen", "weighted") if evenly else ("chosen",)
-    fair = ~np.isin(votes.draw, [DRAWS.index(draw) for draw in unfair])
-    columns = ("row", "pair", "prompt", "who", "verdict", "label", "origin", "draw", "chance")
-    kept = replace(votes, **{name: getattr(votes, name)[fair] for name in columns})
-    return majority_labels(kept, numbers).majority
 
 
 def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) -> JudgeRecord:
