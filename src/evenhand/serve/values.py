@@ -1,0 +1,243 @@
+"""What clients send and what they get, beside the contract's own types: one set for every edge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
+from evenhand.contract.model import Model
+from evenhand.contract.pair import Text, refuse
+from evenhand.errors import InputError
+from evenhand.report.conclusions import Conclusions
+from evenhand.report.records import RunRow
+from evenhand.report.run import RunReport
+from evenhand.trust.audit import Audit
+from evenhand.trust.findings import Findings
+
+RunStateView = Literal["reading", "queued", "judging", "finished", "stopped", "failed"]
+# A run in one of these changes no more, unless somebody resumes it.
+AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})
+
+_T = TypeVar("_T", bound=Model)
+
+
+def _listed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Names = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
+Criteria = Annotated[tuple[Criterion, ...], BeforeValidator(_listed)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Level = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+
+
+def read_value(model: type[_T], given: Mapping[str, Any] | _T) -> _T:
+    """A value from plain data in either case, or an InputError that names the field."""
+    if isinstance(given, model):
+        return given
+    if not isinstance(given, Mapping):  # callers may be untyped
+        raise InputError(f"a JSON object is needed, not a {type(given).__name__}; give one")
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        refuse(error, model)
+
+
+class StartRun(Model):
+    """How a run's pairs are judged; the names are those of `evenhand run`."""
+
+    judge: Text | None = Field(default=None, description="An offered judge; else the first")
+    judges: Names = Field(default=(), max_length=20, description="Or several of them")
+    name: Text | None = Field(default=None, max_length=200, description="The run's name")
+    criteria: Criteria = Field(default=(), description="For rows that have none of their own")
+    columns: dict[Text, Text] = Field(default={}, description="Our field to the data's column")
+    bad_rows: Literal["stop", "skip"] = Field(
+        default="stop", description="Refuse data with a row that is no pair, or leave such rows out"
+    )
+    allow_tie: bool | None = Field(default=None, description="For every row; else as the row says")
+    swap_positions: bool | None = Field(default=None, description="For every row likewise")
+    max_calls: int | None = Field(default=None, ge=1, description="Stop after so many calls")
+    max_cost: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="Stop before it costs more dollars"
+    )
+    fresh: bool = Field(default=False, description="Reuse no answers of earlier runs")
+    until_decided: bool = Field(default=False, description="End when it is clear who is better")
+    alpha: Level | None = Field(default=None, description="Of untilDecided; 0.05 if not given")
+    rank_adaptive: bool = Field(default=False, description="Ask what settles the ranking soonest")
+    budget: int | None = Field(default=None, ge=1, description="Of rankAdaptive: the most pairs")
+    certainty: Level | None = Field(default=None, description="Of rankAdaptive; 0.95")
+    seed: int | None = Field(default=None, ge=0, le=2**31, description="Of the random order")
+
+    @property
+    def named_judges(self) -> tuple[str | None, ...]:
+        """None stands for the default one."""
+        if self.judge is not None and self.judges:
+            raise InputError("judge and judges are both given; give one of them")
+        return self.judges or (self.judge,)
+
+
+class StartRunWithPairs(StartRun):
+    """The same with the pairs themselves: the contract's input, or rows with other columns."""
+
+    pairs: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_listed)] = Field(
+        min_length=1, description="The contract's input each; criteria may be left to the run"
+    )
+
+    def options(self) -> StartRun:
+        return StartRun.model_validate(self.model_dump(exclude={"pairs"}, exclude_unset=True))
+
+
+class RunStatus(Model):
+    """A run and how far it is. Four outcomes, never folded: `done` is their sum over all judges,
+    and `done + pending` is `pairs` for each judge."""
+
+    id: str
+    name: str
+    state: RunStateView
+    judges: tuple[str, ...]
+    pairs: int
+    skipped_rows: int = 0
+    done: int
+    wins_a: int
+    wins_b: int
+    ties: int
+    inconsistent: int
+    invalid: int
+    pending: int
+    calls: int
+    cost_usd: float | None
+    pairs_per_s: float | None = None
+    remaining_s: float | None = None
+    stopped_by: str | None = None
+    error: ErrorBody | None = None
+    created_at: datetime
+    updated_at: datetime
+    notes: tuple[str, ...] = ()
+    # For the edges, not for clients: it was there before this request.
+    found: bool = Field(default=False, exclude=True)
+
+    @property
+    def at_rest(self) -> bool:
+        return self.state in AT_REST
+
+
+class RunPage(Model):
+    """Newest first; `next` goes into `after`, and is null at the end."""
+
+    runs: tuple[RunStatus, ...]
+    next: str | None = None
+
+
+class VerdictFilters(Model):
+    """Every one that is given must hold."""
+
+    outcome: Outcome | None = None
+    winner: Winner | None = None
+    judge: Text | None = None
+    tag: Text | None = None
+    disagrees: bool | None = Field(
+        default=None,
+        description="Only labelled pairs: those whose label the judge did not come to, or did",
+    )
+    abstained: bool | None = None
+    min_confidence: Share | None = None
+    max_confidence: Share | None = None
+
+
+class VerdictLine(Model):
+    """One judge's verdict on one pair, without its texts."""
+
+    id: str
+    number: int
+    row: int
+    source: str
+    judge: str
+    label: Winner | None
+    model_a: str | None
+    model_b: str | None
+    tags: tuple[str, ...]
+    outcome: Outcome
+    winner: Winner | None
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    abstained: bool
+    first_pass_winner: Winner | None
+    second_pass_winner: Winner | None
+    error_kind: str | None
+    error_message: str | None
+
+
+class VerdictPage(Model):
+    """By the pairs' order; `next` goes into `cursor`, and is null at the end. With `full`, each
+    has its texts, its reasoning and the contract's verdict."""
+
+    verdicts: tuple[VerdictLine, ...] | tuple[RunRow, ...]
+    next: str | None = None
+
+
+class Report(Model):
+    """What a run came to and took, and what can be concluded from it."""
+
+    run: RunReport
+    conclusions: Conclusions
+
+
+class RankRuns(Model):
+    """The models of one or more runs, by all their judges or one."""
+
+    runs: Names = Field(min_length=1, max_length=100, description="Ids or names of runs")
+    judge: Text | None = None
+    tag: Text | None = None
+    ties: Literal["half", "davidson"] = "half"
+    intervals: Literal["sandwich", "bootstrap"] | None = "sandwich"
+    level: Level = 0.95
+    scale: Literal["elo", "log-odds"] = "elo"
+    prior: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    replicates: int = Field(default=1000, ge=1, le=10_000)
+    seed: int = Field(default=0, ge=0, le=2**31)
+    elo_k: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+class AuditRun(Model):
+    """A judge against the labels, or people's votes, of a run's pairs."""
+
+    run: Text = Field(description="A run's id or name")
+    judge: Text | None = Field(default=None, description="Where the run has several")
+    against: Text | None = Field(default=None, description="Another run over the same pairs")
+    level: Level = 0.95
+    disagreements: int = Field(default=20, ge=0, le=1000)
+    min_accuracy: Share | None = None
+    min_kappa: float | None = Field(default=None, ge=-1, le=1, allow_inf_nan=False)
+    min_consistency: Share | None = None
+    max_unread: Share | None = None
+    max_place_lean: Share = 0.1
+    max_length_excess: Share = 0.1
+
+
+class AuditReport(Model):
+    audit: Audit
+    findings: Findings
+
+
+class RankResponses(Model):
+    """Several responses to one prompt, to be ranked with as few comparisons as it takes."""
+
+    prompt: Text
+    responses: Names = Field(min_length=2, description="In any order; the answer numbers them")
+    criteria: Criteria = Field(min_length=1, description="What to judge by, most important first")
+    context: Text | None = None
+    reference: Text | None = None
+    allow_tie: bool = True
+    judge: Text | None = Field(default=None, description="An offered judge; else the first")
+    max_comparisons: int | None = Field(default=None, ge=1)
+
+
+class Readiness(Model):
+    """Whether requests can be served now, and if not, why."""
+
+    ready: bool
+    problems: tuple[str, ...] = ()
