@@ -1,0 +1,1 @@
+"""The HTTP endpoints: thin edges over the service."""
