@@ -16,7 +16,7 @@ from evenhand.judges import Completion, JudgeCall
 from evenhand.procedure import Procedure
 from evenhand.report.lookup import find_run
 from evenhand.runs import JudgePlan, UntilDecided, given_pairs
-from evenhand.store import open_store
+from evenhand.store import NewVote, open_store
 from evenhand.trust.calibrating import calibrate_run
 from evenhand.trust.calibrations import AppliedCalibration
 from evenhand.trust.cascade import for_people, run_cascade
@@ -95,6 +95,31 @@ async def test_what_a_judge_cannot_settle_goes_on(tmp_path: Path) -> None:
     again = await cascaded(labelled_sums(30), plans, at)
     assert again == found
     assert [len(judge.calls) for judge in (first, second, third)] == [60, 40, 40]
+
+
+async def test_peoples_votes_are_labels_of_a_cascade_too(tmp_path: Path) -> None:
+    at = tmp_path / "store.db"
+    rows = [{name: row[name] for name in row if name != "label"} for row in labelled_sums(30)]
+    rows[0] |= {"label": "A"}
+    plans = [plan(Named("one", adds_up_here))]
+    await cascaded(rows, plans, at)
+    with open_store(at) as store:
+        (run,) = store.list_runs()
+        pair_ids = {item.number: item.pair_id for item in store.run_items(run.id)}
+
+        def vote(numbers: range, verdict: Any, **told: Any) -> None:
+            for who in ("ann", "bob"):
+                store.add_votes([NewVote(pair_ids[n], who, verdict, **told) for n in numbers])
+
+        # The judge is always right: A, and B on every third pair.
+        vote(range(1, 13), "A", draw="random")
+        vote(range(13, 16), "B", draw="chosen")
+        vote(range(16, 19), "B", draw="weighted", chance=0.5)
+        vote(range(19, 22), "B", origin="escalation")
+    found = await cascaded(rows, plans, at)
+    # q1 by the data, 2 to 12 by people, who are wrong on 3, 6, 9 and 12.
+    assert (found.agreement.part, found.agreement.of) == (8, 12)
+    assert found.stages[0].agreement == found.agreement
 
 
 async def test_what_abstains_goes_to_the_next_judge(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from evenhand.runs import RunSummary
 from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.store import Store
 from evenhand.trust.biases import share_of
+from evenhand.trust.fair_labels import fair_labels
+from evenhand.trust.votes import NO_WINNER
 
 
 class Stage(Model):
@@ -126,13 +128,21 @@ def _standing(store: Store, name: str) -> _Standing:
     (judge,) = store.run_judges(run.id)
     promise = Promise.of(judge, run)
     columns = store.outcome_columns(run.id, judge.id)
-    rows = list(store.each_verdict(run.id, judge_id=judge.id))[: len(columns.number)]
+    numbers = np.asarray(columns.number, dtype=np.int64)
+    judged = set(columns.number)
+    rows = [
+        row
+        for row in store.each_verdict(run.id, judge_id=judge.id)
+        if row.item.number in judged  # a run that goes on may have got more since
+    ]
+    labels = fair_labels(store, run.id, numbers, of_data=columns.label, evenly=True).winners
     return _Standing(
         keys=[row.item.key for row in rows],
         stands=np.array([stands(row, promise) for row in rows], dtype=np.bool_),
-        labelled=np.array([row.item.label is not None for row in rows], dtype=np.bool_),
-        agrees=np.array([row.item.label == row.winner for row in rows], dtype=np.bool_),
-        prompts=np.asarray(columns.prompt_key, dtype=np.int64)[: len(rows)],
+        labelled=labels != NO_WINNER,
+        # The winner codes are the outcome codes of a win or a tie; nothing else stands.
+        agrees=labels == np.asarray(columns.outcome, dtype=np.int8),
+        prompts=np.asarray(columns.prompt_key, dtype=np.int64),
         outcomes=[row.outcome for row in rows],
     )
 
@@ -163,7 +173,8 @@ def _stage(store: Store, summary: RunSummary, found: _Standing, *, level: float)
 
 
 def _agreement(standings: Sequence[_Standing], *, level: float) -> EstimatedShare:
-    """Of the verdicts that stand and have a label."""
+    """Of the verdicts that stand and have a label: the data's own, or the majority of people's
+    votes on pairs that were not chosen for what was known of them."""
     chosen = [each.stands & each.labelled for each in standings]
     agrees = np.concatenate([e.agrees[c] for e, c in zip(standings, chosen, strict=True)])
     prompts = np.concatenate([e.prompts[c] for e, c in zip(standings, chosen, strict=True)])
