@@ -30,6 +30,7 @@
         ├── Unauthorized          the token is missing or wrong
         ├── Forbidden             whoever asks may not
         ├── TooLarge              more than it takes
+        ├── TooSlow               what was to come did not come in time
         ├── WrongMethod           the address does not take this method
         └── WrongMediaType        the body is in a form that it does not take
 
@@ -203,6 +204,11 @@ class TooLarge(ServiceError):
     kind = "too_large"
 
 
+class TooSlow(ServiceError):
+    kind = "too_slow"
+    retryable = True
+
+
 class WrongMethod(ServiceError):
     kind = "wrong_method"
 
@@ -242,6 +248,7 @@ _STATUS: tuple[tuple[type[EvenhandError], int, int], ...] = (
     (Unauthorized, Status.BAD_INPUT, 401),
     (Forbidden, Status.BAD_INPUT, 403),
     (TooLarge, Status.BAD_INPUT, 413),
+    (TooSlow, Status.JUDGE_FAILED, 408),
     (WrongMethod, Status.BAD_INPUT, 405),
     (WrongMediaType, Status.BAD_INPUT, 415),
     (ServiceError, Status.JUDGE_FAILED, 500),

@@ -106,7 +106,7 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
             )
         if not trusted:
             _refuse_reach(path, name, value)
-        values[name] = _checked(f"{path}: {key}", name, value)
+        values[name] = check_setting(f"{path}: {key}", name, value)
     return replace(settings, **values, sources=(*settings.sources, str(path)))
 
 
@@ -123,7 +123,8 @@ def _refuse_reach(path: Path, name: str, value: object) -> None:
         )
 
 
-def _checked(where: str, name: str, value: object) -> object:
+def check_setting(where: str, name: str, value: object) -> object:
+    """The value, where it is one that the setting takes; `where` is what people gave it as."""
     if name in _CHOICES:
         if value not in _CHOICES[name]:
             raise SettingsError(f"{where} is {value!r}; it takes {' or '.join(_CHOICES[name])}")
@@ -162,5 +163,5 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
     values["cache_dir"] = Path(cache_dir).expanduser() if cache_dir else None
     for name in ("locale", "transport"):
         if values[name] is not None:
-            _checked(f"EVENHAND_{name.upper()}", name, values[name])
+            check_setting(f"EVENHAND_{name.upper()}", name, values[name])
     return replace(settings, **{key: value for key, value in values.items() if value is not None})
