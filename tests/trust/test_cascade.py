@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from evenhand.trust.calibrations import AppliedCalibration
 from evenhand.trust.cascade import for_people, run_cascade
 from evenhand.trust.cascade_report import Cascade, report_cascade
 from evenhand.trust.labelling import begin_labelling
+from evenhand.trust.vote_import import import_votes
 from run_data import adds_up_here
 from scripted import ScriptedJudge, answer_json
 from unsure_judge import is_right, labelled_sums, unsure
@@ -185,6 +187,13 @@ async def test_what_nobody_settles_is_left_for_people_blind(tmp_path: Path) -> N
         (vote,) = store.each_vote(run_id)
         # Known as what it is, and so kept out of calibrations.
         assert (vote.vote.origin, vote.vote.draw) == ("escalation", "chosen")
+        # So is one by the file, which people fill in and bring back.
+        filled = tmp_path / "left.jsonl"
+        lines = [json.dumps(row | {"who": "bob", "verdict": "A"}) + "\r\n" for row in left]
+        filled.write_text("".join(lines), "utf-8")
+        import_votes(store, find_run(store, found.stages[0].run).name, filled)
+        origins = {own.vote.who: own.vote.origin for own in store.each_vote(run_id)}
+        assert origins == {"ann": "escalation", "bob": "escalation"}
     # And the next stage still had them.
     with open_store(at) as store:
         items = [row.item for row in store.each_verdict(find_run(store, found.stages[-1].run).id)]

@@ -109,10 +109,15 @@ def left_over(store: Store, run: str) -> Iterator[WholeVerdict]:
 
 
 def for_people(store: Store, run: str) -> Iterator[dict[str, Any]]:
-    """What is left for people, as rows of a file: blind, so without labels and models."""
+    """What is left for people, as rows of a file: blind, so without labels and models.
+
+    Each says where it comes from, so that votes which are filled in and imported are known as
+    escalated, and kept out of figures that need a fair draw.
+    """
     for whole in left_over(store, run):
         row = _row(whole)
-        yield {name: row[name] for name in row if name not in ("label", "model_a", "model_b")}
+        blind = {name: row[name] for name in row if name not in ("label", "model_a", "model_b")}
+        yield blind | {"origin": "escalation"}
 
 
 def _row(whole: WholeVerdict) -> dict[str, Any]:
