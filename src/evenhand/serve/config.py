@@ -91,6 +91,7 @@ class ServerConfig:
     tokens: tuple[Token, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()  # whose word on the client's address is taken
     limits: Limits = field(default_factory=Limits)
     log_texts: bool = False
     log_json: bool = False

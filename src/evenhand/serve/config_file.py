@@ -1,0 +1,148 @@
+"""The server's config out of the file that the operator names, the options and the environment."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import SettingsError
+from evenhand.judges.prices import read_price
+from evenhand.serve.config import JudgeOffer, Limits, ServerConfig
+from evenhand.serve.tokens import read_tokens
+from evenhand.settings import check_setting
+
+_TEXTS = ("store", "host")
+_WHOLE = {"port": 0, "workers": 1}  # with the least they may be
+_FLAGS = ("log_texts", "log_json")
+_LISTS = ("allowed_hosts", "allowed_origins", "trusted_proxies")
+TOP_KEYS = (*_TEXTS, *_WHOLE, *_FLAGS, *_LISTS, "limits", "judges")
+OFFER_KEYS = tuple(JudgeOffer.__dataclass_fields__)
+LIMIT_KEYS = tuple(Limits.__dataclass_fields__)
+_IN_PARTS = ("body_timeout_s", "compare_timeout_s", "shutdown_s", "run_max_cost")
+
+# What people will look for in the file, and where it belongs instead.
+_ELSEWHERE = {
+    "token": "set EVENHAND_TOKEN in the environment",
+    "tokens": "set EVENHAND_TOKEN in the environment",
+    "api_key": "name the variable that holds it with api_key_env",
+}
+
+
+def read_config(
+    path: Path | None = None,
+    *,
+    chosen: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> ServerConfig:
+    """`chosen` are fields that the command line sets: they win. Tokens are the environment's."""
+    environment = os.environ if environment is None else environment
+    fields = {} if path is None else _read(path)
+    fields |= chosen or {}
+    return ServerConfig(**fields, tokens=read_tokens(environment.get("EVENHAND_TOKEN", "")))
+
+
+def offer_of(spec: str, *, base_url: str | None = None) -> JudgeOffer:
+    """What `--judge` offers, by a name that tells clients no path."""
+    return JudgeOffer(_offered_name(spec), spec, base_url=base_url)
+
+
+def _offered_name(spec: str) -> str:
+    kind, colon, rest = spec.strip().partition(":")
+    if colon and kind in ("local", "replay"):
+        return f"{kind}:{Path(rest).name}"
+    return spec.strip()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(
+            f"the config file {path} cannot be read: {error.strerror or error}; check its name"
+        ) from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}; correct it") from None
+    fields: dict[str, Any] = {}
+    for key, value in table.items():
+        where = f"{path}: {key}"
+        _known(path, key, TOP_KEYS)
+        if key == "limits":
+            fields[key] = _limits(where, value)
+        elif key == "judges":
+            fields[key] = _offers(where, value, path.parent)
+        else:
+            fields[key] = _checked(where, key, value)
+    if "store" in fields and "://" not in fields["store"]:
+        fields["store"] = str(path.parent / Path(fields["store"]).expanduser())
+    return fields
+
+
+def _known(where: object, key: str, known: tuple[str, ...]) -> None:
+    if key not in known:
+        remedy = _ELSEWHERE.get(key, f"it may set {', '.join(known)}")
+        raise SettingsError(f"{where} sets {key}, which it may not; {remedy}")
+
+
+def _checked(where: str, key: str, value: object) -> object:
+    if key in _TEXTS and not (isinstance(value, str) and value.strip()):
+        raise SettingsError(f"{where} is {value!r}; it takes a text")
+    if key in _FLAGS and not isinstance(value, bool):
+        raise SettingsError(f"{where} is {value!r}; it takes true or false")
+    if key in _WHOLE and (type(value) is not int or value < _WHOLE[key]):
+        raise SettingsError(f"{where} is {value!r}; it takes a whole number from {_WHOLE[key]} up")
+    if key in _LISTS:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise SettingsError(f'{where} is {value!r}; it takes a list of texts, e.g. ["one"]')
+        return tuple(value)
+    return value
+
+
+def _limits(where: str, table: object) -> Limits:
+    if not isinstance(table, dict):
+        raise SettingsError(f"{where} is {table!r}; it takes a table, [limits]")
+    for key, value in table.items():
+        _known(where, key, LIMIT_KEYS)
+        allowed = (int, float) if key in _IN_PARTS else (int,)
+        if type(value) not in allowed or not value > 0:
+            raise SettingsError(f"{where}.{key} is {value!r}; it takes a number above 0")
+    return Limits(**table)
+
+
+def _offers(where: str, tables: object, folder: Path) -> tuple[JudgeOffer, ...]:
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+        raise SettingsError(f"{where} is no list of tables; write each judge under [[judges]]")
+    return tuple(
+        _offer(f"{where}[{place}]", table, folder) for place, table in enumerate(tables, start=1)
+    )
+
+
+def _offer(where: str, table: dict[str, Any], folder: Path) -> JudgeOffer:
+    fields: dict[str, Any] = {}
+    for key, value in table.items():
+        _known(where, key, OFFER_KEYS)
+        at = f"{where}.{key}"
+        if key in ("name", "api_key_env", "calibration", "price"):
+            if not isinstance(value, str) or not value.strip():
+                raise SettingsError(f"{at} is {value!r}; it takes a text")
+            fields[key] = read_price(value, where=at) if key == "price" else value.strip()
+        else:
+            fields[key] = check_setting(at, key, value)
+    if "judge" not in fields:
+        raise SettingsError(f"{where} names no judge; give e.g. judge = 'openai:gpt-4o'")
+    fields["judge"] = _from(folder, fields["judge"])
+    if "template" in fields:
+        fields["template"] = str(folder / Path(fields["template"]).expanduser())
+    return JudgeOffer(**{"name": _offered_name(fields["judge"]), **fields})
+
+
+def _from(folder: Path, spec: str) -> str:
+    """A judge that reads a file: beside the config file, unless the path says otherwise."""
+    kind, colon, rest = spec.strip().partition(":")
+    if colon and rest and kind in ("local", "replay"):
+        return f"{kind}:{folder / Path(rest).expanduser()}"
+    return spec.strip()
