@@ -9,6 +9,7 @@ from evenhand.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from evenhand.stats.estimated_share import EstimatedShare
     from evenhand.stats.estimated_value import EstimatedValue
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from evenhand.trust.findings import Findings
     from evenhand.trust.rules import RuleFigures
 
+_PEOPLE = "people"
 _STYLES = {"trustworthy": "green", "with care": "yellow", "not trustworthy": "red"}
 
 
 def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
@@ -28,7 +31,7 @@ def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
     head.append(f"  {findings.word}", style=_STYLES.get(findings.word, "dim"))
     console.print(head)
     for line in findings.lines:
-        console.print(Text(f"  {line}"))
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
     console.print()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for name, told in _figures(audit):
@@ -44,6 +47,7 @@ def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
         for each in audit.disagreements:
             said = each.verdict if each.outcome in ("win", "tie") else each.outcome
             console.print(Text(f"  {one_line(each.id)}  label {each.label}, judge {said}"))
+        console.print(_look(audit.run), soft_wrap=True)
     if audit.rule is not None:
         console.print()
         show_rule(console, audit.rule)
@@ -51,6 +55,12 @@ def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
         console.print(Text(check.line))
     for note in audit.notes:
         console.print(Text(f"note  {one_line(note)}", style="dim"), soft_wrap=True)
+
+
+def _look(run: str | None) -> Text:
+    from rich.text import Text
+
+    return Text(f"  evenhand show {one_line(run or 'RUN')} ID tells a pair whole", "dim")
 
 
 def show_rule(console: Console, figures: RuleFigures) -> None:
@@ -64,12 +74,19 @@ def show_rule(console: Console, figures: RuleFigures) -> None:
 def _figures(audit: Audit) -> list[tuple[str, str]]:
     told = [
         ("labelled pairs", number(audit.n)),
+        *_label_sources(audit),
         ("accuracy", share(audit.accuracy)),
-        *((f"  {each.name}", share(each.accuracy)) for each in audit.yardsticks),
-        ("agreement", share(audit.agreement)),
+        *((f"  {_agreeing(each.name)}", share(each.accuracy)) for each in audit.yardsticks),
+        *_judge_and_person(audit),
+        (f"agreement on the {number(audit.agreement.of)} decided", share(audit.agreement)),
         ("  without ties", share(audit.agreement_without_ties)),
         ("Cohen's kappa", value(audit.kappa)),
         ("  without ties", value(audit.kappa_without_ties)),
+        *(
+            ("  people's alpha" if each.name == _PEOPLE else f"  {each.name}", value(each.kappa))
+            for each in audit.yardsticks
+            if each.kappa is not None
+        ),
         ("inconsistent", share(audit.inconsistent)),
         ("no verdict", share(audit.unread)),
         ("both orders agree", share(audit.consistency)),
@@ -90,6 +107,26 @@ def _figures(audit: Audit) -> list[tuple[str, str]]:
         told.append((f"agreement with {one_line(other.judge)}", share(other.agreement)))
         told.append(("  kappa", value(other.kappa)))
     return told
+
+
+def _agreeing(yardstick: str) -> str:
+    return "two people agree" if yardstick == _PEOPLE else yardstick
+
+
+def _label_sources(audit: Audit) -> list[tuple[str, str]]:
+    """Told only where people had a part in it."""
+    if not audit.labels.by_people:
+        return []
+    told = [("  by people's majority", number(audit.labels.by_people))]
+    if audit.labels.by_data:
+        told.insert(0, ("  by the data", number(audit.labels.by_data)))
+    return told
+
+
+def _judge_and_person(audit: Audit) -> list[tuple[str, str]]:
+    if audit.people is None:
+        return []
+    return [("  judge and one of them", share(audit.people.judge_agreement))]
 
 
 def _show_confusion(console: Console, audit: Audit) -> None:

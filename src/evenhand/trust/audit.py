@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +17,13 @@ from evenhand.stats.confusion import ConfusionMatrix
 from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.stats.estimated_value import EstimatedValue
 from evenhand.store import JudgeRecord, OutcomeColumns, Store
-from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.columns import INCONSISTENT, INVALID
+from evenhand.trust.audit_labels import LabelSources, audit_labels
+from evenhand.trust.audit_rows import AuditRows
 from evenhand.trust.biases import (
     NONE,
     SAYS_A,
     SAYS_B,
-    SAYS_TIE,
     LengthBias,
     PlaceBias,
     SelfPreference,
@@ -32,18 +32,12 @@ from evenhand.trust.biases import (
     self_preference,
     share_of,
 )
+from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.rules import RuleFigures
+from evenhand.trust.yardsticks import PeopleYardstick, Yardstick, people_yardstick, yardsticks
 
 _WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
 _OUTCOMES = ("win", "win", "tie", "inconsistent", "invalid")
-_SEED = 0
-
-
-class Yardstick(Model):
-    """What something that reads nothing gets on the same pairs, or people among themselves."""
-
-    name: str
-    accuracy: EstimatedShare
 
 
 class TagAudit(Model):
@@ -64,8 +58,9 @@ class Disagreement(Model):
 
 
 class Audit(Model):
-    """`n` pairs have a label. An inconsistent pair has no verdict to agree with: it is not right,
-    and in agreement and kappa it is left out, as is an invalid one."""
+    """`n` pairs have a label, of the data or of people's majority. An inconsistent pair has no
+    verdict to agree with: it is not right, and in agreement and kappa it is left out, as is an
+    invalid one."""
 
     run: str | None
     store: str | None
@@ -74,6 +69,7 @@ class Audit(Model):
     locale: Locale | None
     n: int
     unlabelled: int
+    labels: LabelSources
     accuracy: EstimatedShare
     agreement: EstimatedShare
     agreement_without_ties: EstimatedShare
@@ -91,6 +87,7 @@ class Audit(Model):
     retest: EstimatedShare | None
     by_tag: tuple[TagAudit, ...]
     yardsticks: tuple[Yardstick, ...]
+    people: PeopleYardstick | None
     disagreements: tuple[Disagreement, ...]
     disagreements_in_all: int
     between: Between | None = None
@@ -120,18 +117,15 @@ def audit_run(
     against: str | None = None,
     rule: RuleFigures | None = None,
 ) -> Audit:
-    """The audit of a run whose pairs have labels; `judge` where it has several."""
+    """The audit of a run whose pairs have labels, or votes; `judge` where it has several."""
     run = find_run(store, name)
-    record = _chosen(store.run_judges(run.id), run.name, judge)
+    record = chosen_judge(store.run_judges(run.id), run.name, judge)
     columns = store.outcome_columns(run.id, record.id)
-    rows = _Rows.of(columns)
-    if not rows.labelled.any():
-        raise InputError(
-            f"no judged pair of run {run.name!r} has a label; give data with a column label "
-            "(A, B or TIE), or import votes"
-        )
+    labels = audit_labels(store, run, columns)
+    rows = AuditRows.of(columns, labels.winners)
     known = rows.only(rows.labelled)
     found = agreement(known.verdicts, known.labels, prompts=known.prompts, level=level)
+    people = people_yardstick(labels.votes, rows, level=level)
     place = place_bias(rows.first, rows.second, rows.prompts, level=level)
     pending = store.tally(run.id, record.id).pending
     return Audit(
@@ -142,6 +136,7 @@ def audit_run(
         locale=record.locale,
         n=found.n,
         unlabelled=int((~rows.labelled).sum()),
+        labels=labels.sources,
         accuracy=found.accuracy,
         agreement=found.agreement,
         agreement_without_ties=found.agreement_without_ties,
@@ -165,77 +160,22 @@ def audit_run(
         self_preference=_self_preference(record, columns, rows, level),
         retest=_retest(store, run.id, record.id, level),
         by_tag=tuple(_by_tag(columns, rows, level)),
-        yardsticks=tuple(_yardsticks(known, level)),
+        yardsticks=tuple(yardsticks(known, people, level=level)),
+        people=people,
         disagreements=tuple(_disagreements(store, run.id, known, at_most=disagreements)),
         disagreements_in_all=int((known.verdicts != known.labels).sum()),
         between=_between(store, against, rows, run.id, level) if against else None,
         rule=rule,
         level=level,
-        notes=tuple(_notes(pending, found)),
+        notes=(*_notes(pending, found), *labels.notes),
     )
 
 
-def _chosen(judges: list[JudgeRecord], run: str, wanted: str | None) -> JudgeRecord:
-    named = [each for each in judges if wanted in (None, each.name)]
-    if len(named) == 1:
-        return named[0]
-    names = ", ".join(each.name for each in judges)
-    if not named:
-        raise InputError(f"run {run!r} has no judge {wanted!r}; it has {names}")
-    raise InputError(f"run {run!r} has several judges ({names}); name one")
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    numbers: NDArray[np.int64]
-    prompts: NDArray[np.int64]
-    outcomes: NDArray[np.int8]
-    verdicts: NDArray[np.int8]  # a winner; none where the pair is inconsistent or invalid
-    labels: NDArray[np.int8]
-    first: NDArray[np.int8]
-    second: NDArray[np.int8]
-    length_a: NDArray[np.int32]
-    length_b: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, columns: OutcomeColumns) -> _Rows:
-        outcomes = np.asarray(columns.outcome, dtype=np.int8)
-        verdict_of = np.full(5, NONE, dtype=np.int8)
-        verdict_of[[WIN_A, WIN_B, TIE]] = SAYS_A, SAYS_B, SAYS_TIE
-        return cls(
-            numbers=np.asarray(columns.number),
-            prompts=np.asarray(columns.prompt_key),
-            outcomes=outcomes,
-            verdicts=verdict_of[outcomes],
-            labels=np.asarray(columns.label, dtype=np.int8),
-            first=np.asarray(columns.first_winner, dtype=np.int8),
-            second=np.asarray(columns.second_winner, dtype=np.int8),
-            length_a=np.asarray(columns.length_a),
-            length_b=np.asarray(columns.length_b),
-        )
-
-    @property
-    def labelled(self) -> NDArray[np.bool_]:
-        known: NDArray[np.bool_] = self.labels != NONE
-        return known
-
-    def only(self, chosen: NDArray[Any]) -> _Rows:
-        return _Rows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
-
-
-def _share(rows: _Rows, part: NDArray[np.bool_], level: float) -> EstimatedShare:
+def _share(rows: AuditRows, part: NDArray[np.bool_], level: float) -> EstimatedShare:
     return share_of(part, rows.prompts, level=level, unit="labelled pair")
 
 
-def _yardsticks(known: _Rows, level: float) -> Iterator[Yardstick]:
-    a_longer, b_longer = known.length_a > known.length_b, known.length_b > known.length_a
-    longer = np.where(a_longer, SAYS_A, np.where(b_longer, SAYS_B, SAYS_TIE))
-    coin = np.random.default_rng(_SEED).integers(0, 2, known.labels.size)
-    for name, said in (("baseline:longer", longer), ("baseline:random", coin)):
-        yield Yardstick(name=name, accuracy=_share(known, said == known.labels, level))
-
-
-def _by_tag(columns: OutcomeColumns, rows: _Rows, level: float) -> Iterator[TagAudit]:
+def _by_tag(columns: OutcomeColumns, rows: AuditRows, level: float) -> Iterator[TagAudit]:
     sets = np.asarray(columns.tags)
     tags = sorted({tag for tags in columns.tag_sets for tag in tags})
     for tag in tags:
@@ -257,7 +197,7 @@ def _by_tag(columns: OutcomeColumns, rows: _Rows, level: float) -> Iterator[TagA
 
 
 def _disagreements(
-    store: Store, run_id: int, known: _Rows, *, at_most: int
+    store: Store, run_id: int, known: AuditRows, *, at_most: int
 ) -> Iterator[Disagreement]:
     places = np.flatnonzero(known.verdicts != known.labels)[:at_most]
     keys = store.item_keys(run_id, [int(known.numbers[place]) for place in places])
@@ -274,7 +214,7 @@ def _disagreements(
 
 
 def _self_preference(
-    record: JudgeRecord, columns: OutcomeColumns, rows: _Rows, level: float
+    record: JudgeRecord, columns: OutcomeColumns, rows: AuditRows, level: float
 ) -> SelfPreference | None:
     """Where the judge's own model is among those that answered."""
     own = [code for code, name in enumerate(columns.models) if _same_model(record.name, name)]
@@ -294,12 +234,14 @@ def _self_preference(
 
 
 def _same_model(judge: str, model: str) -> bool:
-    """`openai:gpt-4o` is the model gpt-4o, whoever serves it."""
+    """`openai:gpt-4o` is the model gpt-4o, whoever serves it; data may name a provider too."""
 
-    def bare(name: str) -> str:
-        return name.rpartition(":")[2].rpartition("/")[2].strip().lower()
+    def unplaced(name: str) -> str:
+        return name.rpartition("/")[2].strip().lower()
 
-    return bool(bare(judge)) and bare(judge) == bare(model)
+    # A model's own name may have a colon (llama3:8b), so that only a judge's first one parts.
+    asked = unplaced(judge.partition(":")[2] or judge)
+    return bool(asked) and asked in (unplaced(model), unplaced(model.partition(":")[2]))
 
 
 def _retest(store: Store, run_id: int, judge_id: int, level: float) -> EstimatedShare | None:
@@ -318,11 +260,11 @@ def _retest(store: Store, run_id: int, judge_id: int, level: float) -> Estimated
     return share_of(same, prompts[1:][follows], level=level, unit="repeated question")
 
 
-def _between(store: Store, against: str, rows: _Rows, run_id: int, level: float) -> Between:
+def _between(store: Store, against: str, rows: AuditRows, run_id: int, level: float) -> Between:
     """On the pairs of equal content; people's labels have no part in it."""
     run = find_run(store, against)
-    record = _chosen(store.run_judges(run.id), run.name, None)
-    other = _Rows.of(store.outcome_columns(run.id, record.id))
+    record = chosen_judge(store.run_judges(run.id), run.name, None)
+    other = AuditRows.of(store.outcome_columns(run.id, record.id))
     ours, theirs = store.shared_items(run_id, run.id)
     mine = np.searchsorted(rows.numbers, ours)
     yours = np.searchsorted(other.numbers, theirs)

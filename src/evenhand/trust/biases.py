@@ -99,7 +99,7 @@ def place_bias(
     decided = np.concatenate([np.isin(each, (SAYS_A, SAYS_B)) for each in (first, second)])
     both = np.concatenate([prompts, prompts])
     # The two passes of a pair are not independent, so that the pair is a cluster at least.
-    shares = share_of(took_first[decided], both[decided], level=level, unit="decided pass")
+    shares = share_of(took_first[decided], both[decided], level=level, unit="decided answer")
     read = (first != NONE) & (second != NONE)
     halves = np.array([2, 0, 1])
     leaning = halves[first[read]] - halves[second[read]]
@@ -120,7 +120,7 @@ def length_bias(
     level: float,
 ) -> LengthBias:
     longer = np.where(length_a > length_b, SAYS_A, np.where(length_b > length_a, SAYS_B, NONE))
-    unit = "pair of unequal length"
+    unit = "unequally long pair"
     return LengthBias(**_favoured(longer, verdicts, labels, prompts, level, unit))
 
 
@@ -136,7 +136,7 @@ def self_preference(
     """`own` says which side is the judge's own model in each row; -1 where neither is, or both."""
     return SelfPreference(
         model=model,
-        **_favoured(own, verdicts, labels, prompts, level, "pair with an answer of its own"),
+        **_favoured(own, verdicts, labels, prompts, level, "pair with its own answer"),
     )
 
 

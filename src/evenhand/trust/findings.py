@@ -11,14 +11,21 @@ from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.stats.estimated_value import EstimatedValue
 from evenhand.trust.audit import Audit
 from evenhand.trust.biases import Lean
+from evenhand.trust.yardsticks import PEOPLE, Yardstick
 
 Ruling = Literal["pass", "fail", "undecided"]
 Word = Literal["trustworthy", "with care", "not trustworthy", "not enough data"]
 _Figure = EstimatedShare | EstimatedValue | Lean
 
+# Better than chance is not yet worth believing: a judge that may be wrong on every third pair, or
+# has no verdict on every twentieth, is to be used with care.
+_CARE_BELOW = 2 / 3
+_CARE_UNREAD = 0.05
+
 
 class Thresholds(Model):
-    """What the user asks of a judge; None asks nothing. The last two only raise an alarm."""
+    """What the user asks of a judge; None asks nothing. The last two raise an alarm, and have no
+    part in the ruling."""
 
     min_accuracy: float | None = None
     min_kappa: float | None = None
@@ -31,8 +38,13 @@ class Thresholds(Model):
     def of(cls, **given: float | None) -> Thresholds:
         """Told before anything is asked of a judge."""
         for name, value in given.items():
-            if value is not None and not -1 <= value <= 1:
-                raise InputError(f"{name} is {value}; it takes a share between 0 and 1")
+            if value is None:
+                continue
+            if name == "min_kappa":
+                if not -1 <= value <= 1:
+                    raise InputError(f"min_kappa is {value}; it takes a number from -1 to 1")
+            elif not 0 <= value <= 1:
+                raise InputError(f"{name} is {value}; it takes a share between 0 and 1, e.g. 0.8")
         return cls.model_validate(given)
 
 
@@ -64,7 +76,7 @@ def find(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
     if checks:
         ruling = next((each for each in ("fail", "undecided") if each in rulings), "pass")
     return Findings(
-        word=_word(audit, place_alarm=place, length_alarm=length),
+        word=_word(audit, ruling, place_alarm=place, length_alarm=length),
         lines=tuple(_lines(audit, place_alarm=place, length_alarm=length)),
         place_alarm=place,
         length_alarm=length,
@@ -81,15 +93,32 @@ def _above(lean: Lean, limit: float) -> bool:
     return lean.low > limit or lean.high < -limit
 
 
-def _word(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Word:
+def _word(audit: Audit, ruling: Ruling | None, *, place_alarm: bool, length_alarm: bool) -> Word:
     low = audit.accuracy.low
     if low is None:
         return "not enough data"
-    beaten = all(low > (each.accuracy.value or 0.0) for each in audit.yardsticks)
-    if not beaten or place_alarm:
+    beaten = all(_beats(audit, each) for each in audit.yardsticks if each.name != PEOPLE)
+    if not beaten or place_alarm or ruling == "fail":
         return "not trustworthy"
     unread = audit.unread.value or 0.0
-    return "with care" if length_alarm or unread > 0.05 else "trustworthy"
+    doubtful = low < _CARE_BELOW or unread > _CARE_UNREAD or ruling == "undecided"
+    return "with care" if length_alarm or doubtful or _below_people(audit) else "trustworthy"
+
+
+def _beats(audit: Audit, yardstick: Yardstick) -> bool:
+    """On the same pairs, where the two can be paired."""
+    lead = yardstick.lead
+    if lead is not None and lead.low is not None:
+        return lead.low > 0
+    return (audit.accuracy.low or 0.0) > (yardstick.accuracy.value or 0.0)
+
+
+def _below_people(audit: Audit) -> bool:
+    """Whether people agree with each other oftener than the judge does with them, beyond noise."""
+    if audit.people is None:
+        return False
+    judge, people = audit.people.judge_agreement.high, audit.people.agreement.low
+    return judge is not None and people is not None and judge < people
 
 
 def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[str]:
@@ -100,25 +129,32 @@ def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[s
     yield f"right on {_told(accuracy)} of {audit.n:,} labelled pairs"
     for each in audit.yardsticks:
         theirs = each.accuracy.value
-        if theirs is None:
+        if theirs is None or each.name == PEOPLE:
             continue
-        better = "better than" if accuracy.low > theirs else "not shown to be better than"
-        yield f"{better} {each.name}, which is right on {theirs:.1%}".replace("%", " %")
+        better = "better than" if _beats(audit, each) else "not shown to be better than"
+        yield f"{better} {each.name}, which is right on {100 * theirs:.1f} %"
+    if accuracy.low < _CARE_BELOW:
+        yield "not shown to be right on two pairs of three"
+    if audit.people is not None:
+        people, judge = audit.people.agreement, audit.people.judge_agreement
+        below = ", which is less" if _below_people(audit) else ""
+        yield f"two people say the same on {_told(people)}"
+        yield f"the judge says what one of them says on {_told(judge)}{below}"
     favoured = audit.place.test.favours
     if place_alarm and audit.place.lean.value is not None:
         place = "first" if audit.place.lean.value > 0 else "second"
         yield (
-            f"ALARM: it goes by place: {abs(audit.place.lean.value):.0%} of the pairs lean to the "
-            f"{place} place more than to the other"
-        ).replace("%", " %")
+            f"ALARM: it goes by place: {100 * abs(audit.place.lean.value):.0f} % of the pairs lean "
+            f"to the {place} place more than to the other"
+        )
     elif favoured:
         yield f"it leans to the {favoured} place, by less than the alarm's limit"
     if length_alarm and audit.length.excess.value is not None:
         way = "longer" if audit.length.excess.value > 0 else "shorter"
         yield (
-            f"ALARM: it goes by length: the {way} answer wins {abs(audit.length.excess.value):.0%} "
-            "oftener than it should"
-        ).replace("%", " %")
+            f"ALARM: it goes by length: of 100 pairs the {way} answer wins "
+            f"{100 * abs(audit.length.excess.value):.0f} more than it should"
+        )
     if audit.unread.value:
         yield f"no valid verdict on {_told(audit.unread)}"
 

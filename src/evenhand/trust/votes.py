@@ -6,7 +6,7 @@ Rows are aligned to item numbers, as those of `store.outcome_columns` are.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from evenhand.store import DRAWS, ORIGINS, Store, VoteColumns
 
 NO_WINNER = -1
 CLASSES = 3  # A, B, TIE
-_RANDOM, _WEIGHTED = DRAWS.index("random"), DRAWS.index("weighted")
+_RANDOM, _WEIGHTED, _CHOSEN = (DRAWS.index(each) for each in ("random", "weighted", "chosen"))
 _ESCALATION = ORIGINS.index("escalation")
 
 Integers = NDArray[np.int64]
@@ -59,6 +59,12 @@ class ItemVotes:
         return escalated
 
     @property
+    def chosen(self) -> Mask:
+        """The pair was picked for what was known of it: no random draw either."""
+        chosen: Mask = self.draw == _CHOSEN
+        return chosen
+
+    @property
     def drawn_evenly(self) -> Mask:
         evenly: Mask = self.draw == _RANDOM
         return evenly
@@ -67,6 +73,10 @@ class ItemVotes:
     def drawn_by_chance(self) -> Mask:
         by_chance: Mask = (self.draw == _WEIGHTED) & ~np.isnan(self.chance)
         return by_chance
+
+    def only(self, kept: Mask) -> ItemVotes:
+        columns = (each.name for each in fields(self) if each.name != "people")
+        return ItemVotes(self.people, *(getattr(self, name)[kept] for name in columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""What a judge's figures are held against: the longer answer, a coin, and people themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.stats.agreement import agreement
+from evenhand.stats.estimated_share import EstimatedShare, estimate_share
+from evenhand.stats.estimated_value import EstimatedValue
+from evenhand.stats.krippendorff import Krippendorff
+from evenhand.stats.rater_agreement import agreement_among_votes
+from evenhand.trust.audit_rows import AuditRows
+from evenhand.trust.biases import SAYS_A, SAYS_B, SAYS_TIE, Lean, lean_of, share_of
+from evenhand.trust.votes import ItemVotes
+
+LONGER, COIN, PEOPLE = "baseline:longer", "baseline:random", "people"
+
+
+class Yardstick(Model):
+    """What something that reads nothing gets on the same pairs, or people among themselves.
+
+    `lead` is how much oftener the judge is right than this, on the same pairs.
+    """
+
+    name: str
+    accuracy: EstimatedShare
+    kappa: EstimatedValue | None
+    lead: Lean | None
+
+
+class PeopleYardstick(Model):
+    """Two people who voted on the same pair: how often they say the same, and alpha, the same less
+    chance. `judge_agreement` is how often the judge says what one of these people says; a pair
+    without a verdict is one on which it does not."""
+
+    people: int
+    pairs: int
+    votes: int
+    agreement: EstimatedShare
+    alpha: Krippendorff
+    judge_agreement: EstimatedShare
+
+
+def yardsticks(
+    known: AuditRows, people: PeopleYardstick | None, *, level: float
+) -> Iterator[Yardstick]:
+    """For rows that have labels."""
+    yield _longer(known, level)
+    yield _coin(known, level)
+    if people is not None:
+        alpha = people.alpha
+        yield Yardstick(
+            name=PEOPLE,
+            accuracy=people.agreement,
+            kappa=EstimatedValue(
+                value=alpha.alpha, low=alpha.low, high=alpha.high, reason=alpha.reason
+            ),
+            lead=None,  # people agree with each other; the judge is held against labels
+        )
+
+
+def _longer(known: AuditRows, level: float) -> Yardstick:
+    a_longer, b_longer = known.length_a > known.length_b, known.length_b > known.length_a
+    longer = np.where(a_longer, SAYS_A, np.where(b_longer, SAYS_B, SAYS_TIE)).astype(np.int8)
+    found = agreement(longer, known.labels, prompts=known.prompts, level=level)
+    right, theirs = known.verdicts == known.labels, longer == known.labels
+    return Yardstick(
+        name=LONGER,
+        accuracy=found.accuracy,
+        kappa=found.kappa,
+        lead=lean_of(right, theirs, known.prompts, level=level),
+    )
+
+
+def _coin(known: AuditRows, level: float) -> Yardstick:
+    """What a coin gets on average, and not what one coin happened to get: half of the pairs whose
+    label is no tie. The interval is that of as many throws."""
+    halves = np.where(known.labels == SAYS_TIE, 0.0, 0.5)
+    thrown = estimate_share(
+        halves, 1.0 - halves, independent=True, level=level, unit="labelled pair"
+    )
+    return Yardstick(name=COIN, accuracy=thrown, kappa=None, lead=None)
+
+
+def people_yardstick(votes: ItemVotes, rows: AuditRows, *, level: float) -> PeopleYardstick | None:
+    """Over the pairs on which two people or more gave a verdict; None where there is none."""
+    votes = _once_a_pair(votes.only(votes.told))
+    voters = np.bincount(votes.row, minlength=rows.numbers.size)
+    shared = votes.only(voters[votes.row] >= 2)
+    if not shared.row.size:
+        return None
+    among = agreement_among_votes(shared.pair, shared.verdict, prompts=shared.prompt, level=level)
+    same = rows.verdicts[shared.row] == shared.verdict
+    return PeopleYardstick(
+        people=int(np.unique(shared.who).size),
+        pairs=among.units,
+        votes=int(shared.row.size),
+        agreement=among.agreement,
+        alpha=among.alpha,
+        judge_agreement=share_of(same, shared.prompt, level=level, unit="vote"),
+    )
+
+
+def _once_a_pair(votes: ItemVotes) -> ItemVotes:
+    """Rows that repeat a pair's texts have its votes over again."""
+    seen = np.stack([votes.pair, votes.who.astype(np.int64)])
+    first: NDArray[np.intp] = np.unique(seen, axis=1, return_index=True)[1]
+    kept = np.zeros(votes.row.size, dtype=np.bool_)
+    kept[first] = True
+    return votes.only(kept)

@@ -1,0 +1,237 @@
+"""Audits of stored runs: whose labels count, what they are held against, and the word on a judge.
+
+Expected figures are counted by hand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.contract import Winner
+from evenhand.errors import InputError
+from evenhand.store import NewVote, Store
+from evenhand.trust.audit import Audit, _same_model, audit_run
+from evenhand.trust.findings import Thresholds, find
+from stored_runs import Row, follows_place, make_run, mumbles, opened, says
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with opened(tmp_path) as opened_store:
+        yield opened_store
+
+
+def rows(
+    count: int, *, wrong: int = 0, label: bool = True, longer: Winner = "A", **more: Any
+) -> list[Row]:
+    """The label is A and B in turn; the judge says the other on the first `wrong` pairs."""
+    other: dict[Winner, Winner] = {"A": "B", "B": "A"}
+    found = []
+    for number in range(count):
+        right: Winner = "A" if number % 2 else "B"
+        said = other[right] if number < wrong else right
+        texts = {"response_a": "x" * (9 if longer == "A" else 3), "response_b": "yyyyyy"}
+        own = right if label else None
+        found.append(Row(f"q{number}", says(said), label=own, pair=texts, **more))
+    return found
+
+
+def vote(store: Store, run_id: int, said: dict[str, list[Winner | None]], **more: Any) -> None:
+    """What each person says of the pairs, from the first on."""
+    items = store.run_items(run_id)
+    store.add_votes(
+        [
+            NewVote(item.pair_id, who, verdict, **more)
+            for who, verdicts in said.items()
+            for item, verdict in zip(items, verdicts, strict=False)
+        ]
+    )
+
+
+def yardstick(audit: Audit, name: str) -> Any:
+    return next(each for each in audit.yardsticks if each.name == name)
+
+
+def right_of(count: int) -> list[Winner | None]:
+    return ["A" if number % 2 else "B" for number in range(count)]
+
+
+def test_the_majority_of_people_is_the_label_where_the_data_has_none(store: Store) -> None:
+    made = rows(12, wrong=3, label=False)
+    run_id = make_run(store, "run", made)
+    right = right_of(12)
+    vote(store, run_id, {"Ann": right, "Bob": right[:10], "Eve": [None, None, "TIE"]})
+    found = audit_run(store, "run")
+    assert (found.labels.by_data, found.labels.by_people) == (0, 12)
+    assert (found.n, found.unlabelled) == (12, 0)
+    # All labels are what Ann says; the judge is wrong on the first three.
+    assert (found.accuracy.part, found.accuracy.of) == (9, 12)
+
+
+def test_the_data_s_own_label_goes_before_votes(store: Store) -> None:
+    made = rows(10)
+    run_id = make_run(store, "run", made)
+    vote(store, run_id, {"Ann": ["TIE"] * 10})
+    found = audit_run(store, "run")
+    assert (found.labels.by_data, found.labels.by_people) == (10, 0)
+    assert found.accuracy.value == 1
+
+
+def test_people_who_are_equally_divided_are_no_label(store: Store) -> None:
+    made = rows(10, label=False)
+    run_id = make_run(store, "run", made)
+    vote(store, run_id, {"Ann": right_of(10), "Bob": ["TIE", *right_of(10)[1:]]})
+    found = audit_run(store, "run")
+    assert (found.n, found.unlabelled, found.labels.equally_divided) == (9, 1, 1)
+    assert "1 pair has no label: people are equally divided" in found.notes
+
+
+def test_votes_on_chosen_and_escalated_pairs_are_left_out_with_a_word(store: Store) -> None:
+    made = rows(10, label=False)
+    run_id = make_run(store, "run", made)
+    with pytest.raises(InputError, match="let people vote with evenhand label run"):
+        audit_run(store, "run")
+    vote(store, run_id, {"Ann": right_of(10)}, draw="chosen")
+    vote(store, run_id, {"Bob": right_of(4)}, origin="escalation")
+    with pytest.raises(InputError, match="14 votes, all on pairs that were chosen"):
+        audit_run(store, "run")
+    vote(store, run_id, {"Eve": right_of(8)}, draw="random")
+    found = audit_run(store, "run")
+    assert (found.n, found.labels.chosen, found.labels.escalated) == (8, 10, 4)
+    assert any(note.startswith("14 votes are left out") for note in found.notes)
+
+
+def test_a_draw_that_prefers_doubtful_pairs_is_told(store: Store) -> None:
+    run_id = make_run(store, "run", rows(10, label=False))
+    vote(store, run_id, {"Ann": right_of(10)}, draw="weighted", chance=0.5)
+    found = audit_run(store, "run")
+    assert found.n == 10
+    assert any(note.startswith("10 pairs have a label by a draw that") for note in found.notes)
+
+
+def test_two_people_s_agreement_stands_beside_the_judge_s(store: Store) -> None:
+    made = rows(12, wrong=4)
+    run_id = make_run(store, "run", made)
+    right = right_of(12)
+    # Bob differs from Ann on the last three; Eve's lone vote on none of these pairs counts.
+    vote(store, run_id, {"Ann": right[:10], "Bob": [*right[:7], "TIE", "TIE", "TIE"]})
+    vote(store, run_id, {"Eve": [None] * 10 + [right[10]]})
+    found = audit_run(store, "run")
+    people = found.people
+    assert people is not None
+    assert (people.people, people.pairs, people.votes) == (2, 10, 20)
+    assert (people.agreement.part, people.agreement.of) == (7, 10)
+    # Wrong on the first 4, where both say otherwise; right on 3 with both, on 3 with Ann alone.
+    assert (people.judge_agreement.part, people.judge_agreement.of) == (2 * 3 + 3, 20)
+    assert yardstick(found, "people").accuracy == people.agreement
+    assert yardstick(found, "people").kappa.value == people.alpha.alpha
+
+
+def test_one_vote_a_pair_is_no_yardstick(store: Store) -> None:
+    run_id = make_run(store, "run", rows(10))
+    vote(store, run_id, {"Ann": right_of(5)})
+    found = audit_run(store, "run")
+    assert found.people is None
+    assert [each.name for each in found.yardsticks] == ["baseline:longer", "baseline:random"]
+
+
+def test_a_coin_is_right_on_half_of_what_is_no_tie(store: Store) -> None:
+    made = rows(8) + [Row(f"t{number}", says("TIE"), label="TIE") for number in range(4)]
+    make_run(store, "run", made)
+    # 8 of 12 labels are a side's: a coin gets 4 of 12 on average.
+    assert yardstick(audit_run(store, "run"), "baseline:random").accuracy.value == pytest.approx(
+        4 / 12
+    )
+
+
+def test_a_lead_is_counted_on_the_same_pairs(store: Store) -> None:
+    make_run(store, "run", rows(20, wrong=2))
+    longer = yardstick(audit_run(store, "run"), "baseline:longer")
+    # A is longer throughout and right on half: 10 of 20. The judge is right on 18.
+    assert longer.accuracy.value == 0.5
+    assert longer.lead.value == pytest.approx((18 - 10) / 20)
+
+
+@pytest.mark.parametrize(
+    ("count", "wrong", "word"),
+    [
+        (60, 4, "trustworthy"),
+        (60, 18, "with care"),  # 70 % right, which may be 57 %
+        (60, 30, "not trustworthy"),  # a coin's share
+        (5, 0, "not enough data"),
+    ],
+)
+def test_the_word_on_a_judge_goes_by_the_interval(
+    store: Store, count: int, wrong: int, word: str
+) -> None:
+    make_run(store, "run", rows(count, wrong=wrong))
+    assert find(audit_run(store, "run")).word == word
+
+
+def test_a_judge_below_people_is_to_be_used_with_care(store: Store) -> None:
+    run_id = make_run(store, "run", rows(100, wrong=16))
+    assert find(audit_run(store, "run")).word == "trustworthy"
+    vote(store, run_id, {"Ann": right_of(100), "Bob": right_of(100)})
+    found = find(audit_run(store, "run"))
+    assert found.word == "with care"
+    assert found.lines[-1].startswith("the judge says what one of them says on 84.0 %")
+    assert found.lines[-1].endswith(", which is less")
+
+
+def test_a_threshold_that_fails_has_its_say_in_the_word(store: Store) -> None:
+    make_run(store, "run", rows(60, wrong=4))
+    found = audit_run(store, "run")
+    assert find(found, Thresholds.of(min_accuracy=0.7)).word == "trustworthy"
+    assert find(found, Thresholds.of(min_accuracy=0.93)).word == "with care"
+    assert find(found, Thresholds.of(min_accuracy=0.99)).word == "not trustworthy"
+
+
+def test_a_judge_whose_answers_cannot_be_read_is_not_trusted(store: Store) -> None:
+    make_run(store, "run", [Row(f"q{n}", mumbles, label="A") for n in range(10)])
+    found = audit_run(store, "run")
+    assert (found.accuracy.part, found.unread.part) == (0, 10)
+    assert found.agreement.value is None
+    assert find(found).word == "not trustworthy"
+
+
+def test_an_inconsistent_pair_is_not_right_and_not_unread(store: Store) -> None:
+    made = [*rows(6), *(Row(f"p{n}", follows_place, label="A") for n in range(4))]
+    make_run(store, "run", made)
+    found = audit_run(store, "run")
+    assert (found.accuracy.part, found.accuracy.of) == (6, 10)
+    assert (found.inconsistent.part, found.unread.part) == (4, 0)
+    assert (found.agreement.part, found.agreement.of) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"min_accuracy": -0.1}, "min_accuracy is -0.1; it takes a share between 0 and 1"),
+        ({"max_unread": 5}, "max_unread is 5; it takes a share between 0 and 1"),
+        ({"min_kappa": -2.0}, "min_kappa is -2.0; it takes a number from -1 to 1"),
+    ],
+)
+def test_a_threshold_out_of_range_is_refused(given: dict[str, float], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Thresholds.of(**given)
+
+
+@pytest.mark.parametrize(
+    ("judge", "model", "same"),
+    [
+        ("openai:gpt-4o", "gpt-4o", True),
+        ("openai:gpt-4o", "openai/GPT-4o", True),
+        ("openai:gpt-4o", "openai:gpt-4o", True),
+        ("openai:gpt-4o", "gpt-4o-mini", False),
+        ("openai:llama3:8b", "llama3:8b", True),
+        ("openai:llama3:8b", "qwen3:8b", False),  # of the same size, and no kin
+        ("openai:meta/llama-3", "llama-3", True),
+        ("local", "", False),
+    ],
+)
+def test_a_judge_knows_its_own_model(judge: str, model: str, same: bool) -> None:
+    assert _same_model(judge, model) is same
