@@ -186,7 +186,15 @@ def test_two_runs_over_the_same_pairs_are_held_against_each_other(
     [
         (("audit",), "nothing to audit; give a file of labelled pairs with --judge"),
         (("audit", "nowhere"), "there is no store at"),
-        (("audit", "bare.jsonl", "--judge", "baseline:longer"), "has a label; give data"),
+        (
+            ("audit", "bare.jsonl", *CRITERIA, "--judge", "openai:nobody-is-asked"),
+            "bare.jsonl has no labels; it needs a column label (A, B or TIE; --map label=COLUMN",
+        ),
+        (
+            ("audit", "missing.jsonl", "--judge", "baseline:longer"),
+            "there is no store at",
+        ),
+        (("audit", "some-run", "--max-calls", "5", "-c", "wit"), "--criterion, --max-calls would judge"),
         (("audit", "--rule", "llmbar", "--judge", "baseline:longer"), "is for recorded judges"),
         (
             ("audit", "bare.jsonl", "--judge", "baseline:longer", "--min-accuracy", "3"),

@@ -151,8 +151,8 @@ def audit(
         data = as_data(labelled)
         figures = None
         if rule is not None:
-            figures = figures_by_rule(rule, data, judge, columns)
-            if labelled is None:
+            figures, counted = figures_by_rule(rule, data, judge, columns)
+            if not counted:  # nothing of ours can be told beside it
                 _tell_rule(figures, as_json=as_json)
                 return
         if labelled is None:
