@@ -15,8 +15,9 @@ from evenhand.errors import InputError
 from evenhand.stats.jury import learn_jury
 from evenhand.stats.win_rate import win_rate
 from evenhand.store import Store, open_store
-from evenhand.trust.jury import HUNG, NO_QUORUM, hold_jury
+from evenhand.trust.jury import hold_jury
 from evenhand.trust.jury_rows import jury_rows, write_jury_rows
+from evenhand.trust.jury_vote import HUNG, NO_QUORUM
 from evenhand.trust.saved_juries import SavedJury, open_jury, save_jury
 from judged_runs import LETTER_CODES, judged_run, vote_on
 

@@ -10,7 +10,8 @@ import orjson
 
 from evenhand.report.whole_file import written_whole
 from evenhand.stats.outcomes import TIE
-from evenhand.trust.jury import HUNG, NO_QUORUM, Sitting
+from evenhand.trust.jury import Sitting
+from evenhand.trust.jury_vote import HUNG, NO_QUORUM
 
 _WINNERS = ("A", "B", "TIE")
 _OUTCOMES = {0: "win", 1: "win", TIE: "tie", HUNG: "hung", NO_QUORUM: "noQuorum"}

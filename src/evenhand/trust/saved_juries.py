@@ -28,6 +28,10 @@ class SavedJury(Model):
     quorum: int
     jury: Jury
 
+    def learned_on(self, runs: Sequence[str]) -> bool:
+        """Whether labels of one of these runs have taught its weights."""
+        return self.jury.weights is not None and bool(set(self.runs) & set(runs))
+
 
 def save_jury(saved: SavedJury, name: str | Path, *, overwrite: bool = False) -> Path:
     path = jury_path(name)
