@@ -29,6 +29,7 @@ from evenhand.cli.run import run
 from evenhand.cli.runs import runs
 from evenhand.cli.schema import schema
 from evenhand.cli.show_pair import show
+from evenhand.cli.skill import skill
 from evenhand.cli.votes import votes
 from evenhand.errors import EvenhandError, InputError, Status, exit_code
 
@@ -92,6 +93,7 @@ app.command()(prompt)
 app.command()(demo)
 app.command()(doctor)
 app.command()(schema)
+app.command()(skill)
 app.add_typer(models, name="models")
 
 

@@ -1,0 +1,5 @@
+"""The fixtures of the doors' tests."""
+
+from command_line import command
+
+__all__ = ["command"]
