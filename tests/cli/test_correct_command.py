@@ -54,6 +54,18 @@ def test_json_names_the_figures(command: Command, run: int) -> None:
     assert own["corrected"]["low"] < 0.5 < own["corrected"]["high"]
 
 
+def test_a_jury_takes_the_judges_place(command: Command) -> None:
+    with open_store(command.directory / "s.db") as opened:
+        own = judged_run(opened, "kitchen", {"x": JUDGE, "y": JUDGE, "z": PEOPLE})
+        vote_on(opened, own, {f"q{n + 1}": PEOPLE[n] for n in range(60)}, draw="random")
+    ran = command("correct", "kitchen", "--store", "s.db", "--jury", "majority")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "run kitchen, judged by a jury of 3, by majority"
+    assert "0.67 (0.58 to 0.74)" in ran.out
+    without = command("correct", "kitchen", "--store", "s.db", "--jury", "nobody")
+    assert (without.code, "there is no jury 'nobody'" in without.err) == (2, True)
+
+
 def test_without_labels_it_says_what_to_do(command: Command, run: int) -> None:
     ran = command("correct", "kitchen", "--store", "s.db")
     assert ran.code == 2

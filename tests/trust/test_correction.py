@@ -14,7 +14,9 @@ from evenhand.stats.corrected import RateEstimate, corrected_win_rate
 from evenhand.stats.label_design import doubts_of_confidence, draw_labels, joint_chances
 from evenhand.store import NewJudge, NewRun, NewVerdict, Store, open_store
 from evenhand.trust.correction import correct_run
+from evenhand.trust.jury import hold_jury
 from evenhand.trust.label_draw import PairDraw, draw_pairs, write_draw
+from evenhand.trust.saved_juries import save_jury
 from evenhand.trust.vote_import import import_votes
 from judged_runs import judged_run, vote_on
 from store_values import item, win
@@ -143,6 +145,70 @@ def test_each_two_models_have_their_own_correction(store: Store) -> None:
         ("a", "b", 12),
         ("a", "c", 12),
     ]
+
+
+JURY = {"x": "ABTABAIX" * 10, "y": "ABTBBAAX" * 10, "z": "AABBBTBX" * 10}
+
+
+def jury_world(store: Store) -> tuple[list[str], list[float], list[float]]:
+    """Ids of the labelled pairs, people's scores of them, and the majority's of all pairs."""
+    run = judged_run(store, "run", JURY)
+    ids = [f"q{place}" for place in range(1, 81, 2)]
+    said = {own: "AB"[place % 3 == 0] for place, own in enumerate(ids)}
+    vote_on(store, run, said, draw="random")
+    # Of each eight: all A, two B, two ties, two B, all B, two A, A against B, and no votes.
+    majority = [1.0, 0.0, 0.5, 0.0, 0.0, 1.0, 0.5, 0.5] * 10
+    return ids, [SCORES[said[own]] for own in ids], majority
+
+
+def test_a_jurys_rate_is_corrected_as_a_judges_is(store: Store) -> None:
+    ids, scores, majority = jury_world(store)
+    found = correct_run(store, "run", jury="majority", side="A")
+    same = corrected_win_rate(
+        majority,
+        [int(own[1:]) - 1 for own in ids],
+        label_scores=scores,
+        judge_read=([True] * 7 + [False]) * 10,
+    )
+    own = found.corrections[0]
+    assert alike(own.corrected, same.corrected)
+    assert alike(own.uncorrected, same.uncorrected)
+    assert alike(own.people_only, same.people_only)
+    assert found.judge == "a jury of 3, by majority"
+    assert own.judge_unread == 10
+
+
+def test_pairs_that_a_jury_is_divided_on_are_drawn_more_often(store: Store) -> None:
+    judged_run(store, "run", {"x": "AB" * 40, "y": "AB" * 40, "z": "AA" * 40})
+    drawn = draw_pairs(store, "run", 80, jury="majority", seed=3)
+    assert drawn.draw == "weighted"
+    assert drawn.judge == "a jury of 3, by majority"
+    first = draw_pairs(store, "run", 20, jury="majority", seed=3).pairs
+    chances = {own.id: own.chance for own in first}
+    divided = {chance for own, chance in chances.items() if int(own[1:]) % 2 == 0}
+    agreed = {chance for own, chance in chances.items() if int(own[1:]) % 2}
+    # All agree on the odd ones, where half of the draw is even: a size of 0.5 against 1.5.
+    assert len(divided) == len(agreed) == 1
+    assert divided.pop() == pytest.approx(3 * agreed.pop())
+
+
+def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path) -> None:
+    run = judged_run(store, "run", {"x": "AB" * 30, "y": "AA" * 30}, labels="AB" * 30)
+    vote_on(store, run, {f"q{place}": "A" for place in range(1, 41)}, draw="random")
+    saved = hold_jury(store, ["run"], weights="learned").saved
+    save_jury(saved, tmp_path / "it.json")
+    with pytest.raises(InputError, match="was learned on labels of run 'run'"):
+        correct_run(store, "run", jury=str(tmp_path / "it.json"))
+    with pytest.raises(InputError, match="both --judge x and --jury majority are given"):
+        correct_run(store, "run", judge="x", jury="majority")
+    other = judged_run(
+        store, "later", {"y": "AA" * 30, "x": "AB" * 30}, keys=[f"n{p}" for p in range(1, 61)]
+    )
+    vote_on(store, other, {f"n{place}": "A" for place in range(1, 41)}, draw="random")
+    found = correct_run(store, "later", jury=str(tmp_path / "it.json"))
+    assert found.judge == "a jury of 2, by weights"
+    # x is always right by the first labels, so that the jury says what it says: B in one of two.
+    assert found.corrections[0].uncorrected.rate == pytest.approx(0.5)
 
 
 def test_no_labels_are_refused(store: Store) -> None:

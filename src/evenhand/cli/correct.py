@@ -20,6 +20,15 @@ def correct(
         str | None,
         typer.Option("--judge", "-j", help="Whose verdicts, where the run has several judges."),
     ] = None,
+    jury: Annotated[
+        str | None,
+        typer.Option(
+            "--jury",
+            metavar="NAME",
+            help="The verdicts of all judges of the run together: majority, or a jury that was "
+            "kept by evenhand jury --save and not learned on this run.",
+        ),
+    ] = None,
     side: SideOption = "B",
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
@@ -68,6 +77,7 @@ def correct(
                     name,
                     draw,
                     judge=judge,
+                    jury=jury,
                     seed=seed,
                     labels_are_random=labels_are is not None,
                 )
@@ -80,6 +90,7 @@ def correct(
                     opened,
                     name,
                     judge=judge,
+                    jury=jury,
                     side=side,
                     level=level,
                     labels_are_random=labels_are is not None,

@@ -10,14 +10,13 @@ import numpy as np
 from evenhand.contract import Locale
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.report.lookup import find_run
 from evenhand.report.matchups import Matchup, matchups
 from evenhand.report.side_rate import Side, exchange
 from evenhand.stats.corrected import CorrectedRate, corrected_win_rate
 from evenhand.stats.outcomes import INVALID, confidence_level
 from evenhand.store import RunRecord, Store
 from evenhand.trust.label_sample import Drawn, LabelSample, LeftOut, sample_labels
-from evenhand.trust.labelled_verdicts import chosen_judge
+from evenhand.trust.predictions import predictions_of
 
 _SCORES = np.array([1.0, 0.0, 0.5, 0.5, 0.5])
 
@@ -54,30 +53,27 @@ def correct_run(
     name: str,
     *,
     judge: str | None = None,
+    jury: str | None = None,
     side: Side = "B",
     level: float = 0.95,
     labels_are_random: bool = False,
     seed: int = 0,
 ) -> Corrections:
-    """`seed` is that of the draw; `labels_are_random` the user's word for labels that do not say
-    how their pairs were drawn."""
+    """`jury` is "majority" or a saved one, in the judge's place; `seed` is that of the draw;
+    `labels_are_random` the user's word for labels that do not say how their pairs were drawn."""
     if side not in get_args(Side):
         raise InputError(f'side is {side!r}; give "A" or "B"')
     confidence_level(level)
-    run = find_run(store, name)
-    record = chosen_judge(store.run_judges(run.id), run.name, judge)
-    pending = store.tally(run.id, record.id).pending
-    columns = store.outcome_columns(run.id, record.id)
-    if not columns.number:
-        raise InputError(f"no pair of run {run.name!r} is judged yet; evenhand run judges them")
+    by = predictions_of(store, name, judge=judge, jury=jury)
+    run, columns = by.run, by.columns
     sample = sample_labels(store, run, columns, are_random=labels_are_random, seed=seed)
     counted = sample.decided & ~sample.escalated
     return Corrections(
         run=run.name,
         store=store.address,
-        judge=record.name,
-        prompt_version=record.prompt_version,
-        locale=record.locale,
+        judge=by.judge,
+        prompt_version=by.prompt_version,
+        locale=by.locale,
         side=side,
         level=level,
         pairs=len(columns.number),
@@ -90,7 +86,7 @@ def correct_run(
             for matchup in matchups(columns, (), store.survey(run.id))
             if matchup.rows.size
         ),
-        notes=(*sample.notes, *_notes(run, pending)),
+        notes=(*sample.notes, *_notes(run, by.pending)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract import Locale
+from evenhand.contract import Locale, Winner
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.report.abstentions import Promise
@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 
 NOT_JUDGED = -1
 NO_WINNER = -1
-_WINNER_CODES = {"A": 0, "B": 1, "TIE": 2, None: NO_WINNER}
+_WINNER_CODES: dict[Winner | None, int] = {"A": 0, "B": 1, "TIE": 2, None: NO_WINNER}
 
 
 class Juror(Model):
@@ -128,7 +128,7 @@ def seat_jury(store: Store, names: Sequence[str]) -> Panel:
         abstained[rows, place] = seat.abstained
     judged = set(numbers.tolist())
     items = tuple(item for item in store.run_items(runs[0].id) if item.number in judged)
-    own = [_WINNER_CODES[item.label] for item in items]
+    own = [winner_code(item.label) for item in items]
     labels = fair_labels(store, runs[0].id, numbers, of_data=own)
     return Panel(
         run=runs[0],
@@ -144,6 +144,10 @@ def seat_jury(store: Store, names: Sequence[str]) -> Panel:
         planned=planned,
         notes=tuple(notes),
     )
+
+
+def winner_code(winner: Winner | None) -> int:
+    return _WINNER_CODES[winner]
 
 
 def juror_of(record: JudgeRecord) -> Juror:

@@ -19,7 +19,7 @@ from evenhand.report.whole_file import written_whole
 from evenhand.store import Store
 from evenhand.trust.label_queue import label_queue
 from evenhand.trust.label_sample import read_labels
-from evenhand.trust.labelled_verdicts import chosen_judge
+from evenhand.trust.predictions import predictions_of
 
 # As `evenhand votes import` reads them; the texts are for whoever labels, and are not read.
 _COLUMNS = (
@@ -58,17 +58,15 @@ def draw_pairs(
     number: int,
     *,
     judge: str | None = None,
+    jury: str | None = None,
     seed: int = 0,
     labels_are_random: bool = False,
 ) -> PairDraw:
     """The next pairs of the queue that have no label yet; asked again, the same ones."""
     if number < 1:
         raise InputError(f"{number} pairs cannot be drawn; give 1 or more")
-    run = find_run(store, name)
-    record = chosen_judge(store.run_judges(run.id), run.name, judge)
-    columns = store.outcome_columns(run.id, record.id)
-    if not columns.number:
-        raise InputError(f"no pair of run {run.name!r} is judged yet; evenhand run judges them")
+    by = predictions_of(store, name, judge=judge, jury=jury)
+    run, columns = by.run, by.columns
     queue = label_queue(store, run.id, columns, seed=seed)
     labels = read_labels(store, run.id, columns, are_random=labels_are_random)
     done = np.zeros(len(queue.items), dtype=np.bool_)
@@ -84,15 +82,14 @@ def draw_pairs(
     notes = []
     if waiting.size < number:
         notes.append(f"only {waiting.size:,} pairs have no label yet; all of them are drawn")
-    pending = store.tally(run.id, record.id).pending
-    if pending:
+    if by.pending:
         notes.append(
             f"the run is not finished: the draw is from {len(queue.items):,} judged pairs, and "
             "another once more are judged"
         )
     return PairDraw(
         run=run.name,
-        judge=record.name,
+        judge=by.judge,
         of=len(queue.items),
         drawn=drawn,
         draw="weighted" if queue.by_doubt else "random",
