@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evenhand.api import gate as gate
     from evenhand.api import open_judge as open_judge
     from evenhand.api import rank as rank
+    from evenhand.api import rank_responses as rank_responses
     from evenhand.api import run as run
     from evenhand.api import run_sync as run_sync
     from evenhand.contract import Ballot as Ballot
@@ -82,6 +83,7 @@ _HOME = {
     "open_judge": "evenhand.api",
     "open_template": "evenhand.prompts",
     "rank": "evenhand.api",
+    "rank_responses": "evenhand.api",
     "read_pair": "evenhand.contract",
     "run": "evenhand.api",
     "run_sync": "evenhand.api",

@@ -3,8 +3,8 @@ face."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -18,6 +18,7 @@ from evenhand.settings import Settings, load_settings
 from evenhand.sync import run_sync as _in_background
 
 if TYPE_CHECKING:
+    from evenhand.ranker import RankedResponses
     from evenhand.report.conclusions import Conclusions, Side, Ties
     from evenhand.report.gate import Gate
     from evenhand.report.ranking import RankOptions, RunRanking
@@ -102,6 +103,62 @@ def compare_sync(
 ) -> Verdict:
     """The same for code that is not async; works inside a running event loop too."""
     return _in_background(compare(pair, judge, procedure))
+
+
+async def rank_responses(
+    prompt: str,
+    responses: Sequence[str],
+    *,
+    criteria: Sequence[Any],
+    judge: str | Judge | None = None,
+    procedure: Procedure | None = None,
+    context: str | None = None,
+    reference: str | None = None,
+    allow_tie: bool = True,
+    check: bool = False,
+    max_comparisons: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> RankedResponses:
+    """Several responses to one prompt, ranked with the fewest comparisons, each in both orders.
+
+    `check` spends some more on looking for contradictions.
+    """
+    from evenhand.ranker import AT_ONCE, rank_responses
+
+    async with _judging(judge, procedure) as opened:
+
+        async def ask(pair: Pair) -> Verdict:
+            return await comparer.compare(pair, opened, procedure)
+
+        return await rank_responses(
+            prompt,
+            responses,
+            criteria=criteria,
+            ask=ask,
+            context=context,
+            reference=reference,
+            allow_tie=allow_tie,
+            check=check,
+            max_comparisons=max_comparisons,
+            at_once=AT_ONCE if opened.traits.parallel else 1,
+            told=on_progress,
+        )
+
+
+@asynccontextmanager
+async def _judging(judge: str | Judge | None, procedure: Procedure | None) -> AsyncIterator[Judge]:
+    """The caller's own stays open; one by its name is opened and closed here."""
+    if judge is not None and not isinstance(judge, str):
+        if not _is_judge(judge):
+            raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
+        yield judge
+        return
+    samples = procedure.samples if procedure else 1
+    opened = _open(replace(load_settings(), samples=samples), judge)
+    try:
+        yield opened
+    finally:
+        await opened.close()
 
 
 async def run(

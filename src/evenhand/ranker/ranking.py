@@ -10,8 +10,20 @@ from evenhand.contract import ErrorBody, Outcome, Usage
 from evenhand.contract.ballot import Texts
 from evenhand.contract.model import Model
 
-# `implied`: placed so by other comparisons. `unknown`: nothing says which of the two is better.
-Relation = Literal["win", "tie", "inconsistent", "abstained", "identical", "implied", "unknown"]
+# How two neighbours stand. Of those that were compared: what came of it. Of others: `identical`
+# texts; `implied`, one is better by way of other comparisons; `shared`, both were placed beside
+# the same one; `unknown`, nothing says which is better.
+Relation = Literal[
+    "win",
+    "tie",
+    "inconsistent",
+    "abstained",
+    "invalid",
+    "identical",
+    "implied",
+    "shared",
+    "unknown",
+]
 
 
 class RankedResponse(Model):
@@ -20,16 +32,16 @@ class RankedResponse(Model):
     Responses that could not be told apart share their places: two at the top are both 1 to 2.
     """
 
-    index: int
-    rank_from: int
-    rank_to: int
+    index: int = Field(ge=0)
+    rank_from: int = Field(ge=1)
+    rank_to: int = Field(ge=1)
 
 
 class ResponseComparison(Model):
     """One comparison in both orders. `winner` is an index, and null unless the outcome is `win`."""
 
-    first: int
-    second: int
+    first: int = Field(ge=0)
+    second: int = Field(ge=0)
     outcome: Outcome
     winner: int | None
     confidence: float | None = Field(default=None, ge=0, le=1)
@@ -39,17 +51,21 @@ class ResponseComparison(Model):
 
 
 class Neighbours(Model):
-    """Two that follow each other in the ranking, and what stands behind that."""
+    """Two that follow each other in the ranking, and what stands behind that.
 
-    upper: int
-    lower: int
+    `winner` and `confidence` are those of their own comparison, null where there was none.
+    """
+
+    upper: int = Field(ge=0)
+    lower: int = Field(ge=0)
     compared: bool
     relation: Relation
-    confidence: float | None = None
+    winner: int | None = None
+    confidence: float | None = Field(default=None, ge=0, le=1)
 
 
 class Contradiction(Model):
-    """Responses that beat each other in a circle: each is better than the next, the last than
+    """Responses in a circle: each beat the next, or was not told apart from it, and the last beat
     the first. No order fits them, so they share their places."""
 
     circle: tuple[int, ...]
@@ -58,8 +74,8 @@ class Contradiction(Model):
 class RankingMetadata(Model):
     responses: int
     comparisons: int
-    invalid: int
-    evaluation_time_ms: float
+    invalid: int = 0
+    evaluation_time_ms: float = 0
     judge: str | None = None
     judge_caveat: str | None = None
     usage: Usage = Usage()

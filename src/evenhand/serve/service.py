@@ -30,7 +30,7 @@ from evenhand.settings import Settings
 from evenhand.store import Store
 
 if TYPE_CHECKING:
-    from evenhand.rank_responses import RankedResponses
+    from evenhand.ranker import RankedResponses
     from evenhand.serve.jobs import Jobs
 
 # So many passes are made, of so many.
