@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from evenhand.errors import ServerBusy
@@ -26,6 +26,7 @@ class Admission:
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
+        self.changed: Callable[[Admission], None] | None = None  # told whenever it is
 
     @property
     def in_flight(self) -> int:
@@ -70,7 +71,7 @@ class Admission:
             raise _ending()
         if self._in_flight < self._slots and not self._waiting:
             self._in_flight += 1
-            self._idle.clear()
+            self._look()
             return
         if len(self._waiting) >= self._queue:
             raise ServerBusy(
@@ -80,7 +81,7 @@ class Admission:
             )
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
-        self._idle.clear()
+        self._look()
         try:
             await waiter  # whoever leaves hands its slot over, so it stays counted
         except asyncio.CancelledError:
@@ -95,6 +96,7 @@ class Admission:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+                self._look()
                 return
         self._in_flight -= 1
         self._look()
@@ -105,8 +107,12 @@ class Admission:
         self._look()
 
     def _look(self) -> None:
-        if not self._in_flight and not self._waiting:
+        if self._in_flight or self._waiting:
+            self._idle.clear()
+        else:
             self._idle.set()
+        if self.changed is not None:
+            self.changed(self)
 
     def _until_free_s(self) -> float:
         """When the queue will have moved on by half, as things go now."""

@@ -1,0 +1,148 @@
+"""The server's log: a line a request, as text or JSON, on standard error.
+
+Prompts and responses stay out of it unless the operator asks for them, and secrets in any case:
+whatever is written goes through the redactor, also what a library says.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from evenhand.judges.redaction import Redactor
+from evenhand.serve.config import ServerConfig
+
+log = logging.getLogger("evenhand.serve")
+
+_LONGEST_LINE = 20_000
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)(?:_\d+)?$", re.IGNORECASE)
+# A variable that ends in KEY may hold a plain word; only what could be a secret is cut out.
+_LEAST_SECRET = 8
+# What may stand in a path without being a text that somebody wrote.
+_PLAIN_PART = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """What is told of a request. The texts are there only where the operator wants them."""
+
+    client: str
+    token: str | None
+    method: str
+    path: str
+    status: int
+    seconds: float
+    bytes_in: int
+    bytes_out: int
+    request_id: str
+    kind: str | None = None  # of the error that the guard refused it with
+    request_text: str | None = None
+    response_text: str | None = None
+
+    def as_text(self) -> str:
+        parts = [
+            f"{self.client} {self.token or '-'} {self.method} {self.path} {self.status}",
+            f"{self.seconds * 1000:.1f} ms, {self.bytes_in} bytes in, {self.bytes_out} out,",
+            f"id {self.request_id}",
+        ]
+        if self.kind:
+            parts.append(f"({self.kind})")
+        for name, text in (("request", self.request_text), ("response", self.response_text)):
+            if text is not None:
+                parts.append(f"{name}: {text!r}")
+        return " ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        told = {name: getattr(self, name) for name in self.__slots__}
+        told["seconds"] = round(self.seconds, 6)
+        return {name: value for name, value in told.items() if value is not None}
+
+
+def tell(line: RequestLine) -> None:
+    if log.isEnabledFor(logging.INFO):
+        log.info("%s", line.as_text(), extra={"told": line.as_json()})
+
+
+def shown_path(route: str | None, params: Mapping[str, Any] | None) -> str:
+    """The route with its parameters; a parameter that is no plain name stays out, as do paths
+    that lead nowhere and all queries: they may hold anything."""
+    if route is None:
+        return "(no such path)"
+    path = route
+    for name, value in (params or {}).items():
+        text = str(value)
+        if _PLAIN_PART.fullmatch(text):
+            path = path.replace(f"{{{name}}}", text)
+    return path
+
+
+class _Line(logging.Formatter):
+    def __init__(self, redact: Redactor, *, as_json: bool) -> None:
+        super().__init__()
+        self._redact = redact
+        self._as_json = as_json
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        at = at.replace("+00:00", "Z")
+        if not self._as_json:
+            said = self._redact(_said(record), limit=_LONGEST_LINE)
+            return f"{at} {record.levelname.lower()} {said}"
+        told = getattr(record, "told", None) or {"message": _said(record)}
+        safe = {name: self._safe(value) for name, value in told.items()}
+        head = {"time": at, "level": record.levelname.lower(), "pid": record.process}
+        return json.dumps(head | safe, ensure_ascii=False)
+
+    def _safe(self, value: object) -> object:
+        return self._redact(value, limit=_LONGEST_LINE) if isinstance(value, str) else value
+
+
+def _said(record: logging.LogRecord) -> str:
+    """The message; of an exception its type alone, for its message may quote what was sent."""
+    said = record.getMessage()
+    if record.exc_info and record.exc_info[0] is not None:
+        from evenhand.serve.problems import trail_of
+
+        error = record.exc_info[1]
+        said = f"{said.strip()}: {trail_of(error) if error else record.exc_info[0].__name__}"
+    return said
+
+
+def configure_logs(config: ServerConfig, environment: Mapping[str, str] | None = None) -> None:
+    """Ours and the libraries' loggers write lines of one form to standard error."""
+    environment = os.environ if environment is None else environment
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Line(Redactor(secrets_of(config, environment)), as_json=config.log_json))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for name, level in (("evenhand", logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(level)
+
+
+def secrets_of(config: ServerConfig, environment: Mapping[str, str]) -> Iterable[str]:
+    """Whatever may stand in no line: tokens, keys, the store's password."""
+    from evenhand.store.address import ServerAddress, read_address
+
+    yield from (token.secret for token in config.tokens)
+    yield from (each.strip() for each in environment.get("EVENHAND_TOKEN", "").split(","))
+    named = {offer.api_key_env for offer in config.judges}
+    for name, value in environment.items():
+        secret = value.strip()
+        if name in named or (_SECRET_NAME.search(name) and len(secret) >= _LEAST_SECRET):
+            yield secret
+    store = config.store or environment.get("EVENHAND_STORE")
+    if store and "://" in store:
+        address = read_address(store)
+        if isinstance(address, ServerAddress):
+            yield from address.secrets
