@@ -1,0 +1,83 @@
+"""The server as one ASGI app: endpoints and /mcp over a service, the guard around all of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import MissingExtra
+
+try:
+    from fastapi import FastAPI
+except ImportError:
+    raise MissingExtra("fastapi", "serve") from None
+from starlette.routing import Route
+
+from evenhand.serve.config import ServerConfig
+from evenhand.serve.doorway import Doorway
+from evenhand.serve.guard import Guard
+from evenhand.serve.http import compare, health, reports, runs
+from evenhand.serve.http.document import add_document
+from evenhand.serve.http.endpoint import Endpoint
+from evenhand.serve.http.head import Heads
+from evenhand.serve.mcp.server import McpEndpoint
+from evenhand.serve.problems import Unexpected, add_handlers
+from evenhand.serve.service import Service
+
+if TYPE_CHECKING:
+    from evenhand.settings import Settings
+
+# The most used one first: routes are tried in their order.
+ENDPOINTS: tuple[Endpoint[Any], ...] = (
+    *compare.ENDPOINTS,
+    *runs.ENDPOINTS,
+    *reports.ENDPOINTS,
+    *health.ENDPOINTS,
+)
+# FastAPI's own spans would hold queries and the messages of errors.
+_TELEMETRY: Any = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+
+
+def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
+    """The service is opened when the server starts, and closed when it ends."""
+    from evenhand import __version__
+
+    doorway = Doorway(config)
+    mcp = McpEndpoint()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with Service.opened(config, settings) as service:
+            service.watch = doorway.metrics
+            app.state.service = service
+            async with mcp.serving(service):
+                yield
+
+    app = FastAPI(
+        title="evenhand",
+        version=__version__,
+        lifespan=lifespan,
+        # Their pages load scripts from elsewhere; the document is at /openapi.json.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=_TELEMETRY,
+    )
+    app.state.doorway = doorway
+    for endpoint in ENDPOINTS:
+        endpoint.add_to(app)
+    app.router.routes.append(Route("/mcp", endpoint=mcp))
+    add_document(app, ENDPOINTS, needs_token=bool(config.tokens))
+    add_handlers(app)
+    # The last that is added stands before the others.
+    app.add_middleware(Heads)
+    app.add_middleware(Guard, doorway=doorway)
+    app.add_middleware(Unexpected)
+    return app

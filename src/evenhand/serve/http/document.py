@@ -1,0 +1,173 @@
+"""The OpenAPI document: what endpoints say of themselves, with the schemas of our own types."""
+
+from __future__ import annotations
+
+import http
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from evenhand.serve import problems
+from evenhand.serve.http.endpoint import LONGEST_ID, Answer, Body, Endpoint
+from evenhand.serve.http.examples import example
+from evenhand.serve.http.queries import parameters
+from evenhand.serve.idempotency import HEADER
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_SCHEMAS = "#/components/schemas/"
+# What the guard, and the server itself, may answer to any request.
+_ALWAYS = (401, 403, 422, 429, 500, 503)
+_OF_BODIES = (408, 409, 413, 415)
+_ABOUT = (
+    "An even-handed LLM judge: which of two responses to a prompt is better, judged in both "
+    "orders. A win, a tie, an inconsistent pair and no verdict are four different things, and "
+    "nothing is made up. Every error has one shape (application/problem+json) and says what to do "
+    "about it. Unknown fields and unknown query parameters are errors."
+)
+
+
+def _request(endpoint: Endpoint[Any]) -> dict[str, Any]:
+    """What FastAPI cannot know: queries and bodies are read by us."""
+    told: dict[str, Any] = {
+        "parameters": [*_in_path(endpoint), *_headers(endpoint), *parameters(endpoint.query)]
+    }
+    if endpoint.bodies:
+        content = {kind: _content(body) for kind, body in endpoint.bodies.items()}
+        told["requestBody"] = {"required": True, "content": content}
+    return told
+
+
+def _answers(endpoint: Endpoint[Any]) -> dict[str, Any]:
+    refusals = {*_ALWAYS, *endpoint.refusals}
+    if endpoint.method == "POST":
+        refusals |= set(_OF_BODIES)
+    if "{id}" in endpoint.path:
+        refusals.add(404)
+    told = {status: _answer(found) for status, found in endpoint.answers.items()}
+    told |= {status: _refusal(status) for status in sorted(refusals - set(told))}
+    return {str(status): said for status, said in told.items()}
+
+
+def _in_path(endpoint: Endpoint[Any]) -> list[dict[str, Any]]:
+    if "{id}" not in endpoint.path:
+        return []
+    return [
+        {
+            "name": "id",
+            "in": "path",
+            "required": True,
+            "description": "The run's id, or its name",
+            "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_ID},
+            "example": "1",
+        }
+    ]
+
+
+def _headers(endpoint: Endpoint[Any]) -> list[dict[str, Any]]:
+    if endpoint.method == "POST":
+        return [
+            _header(
+                HEADER,
+                "A name for this request: sent again within a day, it gets the first one's answer",
+                {"type": "string", "minLength": 1, "maxLength": 255},
+            )
+        ]
+    if endpoint.path.endswith("/events"):
+        return [_header("Last-Event-ID", "The id of the last event that came", {"type": "string"})]
+    return []
+
+
+def _header(name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": dict(schema),
+    }
+
+
+def _content(body: Body) -> dict[str, Any]:
+    schema = dict(body.schema) if body.schema else {"$ref": _SCHEMAS + _name(body.model)}
+    told: dict[str, Any] = {"schema": schema}
+    if body.examples:
+        told["examples"] = {name: {"value": example(name)} for name in body.examples}
+    return told
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    told: dict[str, Any] = {"description": answer.description}
+    if answer.model is not None:
+        told["content"] = {answer.media_type: {"schema": {"$ref": _SCHEMAS + _name(answer.model)}}}
+    elif answer.example is not None:
+        told["content"] = {answer.media_type: {"schema": {"type": "string"}}}
+    if answer.example is not None:
+        told["content"][answer.media_type]["example"] = example(answer.example)
+    if answer.headers:
+        told["headers"] = {
+            name: {"description": said, "schema": {"type": "string"}}
+            for name, said in answer.headers.items()
+        }
+    return told
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    content = {"schema": {"$ref": _SCHEMAS + "Problem"}, "example": example(f"problem-{status}")}
+    told: dict[str, Any] = {
+        "description": http.HTTPStatus(status).phrase,
+        "content": {problems.MEDIA_TYPE: content},
+    }
+    if status in (429, 503):
+        said = "Seconds after which to ask again"
+        told["headers"] = {"Retry-After": {"description": said, "schema": {"type": "integer"}}}
+    return told
+
+
+def add_document(app: FastAPI, endpoints: tuple[Endpoint[Any], ...], *, needs_token: bool) -> None:
+    """`/openapi.json` of these endpoints, made when it is first asked for."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _document(app, endpoints, needs_token=needs_token)
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it
+
+
+def _document(
+    app: FastAPI, endpoints: tuple[Endpoint[Any], ...], *, needs_token: bool
+) -> dict[str, Any]:
+    told = get_openapi(title="evenhand", version=app.version, description=_ABOUT, routes=app.routes)
+    for endpoint in endpoints:
+        operation = told["paths"][endpoint.path][endpoint.method.lower()]
+        operation |= {**_request(endpoint), "responses": _answers(endpoint)}
+    components: dict[str, Any] = {"schemas": _schemas(endpoints)}
+    if needs_token:
+        components["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": "EVENHAND_TOKEN's"}
+        }
+        told["security"] = [{"token": []}]
+        told["paths"]["/healthz"]["get"]["security"] = []
+    told["components"] = components
+    return told
+
+
+def _schemas(endpoints: tuple[Endpoint[Any], ...]) -> dict[str, Any]:
+    """Of what is sent by what may be sent, of what comes back by what may come."""
+    sent = [body.model for each in endpoints for body in each.bodies.values()]
+    come = [answer.model for each in endpoints for answer in each.answers.values()]
+    both: dict[tuple[type[BaseModel], Any], None] = {(problems.Problem, "serialization"): None}
+    both |= {(model, "validation"): None for model in sent if model is not None}
+    both |= {(model, "serialization"): None for model in come if model is not None}
+    _, whole = models_json_schema(list(both), by_alias=True, ref_template=_SCHEMAS + "{model}")
+    schemas: dict[str, Any] = whole["$defs"]
+    return schemas
+
+
+def _name(model: type[BaseModel] | None) -> str:
+    return model.__name__ if model is not None else ""

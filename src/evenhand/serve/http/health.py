@@ -1,0 +1,99 @@
+"""What the server is and how it does: judges, health, readiness, metrics."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from starlette.responses import Response
+
+from evenhand.contract.model import Model
+from evenhand.serve.http.endpoint import Answer, Call, Endpoint, NoQuery, answer
+from evenhand.serve.offers import OfferView
+from evenhand.serve.values import Readiness
+
+
+class JudgeList(Model):
+    """The first is the one that is asked where none is named."""
+
+    judges: tuple[OfferView, ...]
+
+
+class Health(Model):
+    status: Literal["ok"] = "ok"
+
+
+async def judges(call: Call[NoQuery]) -> Response:
+    """The judges that clients may name, without their addresses and keys."""
+    return answer(JudgeList(judges=tuple(call.service.offers.offered())))
+
+
+async def healthz(call: Call[NoQuery]) -> Response:
+    """Whether the process answers at all; it needs no token and touches nothing."""
+    return answer(Health())
+
+
+async def readyz(call: Call[NoQuery]) -> Response:
+    """Whether the store answers and a judge is configured; if not, why."""
+    readiness = await call.service.ready()
+    return answer(readiness, 200 if readiness.ready else 503)
+
+
+async def metrics(call: Call[NoQuery]) -> Response:
+    """Counters, gauges and histograms for Prometheus."""
+    from evenhand.serve.metrics import CONTENT_TYPE
+
+    told = call.request.app.state.doorway.metrics.exposition()
+    return Response(told, headers={"Content-Type": CONTENT_TYPE})
+
+
+ENDPOINTS: tuple[Endpoint[Any], ...] = (
+    Endpoint(
+        method="GET",
+        path="/v1/judges",
+        name="listJudges",
+        summary="List the judges",
+        work=judges,
+        query=NoQuery,
+        answers={200: Answer("The judges on offer", JudgeList, example="judges")},
+        tag="compare",
+    ),
+    Endpoint(
+        method="GET",
+        path="/healthz",
+        name="healthz",
+        summary="Whether it lives",
+        work=healthz,
+        query=NoQuery,
+        answers={200: Answer("It does", Health, example="health")},
+        tag="operation",
+    ),
+    Endpoint(
+        method="GET",
+        path="/readyz",
+        name="readyz",
+        summary="Whether it can serve",
+        work=readyz,
+        query=NoQuery,
+        answers={
+            200: Answer("It can", Readiness, example="ready"),
+            503: Answer(
+                "It cannot, and why",
+                Readiness,
+                example="not-ready",
+            ),
+        },
+        tag="operation",
+    ),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        name="metrics",
+        summary="What it counts",
+        work=metrics,
+        query=NoQuery,
+        answers={
+            200: Answer("Prometheus' text format", media_type="text/plain", example="metrics")
+        },
+        tag="operation",
+    ),
+)

@@ -1,0 +1,128 @@
+"""What runs come to: a report, a ranking of their models, an audit of their judge."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+from starlette.responses import Response
+
+from evenhand.contract.model import Model
+from evenhand.report.ranking import RunRanking
+from evenhand.serve.http.bodies import read_body
+from evenhand.serve.http.endpoint import Answer, Body, Call, Endpoint, NoQuery, answer
+from evenhand.serve.idempotency import once
+from evenhand.serve.values import AuditReport, AuditRun, Level, RankRuns, Report
+
+
+class ReportQuery(Model):
+    side: Literal["A", "B"] = Field(default="B", description="Whose win rate is told")
+    ties: Literal["half", "excluded", "wins"] = Field(
+        default="half", description="What a tie counts for"
+    )
+    level: Level = Field(default=0.95, description="Of the intervals")
+
+
+async def report(call: Call[ReportQuery]) -> Response:
+    """What a run came to and took, and what can be concluded: win rates with intervals, by
+    criterion and tag, length and position. A run that still goes on is reported as it is now."""
+    query = call.query
+    found = await call.service.report(
+        call.run_id, side=query.side, ties=query.ties, level=query.level
+    )
+    return answer(found)
+
+
+async def rank(call: Call[RankRuns]) -> Response:
+    """The models of one or more runs, ranked by their verdicts (Bradley-Terry or Davidson), with
+    intervals of scores and of ranks."""
+    return answer(await call.service.rank(call.query))
+
+
+async def rank_by_body(call: Call[NoQuery]) -> Response:
+    """The same, with the request as a body."""
+    body = await call.body()
+
+    async def ranked() -> Response:
+        return answer(await call.service.rank(read_body(body, RankRuns)))
+
+    return await once(
+        call.request, ranked, store=call.service.store, token=call.token, content=body
+    )
+
+
+async def audit(call: Call[AuditRun]) -> Response:
+    """A run's judge against the labels of its pairs, or against people's votes: accuracy,
+    agreement, kappa, biases, and findings that hold it to thresholds."""
+    return answer(await call.service.audit(call.query))
+
+
+async def audit_by_body(call: Call[NoQuery]) -> Response:
+    """The same, with the request as a body."""
+    body = await call.body()
+
+    async def audited() -> Response:
+        return answer(await call.service.audit(read_body(body, AuditRun)))
+
+    return await once(
+        call.request, audited, store=call.service.store, token=call.token, content=body
+    )
+
+
+_RANKING = Answer("The ranking", RunRanking, example="ranking")
+_AUDIT = Answer("The audit and its findings", AuditReport, example="audit")
+
+ENDPOINTS: tuple[Endpoint[Any], ...] = (
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{id}/report",
+        name="reportRun",
+        summary="Report on a run",
+        work=report,
+        query=ReportQuery,
+        answers={200: Answer("The report", Report, example="report")},
+        tag="reports",
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/rank",
+        name="rankRuns",
+        summary="Rank the models of runs",
+        work=rank,
+        query=RankRuns,
+        answers={200: _RANKING},
+        tag="reports",
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/rank",
+        name="rankRunsByBody",
+        summary="Rank the models of runs",
+        work=rank_by_body,
+        query=NoQuery,
+        bodies={"application/json": Body(model=RankRuns, examples=("rank-runs",))},
+        answers={200: _RANKING},
+        tag="reports",
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/audits",
+        name="auditRun",
+        summary="Hold a judge against labels",
+        work=audit,
+        query=AuditRun,
+        answers={200: _AUDIT},
+        tag="reports",
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/audits",
+        name="auditRunByBody",
+        summary="Hold a judge against labels",
+        work=audit_by_body,
+        query=NoQuery,
+        bodies={"application/json": Body(model=AuditRun, examples=("audit-run",))},
+        answers={200: _AUDIT},
+        tag="reports",
+    ),
+)

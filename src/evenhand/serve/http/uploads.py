@@ -1,0 +1,169 @@
+"""A run's pairs as they come over the wire: to a file, piece by piece, never whole in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
+
+from evenhand.errors import InputError, TooLarge, WrongMediaType
+from evenhand.serve.http.bodies import refuse_encoded
+from evenhand.serve.upload import Upload
+
+LINES = ("application/x-ndjson", "application/jsonl")
+FORM = "multipart/form-data"
+
+# Written in another thread at once: less often than the network brings pieces.
+_BLOCK = 1 << 20
+
+
+class Spool:
+    """An upload in the making, and a digest of all that it is."""
+
+    def __init__(self, name: str, *, limit_bytes: int) -> None:
+        self.upload = Upload(name)
+        self._digest = hashlib.sha256(name.encode(errors="replace") + b"\0")
+        self._limit = limit_bytes
+        self._size = 0
+
+    @property
+    def digest(self) -> bytes:
+        return self._digest.digest()
+
+    def write(self, block: bytes) -> None:
+        self._size += len(block)
+        if self._size > self._limit:
+            raise TooLarge(
+                f"the pairs take more than {self._limit:,} bytes; split them into several runs"
+            )
+        self._digest.update(block)
+        self.upload.write(block)
+
+    def close(self) -> None:
+        self.upload.close()
+
+
+async def spool_lines(request: Request, *, limit_bytes: int) -> Spool:
+    """JSON lines as the body; gzipped where it says so."""
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding != "gzip":
+        refuse_encoded(request)
+    spool = Spool(
+        "pairs.jsonl.gz" if encoding == "gzip" else "pairs.jsonl", limit_bytes=limit_bytes
+    )
+    try:
+        await _pour(request, spool.write)
+    except BaseException:
+        spool.close()
+        raise
+    return spool
+
+
+async def spool_form(request: Request, *, limit_bytes: int) -> Spool:
+    """A form with one file; it is read as its name's ending says."""
+    refuse_encoded(request)
+    _, given = parse_options_header(request.headers["content-type"])
+    if b"boundary" not in given:
+        raise WrongMediaType("the form's content type names no boundary; send it with one")
+    form = _Form(given[b"boundary"], limit_bytes=limit_bytes)
+    try:
+        await _pour(request, form.write)
+        return form.ended()
+    except FormParserError as error:
+        form.close()
+        raise InputError(f"the body is no form of multipart/form-data ({error})") from None
+    except BaseException:
+        form.close()
+        raise
+
+
+async def _pour(request: Request, write: Callable[[bytes], None]) -> None:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        pieces.append(piece)
+        size += len(piece)
+        if size >= _BLOCK:
+            await asyncio.to_thread(write, b"".join(pieces))
+            pieces, size = [], 0
+    if pieces:
+        await asyncio.to_thread(write, b"".join(pieces))
+
+
+class _Form:
+    """What the parser finds goes to the spool; anything but one file called `file` is refused."""
+
+    def __init__(self, boundary: bytes, *, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._spool: Spool | None = None
+        self._header = bytearray()
+        self._value = bytearray()
+        self._disposition = b""
+        self._ended = False
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._begin,
+                "on_header_field": self._on_field,
+                "on_header_value": self._on_value,
+                "on_header_end": self._on_header,
+                "on_headers_finished": self._on_headers,
+                "on_part_data": self._on_data,
+                "on_end": self._on_end,
+            },
+        )
+
+    def write(self, block: bytes) -> None:
+        self._parser.write(block)
+
+    def ended(self) -> Spool:
+        if not self._ended:
+            raise InputError("the form is cut off before its end; send it whole")
+        if self._spool is None:
+            raise InputError("the form has no file; send one as the field file")
+        return self._spool
+
+    def close(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
+
+    def _begin(self) -> None:
+        self._disposition = b""
+
+    def _on_field(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _on_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _on_header(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            self._disposition = bytes(self._value)
+        self._header.clear()
+        self._value.clear()
+
+    def _on_headers(self) -> None:
+        _, given = parse_options_header(self._disposition)
+        field = given.get(b"name", b"").decode(errors="replace")
+        if field != "file":
+            raise InputError(
+                f"the form has a field {field[:40]!r}; it takes one file, as the field file, "
+                "and options go into the query"
+            )
+        if b"filename" not in given:
+            raise InputError("the form's field file is no file; send it with a file name")
+        if self._spool is not None:
+            raise InputError("the form has two files; send one for each run")
+        name = given[b"filename"].decode(errors="replace")
+        self._spool = Spool(name, limit_bytes=self._limit)
+
+    def _on_data(self, data: bytes, start: int, end: int) -> None:
+        if self._spool is not None:
+            self._spool.write(data[start:end])
+
+    def _on_end(self) -> None:
+        self._ended = True
