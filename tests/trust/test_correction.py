@@ -147,6 +147,23 @@ def test_each_two_models_have_their_own_correction(store: Store) -> None:
     ]
 
 
+def test_labels_that_come_from_what_a_cascade_left_are_told(store: Store) -> None:
+    run = judged_run(store, "run", {"judge": "AABI" * 25})
+    hard = [f"q{place}" for place in range(4, 101, 4)]
+    left = store.create_run(NewRun("run-left-abc", "of the rest", {}, ("run-left",)))
+    store.add_items(left.id, [item(key, row=row) for row, key in enumerate(hard, start=1)])
+    everywhere = [f"q{place}" for place in range(1, 101, 3)]
+    vote_on(store, run, dict.fromkeys(everywhere, "A"), draw="random")
+    # 9 of 34 (q4, q16, …, q100) are of that quarter: as they should be.
+    assert not any("run-left-abc" in note for note in correct_run(store, "run").notes)
+    vote_on(store, run, dict.fromkeys(hard, "B"), draw="random")
+    (told,) = (note for note in correct_run(store, "run").notes if "run-left-abc" in note)
+    assert told.startswith(
+        "25 of 50 evenly drawn pairs are among those that run run-left-abc holds"
+    )
+    assert "25 % of all" in told
+
+
 JURY = {"x": "ABTABAIX" * 10, "y": "ABTBBAAX" * 10, "z": "AABBBTBX" * 10}
 
 

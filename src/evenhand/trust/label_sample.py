@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtrc
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -20,6 +22,7 @@ from evenhand.trust.votes import Codes, item_votes
 Drawn = Literal["every pair", "at random", "with known chances"]
 
 _UNKNOWN_DRAW = -1
+_HARDLY_BY_CHANCE = 0.001
 _ESCALATED = "shown to people because the judge was unsure, which is no random draw"
 _CHOSEN = "chosen for what was known of the pair, which is no random draw"
 _UNTOLD = "nothing says how the pairs were drawn (--labels-are random says that it was at random)"
@@ -135,6 +138,8 @@ def sample_labels(
         queue = label_queue(store, run.id, columns, seed=seed)
         chances, otherwise = _chances(labels, queue, pairs, notes)
         usable = usable & ~otherwise
+    if not whole:
+        notes += _not_of_this_run(store, run, columns, np.unique(labels.rows[usable & labels.even]))
     kept = usable | labels.escalated
     scores, decided = winner_scores(labels.winners[kept])
     drawn: Drawn = "every pair" if whole else "at random"
@@ -205,6 +210,28 @@ def _chances(
     told = np.ones(pairs)
     told[labels.rows[weighted]] = labels.chance[weighted]
     return told, labels.even
+
+
+def _not_of_this_run(
+    store: Store, run: RunRecord, columns: OutcomeColumns, drawn: Rows
+) -> Iterator[str]:
+    """Votes are on pairs, whichever run they were drawn from. What a cascade's first judge left is
+    a run of its own, and an even draw from that is none from all pairs."""
+    if not drawn.size:
+        return
+    for other in store.list_runs():
+        if other.sources != (f"{run.name}-left",):
+            continue
+        numbers = np.asarray(columns.number, dtype=np.int64)
+        left = np.isin(numbers, store.shared_items(run.id, other.id)[0])
+        inside = int(left[drawn].sum())
+        # The chance of so many or more; a draw without putting back has a smaller one still.
+        if inside and float(bdtrc(inside - 1, drawn.size, float(left.mean()))) < _HARDLY_BY_CHANCE:
+            yield (
+                f"{inside:,} of {drawn.size:,} evenly drawn pairs are among those that run "
+                f"{other.name} holds, which are {100 * left.mean():.0f} % of all: if people "
+                "labelled that run, they are no draw from this one"
+            )
 
 
 def _refusal(run: str, labels: Labels) -> str:
