@@ -28,6 +28,7 @@ from evenhand.cli.report import report
 from evenhand.cli.run import run
 from evenhand.cli.runs import runs
 from evenhand.cli.schema import schema
+from evenhand.cli.serve import serve
 from evenhand.cli.show_pair import show
 from evenhand.cli.skill import skill
 from evenhand.cli.votes import votes
@@ -38,7 +39,7 @@ _PYDANTICS_OWN = "Value error, "
 # What these fail at is no one pair's matter.
 _OF_RUNS = {
     *("run", "runs", "show", "report", "gate", "rank", "plan", "probe", "audit"),
-    *("label", "votes", "jury", "correct", "calibrate"),
+    *("label", "votes", "jury", "correct", "calibrate", "serve"),
 }
 
 app = typer.Typer(
@@ -89,6 +90,7 @@ app.command()(plan)
 app.command()(label)
 app.add_typer(votes, name="votes")
 app.command()(probe)
+app.command()(serve)
 app.command()(prompt)
 app.command()(demo)
 app.command()(doctor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,20 @@ def read_config(
     return ServerConfig(**fields, tokens=read_tokens(environment.get("EVENHAND_TOKEN", "")))
 
 
-def offer_of(spec: str, *, base_url: str | None = None) -> JudgeOffer:
-    """What `--judge` offers, by a name that tells clients no path."""
-    return JudgeOffer(_offered_name(spec), spec, base_url=base_url)
+def offers_of(specs: Sequence[str], *, base_url: str | None = None) -> tuple[JudgeOffer, ...]:
+    """What `--judge` offers, by names that tell clients no path.
+
+    Of several judges the address goes to those that speak its language alone: it must not get
+    another provider's key.
+    """
+    return tuple(
+        JudgeOffer(
+            _offered_name(spec),
+            spec,
+            base_url=base_url if len(specs) == 1 or spec.strip().startswith("openai:") else None,
+        )
+        for spec in specs
+    )
 
 
 def _offered_name(spec: str) -> str:

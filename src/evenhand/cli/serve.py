@@ -1,0 +1,168 @@
+"""`evenhand serve`: the HTTP and MCP server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import run_options as ropt
+from evenhand.cli import session
+from evenhand.errors import EvenhandError, MissingExtra
+
+if TYPE_CHECKING:
+    from evenhand.serve.config import JudgeOffer, ServerConfig
+
+OfferedJudges = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        "-j",
+        help="A judge that clients may ask; the first is the default. Repeatable; replaces those "
+        "of --config. Default: EVENHAND_JUDGE.",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="A TOML file with judges, limits and the rest of these options; see docs/serving.md.",
+    ),
+]
+Host = Annotated[
+    str | None,
+    typer.Option(
+        "--host",
+        help="The address to listen on. Any but this machine's own needs EVENHAND_TOKEN. "
+        "Default: 127.0.0.1.",
+    ),
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", min=0, max=65535, help="0: any free one. Default: 8321."),
+]
+WorkerCount = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, max=64, help="Server processes over one store. Default: 1."),
+]
+AllowedHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        help="A further name that the server is called by, e.g. behind a proxy. Repeatable.",
+    ),
+]
+AllowedOrigins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin",
+        help="An origin whose web pages may call the server, e.g. https://app.example.org. "
+        "Repeatable.",
+    ),
+]
+LogTexts = Annotated[
+    bool, typer.Option("--log-texts", help="Put what is sent and answered into the log.")
+]
+LogJson = Annotated[bool, typer.Option("--log-json", help="The log as JSON lines.")]
+
+
+def serve(
+    judge: OfferedJudges = None,
+    base_url: opt.BaseUrl = None,
+    config: ConfigFile = None,
+    host: Host = None,
+    port: Port = None,
+    store: ropt.StoreAddress = None,
+    workers: WorkerCount = None,
+    allow_host: AllowedHosts = None,
+    allow_origin: AllowedOrigins = None,
+    log_texts: LogTexts = False,
+    log_json: LogJson = False,
+) -> None:
+    """Serve HTTP at /v1 and MCP at /mcp, until Ctrl-C or SIGTERM; a second one ends at once.
+
+    Clients choose among the judges offered here and name no address, file or template. Tokens
+    come from EVENHAND_TOKEN. Exit codes: 0 it was ended, 2 bad input, the port or the store
+    cannot be used, 130 ended at once.
+    """
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        session.fail(MissingExtra("fastapi", "serve"), as_json=False, of_pair=False)
+    from evenhand.serve.config_file import read_config
+
+    try:
+        chosen: dict[str, Any] = {
+            "judges": _offers(judge, base_url, config),
+            "host": host,
+            "port": port,
+            "store": store,
+            "workers": workers,
+            "allowed_hosts": tuple(allow_host) if allow_host else None,
+            "allowed_origins": tuple(allow_origin) if allow_origin else None,
+            "log_texts": log_texts or None,
+            "log_json": log_json or None,
+        }
+        given = {name: value for name, value in chosen.items() if value is not None}
+        code = _run(read_config(config, chosen=given))
+    except EvenhandError as error:
+        session.fail(error, as_json=False, of_pair=False)
+    raise typer.Exit(code)
+
+
+def _offers(
+    named: list[str] | None, base_url: str | None, config: Path | None
+) -> tuple[JudgeOffer, ...] | None:
+    """None: the config file's. Without one, the settings' judge, where there is one."""
+    from evenhand.errors import InputError
+    from evenhand.serve.config_file import offers_of
+    from evenhand.settings import load_settings
+
+    if named:
+        return offers_of(named, base_url=base_url)
+    if config is not None:
+        if base_url is not None:
+            raise InputError("--base-url belongs to --judge; in the config file it is base_url")
+        return None
+    settled = load_settings().judge
+    return offers_of([settled], base_url=base_url) if settled else None
+
+
+def _run(config: ServerConfig) -> int:
+    from evenhand.serve.running import address_of, bind, check, serve
+
+    caveats = session.run_async(check(config))
+    with bind(config) as listener:
+        address = address_of(config, listener)
+
+        def on_ready() -> None:
+            _show(config, address, caveats)
+
+        if config.workers == 1:
+            return serve(config, listener, on_ready=on_ready)
+        from evenhand.serve.workers import serve_by_several
+
+        return serve_by_several(config, listener, on_ready=on_ready)
+
+
+def _show(config: ServerConfig, address: str, caveats: Sequence[str]) -> None:
+    """The address alone on standard output, for whoever starts servers by script."""
+    from rich.text import Text
+
+    from evenhand.cli.terminal import one_line
+
+    console = session.err()
+    for caveat in caveats:
+        console.print(Text.assemble(("note  ", "yellow"), one_line(caveat)), soft_wrap=True)
+    if not config.judges:
+        said = "no judge is offered, so nothing can be compared; give --judge or --config"
+        console.print(Text.assemble(("note  ", "yellow"), said), soft_wrap=True)
+    names = ", ".join(one_line(offer.name) for offer in config.judges) or "none"
+    tokens = f"{len(config.tokens)} tokens" if config.tokens else "no token needed"
+    told = f"judges: {names}; {tokens}; MCP at {address}/mcp; Ctrl-C ends it"
+    console.print(Text(told), soft_wrap=True)
+    session.write_text(address)

@@ -1,0 +1,160 @@
+"""Several server processes behind one socket, over one store; one that dies is replaced."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from multiprocessing.process import parent_process
+from types import FrameType
+
+from evenhand.errors import Status, StoreError
+from evenhand.serve.config import ServerConfig
+from evenhand.serve.logs import configure_logs, log
+from evenhand.serve.metrics import FOLDER_VARIABLE, forget_process
+from evenhand.serve.tokens import SharedLedger
+
+_READY = b"ready"
+# One that dies so soon after its start will not fare better next time.
+_TOO_SOON_S = 5.0
+_LOOK_EVERY_S = 0.2
+
+
+def serve_by_several(
+    config: ServerConfig, listener: socket.socket, *, on_ready: Callable[[], None]
+) -> int:
+    """Answer until a signal comes; the exit code."""
+    configure_logs(config)
+    folder = tempfile.mkdtemp(prefix="evenhand-metrics-")
+    os.environ[FOLDER_VARIABLE] = folder  # they inherit it
+    try:
+        return _Workers(config, listener, on_ready).run()
+    finally:
+        del os.environ[FOLDER_VARIABLE]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Worker:
+    def __init__(self, process: SpawnProcess, ears: Connection) -> None:
+        self.process = process
+        self.ears = ears
+        self.began = time.monotonic()
+        self.ready = False
+
+    def look(self) -> None:
+        if not self.ready and self.ears.poll():
+            try:
+                self.ready = self.ears.recv_bytes() == _READY
+            except EOFError:
+                return
+
+
+class _Workers:
+    def __init__(
+        self, config: ServerConfig, listener: socket.socket, on_ready: Callable[[], None]
+    ) -> None:
+        self._config = config
+        self._listener = listener
+        self._on_ready = on_ready
+        self._context = multiprocessing.get_context("spawn")
+        names = ["", *(token.name for token in config.tokens)]
+        self._ledger = SharedLedger(names, self._context)
+        self._ending = False
+        self._workers: list[_Worker] = []
+
+    def run(self) -> int:
+        before = {each: signal.signal(each, self._told) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            self._workers = [self._started() for _ in range(self._config.workers)]
+            self._watch()
+        finally:
+            self._end()
+            for each, handler in before.items():
+                signal.signal(each, handler)
+        return Status.OK
+
+    def _started(self) -> _Worker:
+        ears, mouth = self._context.Pipe(duplex=False)
+        process = self._context.Process(
+            target=_work, args=(self._config, self._listener, self._ledger, mouth), daemon=False
+        )
+        process.start()
+        mouth.close()
+        return _Worker(process, ears)
+
+    def _watch(self) -> None:
+        told = False
+        while not self._ending:
+            wait([worker.process.sentinel for worker in self._workers], timeout=_LOOK_EVERY_S)
+            for place, worker in enumerate(self._workers):
+                worker.look()
+                if not worker.process.is_alive() and not self._ending:
+                    self._workers[place] = self._replaced(worker)
+            if not told and all(worker.ready for worker in self._workers):
+                told = True
+                self._on_ready()
+
+    def _replaced(self, worker: _Worker) -> _Worker:
+        worker.ears.close()
+        if worker.process.pid is not None:
+            forget_process(worker.process.pid)
+        if not worker.ready or time.monotonic() - worker.began < _TOO_SOON_S:
+            self._ending = True
+            raise StoreError(
+                f"a worker ended with {worker.process.exitcode} right after its start; "
+                "its log above says why"
+            )
+        log.warning("worker %s ended; another takes its place", worker.process.pid)
+        return self._started()
+
+    def _told(self, sig: int, frame: FrameType | None) -> None:
+        if self._ending:  # the second time: at once
+            for worker in self._workers:
+                worker.process.kill()
+            os._exit(Status.INTERRUPTED)
+        self._ending = True
+
+    def _end(self) -> None:
+        self._listener.close()  # or clients would wait at a door that nobody opens any more
+        for worker in self._workers:
+            if worker.process.is_alive():
+                worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join()
+
+
+def _work(
+    config: ServerConfig, listener: socket.socket, ledger: SharedLedger, mouth: Connection
+) -> None:
+    """One of them. Ctrl-C reaches all of a terminal's processes: the parent passes it on."""
+    from evenhand.serve.running import serve
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def say_ready() -> None:
+        mouth.send_bytes(_READY)
+        mouth.close()
+
+    sys.exit(serve(config, listener, on_ready=say_ready, ledger=ledger, ends_with=_orphaned))
+
+
+def _orphaned(end: Callable[[], None]) -> None:
+    """A parent that was killed leaves nobody to pass a signal on: end without one."""
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        end()
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
