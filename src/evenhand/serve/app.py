@@ -56,6 +56,7 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with Service.opened(config, settings) as service:
             service.watch = doorway.metrics
+            doorway.metrics.follow(service.admission)
             app.state.service = service
             async with mcp.serving(service):
                 yield
@@ -78,6 +79,6 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
     add_handlers(app)
     # The last that is added stands before the others.
     app.add_middleware(Heads)
-    app.add_middleware(Guard, doorway=doorway)
     app.add_middleware(Unexpected)
+    app.add_middleware(Guard, doorway=doorway)
     return app
