@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import signal
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from command_line import Command
 from evenhand.store import Store
+from judged_runs import judged_run
 from stored_runs import Row, make_run, opened, says
 from terminal_session import TerminalSession
 
@@ -232,4 +234,64 @@ def test_a_run_without_such_pairs_and_a_wrong_name_say_so(command: Command, stor
         assert terminal.ended() == 2
     with TerminalSession(command.directory, "label", "first", "--who", " ", *HERE) as terminal:
         assert "--who has 0 characters; give 1 to 200" in terminal.rest()
+        assert terminal.ended() == 2
+
+
+def test_a_weighted_draw_is_labelled_in_the_terminal(command: Command) -> None:
+    with opened(command.directory) as store:
+        run_id = judged_run(store, "doubtful", {"judge": "AB" * 20}, confidences=[0.9, 0.6] * 20)
+    drawn = ("correct", "doubtful", "--draw", "12", "-o", "draw.csv", *HERE)
+    assert command(*drawn).code == 0
+    with (command.directory / "draw.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    given = ("label", "doubtful", "--who", "Ann", "--drawn", "draw.csv", *HERE)
+    with TerminalSession(command.directory, *given) as terminal:
+        beginning = terminal.until("stored at once")
+        assert "12 pairs (drawn by the file), 0 voted" in beginning
+        assert "the order is the draw's, the sides are random" in beginning
+        for _ in range(5):
+            terminal.until(ASKS)
+            terminal.press("t")
+        terminal.until(ASKS)
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.ended() == 130
+    with TerminalSession(command.directory, *given) as terminal:
+        assert "12 pairs (drawn by the file), 5 voted" in terminal.until("stored at once")
+        for _ in range(7):
+            terminal.until(ASKS)
+            terminal.press("1")
+        terminal.until("that was the last one")
+        terminal.press("x")
+        assert terminal.ended() == 0
+    with opened(command.directory) as store:
+        votes = {key: vote for _, key, vote in store.each_vote(run_id)}
+    assert [row["pair"] for row in rows if votes[row["pair"]].verdict == "TIE"] == [
+        row["pair"] for row in rows[:5]
+    ]
+    for row in rows:
+        vote = votes[row["pair"]]
+        assert (vote.draw, vote.chance) == ("weighted", float(row["chance"]))
+    told = command("correct", "doubtful", *HERE, "--json")
+    assert (told.code, told.json["labelled"]) == (0, 12)
+    assert told.json["drawn"] == "with known chances"
+
+
+@pytest.mark.parametrize(
+    ("given", "content", "told"),
+    [
+        (("--only", "inconsistent"), "pair,draw\n1,random\n", "--drawn says which pairs, and so"),
+        ((), "pair,draw\n", "draw.csv holds no rows"),
+        ((), "pair,draw\n1,often\n", "draw.csv, row 2: draw is the text 'often'; give one of"),
+        ((), "draw\nrandom\n", "names no pair; give a column pair"),
+        ((), "pair,chance\n1,7\n", "chance is the text '7'; give a number above 0"),
+        ((), "pair,draw\nmoon,random\n", "'moon', which the run does not have; name the run"),
+    ],
+)
+def test_a_file_that_is_no_draw_is_told(
+    command: Command, store: Store, given: tuple[str, ...], content: str, told: str
+) -> None:
+    run_of(store)
+    (command.directory / "draw.csv").write_text(content, "utf-8")
+    with sitting(command, "--drawn", "draw.csv", *given) as terminal:
+        assert told in re.sub(r"\s+", " ", terminal.rest())
         assert terminal.ended() == 2

@@ -11,8 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Order
+from evenhand.data.drawn_pairs import DrawnRow
+from evenhand.errors import DataError
 from evenhand.store import NewJudge, NewVote, Store, open_store
-from evenhand.trust.labelling import Choice, Labelling, Only, begin_labelling, winner_of
+from evenhand.trust.labelling import (
+    Choice,
+    Labelling,
+    Only,
+    begin_drawn,
+    begin_labelling,
+    winner_of,
+)
 from postgres_server import _migrated_template, fresh_database, postgres
 from store_values import Begun, begin, item, read_pass, win
 from stored_runs import ROWS, Row, make_run, says
@@ -154,6 +163,67 @@ def test_a_vote_says_how_the_pair_was_drawn_and_shown(store: Store) -> None:
         vote = next(row.vote for row in store.each_vote(begun.run_id) if row.vote.who == who)
         assert (vote.origin, vote.shown_order) == ("terminal", asked.order)
         assert vote.draw == ("random" if only == "random" else "chosen")
+
+
+def drawn(*pairs: str, **more: Any) -> list[DrawnRow]:
+    about: dict[str, Any] = {"draw": "weighted", "chance": 0.25, "origin": None} | more
+    return [DrawnRow(pair=pair, row=row, **about) for row, pair in enumerate(pairs, 1)]
+
+
+def test_a_draw_is_asked_from_its_top_and_voted_with_its_chance(store: Store) -> None:
+    begun = many(store, 5)
+    labelling = begin_drawn(store, begun.run_id, "Ann", rows=drawn("3", "0", "4", "0"), number=2)
+    by_number = {each.number: each.key for each in store.run_items(begun.run_id)}
+    assert [by_number[number] for number in numbers(labelling)] == ["3", "0"]
+    asked = labelling.next()
+    assert asked is not None
+    labelling.vote(asked, "tie")
+    (vote,) = (each.vote for each in store.each_vote(begun.run_id))
+    assert (vote.verdict, vote.draw, vote.chance) == ("TIE", "weighted", 0.25)
+    assert (vote.origin, vote.shown_order) == ("terminal", asked.order)
+    again = begin_drawn(store, begun.run_id, "Ann", rows=drawn("3", "0"))
+    assert (again.voted, again.next()) == (1, labelling.queue[1])
+
+
+def test_a_vote_on_a_chosen_pair_is_asked_for_again_by_a_draw(store: Store) -> None:
+    begun = many(store, 4)
+    by_key = {each.key: each.pair_id for each in store.run_items(begun.run_id)}
+    store.add_votes(
+        [
+            NewVote(by_key["0"], "Ann", "A", draw="chosen"),
+            NewVote(by_key["1"], "Ann", "A", draw="random"),
+            NewVote(by_key["2"], "Ann", "A", draw="random", origin="escalation"),
+        ]
+    )
+    labelling = begin_drawn(store, begun.run_id, "Ann", rows=drawn("0", "1", "2", "3"))
+    assert labelling.voted == 1
+    while (asked := labelling.next()) is not None:
+        labelling.vote(asked, "first")
+    votes = {key: vote for _, key, vote in store.each_vote(begun.run_id)}
+    assert {key: vote.draw for key, vote in votes.items()} == {
+        "0": "weighted",
+        "1": "random",
+        "2": "weighted",
+        "3": "weighted",
+    }
+    assert votes["2"].origin == "terminal"
+
+
+def test_what_was_left_for_people_stays_an_escalation(store: Store) -> None:
+    begun = many(store, 2)
+    rows = drawn("1", draw=None, chance=None, origin="escalation")
+    labelling = begin_drawn(store, begun.run_id, "Ann", rows=rows)
+    asked = labelling.next()
+    assert asked is not None
+    labelling.vote(asked, "first")
+    (vote,) = (each.vote for each in store.each_vote(begun.run_id))
+    assert (vote.origin, vote.draw, vote.chance) == ("escalation", None, None)
+
+
+def test_a_draw_of_another_run_is_refused(store: Store) -> None:
+    begun = many(store, 2)
+    with pytest.raises(DataError, match="row 2 names the pair 'moon', which the run does not have"):
+        begin_drawn(store, begun.run_id, "Ann", rows=drawn("0", "moon"))
 
 
 def keys_of(store: Store, run_id: int, who: str, only: Only) -> list[str]:

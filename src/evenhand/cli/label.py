@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.cli.keys import Keys
+    from evenhand.store import Store
     from evenhand.trust.labelling import Choice, Labelling
 
 _CHOICES: dict[str, Choice] = {
@@ -34,14 +35,23 @@ def label(
         str | None, typer.Option("--who", help="Who votes. Default: your name on this machine.")
     ] = None,
     only: Annotated[
-        Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"],
+        Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"] | None,
         typer.Option(
             "--only",
             help="random: all pairs; unlabelled: those without a label or a vote; inconsistent: "
             "where a judge changed with the order; disagreements: where judges differ, or differ "
-            "from the label; abstained: where no judge's verdict stands.",
+            "from the label; abstained: where no judge's verdict stands. Default: random.",
         ),
-    ] = "random",
+    ] = None,
+    drawn: Annotated[
+        str | None,
+        typer.Option(
+            "--drawn",
+            metavar="FILE",
+            help="The pairs of a file that evenhand correct --draw wrote, from the top, each vote "
+            "with its chance.",
+        ),
+    ] = None,
     number: Annotated[
         int | None,
         typer.Option("--number", min=1, help="How many pairs in all. Default: all of them."),
@@ -49,24 +59,49 @@ def label(
     seed: Annotated[int, typer.Option("--seed", help="Of the order and the sides.")] = 0,
     store: ropt.StoreAddress = None,
 ) -> None:
-    """Vote on the pairs of a run in the terminal: blind, in random order, and resumable."""
+    """Vote on the pairs of a run in the terminal: blind, in random order, and resumable.
+
+    Exit codes: 0 all are voted on, or you quit; 2 bad input, no terminal, or the store failed;
+    130 interrupted. Every vote is stored at once, so that the same command goes on.
+    """
+    from evenhand.cli.stores import opened_store
     from evenhand.report.lookup import find_run
-    from evenhand.store import open_store
     from evenhand.trust.labelling import begin_labelling
 
     try:
+        if drawn is not None and only is not None:
+            raise InputError("--drawn says which pairs, and so does --only; give one of them")
         if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
             raise InputError(
                 "voting needs a terminal, and there is none; run it in one, or bring votes in "
                 "from a file with evenhand votes import"
             )
         person = _person(who)
-        with open_store(store, create=False) as opened:
+        with opened_store(store) as opened:
             run = find_run(opened, name)
-            labelling = begin_labelling(opened, run.id, person, only=only, number=number, seed=seed)
-            _ask_all(labelling, run.name, person, only=only)
+            chosen = only or "random"
+            if drawn is not None:
+                labelling = _of_draw(opened, run.id, person, drawn, number=number, seed=seed)
+            else:
+                labelling = begin_labelling(
+                    opened, run.id, person, only=chosen, number=number, seed=seed
+                )
+            _ask_all(labelling, run.name, person, only="drawn" if drawn is not None else chosen)
     except EvenhandError as error:
         session.fail(error, as_json=False, of_pair=False)
+
+
+def _of_draw(
+    store: Store, run_id: int, who: str, file: str, *, number: int | None, seed: int
+) -> Labelling:
+    from pathlib import Path
+
+    from evenhand.data.drawn_pairs import read_drawn
+    from evenhand.report.csv_table import unescape
+    from evenhand.trust.labelling import begin_drawn
+
+    rows = read_drawn(Path(file).expanduser(), unescape=unescape)
+    return begin_drawn(store, run_id, who, rows=rows, number=number, seed=seed)
 
 
 def _person(given: str | None) -> str:

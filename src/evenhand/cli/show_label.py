@@ -27,6 +27,7 @@ _CHOSEN = {
     "inconsistent": "pairs on which a judge was inconsistent",
     "disagreements": "pairs on which judges disagree",
     "abstained": "pairs on which no judge's verdict stands",
+    "drawn": "drawn by the file",
 }
 _LEAST_LINES = 4
 # Lines of a screen that are not the texts of responses.
@@ -49,7 +50,8 @@ def show_beginning(
     if voted == size:
         console.print("nothing is left to vote on" if size else "there is nothing to vote on")
         return
-    console.print(Text("the order and the sides are random; every vote is stored at once", "dim"))
+    order = "the order is the draw's, the sides" if only == "drawn" else "the order and the sides"
+    console.print(Text(f"{order} are random; every vote is stored at once", "dim"))
 
 
 def show_question(console: Console, labelling: Labelling, pair: Pair, *, whole: bool) -> None:

@@ -7,7 +7,10 @@ from evenhand.data.columns import plain
 from evenhand.data.rows import kind_of
 from evenhand.errors import DataError
 
-_SIDES = ("", "model", "response", "output", "answer", "completion", "assistant")
+_SIDES = (
+    *("", "model", "response", "output", "answer", "completion", "assistant"),
+    *("响应", "回答", "答案", "回复", "模型"),
+)
 _SPELLED: dict[str, Winner] = {
     **{f"{side}a": "A" for side in _SIDES},
     **{f"{side}b": "B" for side in _SIDES},
@@ -16,7 +19,11 @@ _SPELLED: dict[str, Winner] = {
     **dict.fromkeys(("a>b", "a>>b"), "A"),
     **dict.fromkeys(("b>a", "b>>a"), "B"),
     **dict.fromkeys(
-        ("tie", "tied", "draw", "equal", "a=b", "tie(bothbad)", "bothbad", "bothgood"), "TIE"
+        (
+            *("tie", "tied", "draw", "equal", "a=b", "tie(bothbad)", "bothbad", "bothgood"),
+            *("平局", "平手"),
+        ),
+        "TIE",
     ),
 }
 # A bare number is a side only where the responses are numbered too (output_1, output_2); 0 never,

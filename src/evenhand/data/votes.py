@@ -43,7 +43,7 @@ VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 VoteOrigin = Literal["import", "terminal", "page", "escalation"]
 VoteDraw = Literal["random", "weighted", "chosen"]
-_SKIPPED = frozenset({"skip", "skipped"})
+_SKIPPED = frozenset({"skip", "skipped", "跳过"})
 _SHAPE = "give A, B, TIE or skipped"
 
 Models = Callable[[str], "tuple[str | None, str | None]"]
@@ -226,10 +226,10 @@ class _Rows:
         return {
             "at": _moment(values.get("at")),
             "comment": None if comment is None else self._unescape(comment),
-            "chance": _chance(values.get("chance")),
-            "draw": _one_of("draw", values.get("draw"), get_args(VoteDraw)),
-            "origin": _one_of("origin", values.get("origin"), get_args(VoteOrigin)),
-            "shown_order": _one_of("shown_order", values.get("shown_order"), get_args(Order)),
+            "chance": read_chance(values.get("chance")),
+            "draw": read_one_of("draw", values.get("draw"), get_args(VoteDraw)),
+            "origin": read_one_of("origin", values.get("origin"), get_args(VoteOrigin)),
+            "shown_order": read_one_of("shown_order", values.get("shown_order"), get_args(Order)),
         }
 
 
@@ -284,7 +284,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _chance(given: Any) -> float | None:
+def read_chance(given: Any) -> float | None:
     if given is None or given == "":
         return None
     try:
@@ -296,7 +296,7 @@ def _chance(given: Any) -> float | None:
     return chance
 
 
-def _one_of(name: str, given: Any, known: tuple[str, ...]) -> str | None:
+def read_one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
     if given is None or given == "":
         return None
     if given not in known:

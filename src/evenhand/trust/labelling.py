@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.contract import Order, Pair, Winner
-from evenhand.errors import InputError
+from evenhand.data.drawn_pairs import DrawnRow
+from evenhand.errors import DataError, InputError
 from evenhand.stats.seeded_order import order_key
-from evenhand.store import Draw, NewVote, Origin, RunItem, Store, VoteColumns
+from evenhand.store import (
+    DRAWS,
+    ORIGINS,
+    Draw,
+    NewVote,
+    Origin,
+    RunItem,
+    Store,
+    VoteColumns,
+)
 from evenhand.store.columns import INCONSISTENT, TIE
 
 Only = Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"]
+_FAIR: frozenset[Draw | None] = frozenset({"random", "weighted"})
 # What a person says of the responses as they are shown.
 Choice = Literal["first", "second", "tie", "skip"]
 _WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")  # by code
@@ -35,6 +46,9 @@ class Asked:
     number: int
     pair_id: int
     order: Order
+    draw: Draw | None = None
+    chance: float | None = None
+    origin: Origin = "terminal"
 
 
 class Labelling:
@@ -48,15 +62,16 @@ class Labelling:
         who: str,
         *,
         queue: tuple[Asked, ...],
-        draw: Draw,
-        origin: Origin = "terminal",
+        voted: Collection[int] | None = None,
     ) -> None:
+        """`voted` are the pairs that need not be asked: all that the person has voted on, unless
+        they are told."""
         self._store = store
         self._run_id = run_id
         self._who = who
-        self._draw = draw
-        self._origin = origin
-        self._voted = _voted(store.vote_columns(run_id), who)
+        if voted is None:
+            voted = _voted(store.vote_columns(run_id), who)
+        self._voted = set(voted)
         self._at = 0
         self.queue = queue
 
@@ -86,8 +101,9 @@ class Labelling:
             pair_id=asked.pair_id,
             who=self._who,
             verdict=winner_of(choice, asked.order),
-            origin=self._origin,
-            draw=self._draw,
+            origin=asked.origin,
+            draw=asked.draw,
+            chance=asked.chance,
             shown_order=asked.order,
         )
         self._store.add_votes([vote])
@@ -126,15 +142,64 @@ def begin_labelling(
         (firsts[pair_id] for pair_id in wanted),
         key=lambda item: (order_key(item.key, seed=seed), item.number),
     )
-    queue = tuple(
-        Asked(item.number, item.pair_id, _side(item.key, who, seed=seed))
-        for item in ordered[:number]
-    )
     draw: Draw = "random" if only == "random" else "chosen"
     # What comes to people because a judge was unsure is known as that, and kept out of figures
     # that need a fair draw.
     origin: Origin = "escalation" if only == "abstained" else "terminal"
-    return Labelling(store, run_id, who, queue=queue, draw=draw, origin=origin)
+    queue = tuple(
+        Asked(item.number, item.pair_id, _side(item.key, who, seed=seed), draw=draw, origin=origin)
+        for item in ordered[:number]
+    )
+    return Labelling(store, run_id, who, queue=queue)
+
+
+def begin_drawn(
+    store: Store,
+    run_id: int,
+    who: str,
+    *,
+    rows: Iterable[DrawnRow],
+    number: int | None = None,
+    seed: int = 0,
+) -> Labelling:
+    """The first `number` pairs of a draw from the top, which is the order that its chances hold
+    for. A vote that the person gave before counts as given only if it came by a fair draw too:
+    one on a chosen pair is asked for again, and is then one of this draw."""
+    by_key = {item.key: item for item in store.run_items(run_id)}
+    queue: dict[int, Asked] = {}
+    for row in rows:
+        item = by_key.get(row.pair)
+        if item is None:
+            raise DataError(
+                f"row {row.row} names the pair {row.pair[:40]!r}, which the run does not have; "
+                "name the run that it was drawn from"
+            )
+        asked = Asked(
+            item.number,
+            item.pair_id,
+            _side(item.key, who, seed=seed),
+            draw=row.draw,
+            chance=row.chance,
+            origin="escalation" if row.origin == "escalation" else "terminal",
+        )
+        queue.setdefault(item.pair_id, asked)
+    wanted = tuple(queue.values())[:number]
+    columns = store.vote_columns(run_id)
+    voted = _voted(columns, who)
+    if any(asked.draw in _FAIR for asked in wanted):
+        voted &= _fairly_drawn(columns, who)
+    return Labelling(store, run_id, who, queue=wanted, voted=voted)
+
+
+def _fairly_drawn(columns: VoteColumns, who: str) -> set[int]:
+    fair = {DRAWS.index(draw) for draw in _FAIR}
+    escalation = ORIGINS.index("escalation")
+    votes = zip(columns.pair_id, columns.who, columns.draw, columns.origin, strict=True)
+    return {
+        pair_id
+        for pair_id, person, draw, origin in votes
+        if columns.people[person] == who and draw in fair and origin != escalation
+    }
 
 
 def _side(key: str, who: str, *, seed: int) -> Order:
