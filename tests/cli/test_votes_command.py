@@ -181,3 +181,31 @@ def test_a_run_is_deleted_with_its_votes_only_where_that_is_asked_for(
     assert "people's votes on it (1) are deleted too" in ran.out
     last = make_run(store, "last", [Row("q1", says("A"))])
     assert stored(store, last) == []
+
+
+def test_the_config_file_s_store_is_the_one_that_is_meant(
+    command: Command, store: Store, run_id: int
+) -> None:
+    folder = command.directory / "config" / "evenhand"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('store = "evenhand.db"\n', "utf-8")
+    file = write(command, "votes.csv", "pair,who,verdict\nq1,Ann,A\n")
+    assert command("votes", "import", "first", file).code == 0
+    assert command("votes", "first", "--json").json["votes"] == 1
+
+
+def test_a_windows_file_with_chinese_names_and_verdicts_is_read(
+    command: Command, store: Store, run_id: int
+) -> None:
+    text = (
+        "\ufeffpair,who,verdict\r\nq1,王伟,A\r\nq2,王伟,平局\r\nq3,李娜,回答B\r\nq4,李娜,跳过\r\n"
+    )
+    (command.directory / "votes.csv").write_bytes(text.encode())
+    ran = command("votes", "import", "first", "votes.csv", *HERE)
+    assert (ran.code, ran.err) == (0, "")
+    assert sorted(stored(store, run_id)) == [
+        ("q1", "王伟", "A"),
+        ("q2", "王伟", "TIE"),
+        ("q3", "李娜", "B"),
+        ("q4", "李娜", None),
+    ]

@@ -47,11 +47,11 @@ def show(
     as_json: opt.AsJson = False,
 ) -> None:
     """Show how many people voted on how many pairs, how far they agree, what the majority says."""
-    from evenhand.store import open_store
+    from evenhand.cli.stores import opened_store
     from evenhand.trust.vote_summary import summarise_votes
 
     try:
-        with open_store(store, create=False) as opened:
+        with opened_store(store) as opened:
             found = summarise_votes(opened, name, level=level, seed=seed)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
@@ -100,10 +100,10 @@ def import_file(
 ) -> None:
     """Bring in votes from a file: pair, who, verdict; or a list of verdicts for each pair."""
     from evenhand.cli.run_inputs import data_path, mapped_columns
+    from evenhand.cli.stores import opened_store
     from evenhand.data import open_source
     from evenhand.data.votes import VoteReading
     from evenhand.report.csv_table import unescape
-    from evenhand.store import open_store
     from evenhand.trust.vote_import import import_votes
 
     try:
@@ -113,7 +113,7 @@ def import_file(
             values=dict(_meant(each) for each in values or ()),
             unescape=unescape,
         )
-        with open_source(data_path(file)) as source, open_store(store, create=False) as opened:
+        with open_source(data_path(file)) as source, opened_store(store) as opened:
             found = import_votes(opened, name, source, reading, bad_rows=bad_rows)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
@@ -155,11 +155,11 @@ def export(
     """Write the votes on a run to a file, which evenhand votes import takes."""
     from evenhand.cli.amounts import counted
     from evenhand.cli.printing import printed
-    from evenhand.store import open_store
+    from evenhand.cli.stores import opened_store
     from evenhand.trust.vote_export import export_votes, write_votes
 
     try:
-        with open_store(store, create=False) as opened:
+        with opened_store(store) as opened:
             if file == "-":
                 with printed("jsonl") as stream:
                     write_votes(opened, name, stream)
