@@ -190,6 +190,20 @@ def test_a_threshold_that_fails_has_its_say_in_the_word(store: Store) -> None:
     assert find(found, Thresholds.of(min_accuracy=0.99)).word == "not trustworthy"
 
 
+def test_a_lean_that_is_asked_for_is_part_of_the_ruling(store: Store) -> None:
+    made = [*rows(60), *(Row(f"p{n}", follows_place, label="A") for n in range(30))]
+    make_run(store, "run", made)
+    found = audit_run(store, "run")
+    # 30 of 90 pairs follow their place: a third, give or take a tenth.
+    assert find(found).place_alarm is True
+    assert find(found).ruling is None
+    assert find(found, Thresholds.of(max_place_lean=0.1)).ruling == "fail"
+    assert find(found, Thresholds.of(max_place_lean=0.3)).ruling == "undecided"
+    passed = find(found, Thresholds.of(max_place_lean=0.6))
+    assert (passed.ruling, passed.place_alarm) == ("pass", False)
+    assert passed.checks[0].line.startswith("pass  place lean 0.2")
+
+
 def test_a_judge_whose_answers_cannot_be_read_is_not_trusted(store: Store) -> None:
     make_run(store, "run", [Row(f"q{n}", mumbles, label="A") for n in range(10)])
     found = audit_run(store, "run")

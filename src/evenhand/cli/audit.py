@@ -64,18 +64,20 @@ def audit(
         typer.Option("--max-unread", help="Fail where more pairs than this have no verdict."),
     ] = None,
     max_place_lean: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--max-place-lean", help="Alarm where more pairs than this follow their place."
+            "--max-place-lean",
+            help="Fail where more pairs than this follow their place. Without it, an alarm at 0.1.",
         ),
-    ] = 0.1,
+    ] = None,
     max_length_excess: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--max-length-excess",
-            help="Alarm where the longer wins so much oftener than it should.",
+            help="Fail where the longer wins so much oftener than it should. Without it, an alarm "
+            "at 0.1.",
         ),
-    ] = 0.1,
+    ] = None,
     columns: ropt.ColumnMap = None,
     bad_rows: ropt.OnBadRows = "stop",
     criteria: opt.Criteria = None,

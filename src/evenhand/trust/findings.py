@@ -21,18 +21,19 @@ _Figure = EstimatedShare | EstimatedValue | Lean
 # has no verdict on every twentieth, is to be used with care.
 _CARE_BELOW = 2 / 3
 _CARE_UNREAD = 0.05
+_ALARM_ABOVE = 0.1
 
 
 class Thresholds(Model):
-    """What the user asks of a judge; None asks nothing. The last two raise an alarm, and have no
-    part in the ruling."""
+    """What the user asks of a judge; None asks nothing. Alarms fire beyond the last two, or where
+    they are None beyond a tenth of the pairs, and then have no part in the ruling."""
 
     min_accuracy: float | None = None
     min_kappa: float | None = None
     min_consistency: float | None = None
     max_unread: float | None = None
-    max_place_lean: float = 0.1
-    max_length_excess: float = 0.1
+    max_place_lean: float | None = None
+    max_length_excess: float | None = None
 
     @classmethod
     def of(cls, **given: float | None) -> Thresholds:
@@ -69,8 +70,8 @@ class Findings(Model):
 def find(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
     asked = thresholds or Thresholds()
     checks = tuple(_checks(audit, asked))
-    place = _above(audit.place.lean, asked.max_place_lean)
-    length = _above(audit.length.excess, asked.max_length_excess)
+    place = _above(audit.place.lean, _limit(asked.max_place_lean))
+    length = _above(audit.length.excess, _limit(asked.max_length_excess))
     rulings = {check.ruling for check in checks}
     ruling: Ruling | None = None
     if checks:
@@ -84,6 +85,10 @@ def find(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
         ruling=ruling,
         thresholds=asked,
     )
+
+
+def _limit(asked: float | None) -> float:
+    return _ALARM_ABOVE if asked is None else asked
 
 
 def _above(lean: Lean, limit: float) -> bool:
@@ -169,6 +174,27 @@ def _checks(audit: Audit, asked: Thresholds) -> Iterator[Check]:
             yield _check(name, figure, least, above=True)
     if asked.max_unread is not None:
         yield _check("unread", audit.unread, asked.max_unread, above=False)
+    for name, lean, most in (
+        ("place lean", audit.place.lean, asked.max_place_lean),
+        ("length excess", audit.length.excess, asked.max_length_excess),
+    ):
+        if most is not None:
+            yield _check_lean(name, lean, most)
+
+
+def _check_lean(name: str, lean: Lean, most: float) -> Check:
+    """Either way: it fails beyond the limit on both sides, and passes within it."""
+    if lean.low is None or lean.high is None:
+        why = lean.reason or "no interval"
+        return Check(name=name, ruling="undecided", line=f"undecided  {name}: {why}")
+    ruling: Ruling = "undecided"
+    if _above(lean, most):
+        ruling = "fail"
+    elif -most < lean.low and lean.high < most:
+        ruling = "pass"
+    told = {"fail": "lies beyond", "pass": "lies within", "undecided": "holds"}[ruling]
+    interval = f"{lean.low:.3f} to {lean.high:.3f}"
+    return Check(name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {told} {most:g}")
 
 
 def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> Check:
