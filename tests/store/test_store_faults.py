@@ -87,7 +87,7 @@ from test_store_faults import fill
 from store_values import begin
 with open_store(sys.argv[1]) as store:
     begun = begin(store)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
     stored, error = fill(store, begun.run_id)
     assert store.count_items(begun.run_id) == stored
     print(stored, error.message)

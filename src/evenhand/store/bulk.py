@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -49,3 +49,17 @@ def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
     if tuple(compiled.positiontup) != columns:
         raise AssertionError(f"columns of {table.name} are not in the table's order")
     return str(compiled)
+
+
+def insert_where_new(connection: Connection, table: Table, values: Mapping[str, Any]) -> bool:
+    """One row, unless its key is there; whether it was put in. Atomic among processes."""
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+        statement: Any = sqlite_insert(table)
+    else:
+        from sqlalchemy.dialects.postgresql import insert as postgres_insert
+
+        statement = postgres_insert(table)
+    done = connection.execute(statement.values(values).on_conflict_do_nothing())
+    return bool(done.rowcount)

@@ -49,6 +49,18 @@ def find_run(connection: Connection, name: str) -> RunRecord | None:
     return _run(row) if row else None
 
 
+def run_at(connection: Connection, run_id: int) -> RunRecord | None:
+    row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().first()
+    return _run(row) if row else None
+
+
+def run_page(connection: Connection, *, before: int | None, limit: int) -> list[RunRecord]:
+    query = select(runs).order_by(runs.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(runs.c.id < before)
+    return [_run(row) for row in connection.execute(query).mappings()]
+
+
 def run_of_fingerprint(connection: Connection, fingerprint: str) -> RunRecord | None:
     query = select(runs).where(runs.c.fingerprint == shorten(fingerprint))
     row = connection.execute(query.order_by(runs.c.id.desc()).limit(1)).mappings().first()

@@ -16,7 +16,9 @@ from sqlalchemy import (
 )
 
 from evenhand.store.schema import (
+    item_tags,
     items,
+    jobs,
     judges,
     pairs,
     passes,
@@ -59,9 +61,8 @@ def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None
         connection.execute(delete(table).where(_goes_with(table, run_id)))
         made_here = and_(_of_run(table, run_id), table.c.run_id == run_id)
         connection.execute(update(table).where(made_here).values(run_id=None))
-    connection.execute(delete(verdicts).where(verdicts.c.run_id == run_id))
-    connection.execute(delete(queue).where(queue.c.run_id == run_id))
-    connection.execute(delete(skipped_rows).where(skipped_rows.c.run_id == run_id))
+    for table in (verdicts, queue, item_tags, skipped_rows, jobs):
+        connection.execute(delete(table).where(table.c.run_id == run_id))
     reach = connection.execute(
         select(func.min(items.c.pair_id), func.max(items.c.pair_id)).where(items.c.run_id == run_id)
     ).one()

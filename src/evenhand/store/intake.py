@@ -13,7 +13,7 @@ from evenhand.store.bulk import insert_new
 from evenhand.store.digests import pair_digest, place_digest, prompt_key
 from evenhand.store.records import NewItem, SkippedRow
 from evenhand.store.rows import write_criteria
-from evenhand.store.schema import items, pairs, skipped_rows
+from evenhand.store.schema import item_tags, items, pairs, skipped_rows
 from evenhand.store.texts import escape, escape_or_none, shorten
 
 _PAIR_COLUMNS = (
@@ -25,6 +25,7 @@ _ITEM_COLUMNS = (
     *("row", "label", "source", "model_a", "model_b", "tags"),
     *("prompt_key", "length_a", "length_b"),
 )
+_TAG_COLUMNS = ("run_id", "tag", "number")
 _SKIPPED_COLUMNS = ("run_id", "digest", "row", "source", "reason")
 _AT_ONCE = 500  # values in one IN (…)
 
@@ -63,6 +64,12 @@ def add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> in
         for place, (key, (item, digest)) in enumerate(fresh.items(), start=1)
     ]
     insert_new(connection, items, _ITEM_COLUMNS, rows)
+    tagged = [
+        (run_id, escape(shorten(tag)), number + place)
+        for place, (item, _) in enumerate(fresh.values(), start=1)
+        for tag in item.tags
+    ]
+    insert_new(connection, item_tags, _TAG_COLUMNS, tagged)
     return len(rows)
 
 

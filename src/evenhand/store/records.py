@@ -213,6 +213,7 @@ class VerdictRow:
     second_pass_winner: Winner | None
     error_kind: str | None
     error_message: str | None
+    abstained: bool = False  # less sure than its calibration promises
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Table, select
 
 from evenhand.store.catalogue import judges_of_run
 from evenhand.store.records import (
@@ -32,12 +32,12 @@ _PAIR = [column for column in pairs.c if column.name not in ("id", "digest")]
 _VERDICT = [
     column for column in verdicts.c if column.name not in ("run_id", "number", "created_at", "body")
 ]
-_LIGHT = select(*_ITEM, *_VERDICT).join_from(
+LIGHT = select(*_ITEM, *_VERDICT).join_from(
     verdicts,
     items,
     (items.c.run_id == verdicts.c.run_id) & (items.c.number == verdicts.c.number),
 )
-_WHOLE = _LIGHT.add_columns(verdicts.c.body, *_PAIR).join(pairs, pairs.c.id == items.c.pair_id)
+_WHOLE = LIGHT.add_columns(verdicts.c.body, *_PAIR).join(pairs, pairs.c.id == items.c.pair_id)
 
 _PairAndJudge = tuple[int, int]
 
@@ -45,7 +45,7 @@ _PairAndJudge = tuple[int, int]
 def verdict_page(
     connection: Connection, run_id: int, *, after: int, limit: int, judge_id: int | None
 ) -> list[VerdictRow]:
-    rows = _page(connection, _LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
+    rows = _page(connection, LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
     return [verdict_row(row) for row in rows]
 
 
@@ -53,6 +53,17 @@ def whole_page(
     connection: Connection, run_id: int, *, after: int, limit: int, judge_id: int | None
 ) -> list[WholeVerdict]:
     rows = _page(connection, _WHOLE, run_id, after=after, limit=limit, judge_id=judge_id)
+    made = _passes_of(connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows})
+    return [_whole(row, made[row["pair_id"], row["judge_id"]]) for row in rows]
+
+
+def whole_of(
+    connection: Connection, condition: ColumnElement[bool], places: Collection[tuple[int, int]]
+) -> list[WholeVerdict]:
+    """Those that meet the condition and stand at these places (item number, judge)."""
+    query = _WHOLE.where(condition).order_by(verdicts.c.number, verdicts.c.judge_id)
+    found = connection.execute(query).mappings()
+    rows = [row for row in found if (row["number"], row["judge_id"]) in places]
     made = _passes_of(connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows})
     return [_whole(row, made[row["pair_id"], row["judge_id"]]) for row in rows]
 

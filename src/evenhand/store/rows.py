@@ -48,7 +48,7 @@ PASS_COLUMNS = (
 VERDICT_COLUMNS = (
     *("run_id", "number", "judge_id", "outcome", "winner", "confidence", "confidence_source"),
     *("first_pass_winner", "second_pass_winner", "error_kind", "error_message"),
-    *("samples", "passes", "created_at", "body"),
+    *("samples", "passes", "created_at", "body", "abstained"),
 )
 
 _FAILED = TypeAdapter(FailedPass)
@@ -177,7 +177,7 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
             *(metadata.confidence_source, None, None),
             *(escape(settled.error.kind), escape(settled.error.message)),
             *(metadata.samples, len(metadata.passes), now),
-            settled.model_dump_json(exclude=_PASSES, exclude_unset=True),
+            *(settled.model_dump_json(exclude=_PASSES, exclude_unset=True), False),
         )
     if isinstance(settled, Facts):
         facts, body = settled, _beyond_columns(settled)
@@ -188,7 +188,7 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
         *(new.run_id, new.number, new.judge_id, str(facts.outcome)),
         *(facts.winner, facts.confidence, facts.confidence_source),
         *(facts.first_pass_winner, facts.second_pass_winner, None, None),
-        *(facts.samples, facts.passes, now, body),
+        *(facts.samples, facts.passes, now, body, facts.abstained),
     )
 
 
@@ -283,6 +283,7 @@ def verdict_row(row: RowMapping) -> VerdictRow:
         second_pass_winner=row["second_pass_winner"],
         error_kind=row["error_kind"],
         error_message=row["error_message"],
+        abstained=row["abstained"],
     )
 
 

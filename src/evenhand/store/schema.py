@@ -23,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -33,6 +34,7 @@ REVISIONS = (
     "0001",
     "0002",
     "0003",
+    "0004",
 )  # oldest first; the last is what this evenhand reads and writes
 HEAD = REVISIONS[-1]
 
@@ -139,6 +141,18 @@ queue = Table(
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
 )
 
+# Only of rows that have tags: a page of one tag's verdicts need not look through all rows.
+item_tags = Table(
+    "item_tags",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("tag", SafeText, nullable=False),  # shortened where it is long
+    Column("number", _Key, nullable=False),
+    PrimaryKeyConstraint("run_id", "tag", "number"),
+    ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
+    sqlite_with_rowid=False,
+)
+
 skipped_rows = Table(
     "skipped_rows",
     metadata,
@@ -210,10 +224,20 @@ verdicts = Table(
     Column("passes", Integer, nullable=False),  # how many it rests on
     Column("created_at", Double, nullable=False),
     Column("body", Text, nullable=False),  # the contract's JSON, without its passes
+    Column("abstained", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("run_id", "number", "judge_id"),
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
-    # Holds all that a tally counts, so that it need not read the texts.
-    Index(None, "run_id", "judge_id", "outcome", "winner"),
+    # Holds all that a tally counts, so that it need not read the texts; and the verdicts of one
+    # outcome in the order of their items, so that a page of them need not look through the others.
+    Index(None, "run_id", "judge_id", "outcome", "winner", "number"),
+)
+Index(
+    "ix_verdicts_abstained",
+    verdicts.c.run_id,
+    verdicts.c.number,
+    verdicts.c.judge_id,
+    sqlite_where=text("abstained = 1"),  # as SQLAlchemy asks for it
+    postgresql_where=text("abstained"),
 )
 
 
@@ -241,4 +265,40 @@ replaced_votes = Table(
     Column("replaced_at", Double, nullable=False),
     *_vote_columns(),
     Index(None, "pair_id", "who"),
+)
+
+# Runs that a server judges in the background. All that its processes know of them is here.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("run_id", _Key, ForeignKey("runs.id"), nullable=False, autoincrement=False),
+    Column("wanted", Text, nullable=False),  # intake, run, stop, done
+    Column("queued_at", Double, nullable=False),  # the longest waiting comes first
+    Column("beat_at", Double),  # when its judging was last heard of; null where nobody judges it
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("token", SafeText),  # the name of whose it is; never the token itself
+    Column("judges", Text, nullable=False),  # JSON, like options, progress and error
+    Column("options", Text, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("error", Text),
+    PrimaryKeyConstraint("run_id"),
+    Index(None, "wanted", "queued_at"),
+)
+
+# Answers to requests that clients may send again under the same key.
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("token", SafeText, nullable=False),
+    Column("key", SafeText, nullable=False),  # shortened where it is long
+    Column("path", SafeText, nullable=False),
+    Column("digest", Text, nullable=False),  # of the request's body
+    Column("owner", Text, nullable=False),  # who answers it, by a random name
+    Column("begun_at", Double, nullable=False, index=True),
+    Column("leased_until", Double, nullable=False),  # then its process is taken for dead
+    Column("status", Integer),  # null while it is being answered, like the two below
+    Column("headers", Text),  # JSON
+    Column("body", LargeBinary),
+    PrimaryKeyConstraint("token", "key"),
 )

@@ -17,6 +17,7 @@ from evenhand.store import (
     catalogue,
     criteria,
     deletion,
+    idempotency,
     intake,
     outcomes,
     postgres,
@@ -26,6 +27,7 @@ from evenhand.store import (
     sqlite,
     standings,
     survey,
+    verdict_search,
     votes,
     work,
 )
@@ -40,6 +42,7 @@ from evenhand.store.columns import (
 )
 from evenhand.store.faults import told_plainly
 from evenhand.store.hold import hold_by_file, hold_by_server
+from evenhand.store.jobs import JobBook, NewJob, add_job
 from evenhand.store.records import (
     QUEUE_START,
     Contest,
@@ -60,7 +63,7 @@ from evenhand.store.records import (
     WholeVerdict,
     WorkItem,
 )
-from evenhand.store.tally import tally
+from evenhand.store.tally import count_verdicts, tally
 from evenhand.store.vote_records import (
     AddedVotes,
     ItemVote,
@@ -105,6 +108,7 @@ class Store:
         self._reads = reads
         self._writes = writes
         self._growth = postgres.Growth(writes) if isinstance(where, ServerAddress) else None
+        self.jobs = JobBook(self._reading, self._writing)
 
     @property
     def address(self) -> str:
@@ -144,9 +148,22 @@ class Store:
 
     # Runs
 
-    def create_run(self, run: NewRun) -> RunRecord:
+    def create_run(self, run: NewRun, job: NewJob | None = None) -> RunRecord:
+        """With a job, a server's: then the two are there together, or neither is."""
         with self._writing() as connection:
-            return catalogue.create_run(connection, run)
+            created = catalogue.create_run(connection, run)
+            if job is not None:
+                add_job(connection, created.id, job, wanted="intake")
+            return created
+
+    def run_at(self, run_id: int) -> RunRecord | None:
+        with self._reading() as connection:
+            return catalogue.run_at(connection, run_id)
+
+    def run_page(self, *, before: int | None = None, limit: int = 100) -> list[RunRecord]:
+        """Newest first, from the one before this id on."""
+        with self._reading() as connection:
+            return catalogue.run_page(connection, before=before, limit=limit)
 
     def find_run(self, name: str) -> RunRecord | None:
         with self._reading() as connection:
@@ -422,11 +439,66 @@ class Store:
         with self._reading() as connection:
             return audits.item_keys(connection, run_id, numbers)
 
+    # A server's answers
+
+    def begin_request(
+        self,
+        request: idempotency.KeyedRequest,
+        *,
+        leased_s: float = idempotency.LEASED_S,
+        kept_s: float = idempotency.KEPT_S,
+    ) -> idempotency.KeptRequest | None:
+        """None: nobody has asked this yet, and the caller is to answer it."""
+        with self._writing() as connection:
+            return idempotency.begin_request(connection, request, leased_s=leased_s, kept_s=kept_s)
+
+    def finish_request(
+        self, request: idempotency.KeyedRequest, answer: idempotency.KeptAnswer
+    ) -> bool:
+        """Keep the answer; False where the caller had lost the request to another."""
+        with self._writing() as connection:
+            return idempotency.finish_request(connection, request, answer)
+
+    def forget_request(self, request: idempotency.KeyedRequest) -> None:
+        """No answer that is worth keeping: the key may be tried again at once."""
+        with self._writing() as connection:
+            idempotency.forget_request(connection, request)
+
+    def forget_old_requests(self, *, kept_s: float = idempotency.KEPT_S) -> int:
+        with self._writing() as connection:
+            return idempotency.forget_old_requests(connection, kept_s=kept_s)
+
     # Reading back
 
     def tally(self, run_id: int, judge_id: int | None = None) -> Tally:
         with self._reading() as connection:
             return tally(connection, run_id, judge_id)
+
+    def count_verdicts(self, run_id: int) -> Tally:
+        """A tally of pairs and outcomes alone, which an index holds; the rest of it is empty."""
+        with self._reading() as connection:
+            return count_verdicts(connection, run_id)
+
+    def find_verdicts(
+        self,
+        run_id: int,
+        wanted: verdict_search.VerdictFilter,
+        *,
+        after: verdict_search.VerdictPlace = verdict_search.RUN_START,
+        limit: int = 100,
+        look_at: int = 10_000,
+    ) -> verdict_search.FoundVerdicts:
+        """A page of those that meet conditions; at most `look_at` are looked at for it."""
+        with self._reading() as connection:
+            return verdict_search.find_verdicts(
+                connection, run_id, wanted, after=after, limit=limit, look_at=look_at
+            )
+
+    def whole_verdicts_at(
+        self, run_id: int, places: Sequence[verdict_search.VerdictPlace]
+    ) -> list[WholeVerdict]:
+        with self._reading() as connection:
+            return verdict_search.whole_verdicts_at(connection, run_id, places)
 
     def verdicts(
         self, run_id: int, *, after: int = 0, limit: int = 500, judge_id: int | None = None

@@ -1,0 +1,187 @@
+"""Runs that a server judges in the background: what is wanted of them, and how far they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import orjson
+from sqlalchemy import Connection, RowMapping, func, select, update
+
+from evenhand.errors import Conflict
+from evenhand.store.bulk import insert_where_new
+from evenhand.store.catalogue import to_json
+from evenhand.store.rows import moment
+from evenhand.store.schema import jobs
+
+# intake: its rows are coming in; run: to be judged; stop: somebody, or an error, stopped it;
+# done: every pair has its verdict, or no more are needed.
+Wanted = Literal["intake", "run", "stop", "done"]
+_Opened = Callable[[], AbstractContextManager[Connection]]
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    judges: tuple[str, ...]  # as the server's clients call them
+    options: Mapping[str, Any]  # plain JSON, the server's own
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    run_id: int
+    wanted: Wanted
+    judges: tuple[str, ...]
+    options: Mapping[str, Any]
+    token: str | None
+    progress: Mapping[str, Any]
+    error: Mapping[str, Any] | None
+    queued_at: datetime
+    beat_at: datetime | None  # when whoever judges it was last heard of
+    created_at: datetime
+    updated_at: datetime = field(compare=False)
+
+    def is_judged(self, *, within_s: float) -> bool:
+        """Whether somebody was judging it just now."""
+        return self.beat_at is not None and time.time() - self.beat_at.timestamp() <= within_s
+
+
+class JobBook:
+    """The jobs of one store; every call is a transaction of its own."""
+
+    def __init__(self, reading: _Opened, writing: _Opened) -> None:
+        self._reading = reading
+        self._writing = writing
+
+    def add(self, run_id: int, job: NewJob, *, wanted: Wanted = "intake") -> bool:
+        """Whether the run had none."""
+        with self._writing() as connection:
+            return add_job(connection, run_id, job, wanted=wanted)
+
+    def find(self, run_id: int) -> JobRecord | None:
+        with self._reading() as connection:
+            row = connection.execute(select(jobs).where(jobs.c.run_id == run_id)).mappings().first()
+        return _job(row) if row else None
+
+    def of_runs(self, run_ids: Sequence[int]) -> dict[int, JobRecord]:
+        query = select(jobs).where(jobs.c.run_id.in_(list(run_ids)))
+        with self._reading() as connection:
+            return {row["run_id"]: _job(row) for row in connection.execute(query).mappings()}
+
+    def wanted(self, wanted: Wanted, *, limit: int = 1000) -> list[JobRecord]:
+        """The longest waiting first."""
+        query = select(jobs).where(jobs.c.wanted == wanted)
+        query = query.order_by(jobs.c.queued_at, jobs.c.run_id).limit(limit)
+        with self._reading() as connection:
+            return [_job(row) for row in connection.execute(query).mappings()]
+
+    def count_open(self) -> int:
+        """Those that wait or are being judged, and those whose rows are coming in."""
+        query = select(func.count()).where(jobs.c.wanted.in_(("intake", "run")))
+        with self._reading() as connection:
+            return connection.execute(query).scalar_one()
+
+    def want(
+        self,
+        run_id: int,
+        wanted: Wanted,
+        *,
+        only_from: Sequence[Wanted] | None = None,
+        error: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        progress: Mapping[str, Any] | None = None,
+        let_go: bool = False,
+    ) -> bool:
+        """Whether it is wanted so now: not where it was wanted otherwise than `only_from`.
+
+        Options and progress stay where none are given; an error does not.
+        """
+        now = time.time()
+        values: dict[str, Any] = {
+            "wanted": wanted,
+            "updated_at": now,
+            "error": None if error is None else to_json(error),
+        }
+        if wanted == "run":
+            values["queued_at"] = now
+        if options is not None:
+            values["options"] = to_json(options)
+        if progress is not None:
+            values["progress"] = to_json(progress)
+        if let_go:
+            values["beat_at"] = None
+        change = update(jobs).where(jobs.c.run_id == run_id)
+        if only_from is not None:
+            change = change.where(jobs.c.wanted.in_(list(only_from)))
+        with self._writing() as connection:
+            return bool(connection.execute(change.values(values)).rowcount)
+
+    def beat(self, run_id: int, progress: Mapping[str, Any] | None = None) -> Wanted:
+        """Tell that it is being judged and how far it is; what is wanted of it comes back."""
+        now = time.time()
+        values: dict[str, Any] = {"beat_at": now, "updated_at": now}
+        if progress is not None:
+            values["progress"] = to_json(progress)
+        its_row = jobs.c.run_id == run_id
+        with self._writing() as connection:
+            connection.execute(update(jobs).where(its_row).values(values))
+            wanted: Wanted | None = connection.execute(
+                select(jobs.c.wanted).where(its_row)
+            ).scalar()
+        if wanted is None:
+            raise Conflict(f"run {run_id} is not in the store any more; start it again")
+        return wanted
+
+    def let_go(
+        self,
+        run_id: int,
+        *,
+        progress: Mapping[str, Any] | None = None,
+        error: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nobody judges it any more; what is wanted of it stays."""
+        values: dict[str, Any] = {
+            "beat_at": None,
+            "updated_at": time.time(),
+            "error": None if error is None else to_json(error),
+        }
+        if progress is not None:
+            values["progress"] = to_json(progress)
+        with self._writing() as connection:
+            connection.execute(update(jobs).where(jobs.c.run_id == run_id).values(values))
+
+
+def add_job(connection: Connection, run_id: int, job: NewJob, *, wanted: Wanted) -> bool:
+    now = time.time()
+    values = {
+        "run_id": run_id,
+        "wanted": wanted,
+        "queued_at": now,
+        "created_at": now,
+        "updated_at": now,
+        "token": job.token,
+        "judges": to_json(list(job.judges)),
+        "options": to_json(job.options),
+        "progress": "{}",
+    }
+    return insert_where_new(connection, jobs, values)
+
+
+def _job(row: RowMapping) -> JobRecord:
+    return JobRecord(
+        run_id=row["run_id"],
+        wanted=row["wanted"],
+        judges=tuple(orjson.loads(row["judges"])),
+        options=orjson.loads(row["options"]),
+        token=row["token"],
+        progress=orjson.loads(row["progress"]),
+        error=None if row["error"] is None else orjson.loads(row["error"]),
+        queued_at=moment(row["queued_at"]),
+        beat_at=None if row["beat_at"] is None else moment(row["beat_at"]),
+        created_at=moment(row["created_at"]),
+        updated_at=moment(row["updated_at"]),
+    )
