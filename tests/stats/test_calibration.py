@@ -249,3 +249,15 @@ def test_a_curve_can_tell_of_rows_that_have_one_of_its_signals() -> None:
     constant = fit_calibration([1, 0, 1], {"sure": [0.1, 0.2, 0.3]})
     assert constant.goes_by == ()
     assert constant.can_tell({"sure": [None, 0.1]}).tolist() == [True, True]
+
+
+def test_the_largest_signals_are_only_large() -> None:
+    rng = np.random.default_rng(0)
+    sure = rng.random(200)
+    right = rng.random(200) < sure
+    for method in ("platt", "isotonic", "logistic"):
+        plain = fit_calibration(right, {"sure": sure}, method=method)
+        huge = fit_calibration(right, {"sure": sure * 1e300}, method=method)
+        assert huge.predict({"sure": [3e299, 9e299]}) == pytest.approx(
+            plain.predict({"sure": [0.3, 0.9]})
+        )

@@ -288,3 +288,16 @@ def test_a_useless_judge_costs_nothing() -> None:
     cell = simulate(np.random.default_rng(6), world, 300)
     assert cell.coverage >= 0.93 - 0.032
     assert cell.width <= 1.0
+
+
+def test_the_smallest_chances_are_only_small() -> None:
+    judge, rows, scores = [1.0, 0.0] * 50, list(range(0, 100, 5)), [1, 0] * 10
+    found = [
+        corrected_win_rate(
+            judge, rows, label_scores=scores, chances=np.where(np.arange(100) < 50, small, 0.5)
+        )
+        for small in (1e-12, 1e-300)
+    ]
+    # The half with the small chance has all of the weight, whatever that chance is.
+    assert found[0].corrected.rate == pytest.approx(found[1].corrected.rate)
+    assert found[0].corrected.low == pytest.approx(found[1].corrected.low)

@@ -119,3 +119,10 @@ def test_a_mistake_is_named(column: list[float], options: dict[str, Any], messag
 def test_a_confidence_above_one_is_no_probability() -> None:
     with pytest.raises(InputError, match=r"confidence has 1\.2 in row 1"):
         doubts_of_confidence([0.5, 1.2])
+
+
+def test_the_largest_doubts_are_only_large() -> None:
+    huge = draw_labels(np.array([1e308, 1e308, 1.0]), 2, seed=1)
+    plain = draw_labels(np.array([1.0, 1.0, 1e-308]), 2, seed=1)
+    assert huge.queue.tolist() == plain.queue.tolist()
+    assert huge.chances == pytest.approx(plain.chances)

@@ -20,6 +20,7 @@ Columns: TypeAlias = Mapping[str, Floats]
 # Every share is drawn towards the base rate as if this many more rows had been seen there, so
 # that no probability is 0 or 1.
 SMOOTHING = 1.0
+LARGE = 1e100
 
 
 class Constant(Model):
@@ -240,8 +241,11 @@ def varies(column: Floats) -> bool:
 
 
 def _standard(known: Floats) -> tuple[float, float]:
-    scale = float(known.std()) if known.size else 0.0
-    centre = float(known.mean()) if known.size else 0.0
+    largest = float(np.abs(known).max(initial=0.0))
+    # Squares and sums of what is larger would be no numbers any more.
+    unit = largest if largest > LARGE else 1.0
+    scale = float((known / unit).std()) * unit if known.size else 0.0
+    centre = float((known / unit).mean()) * unit if known.size else 0.0
     return centre, scale if scale > 0 and math.isfinite(scale) else 1.0
 
 

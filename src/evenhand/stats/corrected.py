@@ -214,7 +214,9 @@ def _people_only(
     people: HumanLabels, prompt: NDArray[np.intp], *, level: float
 ) -> tuple[RateEstimate, Rows]:
     codes, labels = label_codes(prompt[people.rows])
-    rows = Rows(prompt=codes, weight=1.0 / people.chances, prompts=len(labels))
+    # Against the smallest chance, so that no weight is beyond what can be squared.
+    least = float(people.chances.min(initial=1.0))
+    rows = Rows(prompt=codes, weight=least / people.chances, prompts=len(labels))
     return _mean_rate(people.scores, rows, unit="labelled pair", level=level), rows
 
 

@@ -32,7 +32,7 @@ def tune_judge_weight(people: Floats, judge: Floats, *, rows: Rows, chance: Floa
     1 - 1 / t^2, t being its t-statistic (the positive part of James and Stein 1961).
     """
     count = rows.prompts
-    spare = (1.0 - chance) / (chance * chance)
+    spare = (1.0 - chance) * (float(chance.min(initial=1.0)) / chance) ** 2
     if not spare.any():
         return JudgeWeight(of_row=np.zeros_like(people), mean=0.0)
     spare = spare / spare.max()

@@ -18,6 +18,8 @@ from evenhand.stats.seeded_order import order_key
 # where the judge was sure does not overturn the estimate.
 EVEN_SHARE = 0.5
 _KEYS = 2.0**63
+# Doubts that are larger are scaled before they are summed.
+_LARGE = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ def _chances(keys: Floats, sizes: Floats, queue: NDArray[np.intp], number: int) 
 
 
 def _sizes(doubt: Floats, even_share: float) -> Floats:
+    if doubt.size and float(doubt.max()) > _LARGE:
+        doubt = doubt / doubt.max()
     total = float(doubt.sum())
     if total <= 0:
         return np.ones(doubt.size)
