@@ -78,7 +78,7 @@ def serve(
     app = make_app(config)
     if ledger is not None:
         app.state.doorway.share(ledger)
-    server = _Server(_uvicorn_config(app, config), on_ready=on_ready)
+    server = Server(app, config, on_ready=on_ready)
     if ends_with is not None:
         ends_with(server.end)
     try:
@@ -116,13 +116,13 @@ def _has_uvloop() -> bool:
     return True
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """uvicorn's, with an end of our own: the first signal begins it, the second is it."""
 
-    def __init__(self, config: uvicorn.Config, *, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(self, app: Any, config: ServerConfig, *, on_ready: Callable[[], None]) -> None:
+        super().__init__(_uvicorn_config(app, config))
         self._on_ready = on_ready
-        self._app = config.app
+        self._app = app
 
     def end(self) -> None:
         self.should_exit = True
