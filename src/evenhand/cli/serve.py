@@ -97,7 +97,7 @@ def serve(
 
     try:
         chosen: dict[str, Any] = {
-            "judges": _offers(judge, base_url, config),
+            "judges": chosen_offers(judge, base_url, config),
             "host": host,
             "port": port,
             "store": store,
@@ -114,7 +114,7 @@ def serve(
     raise typer.Exit(code)
 
 
-def _offers(
+def chosen_offers(
     named: list[str] | None, base_url: str | None, config: Path | None
 ) -> tuple[JudgeOffer, ...] | None:
     """None: the config file's. Without one, the settings' judge, where there is one."""
