@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -357,6 +359,52 @@ def test_what_is_not_there_or_no_calibration_is_told(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"format": "something"}')
     with pytest.raises(InputError, match="is no calibration"):
         open_calibration(str(tmp_path / "other.json"))
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        '{"kind": "constant", "probability": NaN}',
+        '{"kind": "constant", "probability": 1.5}',
+        '{"kind": "isotonic", "signal": "stated", "increasing": true, "knots": [0.9, 0.1], '
+        '"probabilities": [0.2, 0.8], "missing": 0.5, "smoothing": 1}',
+        '{"kind": "isotonic", "signal": "stated", "increasing": true, "knots": [], '
+        '"probabilities": [], "missing": 0.5, "smoothing": 1}',
+        '{"kind": "platt", "signal": "stated", "centre": 0, "scale": 0, "low": 0, "high": 1, '
+        '"intercept": 0, "slope": 1, "missing": 0.5}',
+    ],
+)
+def test_a_curve_that_is_none_is_refused(
+    learned: tuple[Path, str], tmp_path: Path, curve: str
+) -> None:
+    told = json.loads(calibrated(learned).calibration.model_dump_json())
+    told["calibration"]["curve"] = "CURVE"
+    (tmp_path / "it.json").write_text(json.dumps(told).replace('"CURVE"', curve), "utf-8")
+    with pytest.raises(InputError, match="is no calibration"):
+        open_calibration(str(tmp_path / "it.json"))
+
+
+def test_what_cannot_be_saved_leaves_the_earlier_one_whole(
+    learned: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENHAND_CALIBRATIONS", str(tmp_path / "kept"))
+    saved = calibrated(learned).calibration
+    path = save_calibration(saved, "sums")
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # As on a full disk, nothing beyond the first hundred bytes can be written.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(InputError, match="cannot be written"):
+            save_calibration(saved, "sums", overwrite=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == ["sums.json"]
+    # A folder that cannot be made is told on one line too.
+    monkeypatch.setenv("EVENHAND_CALIBRATIONS", str(path / "below"))
+    with pytest.raises(InputError, match="cannot be written: not a directory"):
+        save_calibration(saved, "sums")
 
 
 def test_the_guarantee_uses_prompts_that_taught_nothing(learned: tuple[Path, str]) -> None:

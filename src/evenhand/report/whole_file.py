@@ -14,9 +14,11 @@ from evenhand.errors import InputError
 
 
 @contextlib.contextmanager
-def written_whole(path: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
+def written_whole(path: Path, *, overwrite: bool, make_folder: bool = False) -> Iterator[BinaryIO]:
     """A stream into a file of another name, which takes the right one once all is written."""
     with _said_plainly(path):
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
         path = Path(os.path.realpath(path))  # a link stays a link, to the new file
         if _is_stream(path):
             with path.open("wb") as stream:

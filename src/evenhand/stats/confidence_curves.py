@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
@@ -23,18 +24,27 @@ SMOOTHING = 1.0
 LARGE = 1e100
 
 
-class Constant(Model):
+# A curve may come from a file, which somebody has written by hand or half copied.
+Probability: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Scale: TypeAlias = Annotated[float, Field(gt=0)]
+
+
+class _CurveModel(Model):
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class Constant(_CurveModel):
     """One probability for every verdict."""
 
     kind: Literal["constant"] = "constant"
-    probability: float
+    probability: Probability
 
     def predict(self, columns: Columns, *, rows: int) -> Floats:
         del columns
         return np.full(rows, self.probability)
 
 
-class Isotonic(Model):
+class Isotonic(_CurveModel):
     """A line that never falls (or never rises) through `knots`; beyond the ends it is level.
 
     `missing` is for verdicts without the signal.
@@ -44,9 +54,16 @@ class Isotonic(Model):
     signal: str
     increasing: bool
     knots: tuple[float, ...]
-    probabilities: tuple[float, ...]
-    missing: float
+    probabilities: tuple[Probability, ...]
+    missing: Probability
     smoothing: float
+
+    @model_validator(mode="after")
+    def _is_a_line(self) -> Isotonic:
+        ascending = all(one < other for one, other in pairwise(self.knots))
+        if not self.knots or len(self.knots) != len(self.probabilities) or not ascending:
+            raise ValueError("knots do not ascend, or have not one probability each")
+        return self
 
     def predict(self, columns: Columns, *, rows: int) -> Floats:
         del rows
@@ -55,7 +72,7 @@ class Isotonic(Model):
         return np.where(np.isnan(column), self.missing, found)
 
 
-class Platt(Model):
+class Platt(_CurveModel):
     """The logistic curve of one signal (Platt 1999); `missing` is for verdicts without it.
 
     Values beyond `low` and `high`, the range it was learned on, count as its ends.
@@ -64,12 +81,12 @@ class Platt(Model):
     kind: Literal["platt"] = "platt"
     signal: str
     centre: float
-    scale: float
+    scale: Scale
     low: float
     high: float
     intercept: float
     slope: float
-    missing: float
+    missing: Probability
 
     def predict(self, columns: Columns, *, rows: int) -> Floats:
         del rows
@@ -79,7 +96,7 @@ class Platt(Model):
         return np.where(np.isnan(column), self.missing, found)
 
 
-class LogisticSignal(Model):
+class LogisticSignal(_CurveModel):
     """One signal's part: its slope in standard units, and what its absence adds to the log-odds.
 
     `missing` is None where the signal was never missing when this was learned.
@@ -87,21 +104,21 @@ class LogisticSignal(Model):
 
     signal: str
     centre: float
-    scale: float
+    scale: Scale
     low: float
     high: float
     slope: float
     missing: float | None
 
 
-class Logistic(Model):
+class Logistic(_CurveModel):
     """Several signals; `otherwise` is for verdicts that lack one that was always there before."""
 
     kind: Literal["logistic"] = "logistic"
     intercept: float
     signals: tuple[LogisticSignal, ...]
     penalty: float
-    otherwise: float
+    otherwise: Probability
 
     def predict(self, columns: Columns, *, rows: int) -> Floats:
         odds = np.full(rows, self.intercept)

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -47,6 +48,8 @@ class JuryScore(Model):
 
 class Jury(Model):
     """A frozen jury: who sits on it, how their votes count, and what it was learned from."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     judges: tuple[str, ...]
     method: Method

@@ -35,9 +35,7 @@ class SavedJury(Model):
 
 def save_jury(saved: SavedJury, name: str | Path, *, overwrite: bool = False) -> Path:
     path = jury_path(name)
-    if _is_named(name):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path, overwrite=overwrite) as stream:
+    with written_whole(path, overwrite=overwrite, make_folder=_is_named(name)) as stream:
         stream.write(saved.model_dump_json(indent=2).encode() + b"\n")
     return path
 
