@@ -44,10 +44,7 @@ def input_schema() -> dict[str, Any]:
 
 @cache
 def _input_schema() -> dict[str, Any]:
-    schema = Pair.model_json_schema(by_alias=True)
-    definitions = schema.pop("$defs", {})
-    inlined: dict[str, Any] = _inlined(schema, definitions)
-    return inlined
+    return inlined_schema(Pair.model_json_schema(by_alias=True))
 
 
 def output_schema() -> dict[str, Any]:
@@ -61,6 +58,13 @@ def _output_schema() -> dict[str, Any]:
     schema = adapter.json_schema(by_alias=True, mode="serialization")
     # An object at the top, as protocols for tools require, whichever of the two it is.
     return {"type": "object", **schema}
+
+
+def inlined_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without references, for frameworks that follow none."""
+    plain = {key: value for key, value in schema.items() if key != "$defs"}
+    inlined: dict[str, Any] = _inlined(plain, schema.get("$defs", {}))
+    return inlined
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:

@@ -19,6 +19,7 @@ from evenhand.cli.doctor import doctor
 from evenhand.cli.gate import gate
 from evenhand.cli.jury import jury
 from evenhand.cli.label import label
+from evenhand.cli.mcp import mcp
 from evenhand.cli.models import models
 from evenhand.cli.planning import plan
 from evenhand.cli.probe import probe
@@ -95,6 +96,7 @@ app.command()(prompt)
 app.command()(demo)
 app.command()(doctor)
 app.command()(schema)
+app.command()(mcp)
 app.command()(skill)
 app.add_typer(models, name="models")
 

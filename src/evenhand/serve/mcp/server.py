@@ -6,21 +6,151 @@ and those that follow a handshake (2025 and before).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mcp.server.lowlevel import Server
+from evenhand import __version__
+from evenhand.errors import EvenhandError, InputError, MissingExtra, NotFound, ServerBusy
+
+try:
+    from mcp.server.lowlevel import Server
+except ImportError:
+    raise MissingExtra("mcp", "serve") from None
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+
+from evenhand.serve.mcp import prompts, resources
+from evenhand.serve.mcp.answers import bug, failed
+from evenhand.serve.mcp.descriptions import INSTRUCTIONS
+from evenhand.serve.mcp.progress import Report, reporting
+from evenhand.serve.mcp.tools import Call, service_tools
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from evenhand.serve.service import Service
 
+Context = ServerRequestContext[Any, Any]
+_Page = types.PaginatedRequestParams | None
+
+# What is listed changes with the program alone, but for the resources, of which runs are some.
+_HOUR_MS = 3_600_000
+_HINTS: dict[Any, CacheHint] = {
+    method: CacheHint(ttl_ms=_HOUR_MS, scope="public")
+    for method in ("tools/list", "prompts/list", "resources/templates/list")
+}
+
 
 def make_server(service: Service) -> Server[Any]:
     """The low-level server with every tool, prompt and resource, for any transport."""
-    raise NotImplementedError
+    tools = service_tools()
+
+    async def list_tools(_: Context, __: _Page) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool.definition for tool in tools.values()])
+
+    async def call_tool(
+        context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        tool = tools.get(params.name)
+        if tool is None:
+            known = ", ".join(tools)
+            raise MCPError(types.INVALID_PARAMS, f"there is no such tool; the tools are {known}")
+        try:
+            async with reporting(_report_to(context)) as progress:
+                call = Call(service, params.arguments or {}, progress, token=_token(context))
+                answer = await tool.answer(call)
+            return answer.told()
+        except EvenhandError as error:
+            return failed(error)
+        except Exception as error:
+            return failed(bug(error, where=params.name))
+
+    async def list_prompts(_: Context, __: _Page) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=prompts.list_prompts())
+
+    async def get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        with _refusing("prompts/get"):
+            return prompts.get_prompt(params.name, params.arguments or {})
+
+    async def list_resources(_: Context, __: _Page) -> types.ListResourcesResult:
+        with _refusing("resources/list"):
+            listed = await resources.list_resources(service)
+        return types.ListResourcesResult(resources=listed)
+
+    async def list_templates(_: Context, __: _Page) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=resources.list_templates())
+
+    async def read_resource(
+        _: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        with _refusing("resources/read"):
+            read = await resources.read_resource(service, str(params.uri))
+        return types.ReadResourceResult(contents=[read])
+
+    async def complete(_: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        name, begun = params.argument.name, params.argument.value
+        if isinstance(params.ref, types.PromptReference):
+            found = prompts.complete_argument(name, begun)
+        else:
+            with _refusing("completion/complete"):
+                found = await resources.complete_argument(service, name, begun)
+        return types.CompleteResult(completion=types.Completion(values=found[:100]))
+
+    server: Server[Any] = Server(
+        "evenhand",
+        version=__version__,
+        title="evenhand",
+        description="An even-handed LLM judge: pairwise comparison in both orders.",
+        instructions=INSTRUCTIONS,
+        cache_hints=_HINTS,
+        get_tool_input_schema=lambda name: (
+            tools[name].definition.input_schema if name in tools else None
+        ),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_completion=complete,
+    )
+    # The SDK's spans would hold what clients send: names of tools that do not exist, messages.
+    server.middleware.clear()
+    return server
+
+
+@contextmanager
+def _refusing(method: str) -> Iterator[None]:
+    """What is no tool has no result to fail in: its errors are the protocol's, told as ours."""
+    try:
+        yield
+    except EvenhandError as error:
+        body = {"kind": error.kind, "message": error.message, "retryable": error.retryable}
+        is_ours = not isinstance(error, InputError | NotFound)
+        code = types.INTERNAL_ERROR if is_ours else types.INVALID_PARAMS
+        raise MCPError(code, error.message, {"error": body}) from None
+    except Exception as error:
+        raise MCPError(types.INTERNAL_ERROR, bug(error, where=method).message) from None
+
+
+def _report_to(context: Context) -> Report | None:
+    """Nobody is told who did not ask for it."""
+    meta = context.meta
+    if meta is None or meta.get("progress_token", meta.get("progressToken")) is None:
+        return None
+    return context.session.report_progress
+
+
+def _token(context: Context) -> str | None:
+    """The name of the token that came with an HTTP request, as the guard left it."""
+    scope = getattr(context.request, "scope", None)
+    token = scope.get("state", {}).get("token") if isinstance(scope, dict) else None
+    return token if isinstance(token, str) else None
 
 
 class McpEndpoint:
@@ -36,10 +166,24 @@ class McpEndpoint:
     Host, Origin, tokens and the size of bodies are the guard's, which stands before it.
     """
 
+    def __init__(self) -> None:
+        self._manager: StreamableHTTPSessionManager | None = None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raise NotImplementedError
+        if self._manager is None:
+            raise ServerBusy("the server is starting or ending; try again", retry_after_s=1)
+        await self._manager.handle_request(scope, receive, send)
 
     @asynccontextmanager
     async def serving(self, service: Service) -> AsyncIterator[None]:
-        raise NotImplementedError
-        yield
+        manager = StreamableHTTPSessionManager(
+            make_server(service),
+            stateless=True,
+            max_request_body_size=service.config.limits.body_bytes,
+        )
+        async with manager.run():
+            self._manager = manager
+            try:
+                yield
+            finally:
+                self._manager = None

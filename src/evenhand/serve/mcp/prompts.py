@@ -1,0 +1,148 @@
+"""Prompts that a person picks for an agent, in English and Chinese; the texts are in `texts`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
+
+from evenhand.contract import Locale, read_pair
+from evenhand.errors import InputError, NotFound
+from evenhand.prompts import Prompt as JudgingPrompt
+from evenhand.prompts import built_in_template
+
+if TYPE_CHECKING:
+    from evenhand.contract import Pair
+
+_LANGUAGES: tuple[Locale, ...] = ("en", "zh")
+_PAIR = ("prompt", "responseA", "responseB", "criteria")
+_LANGUAGE = PromptArgument(name="language", description="en or zh; en if not given")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    title: str
+    description: str
+    arguments: tuple[tuple[str, str, bool], ...]  # name, description, whether it is needed
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        return tuple(name for name, _, needed in self.arguments if needed)
+
+
+_PAIR_ARGUMENTS = (
+    ("prompt", "What both answers answer", True),
+    ("responseA", "One answer", True),
+    ("responseB", "The other answer", True),
+    ("criteria", "What to judge by, separated by commas", True),
+)
+_KINDS: dict[str, _Kind] = {
+    "compare_answers": _Kind(
+        "Compare two answers",
+        "Have two answers compared by pairwiseCompare, and the result told as it is.",
+        _PAIR_ARGUMENTS,
+    ),
+    "judge_answers": _Kind(
+        "Judge two answers yourself",
+        "The very prompt that evenhand's judge is shown in its first pass, for the model at hand.",
+        _PAIR_ARGUMENTS,
+    ),
+    "evaluate_change": _Kind(
+        "Evaluate a change",
+        "Find out by a run of many pairs whether something new is better than what it replaces.",
+        (
+            ("task", "What both are for", True),
+            ("old", "What there is: a model, a prompt, a version", True),
+            ("new", "What may replace it", True),
+        ),
+    ),
+    "draft_criteria": _Kind(
+        "Draft criteria",
+        "Write the criteria by which answers to a kind of task are judged.",
+        (("task", "The kind of task", True),),
+    ),
+}
+
+
+def list_prompts() -> list[Prompt]:
+    return [
+        Prompt(
+            name=name,
+            title=kind.title,
+            description=kind.description,
+            arguments=[
+                *(
+                    PromptArgument(name=argument, description=said, required=needed)
+                    for argument, said, needed in kind.arguments
+                ),
+                _LANGUAGE,
+            ],
+        )
+        for name, kind in _KINDS.items()
+    ]
+
+
+def get_prompt(name: str, given: Mapping[str, str]) -> GetPromptResult:
+    kind = _KINDS.get(name)
+    if kind is None:
+        raise NotFound(f"there is no prompt of that name; the prompts are {', '.join(_KINDS)}")
+    known = (*(argument for argument, _, _ in kind.arguments), "language")
+    for argument in given:
+        if argument not in known:
+            raise InputError(f"the prompt {name} has no such argument; it has {', '.join(known)}")
+    for argument in kind.needed:
+        if argument not in given:
+            raise InputError(f"{argument} is missing; the prompt {name} needs it")
+    language = _language(given.get("language", "en"))
+    if name == "judge_answers":
+        messages = _as_the_judge(_pair(given), language)
+    elif name == "compare_answers":
+        arguments = json.dumps(_arguments(given), ensure_ascii=False, indent=2)
+        messages = [_said(_text(language, name).format(arguments=arguments))]
+    else:
+        texts = {argument: given[argument] for argument in kind.needed}
+        messages = [_said(_text(language, name).format(**texts))]
+    return GetPromptResult(description=kind.description, messages=messages)
+
+
+def complete_argument(argument: str, begun: str) -> list[str]:
+    if argument != "language":
+        return []
+    return [language for language in _LANGUAGES if language.startswith(begun)]
+
+
+def _language(given: str) -> Locale:
+    found = next((language for language in _LANGUAGES if language == given), None)
+    if found is None:
+        raise InputError(f"language is not known; give {' or '.join(_LANGUAGES)}")
+    return found
+
+
+def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
+    names = [name.strip() for name in given["criteria"].replace("，", ",").split(",")]
+    texts = {name: given[name] for name in _PAIR if name != "criteria"}
+    return {**texts, "criteria": [name for name in names if name]}
+
+
+def _pair(given: Mapping[str, str]) -> Pair:
+    return read_pair(_arguments(given))
+
+
+def _as_the_judge(pair: Pair, language: Locale) -> list[PromptMessage]:
+    """Prompts have no system message: what belongs there comes first."""
+    prompt = JudgingPrompt.of(pair, built_in_template(language, "reasoned"))
+    return [_said("\n\n".join(message.text for message in prompt.messages("original")))]
+
+
+def _said(text: str) -> PromptMessage:
+    return PromptMessage(role="user", content=TextContent(type="text", text=text))
+
+
+@cache
+def _text(language: Locale, name: str) -> str:
+    return files("evenhand.serve.mcp").joinpath("texts", language, f"{name}.txt").read_text("utf-8")

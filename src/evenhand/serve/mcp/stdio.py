@@ -1,0 +1,195 @@
+"""MCP over standard input and output: one client, until its input ends or a signal comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from evenhand.serve.mcp.server import make_server
+from evenhand.serve.mcp.wire import TooLong, Wire, standard_wire
+
+if TYPE_CHECKING:
+    from evenhand.serve.service import Service
+
+logger = logging.getLogger(__name__)
+
+
+async def serve_stdio(service: Service) -> None:
+    """Answers to what was asked before the end of the input are still given."""
+    limits = service.config.limits
+    async with standard_wire(longest_line=limits.body_bytes) as wire, _ending() as ended:
+        talk = _Talk(wire, longest_line=limits.body_bytes)
+        server = make_server(service)
+        options = server.create_initialization_options()
+        serving = asyncio.ensure_future(server.run(talk.received, talk.sent, options))
+        talking = asyncio.ensure_future(talk.go_on(drain_s=limits.shutdown_s))
+        told = asyncio.ensure_future(ended.wait())
+        try:
+            await asyncio.wait((serving, talking, told), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            told.cancel()
+            await talk.close()
+            # What is in flight is cancelled by the end of its stream, and answered as closed.
+            await asyncio.wait((serving, talking), timeout=limits.shutdown_s)
+            for task in (serving, talking):
+                task.cancel()
+            await asyncio.gather(serving, talking, told, return_exceptions=True)
+
+
+class _Talk:
+    """The wire's lines as the SDK's messages, and back."""
+
+    def __init__(self, wire: Wire, *, longest_line: int) -> None:
+        self._wire = wire
+        self._longest = longest_line
+        self._to_server, self.received = anyio.create_memory_object_stream[
+            SessionMessage | Exception
+        ]()
+        self.sent, self._from_server = anyio.create_memory_object_stream[SessionMessage]()
+        self._unanswered: dict[Any, int] = {}
+        self._answered = asyncio.Event()
+
+    async def go_on(self, *, drain_s: float) -> None:
+        writing = asyncio.ensure_future(self._write_all())
+        try:
+            await self._read_all(writing)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(drain_s):
+                    while self._unanswered and not writing.done():
+                        self._answered.clear()
+                        waiting = asyncio.ensure_future(self._answered.wait())
+                        await asyncio.wait((waiting, writing), return_when="FIRST_COMPLETED")
+                        waiting.cancel()
+            await self.close()
+            await writing
+        finally:
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+
+    async def close(self) -> None:
+        await self._to_server.aclose()
+
+    async def _read_all(self, writing: asyncio.Future[None]) -> None:
+        while not writing.done():
+            try:
+                line = await self._wire.read()
+            except TooLong:
+                await self._refuse(
+                    types.INVALID_REQUEST,
+                    f"the message is longer than {self._longest:,} bytes; send less",
+                )
+                continue
+            if line is None:
+                return
+            message = await self._parsed(line)
+            if message is None:
+                continue
+            self._note(message)
+            try:
+                await self._to_server.send(SessionMessage(message))
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
+
+    async def _parsed(self, line: bytes) -> types.JSONRPCMessage | None:
+        """What is no message is answered here; the SDK would pass over it in silence."""
+        try:
+            return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError:
+            pass
+        try:
+            given = json.loads(line)
+        except (ValueError, RecursionError):
+            await self._refuse(types.PARSE_ERROR, "the line is not JSON; send one message a line")
+            return None
+        number = given.get("id") if isinstance(given, dict) else None
+        plain = type(number) is int or isinstance(number, str)
+        await self._refuse(
+            types.INVALID_REQUEST,
+            "this is not a JSON-RPC 2.0 message; send one object with jsonrpc, method and, "
+            "unless it is a notification, id",
+            number if plain else None,
+        )
+        return None
+
+    async def _refuse(self, code: int, message: str, number: Any = None) -> None:
+        error = {"code": code, "message": message}
+        told = {"jsonrpc": "2.0", "id": number, "error": error}
+        with contextlib.suppress(OSError):
+            await self._wire.write(json.dumps(told).encode("utf-8", "backslashreplace"))
+
+    def _note(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCRequest):
+            self._unanswered[message.id] = self._unanswered.get(message.id, 0) + 1
+        elif (
+            isinstance(message, types.JSONRPCNotification)
+            and message.method == "notifications/cancelled"
+        ):
+            self._settle((message.params or {}).get("requestId"))
+
+    def _settle(self, number: Any) -> None:
+        with contextlib.suppress(TypeError):  # what a hostile client calls an id
+            self._unanswered.pop(number, None)
+        self._answered.set()
+
+    async def _write_all(self) -> None:
+        """Until the server has no more to say, or nobody reads."""
+        async for told in self._from_server:
+            message = told.message
+            try:
+                line = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            except ValueError as error:  # a text that no UTF-8 can hold
+                logger.error("an answer could not be written: %s", type(error).__name__)
+                failed = types.ErrorData(code=types.INTERNAL_ERROR, message="not writable")
+                number = getattr(message, "id", None)
+                line = (
+                    types.JSONRPCError(jsonrpc="2.0", id=number, error=failed)
+                    .model_dump_json()
+                    .encode("utf-8", "backslashreplace")
+                )
+            try:
+                await self._wire.write(line)
+            except OSError:
+                return
+            if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                self._settle(message.id)
+
+
+@asynccontextmanager
+async def _ending() -> AsyncIterator[asyncio.Event]:
+    """Set by the first SIGTERM or SIGINT; a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def end() -> None:
+        ended.set()
+        for number in numbers:
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in numbers:
+        try:
+            loop.add_signal_handler(number, end)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(end))
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)
