@@ -1,0 +1,58 @@
+"""Both languages have every text, and what is filled in cannot become HTML."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from evenhand.pages.wording import LANGUAGES, Wording, preferred, words
+
+_SLOT = re.compile(r"\{(\w+)\}")
+# A template's own words would be in one language; signs are in both.
+_BARE_WORD = re.compile(r"[^\W\d_]{2,}")
+_NOT_TEXT = re.compile(r"\{[{%#].*?[}%#]\}|<!--.*?-->|<[^>]*>", re.DOTALL)
+
+
+def test_every_text_is_there_in_both_languages_with_the_same_slots() -> None:
+    english, chinese = words("en"), words("zh")
+    plural = {key for key in english if key.endswith(".one")}
+    assert english.keys() - plural == chinese.keys() - plural
+    for key in english.keys() - plural:
+        assert set(_SLOT.findall(english[key])) == set(_SLOT.findall(chinese[key])), key
+
+
+def test_templates_hold_no_words_of_their_own() -> None:
+    for template in files("evenhand.pages").joinpath("templates").iterdir():
+        text = _NOT_TEXT.sub(" ", template.read_text("utf-8"))
+        assert _BARE_WORD.findall(text) == [], template.name
+
+
+def test_every_text_that_a_template_says_is_known() -> None:
+    said = re.compile(r"""say\(["']([\w.]+)["'](?! *~)""")
+    for template in files("evenhand.pages").joinpath("templates").iterdir():
+        for key in said.findall(template.read_text("utf-8")):
+            assert key in words("en"), f"{template.name}: {key}"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_filled_in_is_escaped(language: str) -> None:
+    say = Wording("zh" if language == "zh" else "en")
+    assert "<b>" not in say("figure.between", low="<b>", high="x")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [
+        ("", "en"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("en-GB,zh;q=0.9", "en"),
+        ("fr,zh;q=0.3,en;q=0.2", "zh"),
+        ("zh;q=0, en;q=0.1", "en"),
+        ("zh;q=nonsense", "en"),
+        (";;,,q=;" * 1000, "en"),
+    ],
+)
+def test_the_language_is_the_one_preferred_of_ours(accepted: str, language: str) -> None:
+    assert preferred(accepted) == language
