@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.runs.engine import judge_pairs
+from evenhand.runs.engine import judge_pairs, judge_stored
 from evenhand.runs.estimate import Estimate, Range
 from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
@@ -34,4 +34,5 @@ __all__ = [
     "UntilDecided",
     "given_pairs",
     "judge_pairs",
+    "judge_stored",
 ]

@@ -13,16 +13,15 @@ from typing import Any
 
 from evenhand.contract import ErrorBody
 from evenhand.errors import CapReached, EvenhandError, InputError
-from evenhand.judges import Judge
-from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.executor import Executor, LocalExecutor, Seat
 from evenhand.runs.intake import note_on_repeats, take_in
-from evenhand.runs.naming import find_or_create
+from evenhand.runs.naming import find_or_create, refuse_other
 from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
+from evenhand.runs.pricing import model_of, reckon
 from evenhand.runs.progress import Count, Progress, Rate
 from evenhand.runs.pursuit import EveryPair, Pursuit
 from evenhand.runs.rank_adaptive import RankPursuit
@@ -49,22 +48,51 @@ async def judge_pairs(
     """Judge what is not judged yet. What goes wrong before the first call is raised; what stops
     the run after it is in the summary."""
     stop = stop or Stop()
-    observer = observer or Observer()
     begun = time.monotonic()
-    _refuse_twice(judges)
-    _refuse_several(judges, options)
+    refuse_judges(judges, options)
     run, created = await asyncio.to_thread(find_or_create, store, sources, judges, options)
-    engine = _Engine(run, judges, options, store, stop, observer)
+    engine = _Engine(run, judges, options, store, stop, observer or Observer())
     try:
         with store.hold(run.id):
-            await engine.prepare(sources)
-            if stop.by is None and engine.to_ask:
-                await engine.execute()
+            if await engine.take_in(sources):
+                await engine.judge()
             return await engine.summary(time.monotonic() - begun)
     except BaseException:
         if created and not engine.began:
             await asyncio.to_thread(store.delete_run, run.name)
         raise
+
+
+async def judge_stored(
+    run: RunRecord,
+    judges: Sequence[JudgePlan],
+    options: RunOptions,
+    *,
+    store: Store,
+    stop: Stop | None = None,
+    observer: Observer | None = None,
+) -> RunSummary:
+    """The same for a run whose rows are all in the store, without their sources.
+
+    The caller holds the run. Judges that are not the run's own are refused.
+    """
+    begun = time.monotonic()
+    refuse_judges(judges, options)
+    refuse_other(run, judges, options)
+    engine = _Engine(run, judges, options, store, stop or Stop(), observer or Observer())
+    await engine.judge()
+    return await engine.summary(time.monotonic() - begun)
+
+
+def refuse_judges(judges: Sequence[JudgePlan], options: RunOptions) -> None:
+    """One twice, or several where one is followed."""
+    keys = [plan.record().key for plan in judges]
+    for place, plan in enumerate(judges):
+        if keys[place] in keys[:place]:
+            raise InputError(f"judge {plan.judge.name} is given twice; name it once")
+    if len(judges) > 1 and options.pursued:
+        option = "--until-decided" if options.until_decided else "--rank-adaptive"
+        raise InputError(f"{option} follows one judge, and {len(judges)} are named; name one")
 
 
 class _Engine:
@@ -98,27 +126,39 @@ class _Engine:
     def to_ask(self) -> int:
         return self._pursuit.most_pairs(self.pending)
 
-    async def prepare(self, sources: Sources) -> None:
-        """Everything that can be known before the first call."""
+    async def take_in(self, sources: Sources) -> bool:
+        """Whether all rows are in the store now."""
         store, run = self._store, self._run
         if sources.meaning:
             self._notes.append(sources.meaning)
-        if not run.intake_done:
-            whole = await self._off_the_loop(
-                take_in,
-                store,
-                run.id,
-                sources,
-                bad_rows=self._options.bad_rows,
-                by_id=any(plan.judge.traits.by_id for plan in self._judges),
-                stop=self._stop,
-                told=self._observer.reading,
-            )
-            if not whole:
-                self._notes.append("stopped while the data was read; not all pairs are counted")
-                return
+        if run.intake_done:
+            return True
+        whole = await self._off_the_loop(
+            take_in,
+            store,
+            run.id,
+            sources,
+            bad_rows=self._options.bad_rows,
+            by_id=any(plan.judge.traits.by_id for plan in self._judges),
+            stop=self._stop,
+            told=self._observer.reading,
+        )
+        if whole:
             await asyncio.to_thread(store.update_run, run.id, intake_done=True, state="judging")
-        prices = [self._price(plan) for plan in self._judges]
+        else:
+            self._notes.append("stopped while the data was read; not all pairs are counted")
+        return whole
+
+    async def judge(self) -> None:
+        await self._prepare()
+        if self._stop.by is None and self.to_ask:
+            await self._execute()
+
+    async def _prepare(self) -> None:
+        """Everything that can be known before the first call."""
+        store, run = self._store, self._run
+        reckoned = [reckon(plan, self._options) for plan in self._judges]
+        self._notes += [each.note for each in reckoned if each.note]
         if self._options.retry:
             await asyncio.to_thread(store.retire, run.id, set(self._options.retry))
             await asyncio.to_thread(store.update_run, run.id, state="stopped")
@@ -134,11 +174,11 @@ class _Engine:
                     judge_id,
                     plan.judge,
                     plan.procedure,
-                    price,
+                    its.price,
                     _count(plan, await asyncio.to_thread(store.tally, run.id, judge_id)),
                     self._pursuit.supply(judge_id),
                 )
-                for judge_id, plan, price in zip(ids, self._judges, prices, strict=True)
+                for judge_id, plan, its in zip(ids, self._judges, reckoned, strict=True)
             ]
         )
         total = sum(seat.count.pairs for seat in self._seats)
@@ -171,26 +211,6 @@ class _Engine:
             self._stop.ask("interrupt")
             raise
 
-    def _price(self, plan: JudgePlan) -> Price | None:
-        """The caller's price, or None for the lists'. A cap on cost needs one or the other."""
-        judge, model = plan.judge, _model(plan.judge)
-        if self._options.price is not None or self._options.max_cost is None:
-            return self._options.price
-        if price_known(model, judge.traits):
-            return None
-        assumed = list_price_by_model(model) if model else None
-        if assumed is None:
-            raise InputError(
-                f"the price of {judge.name} is not known, so --max-cost cannot be kept; "
-                "give --price INPUT/OUTPUT (dollars for a million tokens), or use --max-calls"
-            )
-        self._notes.append(
-            f"{judge.name} is reckoned at the public price of {model} "
-            f"({assumed.input_per_million:g}/{assumed.output_per_million:g} dollars for a million "
-            "tokens in/out), since its server is on no price list; --price sets your own"
-        )
-        return assumed
-
     def _estimate(self) -> Estimate:
         nothing = Range(0, 0)
         whole = Estimate(0, 0, nothing, nothing, nothing)
@@ -201,12 +221,12 @@ class _Engine:
                 [item.pair for item in work],
                 seat.judge,
                 seat.procedure,
-                model=_model(seat.judge),
+                model=model_of(seat.judge),
                 price=seat.price,
             )
         return whole
 
-    async def execute(self) -> None:
+    async def _execute(self) -> None:
         self.began = True
         executor = LocalExecutor(self._store, self._options, self._budget, self._stop)
         await asyncio.to_thread(
@@ -382,28 +402,11 @@ class _Engine:
         return summary
 
 
-def _refuse_twice(judges: Sequence[JudgePlan]) -> None:
-    keys = [plan.record().key for plan in judges]
-    for place, plan in enumerate(judges):
-        if keys[place] in keys[:place]:
-            raise InputError(f"judge {plan.judge.name} is given twice; name it once")
-
-
-def _refuse_several(judges: Sequence[JudgePlan], options: RunOptions) -> None:
-    if len(judges) > 1 and options.pursued:
-        option = "--until-decided" if options.until_decided else "--rank-adaptive"
-        raise InputError(f"{option} follows one judge, and {len(judges)} are named; name one")
-
-
 def _body(error: EvenhandError | None) -> ErrorBody | None:
     """A cap is no error: whoever set it has got what they asked for."""
     if error is None or isinstance(error, CapReached):
         return None
     return ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
-
-
-def _model(judge: Judge) -> str | None:
-    return judge.name.partition(":")[2] or None
 
 
 def _count(plan: JudgePlan, tally: Tally) -> Count:

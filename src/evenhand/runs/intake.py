@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 from evenhand.data import BadRow, Record
 from evenhand.errors import DataError
@@ -13,6 +12,7 @@ from evenhand.runs.stop import Stop
 from evenhand.store import NewItem, RunRecord, SkippedRow, Store
 
 _AT_ONCE = 500
+_CHARACTERS_AT_ONCE = 8_000_000  # a response may have 50 million
 REPEATED_ROWS = "repeatedRows"  # in a run's summary; reports read it
 
 
@@ -65,8 +65,17 @@ def note_on_repeats(run: RunRecord) -> str | None:
 
 
 def _batches(sources: Sources) -> Iterator[list[Record | BadRow]]:
-    rows = sources.records()
-    while batch := list(islice(rows, _AT_ONCE)):
+    batch: list[Record | BadRow] = []
+    characters = 0
+    for row in sources.records():
+        batch.append(row)
+        if isinstance(row, Record):
+            pair = row.pair
+            characters += len(pair.prompt) + len(pair.response_a) + len(pair.response_b)
+        if len(batch) == _AT_ONCE or characters > _CHARACTERS_AT_ONCE:
+            yield batch
+            batch, characters = [], 0
+    if batch:
         yield batch
 
 

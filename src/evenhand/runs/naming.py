@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand.errors import InputError
 from evenhand.runs.options import RunOptions
@@ -13,14 +13,22 @@ from evenhand.runs.plan import JudgePlan, RunPlan
 from evenhand.runs.sources import Sources
 from evenhand.store import NewRun, RunRecord, Store
 
+if TYPE_CHECKING:
+    from evenhand.store.jobs import NewJob
+
 _NOT_IN_A_NAME = re.compile(r"[^\w.+-]+")
 _LONGEST_TITLE = 60
 
 
 def find_or_create(
-    store: Store, sources: Sources, judges: Sequence[JudgePlan], options: RunOptions
+    store: Store,
+    sources: Sources,
+    judges: Sequence[JudgePlan],
+    options: RunOptions,
+    *,
+    job: NewJob | None = None,
 ) -> tuple[RunRecord, bool]:
-    """The run, and whether it was made just now."""
+    """The run, and whether it was made just now; then with the job, where it is a server's."""
     data = sources.describe()
     plan = RunPlan.of(data, judges, pursued=options.pursued)
     if options.fresh:
@@ -35,15 +43,27 @@ def find_or_create(
     else:
         found = store.find_run(options.name)
         if found is not None:
-            if not _is_of(found, data, judges, options):
+            if not is_run_of(found, data, judges, options):
                 _refuse(found, plan)
             return found, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
-    return store.create_run(new), True
+    return store.create_run(new, job), True
 
 
-def _is_of(
+def refuse_other(run: RunRecord, judges: Sequence[JudgePlan], options: RunOptions) -> None:
+    """Judges, or ways to decide, that are not those of the run."""
+    plan = RunPlan.of(
+        run.plan["data"], judges, fresh=run.plan.get("fresh"), pursued=options.pursued
+    )
+    if plan.fingerprint != run.fingerprint:
+        raise InputError(
+            f"run {run.name!r} was begun with {plan.differs_in(run.plan)}; restore what it was "
+            "begun with, or start another run"
+        )
+
+
+def is_run_of(
     run: RunRecord, data: Mapping[str, Any], judges: Sequence[JudgePlan], options: RunOptions
 ) -> bool:
     """Whether the run was made by this command, with or without --fresh."""
@@ -60,7 +80,7 @@ def _fresh_one(
     for run in store.list_runs():
         named = name is None or run.name == name or run.name.startswith(f"{name}-")
         wanted = run.state != "finished" or bool(options.retry)
-        if named and wanted and run.plan.get("fresh") and _is_of(run, data, judges, options):
+        if named and wanted and run.plan.get("fresh") and is_run_of(run, data, judges, options):
             return run
     return None
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from evenhand.judges import Judge
+from evenhand.judges.prices import Price
 from evenhand.judges.protocol import identity_of
 from evenhand.procedure import Procedure
 from evenhand.store import NewJudge
@@ -20,6 +21,7 @@ class JudgePlan:
 
     judge: Judge
     procedure: Procedure
+    price: Price | None = None  # its own; else that of the run's options, or of the price lists
 
     def record(self, *, salt: str | None = None) -> NewJudge:
         """Everything that an answer depends on. Salted, it shares passes with no other run."""

@@ -225,8 +225,13 @@ class Store:
         unless they are to go too."""
         with self._reading() as connection:
             run = catalogue.needed_run(connection, name)
-        with self.hold(run.id), self._writing() as connection:
-            deletion.delete_run(connection, run.id, with_votes=with_votes)
+        with self.hold(run.id):
+            self.delete_held(run.id, with_votes=with_votes)
+
+    def delete_held(self, run_id: int, *, with_votes: bool = False) -> None:
+        """The same of a run that the caller holds."""
+        with self._writing() as connection:
+            deletion.delete_run(connection, run_id, with_votes=with_votes)
         if isinstance(self._where, FileAddress):
             with self.faults_told():
                 sqlite.shrink_log(self._writes)
