@@ -36,6 +36,7 @@ class Answered:
 
 class LiveServer:
     def __init__(self, app: Any, config: ServerConfig) -> None:
+        self.app = app
         self.config = _replace(config, port=0)
         self._listener = bind(self.config)
         self.port: int = self._listener.getsockname()[1]
@@ -46,6 +47,11 @@ class LiveServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def connections(self) -> set[Any]:
+        connections: set[Any] = self._server.server_state.connections
+        return connections
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -11,7 +11,6 @@ import re
 import secrets
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -81,7 +80,9 @@ class _Exchange:
         self._bytes_out = 0
         self._kind: str | None = None
         self._said = bytearray()
-        self._stream: asyncio.Task[Any] | None = None
+        self._task = asyncio.current_task()
+        self._streams = False
+        self._ended = False
         self._body = Body(
             receive,
             most=door.most_bytes(asked),
@@ -109,8 +110,8 @@ class _Exchange:
         finally:
             self._door.in_flight -= 1
             self._body.release()
-            if self._stream is not None:
-                self._door.streams.discard(self._stream)
+            if self._streams and self._task is not None:
+                self._door.streams.discard(self._task)
             self._tell()
 
     async def _pass_on(self) -> None:
@@ -120,10 +121,11 @@ class _Exchange:
             if self._body.refused is None:
                 raise
         except asyncio.CancelledError:
-            if self._stream is None or not self._door.closing:
+            if self._task is None or not (self._streams and self._door.closing):
                 raise
-            self._stream.uncancel()
-            await self._end(b"")
+            self._task.uncancel()
+            if not self._ended:
+                await self._end(b"")
         if self._body.refused is not None and not self._status:
             await self._refuse(self._body.refused)
 
@@ -137,6 +139,7 @@ class _Exchange:
         if message["type"] == "http.response.body":
             body = message.get("body", b"")
             self._bytes_out += len(body)
+            self._ended = not message.get("more_body", False)
             if self._body.keeps:
                 self._said += body[: _KEPT_TEXT - len(self._said)]
         async with asyncio.timeout(_SEND_TIMEOUT_S):  # a client that reads nothing ends here
@@ -155,9 +158,9 @@ class _Exchange:
                 (b"vary", b"Origin"),
             ]
         if there.get(b"content-type", b"").startswith(b"text/event-stream"):
-            self._stream = asyncio.current_task()
-            if self._stream is not None:
-                self._door.streams.add(self._stream)
+            self._streams = True
+            if self._task is not None:
+                self._door.streams.add(self._task)
         await self._send({"type": "http.response.start", "status": status, "headers": kept})
 
     async def _end(self, body: bytes, *, more: bool = False) -> None:

@@ -80,8 +80,9 @@ class Body:
             self._held.now += len(chunk)
             self._counted += len(chunk)
             if self._held.now > self._held.most:
+                self.release()
                 self.refused = ServerBusy(
-                    f"the requests in memory hold {self._held.now // MIB} MiB; ask again later"
+                    "the requests in memory are as large as may be together; ask again later"
                 )
                 raise self.refused
         elif self.size >= self._next_step:
