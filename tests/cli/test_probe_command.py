@@ -217,3 +217,32 @@ def test_help_tells_the_exit_codes(command: Command) -> None:
     told = " ".join(command("probe", "--help").out.split())
     for code in ("1 below --min-score", "3 the judge failed", "5 a cap", "6 whether"):
         assert code in told
+
+
+def test_runs_are_named_by_language(command: Command, start_server: StartServer) -> None:
+    server = start_server(first)
+    chosen = ("--probe", "identical", "--name", "trial", "--json")
+    both = command("probe", *judged_by(server.url), *chosen).json
+    assert [run["run"] for run in both["runs"]] == ["trial-en", "trial-zh"]
+    calls = len(server.requests)
+    again = command("probe", *judged_by(server.url), *chosen)
+    assert (again.code, len(server.requests)) == (0, calls)  # the same runs, gone on with
+    one = command("probe", *judged_by(server.url), *chosen, "--locale", "en", "--name", "alone")
+    assert [run["run"] for run in one.json["runs"]] == ["alone"]
+
+
+def test_answers_are_read_by_the_protocol_that_is_named(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(lambda _: chat_reply("My final verdict is tie: [[C]]"))
+    chosen = ("--probe", "identical", "--locale", "en", "--protocol", "mt-bench", "--json")
+    report = command("probe", *judged_by(server.url), *chosen).json
+    assert report["overall"]["passed"] == report["overall"]["n"] == 12
+
+
+def test_why_an_answer_is_unread_is_told_once(command: Command, start_server: StartServer) -> None:
+    server = start_server(lambda _: chat_reply("I cannot say"))
+    ran = command("probe", *judged_by(server.url), "--probe", "empty", "--locale", "en")
+    assert ran.code == 0
+    assert "said unread then unread; no valid verdict" in ran.out
+    assert "“" not in ran.out

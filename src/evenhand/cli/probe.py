@@ -37,6 +37,7 @@ def probe(
     criteria: opt.Criteria = None,
     min_score: popt.MinScore = None,
     listed: popt.ListProbes = False,
+    name: popt.ProbeRunName = None,
     store: ropt.StoreAddress = None,
     concurrency: ropt.Concurrency = None,
     rpm: ropt.Rpm = None,
@@ -53,6 +54,7 @@ def probe(
     reconcile: opt.ReconcileBy = None,
     confidence: opt.ConfidenceFrom = None,
     template: opt.TemplateFile = None,
+    protocol: opt.AnswerProtocol = None,
     timeout: opt.TimeoutS = None,
     max_tokens: opt.MaxTokens = None,
     temperature: opt.Temperature = None,
@@ -93,6 +95,7 @@ def probe(
             samples=samples,
         )
         options = RunOptions(
+            name=name,
             store=store or settings.store,
             concurrency=concurrency,
             rpm=rpm,
@@ -113,6 +116,7 @@ def probe(
                 reconcile=reconcile,
                 confidence=confidence,
                 template=template,
+                protocol=protocol,
                 retries=retries,
                 repairs=repairs,
             )

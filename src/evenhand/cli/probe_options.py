@@ -30,3 +30,10 @@ MinScore = Annotated[
 ListProbes = Annotated[
     bool, typer.Option("--list", help="Show the probes and what they expect; ask nobody.")
 ]
+ProbeRunName = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        help="The run's name; with both languages NAME-en and NAME-zh. Default: by what was asked.",
+    ),
+]

@@ -147,7 +147,7 @@ def _show_failing(console: Console, report: ProbeReport) -> None:
         for case in shown:
             show_hanging(console, Text("  •"), Text(one_line(_case(case))))
             for said in case.said:
-                if said.text:
+                if said.text and said.winner is not None:  # why it is unread is told already
                     quoted = Text(f"“{_quoted(said.text)}”", "dim")
                     show_hanging(console, Text(f"      {_place(said, case)}"), quoted)
 

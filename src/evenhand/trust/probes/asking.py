@@ -39,8 +39,11 @@ async def probe_judge(
         raise InputError("no probe is chosen; name at least one")
     stop = stop or Stop()
     summaries: dict[Locale, RunSummary] = {}
-    for language, its in _by_language(cases).items():
+    by_language = _by_language(cases)
+    for language, its in by_language.items():
         left = _left(options, list(summaries.values()), stop)
+        if options.name is not None and len(by_language) > 1:  # a run each
+            left = replace(left, name=f"{options.name}-{language}")
         if stop.by is not None:
             break
         summaries[language] = await judge_pairs(
