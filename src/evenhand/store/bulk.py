@@ -61,5 +61,7 @@ def insert_where_new(connection: Connection, table: Table, values: Mapping[str, 
         from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
         statement = postgres_insert(table)
-    done = connection.execute(statement.values(values).on_conflict_do_nothing())
-    return bool(done.rowcount)
+    # Of insertions SQLAlchemy tells the count only where it is asked to keep it; else -1.
+    kept = {"preserve_rowcount": True}
+    statement = statement.values(values).on_conflict_do_nothing()
+    return connection.execute(statement, execution_options=kept).rowcount > 0
