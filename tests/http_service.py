@@ -17,14 +17,20 @@ from typing import Any
 
 import httpx
 import pytest
+from jsonschema import Draft202012Validator
 
+from evenhand import tools
 from evenhand.serve.app import make_app
 from evenhand.serve.config import JudgeOffer, Limits, ServerConfig, Token
-from evenhand.serve.running import _Server, _uvicorn_config, address_of, bind
+from evenhand.serve.problems import Problem
+from evenhand.serve.running import Server, address_of, bind
 from evenhand.settings import Settings
+from run_data import sums
 from servers import JudgeServer, Script, forget_proxies
 
 _START_S = 30.0
+
+PAIR: dict[str, Any] = {**sums(1)[0], "criteria": ["accuracy"]}
 
 
 class HttpService:
@@ -35,7 +41,7 @@ class HttpService:
         self.judge = judge
         self.client = httpx.Client(trust_env=False, timeout=60)
         self.url = ""
-        self._server: Any = None
+        self._server: Server | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -44,8 +50,7 @@ class HttpService:
         self.client.base_url = httpx.URL(self.url)
         ready = threading.Event()
         self.app = make_app(self.config, Settings())
-        settings = _uvicorn_config(self.app, self.config)
-        self._server = _Server(settings, on_ready=ready.set)
+        self._server = Server(self.app, self.config, on_ready=ready.set)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [listener]}, daemon=True
         )
@@ -56,8 +61,9 @@ class HttpService:
                 raise RuntimeError("the server did not start; its log says why")
 
     def stop(self) -> None:
-        self._server.should_exit = True
+        assert self._server is not None
         assert self._thread is not None
+        self._server.end()
         self._thread.join(_START_S)
         assert not self._thread.is_alive()
 
@@ -108,3 +114,16 @@ def start_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
             each.close()
         else:
             each.stop()
+
+
+def problem(answer: httpx.Response, status: int, kind: str) -> Problem:
+    """The one shape of errors; the contract's failure is inside of it."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = Problem.model_validate(answer.json())
+    assert told.type == f"urn:evenhand:problem:{kind}"
+    assert (told.status, told.error.kind) == (status, kind)
+    assert told.detail == told.error.message
+    failure = {name: answer.json()[name] for name in ("success", "error", "metadata")}
+    Draft202012Validator(tools.output_schema()).validate(failure)
+    return told

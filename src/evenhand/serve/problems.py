@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -217,6 +218,8 @@ class Unexpected:
 
         try:
             await self._app(scope, receive, watched)
+        except ClientDisconnect:
+            return  # it left before it had said all; there is nobody to tell
         except Exception as error:  # the last resort of the whole server
             _log.error("%s %s failed: %s", scope["method"], _shown(scope["path"]), trail_of(error))
             if not started:

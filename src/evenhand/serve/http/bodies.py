@@ -70,7 +70,9 @@ def parsed(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"the body is not JSON in UTF-8 ({error.msg}, {place})") from None
+        raise InputError(
+            f"the body is not JSON in UTF-8 ({error.msg}, {place}); send one JSON object"
+        ) from None
 
 
 def read_body(body: bytes, model: type[M]) -> M:

@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 
 from evenhand.serve import problems
 from evenhand.serve.http.endpoint import LONGEST_ID, Answer, Body, Endpoint
-from evenhand.serve.http.examples import example
+from evenhand.serve.http.examples import example, problem_example
 from evenhand.serve.http.queries import parameters
 from evenhand.serve.idempotency import HEADER
 
@@ -117,7 +117,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
 
 
 def _refusal(status: int) -> dict[str, Any]:
-    content = {"schema": {"$ref": _SCHEMAS + "Problem"}, "example": example(f"problem-{status}")}
+    content = {"schema": {"$ref": _SCHEMAS + "Problem"}, "example": problem_example(status)}
     told: dict[str, Any] = {
         "description": http.HTTPStatus(status).phrase,
         "content": {problems.MEDIA_TYPE: content},

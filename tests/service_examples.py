@@ -1,0 +1,167 @@
+"""What stands as examples in the OpenAPI document, made by asking a real server.
+
+PYTHONPATH=tests python tests/service_examples.py     # writes them anew
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from evenhand.serve import http
+from evenhand.serve.config import JudgeOffer, ServerConfig
+from http_service import HttpService
+from scripted import answer_json
+from servers import JudgeServer, Reply, SeenRequest, chat_reply
+
+FOLDER = Path(http.__file__).parent / "examples"
+
+PAIR = {
+    "prompt": "What is the capital of Australia?",
+    "responseA": "Canberra, since 1913.",
+    "responseB": "Sydney is the capital of Australia.",
+    "criteria": ["accuracy"],
+}
+IN_FULL = {
+    "id": "capital-1",
+    "prompt": "What is the capital of Australia?",
+    "context": "A quiz for children.",
+    "reference": "Canberra",
+    "responseA": "Canberra, since 1913.",
+    "responseB": "Sydney is the capital of Australia.",
+    "criteria": [{"name": "accuracy", "description": "is it true?", "weight": 2}, "clarity"],
+    "allowTie": False,
+    "swapPositions": True,
+}
+_CAPITALS = {
+    "Australia": ("Canberra", "Sydney"),
+    "Brazil": ("Brasília", "Rio de Janeiro"),
+    "Canada": ("Ottawa", "Toronto"),
+    "Kazakhstan": ("Astana", "Almaty"),
+    "Morocco": ("Rabat", "Casablanca"),
+    "Türkiye": ("Ankara", "Istanbul"),
+}
+
+
+def rows() -> list[dict[str, Any]]:
+    """Of six, the old model knows two, and the new one four."""
+    told = []
+    for number, (country, (right, wrong)) in enumerate(_CAPITALS.items(), start=1):
+        old, new = (right, wrong) if number % 3 == 0 else (wrong, right)
+        told.append(
+            {
+                "id": f"capital-{number}",
+                "prompt": f"What is the capital of {country}?",
+                "responseA": f"It is {old}.",
+                "responseB": f"It is {new}.",
+                "modelA": "old",
+                "modelB": "new",
+                "label": "A" if old == right else "B",
+                "tags": ["geography"],
+            }
+        )
+    return told
+
+
+def knows_capitals(request: SeenRequest) -> Reply:
+    """A judge that goes by what is right, and on Morocco by the place."""
+    text = request.prompt
+    right = [capital for capital, _ in _CAPITALS.values() if capital in text]
+    said = re.findall(r"(?:It is ([^.]+)\.|^(Canberra|Sydney)\b)", text, re.MULTILINE)
+    first = next(one or other for one, other in said)
+    winner = "A" if first in right or first == "Casablanca" else "B"
+    names = ["accuracy"] + (["clarity"] if "clarity" in text else [])
+    reasoning = f"Response {winner} names the capital; the other one names a larger city."
+    return chat_reply(
+        answer_json(
+            winner,
+            confidence=0.95,
+            criteria=[(name, winner) for name in names],
+            reasoning=reasoning,
+            differentiators=["it is right"],
+        )
+    )
+
+
+def gather(service: HttpService) -> dict[str, Any]:
+    """Every example by its name: a value, or a text."""
+    client = service.client
+
+    def get(path: str, **query: Any) -> Any:
+        return client.get(path, params=query).raise_for_status().json()
+
+    def post(path: str, body: Any) -> Any:
+        return client.post(path, json=body).raise_for_status().json()
+
+    start = {
+        "pairs": rows()[:2],
+        "criteria": ["accuracy"],
+        "judge": "good",
+        "name": "two-capitals",
+        "maxCalls": 100,
+    }
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows())
+    kind = {"Content-Type": "application/x-ndjson"}
+    query = {"criteria": "accuracy", "name": "capitals"}
+    answer = client.post("/v1/runs", params=query, content=lines.encode(), headers=kind)
+    started = answer.raise_for_status().json()
+    place = f"/v1/runs/{started['id']}"
+    while (run := get(place))["state"] not in ("finished", "failed", "stopped"):
+        time.sleep(0.05)
+    rank, audit = {"runs": [run["id"]]}, {"run": run["id"], "minAccuracy": 0.5}
+    return {
+        "pair": PAIR,
+        "pair-in-full": IN_FULL,
+        "verdict": post("/v1/compare", IN_FULL),
+        "lines": lines,
+        "start-run": start,
+        "started-run": started,
+        "run": run,
+        "run-page": get("/v1/runs"),
+        "events": client.get(f"{place}/events").text,
+        "verdict-page": get(f"{place}/verdicts", limit=2),
+        "report": get(f"{place}/report"),
+        "rank-runs": rank,
+        "ranking": post("/v1/rank", rank),
+        "audit-run": audit,
+        "audit": post("/v1/audits", audit),
+        "judges": get("/v1/judges"),
+        "health": get("/healthz"),
+        "ready": get("/readyz"),
+        "metrics": "".join(
+            line + "\n"
+            for line in client.get("/metrics").text.splitlines()
+            if "evenhand_comparisons_total" in line
+        ),
+    }
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, JudgeServer(knows_capitals) as judge:
+        offer = JudgeOffer("good", "openai:good-1", base_url=judge.url)
+        config = ServerConfig(judges=(offer,), store=f"{folder}/evenhand.db", port=0)
+        service = HttpService(config)
+        service.start()
+        idle = HttpService(ServerConfig(store=f"{folder}/idle.db", port=0))
+        idle.start()
+        try:
+            gathered = gather(service) | {"not-ready": idle.client.get("/readyz").json()}
+        finally:
+            idle.close()
+            service.close()
+    text = json.dumps(gathered, ensure_ascii=False).replace(f"{folder}/", "")
+    for name, value in json.loads(text).items():
+        if isinstance(value, str):
+            (FOLDER / f"{name}.txt").write_text(value, "utf-8")
+        else:
+            told = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+            (FOLDER / f"{name}.json").write_text(told, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
