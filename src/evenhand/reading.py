@@ -12,6 +12,7 @@ from evenhand.contract import (
     Order,
     Pair,
     Probabilities,
+    Scores,
     Unread,
     UnreadKind,
     Vote,
@@ -47,6 +48,7 @@ def read_reasoned(
                 order=_built_as(order),
                 sample=sample,
                 winner=completion.verdict_as_shown,
+                scores=_scores(completion),
                 criteria=tuple(CriterionBallot(criterion=c.name) for c in pair.criteria),
                 protocol="recorded",
                 flags=completion.flags,
@@ -75,6 +77,13 @@ def read_reasoned(
     if from_logprobs:
         changes |= _confidence_from_logprobs(reading, completion.logprobs, order)
     return reading.model_copy(update=changes) if changes else reading
+
+
+def _scores(completion: Completion) -> Scores | None:
+    if completion.scores_as_shown is None:
+        return None
+    first, second = completion.scores_as_shown
+    return Scores(a=first, b=second)
 
 
 def read_vote(

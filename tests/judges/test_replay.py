@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.contract import ORDERS, Order, Pair, read_pair
+from evenhand.comparer import compare
+from evenhand.contract import ORDERS, Order, Pair, Scores, read_pair
 from evenhand.errors import InputError, NotRecorded
 from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judges.replay import ReplayJudge
@@ -51,6 +52,30 @@ def test_a_verdict_recorded_without_its_text_comes_back_as_one(tmp_path: Path) -
     answer = ask(ReplayJudge(a_file(tmp_path, a_record(raw=None, verdict_as_shown="TIE"))))
     assert (answer.text, answer.verdict_as_shown) == ("", "TIE")
     assert answer.flags == ("recorded verdict, no text",)
+
+
+def test_scores_recorded_without_a_text_come_back_with_the_verdict(tmp_path: Path) -> None:
+    bare = a_record(raw=None, verdict_as_shown="B", scores=[-1.5, 2])
+    told = a_record(id="p2", scores=[1, 2])
+    judge = ReplayJudge(a_file(tmp_path, bare, told))
+    assert ask(judge).scores_as_shown == (-1.5, 2.0)
+    # The text is there: what it says itself counts, and not what others made of it.
+    assert ask(judge, "p2").scores_as_shown is None
+
+
+def test_recorded_scores_are_turned_round_with_their_pass_and_decide_nothing(
+    tmp_path: Path,
+) -> None:
+    shown = {"raw": None, "verdict_as_shown": "A", "scores": [1.0, 4.0]}
+    path = a_file(tmp_path, a_record(**shown), a_record(**shown, **{"pass": "swapped"}))
+    verdict = asyncio.run(compare(a_pair(), ReplayJudge(path)))
+    first, second = (each.ballot for each in verdict.metadata.passes)
+    assert first is not None
+    assert second is not None
+    assert (first.winner, first.scores) == ("A", Scores(a=1, b=4))
+    assert (second.winner, second.scores) == ("B", Scores(a=4, b=1))
+    assert verdict.outcome == "inconsistent"
+    assert (first.confidence, second.confidence) == (None, None)
 
 
 def test_neither_text_nor_verdict_is_an_empty_answer_and_not_a_tie(tmp_path: Path) -> None:
@@ -179,6 +204,15 @@ def test_gzip_a_byte_order_mark_blank_lines_and_windows_line_ends_are_all_read(
         (
             '{"id": "p1", "pass": "original", "raw": "", "repetition": true}',
             "repetition takes a whole number",
+        ),
+        (
+            '{"id": "p1", "pass": "original", "raw": null, "verdict_as_shown": "A", "scores": 3}',
+            "scores takes two numbers or null, not 3",
+        ),
+        (
+            '{"id": "p1", "pass": "original", "raw": null, "verdict_as_shown": "A",'
+            ' "scores": [1, true]}',
+            "scores takes two numbers or null, not [1,true]",
         ),
     ],
 )

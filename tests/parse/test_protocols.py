@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.contract import Ballot, Unread
+from evenhand.contract import ORDERS, Ballot, Scores, Unread
 from evenhand.parse import Protocol, read
 
 
@@ -101,3 +101,50 @@ def test_an_explicit_protocol_reads_only_by_that_one() -> None:
     scores = read("9 8", protocol="scores")
     assert isinstance(scores, Ballot)
     assert scores.winner == "A"
+
+
+@pytest.mark.parametrize(
+    ("text", "strength"),
+    [
+        ("[[A>>B]]", 2),
+        ("so: **[[B>A]]**", 1),
+        ("[[A<<B]]", 2),
+        ("[[A=B]]", 0),
+        ("Use [[A>>B]] if A is far better.\nMy final verdict is [[B>A]]", 1),
+        ("[[A]]", None),
+        ("Output (a) is better.", None),
+    ],
+)
+def test_how_strongly_a_mark_prefers_is_kept_in_both_orders(
+    text: str, strength: int | None
+) -> None:
+    for order in ORDERS:
+        ballot = read(text, order=order)
+        assert isinstance(ballot, Ballot)
+        assert ballot.strength == strength
+        assert ballot.confidence is None
+        assert ballot.mirrored().strength == strength
+
+
+@pytest.mark.parametrize(
+    ("text", "a", "b"),
+    [
+        ("9 8.5\nAssistant 1 was clearer.", 9, 8.5),
+        ("Assistant 1: 2/10\nAssistant 2: 10/10\n\nThe output tuple is (2, 10).", 2, 10),
+        ("7 7\nAssistant 1 and Assistant 2 did the same.", 7, 7),
+    ],
+)
+def test_scores_go_with_their_responses(text: str, a: float, b: float) -> None:
+    one, other = read(text), read(text, order="swapped")
+    assert isinstance(one, Ballot)
+    assert isinstance(other, Ballot)
+    assert one.scores == Scores(a=a, b=b)
+    assert other.scores == Scores(a=b, b=a) == one.mirrored().scores
+    assert one.confidence is None
+    assert "scores" in one.model_dump()
+
+
+def test_a_ballot_without_scores_or_strength_does_not_name_them() -> None:
+    ballot = read("Output (a) is better.")
+    assert isinstance(ballot, Ballot)
+    assert not {"scores", "strength"} & ballot.model_dump().keys()

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.contract import Ballot, CriterionBallot, Pair, Probabilities, Unread, Winner
+from evenhand.contract import (
+    Ballot,
+    CriterionBallot,
+    Pair,
+    Probabilities,
+    Scores,
+    Unread,
+    Winner,
+)
 from evenhand.reconcile import Decision, Reading, decide
 from evenhand.trust.verdict_signals import SIGNALS, SignalValues, signals_of
 from scripted import make_pair
@@ -28,6 +36,8 @@ def ballot(
     confidence: float | None = None,
     shares: tuple[float, float, float] | None = None,
     criteria: tuple[Winner | None, ...] = (),
+    scores: tuple[float, float] | None = None,
+    strength: int | None = None,
 ) -> Ballot:
     names = ("accuracy", "tone")
     return Ballot.model_validate(
@@ -38,6 +48,8 @@ def ballot(
             "confidence": confidence,
             "confidence_source": "none" if confidence is None else "stated",
             "probabilities": shares and Probabilities(a=shares[0], b=shares[1], tie=shares[2]),
+            "scores": scores and Scores(a=scores[0], b=scores[1]),
+            "strength": strength,
             "criteria": [
                 CriterionBallot(criterion=name, winner=won)
                 for name, won in zip(names, criteria, strict=False)
@@ -102,6 +114,48 @@ def test_the_margin_is_of_the_mean_probabilities() -> None:
     assert found["stated"] is None
 
 
+def test_scores_and_strength_are_the_mean_lean_to_the_winner() -> None:
+    readings: list[Reading] = [
+        ballot("B", scores=(6.5, 8), strength=2),
+        ballot("B", order="swapped", scores=(7, 7.5), strength=1),
+    ]
+    found = shown(readings)
+    assert found["scores"] == ((8 - 6.5) + (7.5 - 7)) / 2
+    assert found["strength"] == (2 + 1) / 2
+    assert found["stated"] is None
+
+
+def test_a_sample_that_says_otherwise_takes_from_the_strength() -> None:
+    readings: list[Reading] = [
+        ballot("A", strength=2),
+        ballot("A", sample=2, strength=1),
+        ballot("B", sample=3, strength=1),
+        ballot("A", order="swapped", strength=2),
+        ballot("A", order="swapped", sample=2, strength=2),
+        Unread(order="swapped", sample=3, kind="empty", reason="nothing"),
+    ]
+    found = shown(readings)
+    assert found["strength"] == pytest.approx(((2 + 1 - 1) / 3 + (2 + 2) / 2) / 2)
+    assert found["scores"] is None
+
+
+def test_a_tie_leans_nowhere_at_best() -> None:
+    readings: list[Reading] = [
+        ballot("TIE", scores=(7, 7), strength=0),
+        ballot("TIE", order="swapped", scores=(7, 7), strength=0),
+    ]
+    found = shown(readings)
+    assert (found["scores"], found["strength"]) == (0, 0)
+    one_order = PAIR.model_copy(update={"swap_positions": False})
+    near: list[Reading] = [ballot("TIE", scores=(7, 7.5))]
+    assert shown(near, pair=one_order)["scores"] == -0.5
+
+
+def test_a_ballot_that_does_not_say_leaves_the_verdict_without_the_signal() -> None:
+    readings: list[Reading] = [ballot("A", strength=2), ballot("A", order="swapped")]
+    assert shown(readings)["strength"] is None
+
+
 def test_an_inconsistent_verdict_has_no_signals() -> None:
     readings: list[Reading] = [ballot("A"), ballot("B", order="swapped")]
     assert signals_of(PAIR, readings, decided(PAIR, readings)) is None
@@ -114,17 +168,25 @@ shares_of_three = st.lists(st.floats(0.01, 1), min_size=3, max_size=3)
 @settings(deadline=None)
 @given(
     st.lists(
-        st.tuples(winners, st.floats(0, 1), st.tuples(winners, winners), shares_of_three),
+        st.tuples(
+            winners,
+            st.floats(0, 1),
+            st.tuples(winners, winners),
+            shares_of_three,
+            st.tuples(st.floats(-50, 50), st.floats(-50, 50)),
+            st.integers(0, 2),
+        ),
         min_size=2,
         max_size=6,
     ),
     st.booleans(),
 )
 def test_signals_are_the_same_when_the_responses_exchange_their_names(
-    said: list[tuple[Winner, float, tuple[Winner, Winner], list[float]]], average: bool
+    said: list[tuple[Winner, float, tuple[Winner, Winner], list[float], tuple[float, float], int]],
+    average: bool,
 ) -> None:
     readings: list[Reading] = []
-    for place, (winner, confidence, criteria, parts) in enumerate(said):
+    for place, (winner, confidence, criteria, parts, scores, strength) in enumerate(said):
         a, b, tie = (part / sum(parts) for part in parts)
         readings.append(
             ballot(
@@ -134,6 +196,8 @@ def test_signals_are_the_same_when_the_responses_exchange_their_names(
                 confidence=confidence,
                 shares=(min(a, 1), min(b, 1), min(tie, 1)) if average else None,
                 criteria=criteria,
+                scores=scores,
+                strength=strength,
             )
         )
     mirror = PAIR.model_copy(update={"response_a": PAIR.response_b, "response_b": PAIR.response_a})

@@ -6,6 +6,7 @@ from evenhand.contract.ballot import (
     CriterionBallot,
     Probabilities,
     ResponseAnalysis,
+    Scores,
     Unread,
     UnreadKind,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "Probabilities",
     "Reconciling",
     "ResponseAnalysis",
+    "Scores",
     "Segment",
     "Unread",
     "UnreadKind",

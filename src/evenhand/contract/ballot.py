@@ -36,6 +36,16 @@ class Probabilities(Model):
         return Probabilities(a=self.b, b=self.a, tie=self.tie)
 
 
+class Scores(Model):
+    """The judge's own scores of the two responses, on whatever scale it has."""
+
+    a: float = Field(allow_inf_nan=False)
+    b: float = Field(allow_inf_nan=False)
+
+    def mirrored(self) -> Scores:
+        return Scores(a=self.b, b=self.a)
+
+
 class CriterionBallot(Model):
     """What one pass says on one criterion; `winner` is null where it says nothing."""
 
@@ -87,6 +97,11 @@ class Ballot(Model):
     confidence: float | None = Field(default=None, ge=0, le=1)
     confidence_source: Literal["stated", "logprobs", "none"] = "none"
     probabilities: Probabilities | None = None
+    # What some judges give instead of a confidence: two scores, or how strongly a mark prefers
+    # (0 is [[A=B]], 1 is [[A>B]], 2 is [[A>>B]]). Neither is a confidence, nor made into one; left
+    # out of the JSON where there is none.
+    scores: Scores | None = Field(default=None, exclude_if=lambda value: value is None)
+    strength: int | None = Field(default=None, ge=0, le=2, exclude_if=lambda value: value is None)
     criteria: tuple[CriterionBallot, ...] = ()
     reasoning: str = ""
     differentiators: Texts = ()
@@ -107,6 +122,8 @@ class Ballot(Model):
             confidence=self.confidence,
             confidence_source=self.confidence_source,
             probabilities=self.probabilities.mirrored() if self.probabilities else None,
+            scores=self.scores.mirrored() if self.scores else None,
+            strength=self.strength,
             criteria=tuple(c.mirrored() for c in self.criteria),
             reasoning=rename(self.reasoning),
             differentiators=tuple(map(rename, self.differentiators)),

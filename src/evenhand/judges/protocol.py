@@ -52,6 +52,7 @@ class Completion:
     thought: bool = False  # the model produced hidden thinking before (or instead of) text
     # A verdict recorded without its text, in the labels that the pass showed.
     verdict_as_shown: Winner | None = None
+    scores_as_shown: tuple[float, float] | None = None  # recorded with it, in the same order
     logprobs: tuple[TokenLogprob, ...] = ()
     usage: Usage = field(default_factory=Usage)
     model: str | None = None

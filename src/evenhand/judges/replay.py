@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -41,16 +42,12 @@ class _Recorded:
     verdict_as_shown: Winner | None
     model: str | None
     finish: Finish
+    scores: tuple[float, float] | None
     round: int
     line: int
 
     def says_the_same_as(self, other: _Recorded) -> bool:
-        return (self.raw, self.verdict_as_shown, self.model, self.finish) == (
-            other.raw,
-            other.verdict_as_shown,
-            other.model,
-            other.finish,
-        )
+        return self == replace(other, round=self.round, line=self.line)
 
 
 _Key = tuple[str, Order]
@@ -89,6 +86,7 @@ class ReplayJudge:
                 text="",
                 finish=recorded.finish,
                 verdict_as_shown=recorded.verdict_as_shown,
+                scores_as_shown=recorded.scores,
                 model=recorded.model,
                 flags=(NO_TEXT,) if recorded.verdict_as_shown else (),
             )
@@ -138,6 +136,7 @@ def _read(path: Path) -> dict[_Key, list[_Recorded]]:
             verdict_as_shown=record.get("verdict_as_shown"),
             model=record.get("model"),
             finish=_FINISH.get(record.get("finish_reason"), "other"),
+            scores=_two_scores(record, where=f"{path}, line {line}"),
             round=record.get("round") or 1,
             line=line,
         )
@@ -145,6 +144,20 @@ def _read(path: Path) -> dict[_Key, list[_Recorded]]:
         kept = samples.get(number)
         samples[number] = recorded if kept is None else _later(kept, recorded, path=path, key=key)
     return {key: [samples[number] for number in sorted(samples)] for key, samples in passes.items()}
+
+
+def _two_scores(record: dict[str, Any], *, where: str) -> tuple[float, float] | None:
+    """Only where there is no text: of a completion, what it says itself counts."""
+    given = record.get("scores")
+    if given is None or record.get("raw") is not None:
+        return None
+    if not (
+        isinstance(given, list)
+        and len(given) == 2
+        and all(type(each) in (int, float) and math.isfinite(each) for each in given)
+    ):
+        raise InputError(f"{where}: scores takes two numbers or null, not {_shortened(given)}")
+    return float(given[0]), float(given[1])
 
 
 def _sample_number(record: dict[str, Any]) -> int:

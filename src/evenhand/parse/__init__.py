@@ -99,6 +99,8 @@ def _in_full(
         "reasoning": outcome.reasoning,
         "differentiators": outcome.differentiators,
         "analysis": outcome.analysis or {},
+        "scores": outcome.scores,
+        "strength": outcome.strength,
         "protocol": outcome.protocol,
         "flags": outcome.flags,
         "raw": text,

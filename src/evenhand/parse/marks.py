@@ -69,6 +69,12 @@ def _winner(match: re.Match[str]) -> Winner | None:
     return _TIED[first if ">" in verdict else second]
 
 
+def _strength(match: re.Match[str]) -> int | None:
+    """0 for [[A=B]], 1 for [[A>B]], 2 for [[A>>B]]; other marks have none."""
+    verdict = match["verdict"]
+    return None if verdict is None else verdict.count(">") + verdict.count("<")
+
+
 def marks(text: str, protocol: Protocol | None = None) -> list[Statement]:
     """The marks by which the judge itself names a verdict: no legends, no quotes."""
     found: list[Statement] = []
@@ -90,7 +96,9 @@ def marks(text: str, protocol: Protocol | None = None) -> list[Statement]:
         if _NEGATED_BEFORE.search(before) or _in_quotes(before):
             continue
         final = _FINAL_BEFORE.search(before) is not None or not before.strip(" *_>#`\"'")
-        found.append(Statement(match.start(), match.end(), winner, match[0], kind, final))
+        found.append(
+            Statement(match.start(), match.end(), winner, match[0], kind, final, _strength(match))
+        )
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from evenhand.contract import CriterionBallot, UnreadKind, Winner
+from evenhand.contract import CriterionBallot, Scores, UnreadKind, Winner
 
 Protocol = Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]
 PROTOCOLS: tuple[Protocol, ...] = (
@@ -35,6 +35,8 @@ class Reading(NamedTuple):
     flags: tuple[str, ...] = ()
     from_object: bool = False  # set where a JSON object gave it, with its own reasoning
     as_asked: bool = False  # set where the answer has exactly the form that was asked for
+    scores: Scores | None = None
+    strength: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class Failure:
 class Statement:
     """One place where the text names a verdict; `winner` is None where it is off the menu.
 
-    `final` is set where the judge itself calls it final or overall.
+    `final` is set where the judge itself calls it final or overall, `strength` where the mark has
+    one.
     """
 
     start: int
@@ -58,6 +61,7 @@ class Statement:
     text: str
     protocol: Protocol
     final: bool = False
+    strength: int | None = None
 
 
 def shown(text: str, limit: int = 60) -> str:

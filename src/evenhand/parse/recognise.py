@@ -89,6 +89,7 @@ def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Fa
         confidence=lines.confidence if native else None,
         criteria=lines.criteria if native else (),
         flags=lines.flags if native else (),
+        strength=verdict.strength,
     )
 
 
@@ -236,14 +237,13 @@ def _numbered(body: str) -> Reading | Failure:
     by_class = read_class(body)
     opening = first_line(body)
     if opening is not None:
-        scored = read_scores(body, first_line_only=True)
-        return scored if isinstance(scored, Failure) else Reading(scored, "scores")
+        return read_scores(body, first_line_only=True)
     if isinstance(by_class, Reading) and body.rstrip()[-1:].isdigit():
         return by_class
     scored = read_scores(body)
-    if not isinstance(scored, Failure):
-        return Reading(scored, "scores")
-    return scored if scored.kind == "contradiction" else by_class
+    if isinstance(scored, Reading) or scored.kind == "contradiction":
+        return scored
+    return by_class
 
 
 def _conclude(body: str) -> Reading | Failure:
@@ -260,8 +260,7 @@ def _by(protocol: Protocol, body: str) -> Reading | Failure:
     if protocol == "three-class":
         return read_class(body)
     if protocol == "scores":
-        winner = read_scores(body)
-        return winner if isinstance(winner, Failure) else Reading(winner, "scores")
+        return read_scores(body)
     verdict = _final(marks(body, protocol))
     if verdict is None:
         return read_conclusion(body, protocol)

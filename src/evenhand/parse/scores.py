@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from evenhand.contract import Winner
-from evenhand.parse.outcome import Failure
+from evenhand.contract import Scores, Winner
+from evenhand.parse.outcome import Failure, Reading
 from evenhand.parse.prose import claims
 
 _NUMBER = r"(\d{1,3}(?:\.\d{1,3})?)"
@@ -45,42 +45,51 @@ _INLINE = re.compile(
 )
 
 
-def _by_scores(first: str, second: str) -> Winner:
-    a, b = float(first), float(second)
-    return "TIE" if a == b else "A" if a > b else "B"
+def _by_scores(scores: Scores) -> Winner:
+    return "TIE" if scores.a == scores.b else "A" if scores.a > scores.b else "B"
 
 
-def first_line(text: str) -> Winner | None:
+def _scores(first: str, second: str) -> Scores:
+    return Scores(a=float(first), b=float(second))
+
+
+def first_line(text: str) -> Scores | None:
     opening = text.lstrip().split("\n", 1)[0][:80].strip()
     match = _FIRST_LINE.fullmatch(opening)
-    return None if match is None else _by_scores(match[1], match[2])
+    return None if match is None else _scores(match[1], match[2])
 
 
-def read_scores(text: str, *, first_line_only: bool = False) -> Winner | Failure:
+def read_scores(text: str, *, first_line_only: bool = False) -> Reading | Failure:
     """The winner by the two scores; a closing sentence that says otherwise is a contradiction."""
-    winner = first_line(text)
-    if winner is None and not first_line_only:
-        winner = _later(text)
-    if winner is None:
+    scores = first_line(text)
+    if scores is None and not first_line_only:
+        scores = _later(text)
+    if scores is None:
         return Failure("no_verdict", "no two scores to compare were found")
+    winner = _by_scores(scores)
     said = [claim for claim in claims(text) if not claim.noun.startswith("(")]
     if winner != "TIE" and said and said[-1].winner not in (winner, "TIE"):
         return Failure(
             "contradiction",
             f"the scores say {winner}, the closing sentence says {said[-1].winner}",
         )
-    return winner
+    return Reading(winner, "scores", scores=scores)
 
 
-def _later(text: str) -> Winner | None:
+def _later(text: str) -> Scores | None:
     text = text[-20_000:]
     pairs = [*_TUPLE.finditer(text), *_SCORED.finditer(text)]
     if pairs:
-        readings = {_by_scores(match[1], match[2]) for match in pairs}
-        return readings.pop() if len(readings) == 1 else None
+        # Told twice they must name the same winner; the last ones stand.
+        said = [_scores(match[1], match[2]) for match in sorted(pairs, key=_start)]
+        return said[-1] if len({_by_scores(each) for each in said}) == 1 else None
     firsts, seconds = _FIRST.findall(text), _SECOND.findall(text)
     if firsts and seconds:
-        return _by_scores(firsts[-1], seconds[-1])
+        return _scores(firsts[-1], seconds[-1])
     inline = {match["who"]: match[2] for match in _INLINE.finditer(text)}
     first, second = inline.get("1", inline.get("A")), inline.get("2", inline.get("B"))
-    return _by_scores(first, second) if first and second else None
+    return _scores(first, second) if first and second else None
+
+
+def _start(match: re.Match[str]) -> int:
+    return match.start()

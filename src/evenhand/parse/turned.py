@@ -56,6 +56,7 @@ def turned(reading: Reading) -> Reading:
         reasoning=renamed[0],
         differentiators=differentiators,
         analysis={"response_a": sides[0], "response_b": sides[1]},
+        scores=reading.scores.mirrored() if reading.scores else None,
     )
 
 

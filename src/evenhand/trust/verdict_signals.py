@@ -7,13 +7,22 @@ when the two responses exchange their names.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from evenhand.contract import Ballot, Order, Outcome, Pair, Vote
+from evenhand.contract import Ballot, Order, Outcome, Pair, Unread, Vote
 from evenhand.reconcile import Decision, Reading
 
-SIGNALS = ("stated", "margin", "orders", "samples", "criteria", "length")
+SIGNALS = (
+    "stated",
+    "margin",
+    "scores",
+    "strength",
+    "orders",
+    "samples",
+    "criteria",
+    "length",
+)
 SignalValues: TypeAlias = dict[str, float | None]
 # A probability of 0 has no logarithm; what is below this is no news.
 _LEAST_PROBABILITY = 1e-6
@@ -28,6 +37,8 @@ def signals_of(
     return {
         "stated": decision.confidence if decision.confidence_source == "stated" else None,
         "margin": _margin(readings, decision),
+        "scores": _towards_winner(readings, decision, _score_difference),
+        "strength": _towards_winner(readings, decision, _signed_strength),
         "orders": _orders_agree(pair, decision),
         "samples": _sample_agreement(readings, decision),
         "criteria": _criteria_margin(pair, decision),
@@ -56,6 +67,39 @@ def _margin(readings: Sequence[Reading | Vote], decision: Decision) -> float | N
     a, b, tie = (sum(column) / len(means) for column in zip(*means, strict=True))
     own, others = {"A": (a, (b, tie)), "B": (b, (a, tie)), "TIE": (tie, (a, b))}[decision.winner]
     return math.log(max(own, _LEAST_PROBABILITY)) - math.log(max(*others, _LEAST_PROBABILITY))
+
+
+def _towards_winner(
+    readings: Sequence[Reading | Vote],
+    decision: Decision,
+    towards_a: Callable[[Ballot], float | None],
+) -> float | None:
+    """How far the passes lean to the winner on the judge's own scale, on average; for a tie, how
+    far they are from one, below 0. None unless every ballot says it."""
+    by_order: dict[Order, list[float]] = {}
+    for reading in readings:
+        if isinstance(reading, Unread):
+            continue
+        leaning = towards_a(reading) if isinstance(reading, Ballot) else None
+        if leaning is None:
+            return None
+        by_order.setdefault(reading.order, []).append(leaning)
+    if not by_order:
+        return None
+    means = [sum(leanings) / len(leanings) for leanings in by_order.values()]
+    mean = sum(means) / len(means)
+    # From 0, so that a mean of 0 has no sign either.
+    return {"A": mean, "B": 0.0 - mean, "TIE": 0.0 - abs(mean)}[decision.winner]
+
+
+def _score_difference(ballot: Ballot) -> float | None:
+    return None if ballot.scores is None else ballot.scores.a - ballot.scores.b
+
+
+def _signed_strength(ballot: Ballot) -> float | None:
+    if ballot.strength is None:
+        return None
+    return {"A": 1.0, "B": -1.0, "TIE": 0.0}[ballot.winner] * ballot.strength
 
 
 def _orders_agree(pair: Pair, decision: Decision) -> float | None:
