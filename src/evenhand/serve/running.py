@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
-from evenhand.errors import SettingsError, Status, StoreError
+from evenhand.errors import SettingsError, Status
 from evenhand.serve.app import make_app
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.connections import protocol_class
@@ -48,8 +49,8 @@ def bind(config: ServerConfig) -> socket.socket:
     except OSError as error:
         listener.close()
         raise SettingsError(
-            f"port {config.port} of {config.host} cannot be used ({error.strerror or error}); "
-            "give another --port, or 0 for any free one"
+            f"cannot listen on port {config.port} of {config.host} ({error.strerror or error}); "
+            "give another --port (0 takes any free one) or another --host"
         ) from None
     listener.set_inheritable(True)
     return listener
@@ -81,12 +82,7 @@ def serve(
     server = Server(app, config, on_ready=on_ready)
     if ends_with is not None:
         ends_with(server.end)
-    try:
-        server.run(sockets=[listener])
-    except KeyboardInterrupt:
-        return Status.INTERRUPTED
-    if not server.started:
-        raise StoreError("the server could not start; its log above says why")
+    server.run(sockets=[listener])
     return Status.OK
 
 
@@ -123,18 +119,43 @@ class Server(uvicorn.Server):
         super().__init__(_uvicorn_config(app, config))
         self._on_ready = on_ready
         self._app = app
+        self._fault: BaseException | None = None
 
     def end(self) -> None:
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            # What is loaded by now stays; a request makes few cycles.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(20_000, 20, 20)
-            self._on_ready()
+        """What keeps the app from starting is raised; uvicorn would print it and exit."""
+        self._keep_fault()
+        uvicorns = logging.getLogger("uvicorn.error")
+        uvicorns.disabled = True
+        try:
+            await super().startup(sockets)
+        except SystemExit:
+            if self._fault is None:
+                raise
+            raise self._fault from None
+        finally:
+            uvicorns.disabled = False
+        # What is loaded by now stays; a request makes few cycles.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
+        self._on_ready()
+
+    def _keep_fault(self) -> None:
+        inner = self._app.router.lifespan_context
+
+        @contextlib.asynccontextmanager
+        async def lifespan(app: Any) -> AsyncIterator[Any]:
+            try:
+                async with inner(app) as state:
+                    yield state
+            except BaseException as error:
+                self._fault = error
+                raise
+
+        self._app.router.lifespan_context = lifespan
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log.info("the server is ending: what is in flight may finish")

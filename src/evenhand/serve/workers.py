@@ -17,7 +17,7 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.process import parent_process
 from types import FrameType
 
-from evenhand.errors import Status, StoreError
+from evenhand.errors import EvenhandError, Status, StoreError, exit_code
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.logs import configure_logs, log
 from evenhand.serve.metrics import FOLDER_VARIABLE, forget_process
@@ -144,7 +144,12 @@ def _work(
         mouth.send_bytes(_READY)
         mouth.close()
 
-    sys.exit(serve(config, listener, on_ready=say_ready, ledger=ledger, ends_with=_orphaned))
+    try:
+        code = serve(config, listener, on_ready=say_ready, ledger=ledger, ends_with=_orphaned)
+    except EvenhandError as error:
+        log.error("a worker could not start: %s", error)
+        code = exit_code(error)
+    sys.exit(code)
 
 
 def _orphaned(end: Callable[[], None]) -> None:
