@@ -149,6 +149,9 @@ def _work(
     except EvenhandError as error:
         log.error("a worker could not start: %s", error)
         code = exit_code(error)
+    except Exception:  # a fault of ours; its message may quote anything
+        log.exception("a worker failed")
+        code = Status.JUDGE_FAILED
     sys.exit(code)
 
 
