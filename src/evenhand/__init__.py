@@ -17,9 +17,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenhand.api import audit as audit
+    from evenhand.api import calibrate as calibrate
     from evenhand.api import compare as compare
     from evenhand.api import compare_sync as compare_sync
     from evenhand.api import conclude as conclude
+    from evenhand.api import correct as correct
     from evenhand.api import gate as gate
     from evenhand.api import open_judge as open_judge
     from evenhand.api import rank as rank
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from evenhand.runs import RunOptions as RunOptions
     from evenhand.runs import RunSummary as RunSummary
     from evenhand.runs import UntilDecided as UntilDecided
+    from evenhand.trust.calibrations import open_calibration as open_calibration
 
 __version__ = "0.1.0"
 
@@ -76,10 +80,14 @@ _HOME = {
     "UntilDecided": "evenhand.runs",
     "Unread": "evenhand.contract",
     "Verdict": "evenhand.contract",
+    "audit": "evenhand.api",
+    "calibrate": "evenhand.api",
     "compare": "evenhand.api",
     "compare_sync": "evenhand.api",
     "conclude": "evenhand.api",
+    "correct": "evenhand.api",
     "gate": "evenhand.api",
+    "open_calibration": "evenhand.trust.calibrations",
     "open_judge": "evenhand.api",
     "open_template": "evenhand.prompts",
     "rank": "evenhand.api",

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from evenhand.report.gate import Gate
     from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.runs import Observer, Progress, RunOptions, RunSummary, Sources
+    from evenhand.stats.calibration_choice import Method
     from evenhand.store import Store
+    from evenhand.trust.audit import Audit
+    from evenhand.trust.calibrating import CalibrationReport
+    from evenhand.trust.correction import Corrections
 
 # Samples taken at temperature 0 are one sample over again.
 _SAMPLING_TEMPERATURE = 1.0
@@ -326,6 +330,87 @@ def rank(
 
     with _opened(store) as opened:
         return rank_runs(opened, runs, options, judge=judge, tag=tag)
+
+
+def audit(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    judge: str | None = None,
+    against: str | None = None,
+    level: float = 0.95,
+    disagreements: int = 20,
+) -> Audit:
+    """A judge against the labels of its run, or people's votes. What `audit` shows."""
+    from evenhand.trust.audit import audit_run
+
+    with _opened(store) as opened:
+        return audit_run(
+            opened, run, judge=judge, against=against, level=level, disagreements=disagreements
+        )
+
+
+def calibrate(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    judge: str | None = None,
+    save: str | Path | None = None,
+    overwrite: bool = False,
+    method: Method = "auto",
+    min_agreement: float | None = None,
+    error_level: float = 0.05,
+    level: float = 0.95,
+    seed: int = 0,
+) -> CalibrationReport:
+    """Learn from a run's labels how likely its judge's verdicts are right; `save` keeps it, for
+    `open_calibration`."""
+    from evenhand.trust.calibrating import calibrate_run
+    from evenhand.trust.calibrations import save_calibration
+
+    with _opened(store) as opened:
+        found = calibrate_run(
+            opened,
+            run,
+            judge=judge,
+            method=method,
+            min_agreement=min_agreement,
+            error_level=error_level,
+            level=level,
+            seed=seed,
+        )
+    if save is None:
+        return found
+    path = save_calibration(found.calibration, save, overwrite=overwrite)
+    return found.model_copy(update={"saved": str(path)})
+
+
+def correct(
+    run: str,
+    *,
+    store: str | Path | Store | None = None,
+    judge: str | None = None,
+    jury: str | None = None,
+    side: Side = "B",
+    level: float = 0.95,
+    labels_are_random: bool = False,
+    seed: int = 0,
+) -> Corrections:
+    """A run's win rates corrected for the judge's errors by people's labels; `jury` is "majority"
+    or a saved one, in the judge's place."""
+    from evenhand.trust.correction import correct_run
+
+    with _opened(store) as opened:
+        return correct_run(
+            opened,
+            run,
+            judge=judge,
+            jury=jury,
+            side=side,
+            level=level,
+            labels_are_random=labels_are_random,
+            seed=seed,
+        )
 
 
 @contextmanager
