@@ -33,8 +33,9 @@ def show_calibration(
     _tell(
         console,
         "learned",
-        f"{_curve(learned.curve)}, from {counted(learned.n, 'verdict')} of "
-        f"{counted(learned.prompts, 'prompt')}, {_tenths(learned.base_rate)} right",
+        f"{_curve(learned.curve)}{_drawn_in(learned.weight)}, "
+        f"from {counted(learned.n, 'verdict')} of {counted(learned.prompts, 'prompt')}, "
+        f"{_tenths(learned.base_rate)} right",
     )
     tested = (
         "by calibrations that had not seen the prompt"
@@ -95,6 +96,10 @@ def _curve(curve: Curve) -> str:
     if curve.kind == "logistic":
         return f"logistic in {', '.join(part.signal for part in curve.signals)}"
     return f"{curve.kind} in {curve.signal}"
+
+
+def _drawn_in(weight: float) -> str:
+    return f" at {weight:.0%} of its steepness" if 0 < weight < 1 else ""
 
 
 def _show_errors(console: Console, found: CalibrationReport) -> None:

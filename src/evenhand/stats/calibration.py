@@ -14,12 +14,13 @@ from evenhand.stats.calibration_choice import (
     Candidate,
     Method,
     choose_recipe,
-    fold_losses,
+    fold_predictions,
     prompt_folds,
     recipes_for,
 )
 from evenhand.stats.clusters import Floats, Labels, label_codes
 from evenhand.stats.confidence_curves import Constant, Curve, Logistic, fit_constant, varies
+from evenhand.stats.curve_weight import curve_weight, tempered
 from evenhand.stats.outcomes import same_length
 from evenhand.stats.signals import Signals, right_or_wrong, signal_columns
 
@@ -38,7 +39,8 @@ class Calibration(Model):
     """A fitted curve with what it was learned on; `predict` gives probabilities of being right.
 
     `reason` says why it is a constant where a curve was asked for. No prediction is nearer to 0
-    or 1 than `floor`, which is as near as `n` rows can tell.
+    or 1 than `floor`, which is as near as `n` rows can tell. `weight` is how much of the curve
+    stood in cross-validation beside the base rate, towards which it is drawn.
     """
 
     curve: Curve
@@ -50,6 +52,7 @@ class Calibration(Model):
     prompts: int
     base_rate: float
     floor: float
+    weight: float = 1.0
     folds: int | None
     seed: int
     candidates: tuple[Candidate, ...]
@@ -98,7 +101,8 @@ def fit_calibration(
 
     `isotonic` and `platt` take one signal, or of several the one with the lowest cross-validated
     log loss; `logistic` takes all; `auto` tries everything, and keeps the simplest that is not
-    worse beyond noise. A prompt's rows are never in two folds.
+    worse beyond noise, drawn towards the base rate as far as prompts that it has not seen say. A
+    prompt's rows are never in two folds.
     """
     if method not in METHODS:
         raise InputError(f"method is {method!r}; give one of {', '.join(METHODS)}")
@@ -112,18 +116,23 @@ def fit_calibration(
     used = {name: column for name, column in columns.items() if varies(column)}
     reason = _too_little(right, count, used)
     candidates: tuple[Candidate, ...] = ()
-    folds = None
-    curve: Curve = fit_constant(right)
+    folds, weight = None, 1.0
+    base = fit_constant(right)
+    curve: Curve = base
     if reason is None:
         folds = min(count, FOLDS if right.size < MANY_ROWS else FOLDS_OF_MANY)
         recipes = recipes_for(method, tuple(used))
-        losses = fold_losses(
+        predictions = fold_predictions(
             recipes, used, right, fold=prompt_folds(groups, count, folds=folds, seed=seed)
         )
+        automatic = method == "auto"
         chosen, candidates = choose_recipe(
-            recipes, losses, groups=groups, count=count, parsimonious=method == "auto"
+            recipes, predictions, right, groups=groups, count=count, parsimonious=automatic
         )
-        curve = chosen.fit(used, right)
+        curve = recipes[chosen].fit(used, right)
+        if automatic and chosen > 0:  # the first is the base rate alone
+            weight = curve_weight(predictions[chosen], predictions[0], right)
+            curve = tempered(curve, weight, towards=base.probability)
     return Calibration(
         curve=curve,
         method=method,
@@ -134,6 +143,7 @@ def fit_calibration(
         prompts=count,
         base_rate=float(right.mean()),
         floor=1 / (right.size + 2),
+        weight=weight,
         folds=folds,
         seed=seed,
         candidates=candidates,

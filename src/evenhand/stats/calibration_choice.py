@@ -85,31 +85,33 @@ def recipes_for(method: Method, names: tuple[str, ...]) -> list[Recipe]:
     return recipes
 
 
-def fold_losses(
+def fold_predictions(
     recipes: list[Recipe], columns: dict[str, Floats], right: Floats, *, fold: NDArray[np.intp]
 ) -> list[Floats]:
-    """The log loss of each row by each recipe, fitted without the row's fold."""
-    losses = [np.empty(right.size) for _ in recipes]
+    """The probability of each row by each recipe, fitted without the row's fold."""
+    predictions = [np.empty(right.size) for _ in recipes]
     for number in range(int(fold.max()) + 1):
         out = fold == number
         inside, hits = {name: column[~out] for name, column in columns.items()}, right[~out]
         outside = {name: column[out] for name, column in columns.items()}
         floor = 1 / (hits.size + 2)
-        for recipe, loss in zip(recipes, losses, strict=True):
+        for recipe, predicted in zip(recipes, predictions, strict=True):
             found = recipe.fit(inside, hits).predict(outside, rows=int(out.sum()))
-            found = np.clip(found, floor, 1 - floor)
-            loss[out] = -np.log(np.where(right[out] > 0, found, 1 - found))
-    return losses
+            predicted[out] = np.clip(found, floor, 1 - floor)
+    return predictions
 
 
 def choose_recipe(
     recipes: list[Recipe],
-    losses: list[Floats],
+    predictions: list[Floats],
+    right: Floats,
     *,
     groups: NDArray[np.intp],
     count: int,
     parsimonious: bool,
-) -> tuple[Recipe, tuple[Candidate, ...]]:
+) -> tuple[int, tuple[Candidate, ...]]:
+    """The number of the chosen one, by log loss, and how each did."""
+    losses = [-np.log(np.where(right > 0, found, 1 - found)) for found in predictions]
     means = [float(loss.mean()) for loss in losses]
     best = int(np.argmin(means))
     candidates = []
@@ -134,4 +136,4 @@ def choose_recipe(
         simplest = near.index(True)
         if recipes[simplest].kind != recipes[best].kind or recipes[best].kind != "logistic":
             chosen = simplest
-    return recipes[chosen], tuple(candidates)
+    return chosen, tuple(candidates)

@@ -107,7 +107,14 @@ def calibrate_run(
         signals=signals,
         tested="cross-fitted" if min_agreement is None else "held out",
         change=calibration_change(
-            found.before[tested], after, right, prompts=prompts, level=level, seed=seed
+            found.before[tested],
+            after,
+            right,
+            prompts=prompts,
+            # Known from the same labels as the curve; those kept apart would know more.
+            base_rate=None if min_agreement is None else learned.base_rate,
+            level=level,
+            seed=seed,
         ),
         calibration=saved,
         level=level,
