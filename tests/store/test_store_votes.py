@@ -198,6 +198,8 @@ def test_pages_of_votes_leave_none_out(store: Store) -> None:
         ({"who": "x" * 201}, "who has 201 characters"),
         ({"chance": 0.0}, "chance is 0.0; give the chance of being drawn, above 0 and at most 1"),
         ({"chance": math.nan}, "chance is nan"),
+        ({"who": "ann\udcff"}, "which is no text that could be written"),
+        ({"comment": "\ud800"}, "comment is"),
     ],
 )
 def test_a_vote_that_cannot_be_leaves_the_others_unstored_too(

@@ -70,10 +70,24 @@ def check_vote(vote: NewVote) -> None:
         raise InputError(
             f"who has {len(vote.who)} characters; name the person in 1 to {LONGEST_NAME}"
         )
+    for name, text in (("who", vote.who), ("comment", vote.comment)):
+        if text is not None and not _is_text(text):
+            raise InputError(
+                f"{name} is {text[:40]!r}, which is no text that could be written; "
+                "give it in UTF-8, without half of a surrogate pair"
+            )
     if vote.chance is not None and not 0 < vote.chance <= 1:
         raise InputError(
             f"chance is {vote.chance}; give the chance of being drawn, above 0 and at most 1"
         )
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _known(connection: Connection, pair_ids: Iterable[int]) -> dict[_Key, dict[str, Any]]:
