@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_Received = MemoryObjectReceiveStream[SessionMessage | Exception]
+
 
 async def serve_stdio(service: Service) -> None:
     """Answers to what was asked before the end of the input are still given."""
     limits = service.config.limits
     async with standard_wire(longest_line=limits.body_bytes) as wire, _ending() as ended:
         talk = _Talk(wire, longest_line=limits.body_bytes)
-        server = make_server(service)
-        options = server.create_initialization_options()
-        serving = asyncio.ensure_future(server.run(talk.received, talk.sent, options))
+        serving = asyncio.ensure_future(_serve_all(make_server(service), talk))
         talking = asyncio.ensure_future(talk.go_on(drain_s=limits.shutdown_s))
         told = asyncio.ensure_future(ended.wait())
         try:
@@ -47,15 +49,28 @@ async def serve_stdio(service: Service) -> None:
             await asyncio.gather(serving, talking, told, return_exceptions=True)
 
 
+async def _serve_all(server: Server[Any], talk: _Talk) -> None:
+    """One session after another; nearly always there is but one."""
+    options = server.create_initialization_options()
+    with talk.sent:
+        while (received := talk.next_session()) is not None:
+            await server.run(received, talk.sent.clone(), options)
+
+
 class _Talk:
-    """The wire's lines as the SDK's messages, and back."""
+    """The wire's lines as the SDK's messages, and back.
+
+    The SDK holds a connection to the era of its first request. But clients ask which eras there
+    are (`server/discover`), and some wait a second for that and then shake hands after all, which
+    a server that is slow to start must still take: then a session of its own begins.
+    """
 
     def __init__(self, wire: Wire, *, longest_line: int) -> None:
         self._wire = wire
         self._longest = longest_line
-        self._to_server, self.received = anyio.create_memory_object_stream[
-            SessionMessage | Exception
-        ]()
+        self._sessions: list[_Received] = []
+        self._to_server = self._begin_session()
+        self._only_probed, self._probes = True, list[Any]()
         self.sent, self._from_server = anyio.create_memory_object_stream[SessionMessage]()
         self._unanswered: dict[Any, int] = {}
         self._answered = asyncio.Event()
@@ -80,6 +95,27 @@ class _Talk:
     async def close(self) -> None:
         await self._to_server.aclose()
 
+    def next_session(self) -> _Received | None:
+        return self._sessions.pop(0) if self._sessions else None
+
+    def _begin_session(self) -> MemoryObjectSendStream[SessionMessage | Exception]:
+        to_server, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        self._sessions.append(received)
+        return to_server
+
+    async def _leave_the_probe(self, message: types.JSONRPCMessage) -> None:
+        if not isinstance(message, types.JSONRPCRequest):
+            return
+        if message.method == "initialize" and self._only_probed and self._probes:
+            # Whoever shakes hands now has given up on what it asked before.
+            for number in self._probes:
+                self._settle(number)
+            ended, self._to_server = self._to_server, self._begin_session()
+            await ended.aclose()
+        self._only_probed = self._only_probed and message.method == "server/discover"
+        if self._only_probed:
+            self._probes.append(message.id)
+
     async def _read_all(self, writing: asyncio.Future[None]) -> None:
         while not writing.done():
             try:
@@ -95,6 +131,7 @@ class _Talk:
             message = await self._parsed(line)
             if message is None:
                 continue
+            await self._leave_the_probe(message)
             self._note(message)
             try:
                 await self._to_server.send(SessionMessage(message))
