@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -194,7 +195,10 @@ def test_two_runs_over_the_same_pairs_are_held_against_each_other(
             ("audit", "missing.jsonl", "--judge", "baseline:longer"),
             "there is no store at",
         ),
-        (("audit", "some-run", "--max-calls", "5", "-c", "wit"), "--criterion, --max-calls would judge"),
+        (
+            ("audit", "some-run", "--max-calls", "5", "-c", "wit"),
+            "--criterion, --max-calls would judge",
+        ),
         (("audit", "--rule", "llmbar", "--judge", "baseline:longer"), "is for recorded judges"),
         (
             ("audit", "bare.jsonl", "--judge", "baseline:longer", "--min-accuracy", "3"),
@@ -209,3 +213,79 @@ def test_what_cannot_be_audited_is_told(
     ran = command(*given, "--store", "store.db")
     assert ran.code == 2
     assert told in ran.err
+
+
+def test_people_s_votes_are_labels_and_a_yardstick(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "bare.jsonl", sums(30))
+    at = ("--base-url", server.url, "--store", "store.db")
+    judged = ("bare.jsonl", *CRITERIA, "--judge", "openai:loopback", *at)
+    assert command("run", *judged, "--name", "first").code == 0
+    refused = command("audit", "first", "--store", "store.db")
+    assert (refused.code, "let people vote with evenhand label first" in refused.err) == (2, True)
+    right = ["B" if number % 3 == 0 else "A" for number in range(1, 31)]
+    lines = ["pair,who,verdict"]
+    for number, verdict in enumerate(right, 1):
+        # Bob differs on the first three, where there is then no majority.
+        bobs = "TIE" if number <= 3 else verdict
+        lines += [f"sum-{number},Ann,{verdict}", f"sum-{number},Bob,{bobs}"]
+    (command.directory / "votes.csv").write_text("\n".join(lines), "utf-8")
+    assert command("votes", "import", "first", "votes.csv", "--store", "store.db").code == 0
+    told = command("audit", "first", "--store", "store.db", "--json").json
+    assert (told["n"], told["unlabelled"]) == (27, 3)
+    assert told["labels"]["byPeople"] == 27
+    assert (told["people"]["agreement"]["part"], told["people"]["agreement"]["of"]) == (27, 30)
+    assert (told["people"]["judgeAgreement"]["part"], told["people"]["votes"]) == (57, 60)
+    assert [each["name"] for each in told["yardsticks"]] == [
+        *("baseline:longer", "baseline:random", "people")
+    ]
+    shown = command("audit", "first", "--store", "store.db").out
+    assert "two people agree" in shown
+    assert "by people's majority" in shown
+    # Another judge of the same pairs is audited by the same votes, though the file has no labels.
+    asked = ("bare.jsonl", *CRITERIA, "--judge", "openai:another", *at)
+    assert command("audit", *asked, "--json").json["labels"]["byPeople"] == 27
+
+
+def test_lists_of_votes_in_the_data_are_not_passed_over_in_silence(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    rows = [row | {"annotators": ["A", "A", "B"]} for row in labelled(20)]
+    write_lines(command.directory / "rich.jsonl", rows)
+    asked = ("rich.jsonl", *CRITERIA, "--judge", "openai:loopback", "--base-url", server.url)
+    ran = command("audit", *asked, "--store", "store.db", "--name", "rich")
+    told = re.sub(r"\s+", " ", ran.out)
+    assert "the column annotators may hold several people's verdicts" in told
+    assert "evenhand votes import rich rich.jsonl makes them a yardstick" in told
+    assert command("votes", "import", "rich", "rich.jsonl", "--store", "store.db").code == 0
+    again = command("audit", *asked, "--store", "store.db", "--name", "rich")
+    assert "may hold several" not in again.out
+    assert "two people agree" in again.out
+
+
+def test_figures_have_values_intervals_and_pure_json(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "labelled.jsonl", labelled(30))
+    asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    told = command(*asked, "--base-url", server.url, "--store", "store.db", "--json").json
+    assert isinstance(told["n"], int)
+    for name in ("accuracy", "agreement", "kappa", "consistency", "firstPlaceShare", "unread"):
+        figure = told[name]
+        assert figure["low"] <= figure["value"] <= figure["high"], name
+
+
+def test_a_run_may_be_named_like_a_folder(command: Command, start_server: StartServer) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "labelled.jsonl", labelled(20))
+    (command.directory / "trial").mkdir()
+    asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    at = ("--base-url", server.url, "--store", "store.db")
+    assert command(*asked, *at, "--name", "trial").code == 0
+    assert command("audit", "trial", "--store", "store.db").code == 0
+    missing = command("audit", "lebelled.jsonl", "--store", "store.db")
+    assert "there is neither a file 'lebelled.jsonl' nor a run of that name" in missing.err

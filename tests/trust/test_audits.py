@@ -221,6 +221,12 @@ def test_an_inconsistent_pair_is_not_right_and_not_unread(store: Store) -> None:
     assert (found.agreement.part, found.agreement.of) == (6, 6)
 
 
+def test_a_run_of_which_nothing_is_judged_says_so(store: Store) -> None:
+    make_run(store, "run", [Row("q1", says("A"), label="A", judged=False)])
+    with pytest.raises(InputError, match="no pair of run 'run' is judged yet"):
+        audit_run(store, "run")
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -123,6 +123,7 @@ def audit(
         need_labels,
         refuse_judging_options,
         refuse_unknown_file,
+        vote_lists_note,
     )
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.run_inputs import read_price, read_reading
@@ -163,6 +164,7 @@ def audit(
             )
         run = labelled
         if data is None:
+            refuse_unknown_file(named_store(store), run)
             refuse_judging_options(context, run)
         else:
             spec = judge or opt.require_judge(settings)
@@ -213,8 +215,6 @@ def audit(
                 end(summary, as_json=as_json)
             run, judge = summary.run, None
         with opened_store(store) as at:
-            if data is None:
-                refuse_unknown_file(at, run)
             found = audit_run(
                 at,
                 run,
@@ -224,6 +224,9 @@ def audit(
                 against=against,
                 rule=figures,
             )
+        unused = vote_lists_note(data, run) if data is not None and not found.people else None
+        if unused is not None:
+            found = found.model_copy(update={"notes": (*found.notes, unused)})
         findings = find(found, thresholds)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)

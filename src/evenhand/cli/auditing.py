@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import typer
 
     from evenhand.data import Reading, Source
-    from evenhand.store import Store
     from evenhand.trust.rules import RuleFigures, RuleName
 
 # They say how pairs are judged, which a run's are already.
@@ -52,10 +51,19 @@ def refuse_judging_options(context: typer.Context, run: str) -> None:
         )
 
 
-def refuse_unknown_file(store: Store, run: str) -> None:
-    """A file that is not there should not be told as a run that is not there."""
-    looks_like_file = Path(run).suffix != "" or "/" in run
-    if looks_like_file and store.find_run(run) is None:
+def refuse_unknown_file(address: str | None, run: str) -> None:
+    """A file that is not there should not be told as a run, or a store, that is not there."""
+    from evenhand.errors import StoreError
+    from evenhand.store import open_store
+
+    if Path(run).suffix == "" and "/" not in run:
+        return
+    try:
+        with open_store(address, create=False) as store:
+            known = store.find_run(run) is not None
+    except StoreError:
+        known = False
+    if not known:
         raise InputError(f"there is neither a file {run!r} nor a run of that name; check the path")
 
 
@@ -74,6 +82,26 @@ def has_labels(data: Source, reading: Reading) -> bool:
     return any(
         not isinstance(row, BadRow) and row.label is not None for row in read_pairs([data], reading)
     )
+
+
+def vote_lists_note(data: Source, run: str) -> str | None:
+    """Where a file's rows hold several people's verdicts, which are votes once imported."""
+    from itertools import islice
+
+    from evenhand.data.columns import Columns
+    from evenhand.data.formats import open_table
+    from evenhand.data.votes import VOTE_FIELDS
+
+    known = Columns({"votes": VOTE_FIELDS["votes"]}, {})
+    table = open_table(data, wanted=known.wanted)
+    for _, row in islice(table.rows, 1):
+        found = known.find(tuple(row)) if not isinstance(row, str) else {}
+        if "votes" in found:
+            return (
+                f"the column {found['votes'][0]} may hold several people's verdicts; evenhand "
+                f"votes import {run} {data.name} makes them a yardstick"
+            )
+    return None
 
 
 def _any_vote(address: str | None) -> bool:

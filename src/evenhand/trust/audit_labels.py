@@ -40,6 +40,10 @@ class AuditLabels:
 
 def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> AuditLabels:
     """Refused where no judged pair has a label."""
+    if not columns.number:
+        raise InputError(
+            f"no pair of run {run.name!r} is judged yet; the command that began it goes on with it"
+        )
     numbers = np.asarray(columns.number, dtype=np.int64)
     winners = np.asarray(columns.label, dtype=np.int8).copy()
     by_data = winners != NO_WINNER
