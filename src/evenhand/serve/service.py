@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
-from evenhand.contract import Pair, Verdict
+from evenhand.contract import Pair, Verdict, read_pair
+from evenhand.errors import EvenhandError, NotFound
+from evenhand.ranker import RankedResponses
 from evenhand.report.ranking import RunRanking
+from evenhand.runs import Stop
 from evenhand.serve.admission import Admission
+from evenhand.serve.bounds import refuse_large
+from evenhand.serve.comparing import Comparing, Told
 from evenhand.serve.config import ServerConfig
+from evenhand.serve.jobs import Jobs
+from evenhand.serve.judging import new_job
 from evenhand.serve.offers import Offers
+from evenhand.serve.prompt_text import EXAMPLE, prompt_text
+from evenhand.serve.readings import needed_run, read_audit, read_ranking, read_report
+from evenhand.serve.run_book import RunBook
+from evenhand.serve.run_plans import judge_plans, offered_names, run_options
+from evenhand.serve.starting import Started, Starting
 from evenhand.serve.upload import Upload
 from evenhand.serve.values import (
     AuditReport,
@@ -25,25 +40,37 @@ from evenhand.serve.values import (
     VerdictFilters,
     VerdictPage,
 )
+from evenhand.serve.verdict_pages import read_page
 from evenhand.serve.watch import Watch
-from evenhand.settings import Settings
-from evenhand.store import Store
+from evenhand.serve.wording import in_clients_words
+from evenhand.settings import Settings, load_settings
+from evenhand.store import Store, open_store
 
-if TYPE_CHECKING:
-    from evenhand.ranker import RankedResponses
-    from evenhand.serve.jobs import Jobs
-
-# So many passes are made, of so many.
-Told = Callable[[int, int], None]
+_T = TypeVar("_T")
+# Uploads that are read at once, and reports that are worked out at once; others wait their turn.
+_INTAKES = 2
+_READINGS = 2
+_READINGS_WAITING = 64
+_STORE_ANSWERS_WITHIN_S = 5.0
 
 
 class Service:
-    config: ServerConfig
-    store: Store
-    offers: Offers
-    admission: Admission
-    jobs: Jobs
-    watch: Watch
+    """Of one process and one event loop; `Service.opened` makes it and ends it."""
+
+    def __init__(self, config: ServerConfig, store: Store, offers: Offers) -> None:
+        limits = config.limits
+        self.config = config
+        self.store = store
+        self.offers = offers
+        self.admission = Admission(limits.compares, limits.compare_queue)
+        self.watch = Watch()
+        self.jobs = Jobs(store, offers, limits, watch=lambda: self.watch)
+        self._book = RunBook(store, self.jobs)
+        self._comparing = Comparing(offers, self.admission, limits, watch=lambda: self.watch)
+        self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
+        self._readings = Admission(_READINGS, _READINGS_WAITING)
+        self._stop = Stop()  # for uploads that are being read
+        self._ending = asyncio.Event()
 
     @classmethod
     @asynccontextmanager
@@ -51,8 +78,36 @@ class Service:
         cls, config: ServerConfig, settings: Settings | None = None, *, background: bool = True
     ) -> AsyncIterator[Self]:
         """Background runs go on, unless `background` is False; leaving saves what is in flight."""
-        raise NotImplementedError
-        yield
+        settings = settings or load_settings()
+        store = await asyncio.to_thread(open_store, config.store or settings.store)
+        offers = Offers(config, settings)
+        service = cls(config, store, offers)
+        try:
+            if background:
+                service.jobs.start()
+            yield service
+        finally:
+            await service._close()
+
+    def begin_shutdown(self) -> None:
+        """Take nothing new; what is in flight may end. Followers are sent away."""
+        self._ending.set()
+        self._stop.ask("interrupt")
+        self.admission.close()
+        self.jobs.end()
+
+    async def _close(self) -> None:
+        self.begin_shutdown()
+        try:
+            within_s = self.config.limits.shutdown_s
+            await asyncio.gather(self.admission.drained(within_s), self.jobs.close(within_s))
+            # They were told to stop; what they have not finished is forgotten at the next start.
+            await asyncio.to_thread(self._intakes.shutdown)
+        finally:
+            await self.offers.close()
+            await asyncio.to_thread(self.store.close)
+
+    # Comparisons
 
     async def compare(
         self,
@@ -62,16 +117,27 @@ class Service:
         told: Told | None = None,
     ) -> Verdict:
         """The verdict on one pair; raises an EvenhandError, with the contract's metadata."""
-        raise NotImplementedError
+        return await self._comparing.compare(pair, judge, told)
 
     async def rank_responses(
         self, request: RankResponses, *, told: Told | None = None
     ) -> RankedResponses:
-        raise NotImplementedError
+        return await self._comparing.rank(request, told)
+
+    async def judging_prompt(
+        self, pair: Mapping[str, Any] | Pair | None = None, *, judge: str | None = None
+    ) -> str:
+        """What the judge is shown of a pair, in both orders; without one, with the slots named."""
+        plan = self.offers.plan(judge)
+        checked = EXAMPLE if pair is None else read_pair(pair)
+        refuse_large(checked, self.config.limits)
+        return prompt_text(checked, plan)
+
+    # Runs
 
     async def refuse_when_full(self) -> None:
         """ServerBusy where no more runs are taken: to be asked before an upload is read."""
-        raise NotImplementedError
+        await asyncio.to_thread(self.jobs.refuse_when_full)
 
     async def start_run(
         self, upload: Upload, options: StartRun, *, token: str | None = None
@@ -81,29 +147,79 @@ class Service:
         The same data and judges again find the same run (`found` is then True), which goes on
         where it had been stopped. `token` is the name of whoever asked.
         """
-        raise NotImplementedError
+        with upload, _worded():
+            names = offered_names(self.offers, options)
+            plans = judge_plans(self.offers, names)
+            await self.refuse_when_full()
+            job = new_job(options, names, token=token)
+            starting = Starting(
+                self.store,
+                self.config.limits,
+                plans,
+                run_options(options, self.config.limits),
+                job=job,
+                stop=self._stop,
+            )
+            started = await self._whole(lambda: starting.take_in(upload, options))
+            status = await asyncio.to_thread(self._book.take_on, started, job)
+            self.jobs.wake()
+            return status
+
+    async def _whole(self, work: Callable[[], Started]) -> Started:
+        """In a thread, which a cancellation does not end: the upload stays open until it has."""
+        loop = asyncio.get_running_loop()
+        taking_in = loop.run_in_executor(self._intakes, work)
+        try:
+            return await asyncio.shield(taking_in)
+        except asyncio.CancelledError:
+            await asyncio.wait([taking_in])
+            raise
+
+    async def run(self, run_id: str) -> RunStatus:
+        """By its id or its name; NotFound where there is none."""
+        return await asyncio.to_thread(self._book.status, run_id)
 
     async def runs(
         self, *, after: str | None = None, limit: int = 50, state: str | None = None
     ) -> RunPage:
-        raise NotImplementedError
+        """Newest first; those of the command line in the same store too."""
+        limit = max(1, min(limit, self.config.limits.page_rows))
+        return await asyncio.to_thread(self._book.page, after, limit=limit, state=state)
 
-    async def run(self, run_id: str) -> RunStatus:
-        """By its id or its name; NotFound where there is none."""
-        raise NotImplementedError
+    async def runs_by_state(self) -> dict[str, int]:
+        """How many there are in each state, for metrics."""
+        return await asyncio.to_thread(self._book.by_state)
 
     async def cancel(self, run_id: str) -> RunStatus:
         """What is in flight is still stored; a run at rest stays as it is."""
-        raise NotImplementedError
+        return await asyncio.to_thread(self._book.cancel, run_id)
 
     async def resume(self, run_id: str) -> RunStatus:
-        raise NotImplementedError
+        """A stopped or failed run goes on; any other stays as it is."""
+        status = await asyncio.to_thread(self._book.resume, run_id)
+        self.jobs.wake()
+        return status
 
     async def follow(self, run_id: str, *, every_s: float = 0.5) -> AsyncIterator[RunStatus]:
         """Its status now and whenever it has changed; ends when the run is at rest, and when the
         server shuts down. NotFound comes with the first step."""
-        raise NotImplementedError
-        yield
+        told: RunStatus | None = None
+        while True:
+            try:
+                status = await self.run(run_id)
+            except NotFound:
+                if told is None:
+                    raise
+                return  # somebody has deleted it
+            if status != told:
+                told = status
+                yield status
+            if status.at_rest or self._ending.is_set():
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), every_s)
+
+    # What came of them
 
     async def verdicts(
         self,
@@ -115,7 +231,21 @@ class Service:
         full: bool = False,
     ) -> VerdictPage:
         """A page may be short, even empty, before the end: `next` is null only there."""
-        raise NotImplementedError
+
+        def read() -> VerdictPage:
+            run = needed_run(self.store, run_id)
+            job = self.store.jobs.find(run.id)
+            return read_page(
+                self.store,
+                run,
+                filters or VerdictFilters(),
+                offered=job.judges if job else (),
+                cursor=cursor,
+                limit=max(1, min(limit, self.config.limits.page_rows)),
+                full=full,
+            )
+
+        return await asyncio.to_thread(read)
 
     async def report(
         self,
@@ -125,20 +255,54 @@ class Service:
         ties: Literal["half", "excluded", "wins"] = "half",
         level: float = 0.95,
     ) -> Report:
-        raise NotImplementedError
+        def read() -> Report:
+            run = needed_run(self.store, run_id)
+            return read_report(self.store, run, side=side, ties=ties, level=level)
+
+        return await self._read(read)
 
     async def rank(self, request: RankRuns) -> RunRanking:
-        raise NotImplementedError
+        def read() -> RunRanking:
+            runs = [needed_run(self.store, each) for each in request.runs]
+            return read_ranking(self.store, runs, request)
+
+        return await self._read(read)
 
     async def audit(self, request: AuditRun) -> AuditReport:
-        raise NotImplementedError
+        def read() -> AuditReport:
+            run = needed_run(self.store, request.run)
+            against = needed_run(self.store, request.against) if request.against else None
+            return read_audit(self.store, run, against, request)
 
-    async def judging_prompt(
-        self, pair: Mapping[str, Any] | Pair | None = None, *, judge: str | None = None
-    ) -> str:
-        """What the judge is shown of a pair, in both orders; without one, with the slots named."""
-        raise NotImplementedError
+        return await self._read(read)
+
+    async def _read(self, work: Callable[[], _T]) -> _T:
+        """Statistics take a processor each, and there are other things to do."""
+        async with self._readings.admitted():
+            with _worded():
+                return await asyncio.to_thread(work)
 
     async def ready(self) -> Readiness:
         """Whether the store answers and a judge is configured."""
-        raise NotImplementedError
+        problems: list[str] = []
+        if self._ending.is_set():
+            problems.append("the server is shutting down")
+        if not self.offers.names:
+            problems.append("no judge is configured")
+        try:
+            async with asyncio.timeout(_STORE_ANSWERS_WITHIN_S):
+                await asyncio.to_thread(self.store.run_page, limit=1)
+        except (EvenhandError, TimeoutError):
+            problems.append("the store does not answer")
+        return Readiness(ready=not problems, problems=tuple(problems))
+
+
+@contextlib.contextmanager
+def _worded() -> Iterator[None]:
+    """Errors of the rooms below name the command line's options."""
+    try:
+        yield
+    except EvenhandError as error:
+        error.message = in_clients_words(error.message)
+        error.args = (error.message,)
+        raise

@@ -16,6 +16,7 @@ from evenhand.data import Source
 from evenhand.errors import DataError, TooLarge
 
 _LONGEST_NAME = 100
+_BLOCK = 1 << 20
 _NOT_IN_A_NAME = re.compile(r"[^\w.+ -]+")
 
 
@@ -67,6 +68,26 @@ class Upload:
         self._file = plain
         self.name = self.name.removesuffix(".gz")
 
+    def refuse_long_lines(self, *, limit_bytes: int) -> None:
+        """A line is in memory whole; no pair within the limits of its texts is as long as this."""
+        self._file.flush()
+        self._file.seek(0)
+        start = self._file.read(4).lstrip(b"\xef\xbb\xbf \t\r\n")
+        if start.startswith((b"[", b"PAR1")) or self.name.lower().endswith(".json"):
+            return  # these are not read by lines
+        self._file.seek(0)
+        length = 0
+        while block := self._file.read(_BLOCK):
+            first, newline, rest = block.partition(b"\n")
+            length += len(first)
+            if length > limit_bytes:
+                raise TooLarge(
+                    f"{self.name} has a line of more than {limit_bytes:,} bytes; send one pair a "
+                    "line, as JSON"
+                )
+            if newline:
+                length = len(rest) - rest.rfind(b"\n") - 1
+
     def close(self) -> None:
         self._file.close()
 
@@ -100,7 +121,7 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str)
     written = 0
     try:
         with gzip.GzipFile(fileobj=packed) as stream:
-            while block := stream.read1(1 << 20):
+            while block := stream.read1(_BLOCK):
                 written += len(block)
                 if written > limit_bytes:
                     raise TooLarge(

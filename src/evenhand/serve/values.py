@@ -214,8 +214,8 @@ class AuditRun(Model):
     min_kappa: float | None = Field(default=None, ge=-1, le=1, allow_inf_nan=False)
     min_consistency: Share | None = None
     max_unread: Share | None = None
-    max_place_lean: Share = 0.1
-    max_length_excess: Share = 0.1
+    max_place_lean: Share | None = None
+    max_length_excess: Share | None = None
 
 
 class AuditReport(Model):

@@ -1,0 +1,112 @@
+"""What is read out of stored runs for clients: reports, rankings, audits; without addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evenhand.errors import NotFound
+from evenhand.report.conclusions import Side, Ties, conclude
+from evenhand.report.lookup import nearest
+from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
+from evenhand.report.run import RunReport, report_run
+from evenhand.serve.values import AuditReport, AuditRun, RankRuns, Report
+from evenhand.store import RunRecord, Store
+from evenhand.trust.audit import audit_run
+from evenhand.trust.findings import Thresholds, find
+
+# In place of the store's address and a judge's: they are the operator's affair.
+_HERE = "this server"
+_PRIVATE_SETTINGS = frozenset({"base_url"})
+MOST_DIGITS = 18
+
+
+def needed_run(store: Store, wanted: str) -> RunRecord:
+    """By its id, or by its name; a name of digits alone is taken for an id."""
+    if wanted.isascii() and wanted.isdigit():
+        run = store.run_at(int(wanted)) if len(wanted) <= MOST_DIGITS else None
+    else:
+        run = store.find_run(wanted)
+    if run is not None:
+        return run
+    names = [each.name for each in store.run_page(limit=1000)]
+    near = nearest(wanted, names)
+    hint = f"; the nearest is {near[0]!r}" if near else "; list them at /v1/runs"
+    raise NotFound(f"there is no run {wanted[:80]!r}{hint}")
+
+
+def read_report(store: Store, run: RunRecord, *, side: Side, ties: Ties, level: float) -> Report:
+    conclusions = conclude(store, run.name, side=side, ties=ties, level=level)
+    return Report(
+        run=_without_addresses(report_run(store, run.name)),
+        conclusions=conclusions.model_copy(update={"store": _HERE}),
+    )
+
+
+def _without_addresses(report: RunReport) -> RunReport:
+    judges = tuple(
+        judge.model_copy(
+            update={
+                "settings": {
+                    name: value
+                    for name, value in judge.settings.items()
+                    if name not in _PRIVATE_SETTINGS
+                }
+            }
+        )
+        for judge in report.judges
+    )
+    return report.model_copy(update={"store": _HERE, "judges": judges})
+
+
+def read_ranking(store: Store, runs: Sequence[RunRecord], request: RankRuns) -> RunRanking:
+    options = RankOptions(
+        ties=request.ties,
+        intervals=request.intervals,
+        level=request.level,
+        scale=request.scale,
+        prior=request.prior,
+        replicates=request.replicates,
+        seed=request.seed,
+        elo_k=request.elo_k,
+    )
+    ranking = rank_runs(
+        store,
+        list(dict.fromkeys(run.name for run in runs)),
+        options,
+        judge=_recorded(store, runs, request.judge),
+        tag=request.tag,
+    )
+    return ranking.model_copy(update={"store": None})
+
+
+def _recorded(store: Store, runs: Sequence[RunRecord], judge: str | None) -> str | None:
+    """What the runs call a judge that clients know by its offer's name."""
+    for run in runs if judge is not None else ():
+        job = store.jobs.find(run.id)
+        if job is not None and judge in job.judges:
+            return store.run_judges(run.id)[job.judges.index(judge)].name
+    return judge
+
+
+def read_audit(
+    store: Store, run: RunRecord, against: RunRecord | None, request: AuditRun
+) -> AuditReport:
+    thresholds = Thresholds.of(
+        min_accuracy=request.min_accuracy,
+        min_kappa=request.min_kappa,
+        min_consistency=request.min_consistency,
+        max_unread=request.max_unread,
+        max_place_lean=request.max_place_lean,
+        max_length_excess=request.max_length_excess,
+    )
+    audit = audit_run(
+        store,
+        run.name,
+        judge=_recorded(store, [run], request.judge),
+        level=request.level,
+        disagreements=request.disagreements,
+        against=against.name if against else None,
+    )
+    return AuditReport(
+        audit=audit.model_copy(update={"store": None}), findings=find(audit, thresholds)
+    )

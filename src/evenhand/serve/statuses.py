@@ -1,0 +1,148 @@
+"""How a run stands, from its record and its job: what every edge tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evenhand.contract import ErrorBody
+from evenhand.runs import Progress, RunSummary
+from evenhand.runs.intake import note_on_repeats
+from evenhand.serve.values import RunStateView, RunStatus
+from evenhand.store import RunRecord, Store, Tally
+from evenhand.store.jobs import JobRecord
+
+# Whoever judges a run tells of it once a second; silent for so long, it is taken for dead.
+SILENT_S = 10.0
+
+_COUNTS = ("wins_a", "wins_b", "ties", "inconsistent", "invalid")
+
+
+def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> RunStatus:
+    """`job` where it was read already, beside the run."""
+    job = job or store.jobs.find(run.id)
+    state = state_of(run, job)
+    told = _told(run, job) or _counted(store, run)
+    judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
+    done = sum(told[name] for name in _COUNTS)
+    judging = state == "judging"
+    return RunStatus(
+        id=str(run.id),
+        name=run.name,
+        state=state,
+        judges=judges,
+        pairs=told["pairs"],
+        skipped_rows=told["skipped_rows"],
+        done=done,
+        **{name: told[name] for name in _COUNTS},
+        pending=max(0, told["pairs"] * len(judges) - done),
+        calls=told.get("calls", run.calls),
+        cost_usd=told.get("cost_usd"),
+        pairs_per_s=told.get("pairs_per_s") if judging else None,
+        remaining_s=told.get("remaining_s") if judging else None,
+        stopped_by=_stopped_by(run, job, state),
+        error=_error(job, state),
+        created_at=run.created_at,
+        updated_at=max(run.updated_at, job.updated_at) if job else run.updated_at,
+        notes=tuple(_notes(run, job, told, state)),
+    )
+
+
+def state_of(run: RunRecord, job: JobRecord | None) -> RunStateView:
+    if job is None:
+        return run.state
+    if job.wanted == "intake":
+        return "reading"
+    if job.is_judged(within_s=SILENT_S):
+        return "judging"
+    if job.wanted == "done" or run.state == "finished":
+        return "finished"
+    if job.wanted == "run":
+        return "queued"
+    return "failed" if job.error else "stopped"
+
+
+def progress_of(
+    progress: Progress, *, pairs: int, skipped_rows: int, before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a job tells of a run that is being judged; `before` is what was spent earlier."""
+    return {
+        "pairs": pairs,
+        "skipped_rows": skipped_rows,
+        **{name: getattr(progress, name) for name in _COUNTS},
+        "calls": before["calls"] + progress.calls,
+        "cost_usd": _added(before["cost_usd"], progress.cost_usd),
+        "pairs_per_s": progress.pairs_per_s,
+        "remaining_s": progress.remaining_s,
+    }
+
+
+def progress_at_end(summary: RunSummary) -> dict[str, Any]:
+    return {
+        "pairs": summary.pairs,
+        "skipped_rows": summary.skipped_rows,
+        **{name: getattr(summary, name) for name in _COUNTS},
+        "calls": summary.total.calls,
+        "cost_usd": summary.total.cost_usd,
+        "notes": list(summary.notes),
+    }
+
+
+def progress_before(tally: Tally, *, calls: int) -> dict[str, Any]:
+    return {
+        "pairs": tally.pairs,
+        "skipped_rows": tally.skipped_rows,
+        **{name: getattr(tally, name) for name in _COUNTS},
+        "calls": calls,
+        "cost_usd": None if tally.made.unpriced_passes else tally.made.cost_usd or 0.0,
+    }
+
+
+def _added(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _told(run: RunRecord, job: JobRecord | None) -> Mapping[str, Any] | None:
+    """What the job says of itself, unless the run went on elsewhere since."""
+    if job is None or "pairs" not in job.progress:
+        return None
+    is_news = job.updated_at >= run.updated_at or job.is_judged(within_s=SILENT_S)
+    return job.progress if is_news else None
+
+
+def _counted(store: Store, run: RunRecord) -> Mapping[str, Any]:
+    tally = store.count_verdicts(run.id)
+    return {
+        "pairs": tally.pairs,
+        "skipped_rows": tally.skipped_rows,
+        **{name: getattr(tally, name) for name in _COUNTS},
+    }
+
+
+def _error(job: JobRecord | None, state: RunStateView) -> ErrorBody | None:
+    """Why it failed, or why it waits; one that goes on has left it behind."""
+    if job is None or job.error is None or state not in ("failed", "queued"):
+        return None
+    return ErrorBody.model_validate(job.error)
+
+
+def _stopped_by(run: RunRecord, job: JobRecord | None, state: RunStateView) -> str | None:
+    if job is None:
+        return run.stopped_by
+    if state in ("reading", "queued", "judging"):
+        return None
+    if state == "stopped" and run.stopped_by in (None, "interrupt"):
+        return "cancel"
+    return run.stopped_by
+
+
+def _notes(
+    run: RunRecord, job: JobRecord | None, told: Mapping[str, Any], state: RunStateView
+) -> list[str]:
+    notes: list[str] = list(told.get("notes", ()))
+    repeats = note_on_repeats(run)
+    if repeats is not None and repeats not in notes:
+        notes.append(repeats)
+    if job is not None and job.wanted == "stop" and state == "judging":
+        notes.append("it is being stopped: what is in flight is still stored")
+    return notes

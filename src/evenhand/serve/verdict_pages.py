@@ -1,0 +1,146 @@
+"""A run's verdicts for clients: filtered, a page at a time, light or with all their texts."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from evenhand.errors import InputError
+from evenhand.report.records import RunRow, row_of
+from evenhand.serve.values import VerdictFilters, VerdictLine, VerdictPage
+from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
+from evenhand.store.verdict_search import RUN_START, VerdictFilter, VerdictPlace
+
+if TYPE_CHECKING:
+    from evenhand.contract import ConfidenceSource
+
+_CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})")
+# Nothing may be found for long; the client gets what there is by then, and asks on.
+_SEARCHED_FOR_S = 1.0
+_WHOLE_AT_ONCE = 16
+_PAGE_CHARACTERS = 8_000_000
+
+
+def read_page(
+    store: Store,
+    run: RunRecord,
+    filters: VerdictFilters,
+    *,
+    offered: Sequence[str],
+    cursor: str | None,
+    limit: int,
+    full: bool,
+) -> VerdictPage:
+    """`offered` are the names that clients know the run's judges by, in their order."""
+    judges = store.run_judges(run.id)
+    names = {
+        judge.id: offered[place] if place < len(offered) else judge.name
+        for place, judge in enumerate(judges)
+    }
+    wanted = _filter(filters, judges, names)
+    place: VerdictPlace | None = _place(cursor)
+    rows: list[VerdictRow] = []
+    until = time.monotonic() + _SEARCHED_FOR_S
+    while place is not None and len(rows) < limit:
+        found = store.find_verdicts(run.id, wanted, after=place, limit=limit - len(rows))
+        rows += found.rows
+        place = found.reached
+        if time.monotonic() > until:
+            break
+    if not full:
+        lines = tuple(_line(row, names[row.judge_id]) for row in rows)
+        return VerdictPage(verdicts=lines, next=_told(place))
+    whole, ended = _whole_rows(store, run, rows, {judge.id: judge for judge in judges}, names)
+    if not ended and whole:
+        last = rows[len(whole) - 1]
+        place = VerdictPlace(last.item.number, last.judge_id)
+    return VerdictPage(verdicts=tuple(whole), next=_told(place))
+
+
+def _whole_rows(
+    store: Store,
+    run: RunRecord,
+    rows: Sequence[VerdictRow],
+    judges: dict[int, JudgeRecord],
+    names: dict[int, str],
+) -> tuple[list[RunRow], bool]:
+    """As many as fit into memory comfortably, and whether that is all of them."""
+    places = [VerdictPlace(row.item.number, row.judge_id) for row in rows]
+    whole: list[RunRow] = []
+    characters = 0
+    size = 1
+    start = 0
+    while start < len(places):
+        for each in store.whole_verdicts_at(run.id, places[start : start + size]):
+            row = row_of(each, run=run, judge=judges[each.row.judge_id])
+            whole.append(row.model_copy(update={"judge": names[each.row.judge_id]}))
+            characters += len(row.prompt) + len(row.response_a) + len(row.response_b)
+        if characters > _PAGE_CHARACTERS:
+            break
+        start += size
+        size = min(2 * size, _WHOLE_AT_ONCE)
+    return whole, len(whole) == len(rows)
+
+
+def _filter(
+    filters: VerdictFilters, judges: Sequence[JudgeRecord], names: dict[int, str]
+) -> VerdictFilter:
+    judge_ids = None
+    if filters.judge is not None:
+        judge_ids = tuple(
+            judge.id for judge in judges if filters.judge in (names[judge.id], judge.name)
+        )
+        if not judge_ids:
+            raise InputError(
+                f"judge is {filters.judge[:80]!r}, which the run does not have; "
+                f"it has {', '.join(names.values())}"
+            )
+    return VerdictFilter(
+        outcome=filters.outcome,
+        winner=filters.winner,
+        judge_ids=judge_ids,
+        tag=filters.tag,
+        disagrees=filters.disagrees,
+        abstained=filters.abstained,
+        min_confidence=filters.min_confidence,
+        max_confidence=filters.max_confidence,
+    )
+
+
+def _place(cursor: str | None) -> VerdictPlace:
+    if cursor is None:
+        return RUN_START
+    found = _CURSOR.fullmatch(cursor)
+    if found is None:
+        raise InputError(f"cursor is {cursor[:40]!r}; give the `next` of the page before")
+    return VerdictPlace(int(found[1]), int(found[2]))
+
+
+def _told(place: VerdictPlace | None) -> str | None:
+    return None if place is None else f"{place.number}-{place.judge_id}"
+
+
+def _line(row: VerdictRow, judge: str) -> VerdictLine:
+    item = row.item
+    return VerdictLine(
+        id=item.key,
+        number=item.number,
+        row=item.row,
+        source=item.source,
+        judge=judge,
+        label=item.label,
+        model_a=item.model_a,
+        model_b=item.model_b,
+        tags=item.tags,
+        outcome=row.outcome,
+        winner=row.winner,
+        confidence=row.confidence,
+        confidence_source=cast("ConfidenceSource", row.confidence_source),
+        abstained=row.abstained,
+        first_pass_winner=row.first_pass_winner,
+        second_pass_winner=row.second_pass_winner,
+        error_kind=row.error_kind,
+        error_message=row.error_message,
+    )
