@@ -19,7 +19,6 @@ from evenhand.contract import Criterion
 from evenhand.data import Reading, Record, read_pairs
 from evenhand.data.votes import VoteReading
 from evenhand.errors import DataError, InputError
-from evenhand.report.csv_table import unescape
 from evenhand.store import DRAWS, ORIGINS, NewItem, NewVote, Store, StoredVote, open_store
 from evenhand.trust.vote_export import export_votes
 from evenhand.trust.vote_import import import_votes
@@ -146,9 +145,8 @@ def test_what_is_exported_comes_back_as_it_was_and_twice_changes_nothing(
     before = [(key, _about(vote)) for _, key, vote in store.each_vote(begun.run_id)]
     path = tmp_path / f"votes {number}.{ending}"
     assert export_votes(store, first, path) == len(before)
-    reading = VoteReading(unescape=unescape)
     for name, new in ((first, 0), (second, len(before)), (second, 0)):
-        found = import_votes(store, name, path, reading)
+        found = import_votes(store, name, path)
         assert (found.votes, found.new, found.replaced) == (len(before), new, 0)
     for run_id in (begun.run_id, again.run_id):
         assert [(key, _about(vote)) for _, key, vote in store.each_vote(run_id)] == before

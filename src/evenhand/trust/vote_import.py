@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ from evenhand.data.record import BadRow
 from evenhand.data.source import Source, source_of
 from evenhand.data.votes import VoteReading, VoteRow, read_votes
 from evenhand.errors import DataError
+from evenhand.report.csv_table import unescape
 from evenhand.report.lookup import find_run
 from evenhand.store import NewVote, RunItem, Store
 from evenhand.store.vote_records import LONGEST_NAME
@@ -56,6 +58,10 @@ def import_votes(
     """Votes on pairs that the run does not have are counted and left out, whatever `bad_rows`."""
     run = find_run(store, name)
     source = source_of(path)
+    reading = reading or VoteReading()
+    if reading.unescape is str:
+        # As an export writes texts for spreadsheets; without it "=ann" would come back as another.
+        reading = replace(reading, unescape=unescape)
     items = {item.key: item for item in store.run_items(run.id)}
     known: list[tuple[RunItem, VoteRow]] = []
     unknown: dict[str, int] = {}
