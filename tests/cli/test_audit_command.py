@@ -192,8 +192,8 @@ def test_two_runs_over_the_same_pairs_are_held_against_each_other(
             "bare.jsonl has no labels; it needs a column label (A, B or TIE; --map label=COLUMN",
         ),
         (
-            ("audit", "missing.jsonl", "--judge", "baseline:longer"),
-            "there is no store at",
+            ("audit", "missing.jsonl", "--judge", "baseline:longer", "-c", "wit"),
+            "there is neither a file 'missing.jsonl' nor a run of that name; check the path",
         ),
         (
             ("audit", "some-run", "--max-calls", "5", "-c", "wit"),
