@@ -40,6 +40,7 @@ verify: .venv/.test ## The long checks: kills, faults, a million rows, simulatio
 	$(BIN)/python -m scripts.verify_adaptive
 	$(BIN)/python -m scripts.verify_rank_store
 	$(BIN)/python -m scripts.verify_calibration
+	$(BIN)/python -m scripts.verify_calibrated_runs
 	$(BIN)/python -m scripts.verify_corrected
 
 readings: .venv/.test ## Read every recorded completion and count the misread
