@@ -99,7 +99,7 @@ def _curve(curve: Curve) -> str:
 
 
 def _drawn_in(weight: float) -> str:
-    return f" at {weight:.0%} of its steepness" if 0 < weight < 1 else ""
+    return f" at {100 * weight:.0f} % of its steepness" if 0 < weight < 1 else ""
 
 
 def _show_errors(console: Console, found: CalibrationReport) -> None:
