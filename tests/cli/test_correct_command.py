@@ -100,8 +100,11 @@ def test_a_draw_goes_through_a_file_and_comes_back(command: Command, run: int) -
 def test_a_draw_without_a_file_is_listed(command: Command, run: int) -> None:
     ran = command("correct", "kitchen", "--store", "s.db", "--draw", "30")
     assert ran.code == 0
-    assert len(ran.out.splitlines()) == 22
-    assert ran.out.splitlines()[-1] == "  and 10 more in --json, or with --output FILE"
+    assert len(ran.out.splitlines()) == 23
+    assert ran.out.splitlines()[-2:] == [
+        "  and 10 more",
+        "--output FILE writes them, to be labelled",
+    ]
 
 
 @pytest.mark.parametrize(

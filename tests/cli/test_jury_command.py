@@ -116,3 +116,14 @@ def test_names_of_judges_are_text_and_no_markup(command: Command) -> None:
     assert "\x1b" not in ran.out
     assert "\u202e" not in ran.out
     assert "[red]x[/red]" in ran.out
+
+
+def test_one_judge_is_no_jury(command: Command) -> None:
+    with open_store(command.directory / "s.db") as opened:
+        judged_run(opened, "alone", {"x": "AB" * 10})
+    ran = command("jury", "alone", "--store", "s.db")
+    assert ran.code == 2
+    assert ran.err == (
+        "error  run 'alone' has one judge, which is no jury; name another run over the same pairs "
+        "too\n"
+    )

@@ -62,7 +62,11 @@ def correct(
     store: ropt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Correct a win rate for the judge's errors by people's labels; --draw says what to label."""
+    """Correct a win rate for the judge's errors by people's labels; --draw says what to label.
+
+    Exit codes: 0, and 2 for bad input, which labels are that were not drawn by a known chance, or
+    where the store failed.
+    """
     from evenhand.cli.stores import opened_store
 
     try:

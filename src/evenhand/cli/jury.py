@@ -72,7 +72,11 @@ def jury(
     store: ropt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Let several judges vote: their verdicts together, how right they are, who adds what."""
+    """Let several judges vote: their verdicts together, how right they are, who adds what.
+
+    Exit codes: 0, and 2 for bad input (runs that share no pair, one judge alone, another jury than
+    was kept) or where the store failed.
+    """
     from evenhand.cli.stores import opened_store
     from evenhand.trust.jury import hold_jury
     from evenhand.trust.jury_rows import write_jury_rows
@@ -93,6 +97,11 @@ def jury(
                 side=side,
                 ties=ties,
                 level=level,
+            )
+        if use is None and len(sitting.report.judges) == 1:
+            raise InputError(
+                f"run {names[0]!r} has one judge, which is no jury; name another run over the "
+                "same pairs too"
             )
         kept = None if save is None else save_jury(sitting.saved, save, overwrite=force)
         rows = None

@@ -96,13 +96,16 @@ def show_draw(console: Console, drawn: PairDraw, output: Path | None) -> None:
             console.print(Text(f"  {one_line(own.id)}  chance {own.chance:.4f}"), soft_wrap=True)
         if len(drawn.pairs) > _LISTED_AT_MOST:
             left = number(len(drawn.pairs) - _LISTED_AT_MOST)
-            console.print(Text(f"  and {left} more in --json, or with --output FILE", "dim"))
+            console.print(Text(f"  and {left} more", "dim"))
+        console.print(Text("--output FILE writes them, to be labelled", "dim"), soft_wrap=True)
     else:
-        where = one_line(str(output))
+        where, run = one_line(str(output)), one_line(drawn.run)
         told = (
-            f"in {where}; fill in who and verdict (A, B, TIE or skipped) from the top, then "
-            f"evenhand votes import {one_line(drawn.run)} {where}"
+            f"in {where}; evenhand label {run} --drawn {where} asks in the terminal",
+            "or fill in who and verdict (A, B, TIE or skipped) from the top, then "
+            f"evenhand votes import {run} {where}",
         )
-        console.print(Text(told), soft_wrap=True)
+        for line in told:
+            console.print(Text(line), soft_wrap=True)
     for note in drawn.notes:
         show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
