@@ -311,11 +311,8 @@ def barrage(service: HttpService) -> list[httpx.Response]:
         client.get(f"/v1/runs/{PRIVATE}%20", headers=bearer),
         client.post("/v1/runs", json={"pairs": [pair], "name": PRIVATE}, headers=bearer),
         client.post("/v1/audits", json={"run": PRIVATE}, headers=bearer),
-        client.post(
-            "/mcp", json={"jsonrpc": "2.0", "id": PRIVATE, "method": PRIVATE}, headers=bearer
-        ),
+        client.post("/mcp", json=call, headers=bearer),
     ]
-    return answers
 
 
 @pytest.mark.parametrize("failing", [False, True])
