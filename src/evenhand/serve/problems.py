@@ -99,7 +99,9 @@ def add_handlers(app: FastAPI) -> None:
 
     async def of_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101
-        return problem_response(InputError(complaint(error.errors())))
+        # Where it came from (query, body, header …) is not part of a field's name.
+        details = [{**each, "loc": each["loc"][1:]} for each in error.errors()]
+        return problem_response(InputError(complaint(details)))
 
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
@@ -169,15 +171,10 @@ def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()
 
 
 def _path(location: Sequence[Any]) -> str:
-    # Where it came from (query, body, header …) is not part of a field's name.
-    steps = location[1:] if location and location[0] in _PLACES else location
     path = ""
-    for step in steps:
+    for step in location:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
     return path or "the body"
-
-
-_PLACES = ("query", "path", "header", "body", "cookie")
 
 
 def _kind_of(value: object) -> str:
