@@ -30,7 +30,7 @@ class Progress:
 
     async def send(self, report: Report) -> None:
         """Until the end is told; what comes while one is being sent is told at once afterwards."""
-        while not self._ended:
+        while self._told.is_set() or not self._ended:
             await self._told.wait()
             self._told.clear()
             if self._newest is not None and self._newest[0] > self._sent:
@@ -43,12 +43,9 @@ class Progress:
 
 
 @asynccontextmanager
-async def reporting(report: Report | None) -> AsyncIterator[Progress]:
-    """Progress that is sent while the body runs, if anybody listens: the last before the end."""
+async def reporting(report: Report) -> AsyncIterator[Progress]:
+    """Progress that is sent while the body runs; the last of it before the body's end is told."""
     progress = Progress()
-    if report is None:
-        yield progress
-        return
     sending = asyncio.ensure_future(progress.send(report))
     try:
         yield progress

@@ -26,7 +26,7 @@ from mcp.shared.exceptions import MCPError
 from evenhand.serve.mcp import prompts, resources
 from evenhand.serve.mcp.answers import bug, failed
 from evenhand.serve.mcp.descriptions import INSTRUCTIONS
-from evenhand.serve.mcp.progress import Report, reporting
+from evenhand.serve.mcp.progress import reporting
 from evenhand.serve.mcp.tools import Call, service_tools
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def make_server(service: Service) -> Server[Any]:
             known = ", ".join(tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no such tool; the tools are {known}")
         try:
-            async with reporting(_report_to(context)) as progress:
+            async with reporting(context.session.report_progress) as progress:
                 call = Call(service, params.arguments or {}, progress, token=_token(context))
                 answer = await tool.answer(call)
             return answer.told()
@@ -136,14 +136,6 @@ def _refusing(method: str) -> Iterator[None]:
         raise MCPError(code, error.message, {"error": body}) from None
     except Exception as error:
         raise MCPError(types.INTERNAL_ERROR, bug(error, where=method).message) from None
-
-
-def _report_to(context: Context) -> Report | None:
-    """Nobody is told who did not ask for it."""
-    meta = context.meta
-    if meta is None or meta.get("progress_token", meta.get("progressToken")) is None:
-        return None
-    return context.session.report_progress
 
 
 def _token(context: Context) -> str | None:

@@ -1,0 +1,115 @@
+"""The official MCP client before the real server: in this process, over a pipe, over HTTP.
+
+Both eras of the protocol: `mode="auto"` speaks the newest, `mode="legacy"` begins with a
+handshake.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from jsonschema import Draft202012Validator
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp_types import CallToolResult, TextContent
+
+from command_line import environment
+from evenhand.serve.config import JudgeOffer, Limits, ServerConfig
+from evenhand.serve.mcp.server import make_server
+from evenhand.serve.service import Service
+from evenhand.settings import Settings
+
+Mode = Literal["auto", "legacy"]
+MODES: tuple[Mode, ...] = ("auto", "legacy")
+
+# What the loopback judges of the tests know: 7 times 8 is 56.
+PAIR: dict[str, Any] = {
+    "prompt": "What is 7 times 8?",
+    "responseA": "56",
+    "responseB": "54",
+    "criteria": ["accuracy"],
+}
+
+
+def a_config(judge_url: str, store: Path, **limits: Any) -> ServerConfig:
+    return ServerConfig(
+        judges=(JudgeOffer("loopback", "openai:loopback", base_url=judge_url, retries=0),),
+        store=str(store),
+        limits=Limits(**limits),
+    )
+
+
+@asynccontextmanager
+async def served(config: ServerConfig, mode: Mode = "auto") -> AsyncIterator[Client]:
+    """A client of a server in this process."""
+    async with (
+        Service.opened(config, Settings()) as service,
+        Client(make_server(service), mode=mode) as client,
+    ):
+        yield client
+
+
+def by_pipe(
+    directory: Path, judge_url: str, *more: str, mode: Mode = "auto", log: Any = None
+) -> Client:
+    """A client of `evenhand mcp`, which it starts itself."""
+    given = ("--judge", "openai:loopback", "--base-url", judge_url)
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "evenhand", "mcp", *given, "--store", str(directory / "runs.db"), *more],
+        env=environment(directory, OPENAI_API_KEY="sk-loopback-key"),
+        cwd=directory,
+    )
+    return Client(stdio_client(parameters, errlog=log or sys.stderr), mode=mode)
+
+
+async def checked(client: Client, name: str, arguments: dict[str, Any], **more: Any) -> Any:
+    """A tool's structured result, once it fits the schema that the server publishes."""
+    result = await client.call_tool(name, arguments, **more)
+    assert not result.is_error, text_of(result)
+    return await fitting(client, name, result)
+
+
+async def refused(client: Client, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """A tool's error: it has the contract's shape, and a text that says the same."""
+    result = await client.call_tool(name, arguments)
+    assert result.is_error, text_of(result)
+    told = await fitting(client, name, result)
+    assert told["success"] is False
+    assert "winner" not in told
+    assert "confidence" not in told
+    error: dict[str, Any] = told["error"]
+    assert error["kind"] in text_of(result)
+    assert error["message"] in text_of(result)
+    assert "Traceback" not in text_of(result)
+    return error
+
+
+async def fitting(client: Client, name: str, result: CallToolResult) -> Any:
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    schema = tools[name].output_schema
+    assert schema is not None
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(result.structured_content)
+    return result.structured_content
+
+
+def text_of(result: CallToolResult) -> str:
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+def hearing(heard: list[tuple[float, float | None]]) -> ProgressFnT:
+    """A listener to progress."""
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        assert message is not None
+        heard.append((progress, total))
+
+    return hear
