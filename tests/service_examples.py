@@ -15,7 +15,6 @@ from typing import Any
 from evenhand.serve import http
 from evenhand.serve.config import JudgeOffer, ServerConfig
 from http_service import HttpService
-from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, chat_reply
 
 FOLDER = Path(http.__file__).parent / "examples"
@@ -71,20 +70,36 @@ def knows_capitals(request: SeenRequest) -> Reply:
     """A judge that goes by what is right, and on Morocco by the place."""
     text = request.prompt
     right = [capital for capital, _ in _CAPITALS.values() if capital in text]
-    said = re.findall(r"(?:It is ([^.]+)\.|^(Canberra|Sydney)\b)", text, re.MULTILINE)
+    said = re.findall(r"It is ([^.]+)\.|(Canberra(?=, since)|Sydney(?= is))", text)
     first = next(one or other for one, other in said)
     winner = "A" if first in right or first == "Casablanca" else "B"
+    loser = "B" if winner == "A" else "A"
+    said_of = {winner: "It names the capital.", loser: "It names a larger city."}
     names = ["accuracy"] + (["clarity"] if "clarity" in text else [])
-    reasoning = f"Response {winner} names the capital; the other one names a larger city."
-    return chat_reply(
-        answer_json(
-            winner,
-            confidence=0.95,
-            criteria=[(name, winner) for name in names],
-            reasoning=reasoning,
-            differentiators=["it is right"],
-        )
-    )
+    answer = {
+        "analysis": {
+            f"response{winner}": {"strengths": ["names the capital"], "weaknesses": []},
+            f"response{loser}": {"strengths": [], "weaknesses": ["takes size for rank"]},
+        },
+        "comparison": [
+            {
+                "criterion": name,
+                "aAssessment": said_of["A"],
+                "bAssessment": said_of["B"],
+                "reasoning": f"Response {winner} is right, Response {loser} is not.",
+                "winner": winner,
+            }
+            for name in names
+        ],
+        "result": {
+            "reasoning": f"Response {winner} names the capital, Response {loser} a larger city.",
+            "differentiators": ["the right city"],
+            "winner": winner,
+            "confidence": 0.95,
+        },
+    }
+    used = {"prompt_tokens": len(text) // 4, "completion_tokens": 140, "total_tokens": 0}
+    return chat_reply(json.dumps(answer), usage=used, model="gpt-4o", request_id="chatcmpl-1")
 
 
 def gather(service: HttpService) -> dict[str, Any]:
@@ -100,7 +115,7 @@ def gather(service: HttpService) -> dict[str, Any]:
     start = {
         "pairs": rows()[:2],
         "criteria": ["accuracy"],
-        "judge": "good",
+        "judge": "main",
         "name": "two-capitals",
         "maxCalls": 100,
     }
@@ -143,7 +158,7 @@ def gather(service: HttpService) -> dict[str, Any]:
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, JudgeServer(knows_capitals) as judge:
-        offer = JudgeOffer("good", "openai:good-1", base_url=judge.url)
+        offer = JudgeOffer("main", "openai:gpt-4o", base_url=judge.url)
         config = ServerConfig(judges=(offer,), store=f"{folder}/evenhand.db", port=0)
         service = HttpService(config)
         service.start()
