@@ -42,6 +42,7 @@ verify: .venv/.test ## The long checks: kills, faults, a million rows, simulatio
 	$(BIN)/python -m scripts.verify_calibration
 	$(BIN)/python -m scripts.verify_calibrated_runs
 	$(BIN)/python -m scripts.verify_corrected
+	$(BIN)/python -m scripts.verify_trust_speed
 
 readings: .venv/.test ## Read every recorded completion and count the misread
 	$(BIN)/python scripts/readings.py
