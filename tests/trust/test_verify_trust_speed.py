@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from scripts.verify_trust_speed import main
 
 
