@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenhand.errors import EvenhandError
 from evenhand.serve.doorway import Asked, Doorway, Entry
 from evenhand.serve.incoming import Body
-from evenhand.serve.logs import RequestLine, shown_path, tell
+from evenhand.serve.logs import RequestLine, route_of, shown_path, tell
 from evenhand.serve.problems import problem_response
 
 _KEPT_TEXT = 16 * 1024
@@ -196,7 +196,7 @@ class _Exchange:
             return
 
     def _tell(self) -> None:
-        route = _route_of(self._scope)
+        route = route_of(self._scope)
         seconds = time.perf_counter() - self._began
         status = self._status or _NO_ANSWER
         method = self._asked.method
@@ -225,10 +225,3 @@ def _request_id(asked: Asked) -> str:
     if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
         return given[0].decode()
     return secrets.token_hex(8)
-
-
-def _route_of(scope: Scope) -> str | None:
-    """The template that the request was routed by: /v1/runs/{run_id}, never the path itself."""
-    route = scope.get("route")
-    path = getattr(route, "path_format", None) or getattr(route, "path", None)
-    return path if isinstance(path, str) else None

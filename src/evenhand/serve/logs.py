@@ -70,6 +70,13 @@ def tell(line: RequestLine) -> None:
         log.info("%s", line.as_text(), extra={"told": line.as_json()})
 
 
+def route_of(scope: Mapping[str, Any]) -> str | None:
+    """The template that the request was routed by: /v1/runs/{run_id}, never the path itself."""
+    route = scope.get("route")
+    path = getattr(route, "path_format", None) or getattr(route, "path", None)
+    return path if isinstance(path, str) else None
+
+
 def shown_path(route: str | None, params: Mapping[str, Any] | None) -> str:
     """The route with its parameters; a parameter that is no plain name stays out, as do paths
     that lead nowhere and all queries: they may hold anything."""

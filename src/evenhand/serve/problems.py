@@ -37,6 +37,7 @@ from evenhand.errors import (
     WrongMethod,
     http_status,
 )
+from evenhand.serve.logs import route_of, shown_path
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:evenhand:problem:"
@@ -218,7 +219,8 @@ class Unexpected:
         except ClientDisconnect:
             return  # it left before it had said all; there is nobody to tell
         except Exception as error:  # the last resort of the whole server
-            _log.error("%s %s failed: %s", scope["method"], _shown(scope["path"]), trail_of(error))
+            path = shown_path(route_of(scope), scope.get("path_params"))
+            _log.error("%s %s failed: %s", scope["method"], path, trail_of(error))
             if not started:
                 fault = EvenhandError(
                     "the server met an error of its own; its log says where, please report it"
