@@ -22,6 +22,7 @@ from evenhand.serve.http.document import add_document
 from evenhand.serve.http.endpoint import Endpoint
 from evenhand.serve.http.head import Heads
 from evenhand.serve.mcp.server import McpEndpoint
+from evenhand.serve.pages.addresses import PAGES
 from evenhand.serve.problems import Unexpected, add_handlers
 from evenhand.serve.service import Service
 
@@ -74,6 +75,8 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
     app.state.doorway = doorway
     for endpoint in ENDPOINTS:
         endpoint.add_to(app)
+    for page in PAGES:
+        page.add_to(app)
     app.router.routes.append(Route("/mcp", endpoint=mcp))
     add_document(app, ENDPOINTS, needs_token=bool(config.tokens))
     add_handlers(app)

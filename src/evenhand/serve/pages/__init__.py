@@ -1,0 +1,1 @@
+"""The pages' addresses: thin routes over the service, which hand values to `evenhand.pages`."""
