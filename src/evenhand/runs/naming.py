@@ -48,7 +48,7 @@ def find_or_create(
             return found, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
-    return store.create_run(new, job), True
+    return (store.create_run(new), True) if job is None else store.create_job_run(new, job)
 
 
 def refuse_other(run: RunRecord, judges: Sequence[JudgePlan], options: RunOptions) -> None:

@@ -70,10 +70,12 @@ class Starting:
         sources = BoundedSources(PairFiles((upload.source(),), reading), self._limits)
         self._refuse_name(sources)
         until = time.monotonic() + _AWAITED_S
+        ours = False  # even where another request was faster to fill it
         while True:
             run, created = self._found(sources)
+            ours = ours or created
             if run.intake_done:
-                return Started(run, found=True)
+                return Started(run, found=not ours)
             try:
                 taken = self._taken(run, sources)
             except StoreBusy:
@@ -85,7 +87,7 @@ class Starting:
                 self._rest()
                 continue
             if taken is not None:
-                return Started(taken, found=not created)
+                return Started(taken, found=not ours)
 
     def _refuse_name(self, sources: BoundedSources) -> None:
         name = self._options.name

@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, inspect
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from evenhand.errors import MissingExtra
@@ -61,6 +61,15 @@ def is_without_store(url: URL, *, busy_timeout_s: float = 30) -> bool:
         reads.dispose()
         writes.dispose()
     return not {VERSION_TABLE, *metadata.tables}.intersection(there)
+
+
+# Any number will do, as long as every evenhand takes the same one.
+_TURN = 0x65766E69
+
+
+def take_turn(connection: Connection) -> None:
+    """One after the other until the transaction ends, as SQLite has all writers do."""
+    connection.execute(text(f"SELECT pg_advisory_xact_lock({_TURN})"))
 
 
 class Growth:

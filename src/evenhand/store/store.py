@@ -148,13 +148,22 @@ class Store:
 
     # Runs
 
-    def create_run(self, run: NewRun, job: NewJob | None = None) -> RunRecord:
-        """With a job, a server's: then the two are there together, or neither is."""
+    def create_run(self, run: NewRun) -> RunRecord:
         with self._writing() as connection:
+            return catalogue.create_run(connection, run)
+
+    def create_job_run(self, run: NewRun, job: NewJob) -> tuple[RunRecord, bool]:
+        """A server's run with its job, both or neither; or the run with this fingerprint, where
+        another process made it a moment ago. Whether it was made now."""
+        with self._writing() as connection:
+            if isinstance(self._where, ServerAddress):
+                postgres.take_turn(connection)
+            found = catalogue.run_of_fingerprint(connection, run.fingerprint)
+            if found is not None:
+                return found, False
             created = catalogue.create_run(connection, run)
-            if job is not None:
-                add_job(connection, created.id, job, wanted="intake")
-            return created
+            add_job(connection, created.id, job, wanted="intake")
+            return created, True
 
     def run_at(self, run_id: int) -> RunRecord | None:
         with self._reading() as connection:
