@@ -169,5 +169,10 @@ def value(figure: EstimatedValue | Lean) -> str:
     if figure.value is None:
         return figure.reason or "not enough data"
     if figure.low is None or figure.high is None:
-        return f"{figure.value:.3f} ({figure.reason})"
-    return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"
+        return f"{_plain(figure.value)} ({figure.reason})"
+    return f"{_plain(figure.value)} ({_plain(figure.low)} to {_plain(figure.high)})"
+
+
+def _plain(figure: float) -> str:
+    """Without the sign of a nothing that rounding leaves."""
+    return f"{round(figure, 3) + 0.0:.3f}"
