@@ -240,6 +240,11 @@ def test_a_flood_fills_the_queue_and_no_more(start_service: StartService) -> Non
     busy = [answer for answer in answers if answer.status_code == 429]
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in busy)
     assert all(answer.json()["error"]["kind"] == "busy" for answer in busy)
+    text = service.client.get("/metrics").text
+    assert 'evenhand_comparisons_total{judge="good",outcome="win"} 5.0' in text
+    assert 'evenhand_comparison_failures_total{judge="good",kind="busy"} 25.0' in text
+    assert 'outcome="failed"' not in text
+    assert 'evenhand_runs{state="judging"} 0.0' in text
 
 
 def test_a_flood_of_runs_is_bounded_too(start_service: StartService) -> None:

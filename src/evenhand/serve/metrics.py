@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -22,8 +23,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from evenhand.contract import Verdict
-from evenhand.errors import EvenhandError, NoVerdict
+from evenhand.errors import EvenhandError, NoVerdict, ServerBusy
 from evenhand.serve.admission import Admission
+from evenhand.serve.values import RunStateView
 from evenhand.serve.watch import Watch
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -107,8 +109,10 @@ class Metrics(Watch):
         judge = self._named(judge)
         metadata = told.metadata
         if isinstance(told, EvenhandError):
-            outcome: str = "invalid" if isinstance(told, NoVerdict) else "failed"
             self._failures.labels(judge, told.kind).inc()
+            if isinstance(told, ServerBusy):
+                return  # it was never begun
+            outcome: str = "invalid" if isinstance(told, NoVerdict) else "failed"
         else:
             outcome = told.outcome
         self._comparisons.labels(judge, outcome).inc()
@@ -172,8 +176,8 @@ class _Runs(Collector):
 
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily("evenhand_runs", "Runs in the store.", labels=("state",))
-        for state, count in sorted(self._by_state.items()):
-            family.add_metric((state,), count)
+        for state in get_args(RunStateView):
+            family.add_metric((state,), self._by_state.get(state, 0))
         yield family
 
 

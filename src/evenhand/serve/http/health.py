@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Literal
 
 from starlette.responses import Response
 
 from evenhand.contract.model import Model
+from evenhand.errors import EvenhandError
 from evenhand.serve.http.endpoint import Answer, Call, Endpoint, NoQuery, answer
 from evenhand.serve.offers import OfferView
 from evenhand.serve.values import Readiness
@@ -42,7 +44,11 @@ async def metrics(call: Call[NoQuery]) -> Response:
     """Counters, gauges and histograms for Prometheus."""
     from evenhand.serve.metrics import CONTENT_TYPE
 
-    told = call.request.app.state.doorway.metrics.exposition()
+    try:
+        runs = await call.service.runs_by_state()
+    except EvenhandError:  # a store that is ill is when metrics are looked at
+        runs = None
+    told = await asyncio.to_thread(call.request.app.state.doorway.metrics.exposition, runs)
     return Response(told, headers={"Content-Type": CONTENT_TYPE})
 
 
