@@ -102,6 +102,11 @@ def knows_capitals(request: SeenRequest) -> Reply:
     return chat_reply(json.dumps(answer), usage=used, model="gpt-4o", request_id="chatcmpl-1")
 
 
+def last_event(text: str) -> dict[str, str]:
+    block = text.strip().split("\n\n")[-1]
+    return dict(line.split(": ", 1) for line in block.splitlines())
+
+
 def gather(service: HttpService) -> dict[str, Any]:
     """Every example by its name: a value, or a text."""
     client = service.client
@@ -137,7 +142,7 @@ def gather(service: HttpService) -> dict[str, Any]:
         "started-run": started,
         "run": run,
         "run-page": get("/v1/runs"),
-        "events": client.get(f"{place}/events").text,
+        "event": last_event(client.get(f"{place}/events").text),
         "verdict-page": get(f"{place}/verdicts", limit=2),
         "report": get(f"{place}/report"),
         "rank-runs": rank,

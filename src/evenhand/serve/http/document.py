@@ -102,12 +102,10 @@ def _content(body: Body) -> dict[str, Any]:
 
 def _answer(answer: Answer) -> dict[str, Any]:
     told: dict[str, Any] = {"description": answer.description}
-    if answer.model is not None:
-        told["content"] = {answer.media_type: {"schema": {"$ref": _SCHEMAS + _name(answer.model)}}}
-    elif answer.example is not None:
-        told["content"] = {answer.media_type: {"schema": {"type": "string"}}}
     if answer.example is not None:
-        told["content"][answer.media_type]["example"] = example(answer.example)
+        schema = answer.schema or {"$ref": _SCHEMAS + _name(answer.model)}
+        content = {"schema": dict(schema), "example": example(answer.example)}
+        told["content"] = {answer.media_type: content}
     if answer.headers:
         told["headers"] = {
             name: {"description": said, "schema": {"type": "string"}}
@@ -165,8 +163,17 @@ def _schemas(endpoints: tuple[Endpoint[Any], ...]) -> dict[str, Any]:
     both |= {(model, "validation"): None for model in sent if model is not None}
     both |= {(model, "serialization"): None for model in come if model is not None}
     _, whole = models_json_schema(list(both), by_alias=True, ref_template=_SCHEMAS + "{model}")
-    schemas: dict[str, Any] = whole["$defs"]
-    return schemas
+    return {name: _untitled(schema) for name, schema in whole["$defs"].items()}
+
+
+def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
+    """A property's title repeats its name, and worse: Badrows."""
+    properties = schema.get("properties", {})
+    kept = {
+        name: {key: value for key, value in found.items() if key != "title"}
+        for name, found in properties.items()
+    }
+    return {**schema, "properties": kept} if properties else schema
 
 
 def _name(model: type[BaseModel] | None) -> str:

@@ -66,6 +66,7 @@ class Answer:
 
     description: str
     model: type[BaseModel] | None = None
+    schema: Mapping[str, Any] | None = None
     media_type: str = "application/json"
     example: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)

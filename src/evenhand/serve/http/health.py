@@ -98,7 +98,12 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         work=metrics,
         query=NoQuery,
         answers={
-            200: Answer("Prometheus' text format", media_type="text/plain", example="metrics")
+            200: Answer(
+                "Prometheus' text format",
+                schema={"type": "string"},
+                media_type="text/plain",
+                example="metrics",
+            )
         },
         tag="operation",
     ),

@@ -91,6 +91,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         work=rank,
         query=RankRuns,
         answers={200: _RANKING},
+        refusals=(404,),
         tag="reports",
     ),
     Endpoint(
@@ -102,6 +103,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         query=NoQuery,
         bodies={"application/json": Body(model=RankRuns, examples=("rank-runs",))},
         answers={200: _RANKING},
+        refusals=(404,),
         tag="reports",
     ),
     Endpoint(
@@ -112,6 +114,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         work=audit,
         query=AuditRun,
         answers={200: _AUDIT},
+        refusals=(404,),
         tag="reports",
     ),
     Endpoint(
@@ -123,6 +126,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         query=NoQuery,
         bodies={"application/json": Body(model=AuditRun, examples=("audit-run",))},
         answers={200: _AUDIT},
+        refusals=(404,),
         tag="reports",
     ),
 )

@@ -162,6 +162,19 @@ async def _without_body(call: Call[NoQuery], work: Callable[[], Awaitable[Respon
 
 _STATUS = Answer("The run's status", RunStatus, example="run")
 _PAIR_LINES = {"type": "string", "format": "binary", "description": "One pair a line, as JSON"}
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string", "enum": ["progress", "end", "problem"]},
+        "id": {"type": "string"},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "description": "The run's status as JSON; of a `problem`, that",
+        },
+        "retry": {"type": "integer"},
+    },
+}
 _FORM = {
     "type": "object",
     "required": ["file"],
@@ -231,9 +244,10 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         query=NoQuery,
         answers={
             200: Answer(
-                "Events, until the run is at rest",
+                "Events, each of this kind, until the run is at rest",
+                schema=_EVENT,
                 media_type="text/event-stream",
-                example="events",
+                example="event",
             ),
             204: Answer("The end was told already: Last-Event-ID was that of the event `end`"),
         },
