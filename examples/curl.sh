@@ -21,13 +21,13 @@ ask /v1/compare --json '{
 }'
 
 # A data set, as JSON lines: it is taken in, and judged while you do something else.
-run=$(ask '/v1/runs?criterion=accuracy' --header 'Content-Type: application/x-ndjson' --data-binary @- <<'PAIRS'
+run=$(ask '/v1/runs?criteria=accuracy&maxCalls=100' --header 'Content-Type: application/x-ndjson' --data-binary @- <<'PAIRS'
 {"id": "1", "prompt": "What is 7 times 8?", "responseA": "54", "responseB": "56"}
 {"id": "2", "prompt": "Name a prime.", "responseA": "Nine is one.", "responseB": "Seven."}
 PAIRS
 )
 echo "$run"
-id=$(echo "$run" | sed -n 's/.*"id": *"\([^"]*\)".*/\1/p')
+id=$(echo "$run" | grep -o '"id":"[^"]*"' | cut -d '"' -f 4)
 
 # Its progress as it goes; curl ends when the run does.
 ask "/v1/runs/$id/events" --no-buffer

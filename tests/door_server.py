@@ -1,0 +1,72 @@
+"""The real server as a process of its own, a loopback judge behind it that can change its mind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from command_line import environment
+from door_judge import knows_56
+from servers import JudgeServer, Reply, Script, Scripted, SeenRequest, error_reply
+
+BIN = Path(sys.executable).parent
+
+
+class ChangingJudge(JudgeServer):
+    """Judges by `script`, which a test may replace."""
+
+    def __init__(self) -> None:
+        super().__init__(self._scripted)
+        self.script: Script = knows_56
+
+    def _scripted(self, request: SeenRequest) -> Scripted:
+        return self.script(request)
+
+
+def refuses(request: SeenRequest) -> Reply:
+    return error_reply(401, "no such key")
+
+
+@dataclass(frozen=True)
+class Door:
+    """A running server: where it is, and who judges behind it."""
+
+    url: str
+    judge: ChangingJudge
+
+
+def shell(directory: Path, **more: str) -> dict[str, str]:
+    """A user's environment with the command in PATH; the network ends at this machine."""
+    path = os.pathsep.join((str(BIN), os.environ["PATH"]))
+    data = str(directory / "data")
+    return environment(directory, **{"PATH": path, "XDG_DATA_HOME": data, **more})
+
+
+@contextmanager
+def opened_door(
+    directory: Path, *arguments: str, more: Mapping[str, str] | None = None
+) -> Iterator[Door]:
+    """`evenhand serve`, until the test is done with it."""
+    with ChangingJudge() as judge, (directory / "serve.log").open("wb") as log:
+        given = (*("--judge", "openai:loopback"), "--base-url", judge.url, "--port", "0")
+        process = subprocess.Popen(
+            [str(BIN / "evenhand"), "serve", *given, *arguments],
+            cwd=directory,
+            env=shell(directory, OPENAI_API_KEY="sk-loopback", **(more or {})),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().decode().strip()
+            assert address, (directory / "serve.log").read_text("utf-8")
+            yield Door(address, judge)
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
