@@ -108,7 +108,7 @@ async def test_the_official_client_lists_the_tools_and_compares(
             found = await checked(client, "startRun", {"pairs": [PAIR]})
             done = await checked(client, "runStatus", {"run": found["id"], "waitS": 60})
             assert done["state"] == "finished"
-    assert (tmp_path / "log").read_text() == ""
+    assert "error" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -76,21 +76,27 @@ class _Talk:
         self._answered = asyncio.Event()
 
     async def go_on(self, *, drain_s: float) -> None:
+        """Until the input ends and what was asked is answered, or until nobody reads."""
+        reading = asyncio.ensure_future(self._read_all())
         writing = asyncio.ensure_future(self._write_all())
         try:
-            await self._read_all(writing)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(drain_s):
-                    while self._unanswered and not writing.done():
-                        self._answered.clear()
-                        waiting = asyncio.ensure_future(self._answered.wait())
-                        await asyncio.wait((waiting, writing), return_when="FIRST_COMPLETED")
-                        waiting.cancel()
-            await self.close()
-            await writing
+            await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
+            if not writing.done():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._drained(writing), drain_s)
+                await self.close()
+                await writing
         finally:
+            reading.cancel()
             writing.cancel()
-            await asyncio.gather(writing, return_exceptions=True)
+            await asyncio.gather(reading, writing, return_exceptions=True)
+
+    async def _drained(self, writing: asyncio.Future[None]) -> None:
+        while self._unanswered and not writing.done():
+            self._answered.clear()
+            answered = asyncio.ensure_future(self._answered.wait())
+            await asyncio.wait((answered, writing), return_when=asyncio.FIRST_COMPLETED)
+            answered.cancel()
 
     async def close(self) -> None:
         await self._to_server.aclose()
@@ -116,8 +122,8 @@ class _Talk:
         if self._only_probed:
             self._probes.append(message.id)
 
-    async def _read_all(self, writing: asyncio.Future[None]) -> None:
-        while not writing.done():
+    async def _read_all(self) -> None:
+        while True:
             try:
                 line = await self._wire.read()
             except TooLong:
@@ -141,14 +147,19 @@ class _Talk:
     async def _parsed(self, line: bytes) -> types.JSONRPCMessage | None:
         """What is no message is answered here; the SDK would pass over it in silence."""
         try:
-            return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError:
-            pass
+            message = None
+        # A request whose id is none would pass as a notification, and never be answered.
+        if message is not None and not isinstance(message, types.JSONRPCNotification):
+            return message
         try:
             given = json.loads(line)
         except (ValueError, RecursionError):
             await self._refuse(types.PARSE_ERROR, "the line is not JSON; send one message a line")
             return None
+        if message is not None and "id" not in given:
+            return message
         number = given.get("id") if isinstance(given, dict) else None
         plain = type(number) is int or isinstance(number, str)
         await self._refuse(
