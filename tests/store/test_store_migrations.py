@@ -13,14 +13,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, Engine, inspect, select
 
 from evenhand.errors import StoreError
 from evenhand.store import Store, open_store, postgres, schema_version, sqlite
 from evenhand.store.address import ServerAddress, read_address
 from evenhand.store.digests import prompt_key
-from evenhand.store.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
+from evenhand.store.schema import HEAD, REVISIONS, VERSION_TABLE, item_tags, metadata, verdicts
 from evenhand.store.schema_version import MIGRATIONS, Migrations
+from evenhand.store.texts import shorten
 from store_values import begin, item
 
 NEXT = '''"""A column more, as a later evenhand would add it."""
@@ -158,6 +159,43 @@ def test_a_store_of_the_first_schema_gets_keys_and_lengths_for_its_items(
     bare, with_context = prompt_key("why?", None), prompt_key("why?", "a context")
     # U+0000 and U+001A take two characters each in the store, and are one.
     assert found == [(1, bare, 7, 0), (2, with_context, 2, 4), (3, bare, 7, 0)]
+
+
+THIRD_ROWS = (
+    *OLD_ROWS,
+    'UPDATE items SET tags = \'["maths","a\\u0000b"]\' WHERE number = 2',
+    "UPDATE items SET tags = '[\"" + "x" * 300 + "\"]' WHERE number = 3",
+    "INSERT INTO verdicts (run_id, number, judge_id, outcome, winner, confidence_source, samples,"
+    " passes, created_at, body) VALUES"
+    " (1, 1, 1, 'win', 'A', 'calibration', 1, 2, 0, '{{\"facts\":{{\"abstained\":true}}}}'),"
+    " (1, 2, 1, 'win', 'A', 'stated', 1, 2, 0, '{{\"notes\":[\"\\\"abstained\\\":true\"]}}'),"
+    " (1, 3, 1, 'tie', 'TIE', 'stated', 1, 2, 0, '{{\"facts\":{{\"time_ms\":1}}}}')",
+)
+
+
+def test_a_store_of_the_third_schema_gets_its_tags_and_abstentions_by_index(
+    untouched: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "alembic.command.upgrade", lambda config, _, go=command.upgrade: go(config, "0003")
+    )
+    third = Migrations(MIGRATIONS.folder, REVISIONS[:3])
+    schema_version.bring_up(untouched, "x", create=True, migrations=third)
+    monkeypatch.undo()
+    digests = ("X'01'", "X'02'") if untouched.dialect.name == "sqlite" else ("'\\x01'", "'\\x02'")
+    with untouched.begin() as connection:
+        for statement in THIRD_ROWS:
+            connection.exec_driver_sql(statement.format(one=digests[0], two=digests[1]))
+    schema_version.bring_up(untouched, "x", create=False)
+    with untouched.begin() as connection:
+        tags = connection.execute(select(item_tags).order_by(item_tags.c.number, item_tags.c.tag))
+        assert [tuple(row) for row in tags] == [
+            (1, "a\x00b", 2),
+            (1, "maths", 2),
+            (1, shorten("x" * 300), 3),
+        ]
+        query = select(verdicts.c.number).where(verdicts.c.abstained)
+        assert connection.execute(query).scalars().all() == [1]
 
 
 @pytest.fixture
