@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,16 +48,15 @@ def shell(directory: Path, **more: str) -> dict[str, str]:
 
 
 @contextmanager
-def opened_door(
-    directory: Path, *arguments: str, more: Mapping[str, str] | None = None
-) -> Iterator[Door]:
-    """`evenhand serve`, until the test is done with it."""
-    with ChangingJudge() as judge, (directory / "serve.log").open("wb") as log:
-        given = (*("--judge", "openai:loopback"), "--base-url", judge.url, "--port", "0")
+def started_server(
+    arguments: Sequence[str], directory: Path, surroundings: Mapping[str, str]
+) -> Iterator[str]:
+    """A process that is a server, and says its address; until the test is done with it."""
+    with (directory / "serve.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(BIN / "evenhand"), "serve", *given, *arguments],
+            [*arguments, "--port", "0"],  # the usual one may be taken
             cwd=directory,
-            env=shell(directory, OPENAI_API_KEY="sk-loopback", **(more or {})),
+            env=dict(surroundings),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -66,7 +65,17 @@ def opened_door(
             assert process.stdout is not None
             address = process.stdout.readline().decode().strip()
             assert address, (directory / "serve.log").read_text("utf-8")
-            yield Door(address, judge)
+            yield address
         finally:
             process.terminate()
             process.communicate(timeout=30)
+
+
+@contextmanager
+def opened_door(directory: Path, **more: str) -> Iterator[Door]:
+    """`evenhand serve` in this environment, with a judge behind it."""
+    with ChangingJudge() as judge:
+        served = (str(BIN / "evenhand"), "serve", "--judge", "openai:loopback")
+        surroundings = shell(directory, OPENAI_API_KEY="sk-loopback", **more)
+        with started_server([*served, "--base-url", judge.url], directory, surroundings) as address:
+            yield Door(address, judge)

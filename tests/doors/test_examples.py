@@ -240,8 +240,7 @@ def test_curl_fails_where_the_judge_fails(door: Door, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    token = {"EVENHAND_TOKEN": f"ci={TOKEN}"}
-    with opened_door(tmp_path_factory.mktemp("guarded"), more=token) as door:
+    with opened_door(tmp_path_factory.mktemp("guarded"), EVENHAND_TOKEN=f"ci={TOKEN}") as door:
         yield door
 
 

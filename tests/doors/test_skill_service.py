@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from door_server import ChangingJudge, shell
+from door_server import ChangingJudge, shell, started_server
 from evenhand.skill import skill_texts
 
 TEXTS = {name: text.decode() for name, text in skill_texts().items()}
@@ -68,28 +67,18 @@ def test_tools_that_the_skill_announces_are_there() -> None:
     assert set(announced[1].split(", ")) <= set(re.findall(r"`(\w+)`", _named_tools()))
 
 
-def test_server_that_the_skill_starts_answers_where_it_says(tmp_path: Path) -> None:
+async def test_server_that_the_skill_starts_answers_where_it_says(tmp_path: Path) -> None:
     """A run that is not there is told from an address that is not there."""
     with ChangingJudge() as judge:
-        process = subprocess.Popen(
-            [*shlex.split(SERVE), "--port", "0"],  # the usual one may be taken
-            cwd=tmp_path,
-            env=shell(tmp_path, OPENAI_BASE_URL=judge.url, OPENAI_API_KEY="sk-loopback"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().decode().strip()
-            with httpx.Client(base_url=url, trust_env=False) as client:
-                assert client.get("/v1/runs").json()["runs"] == []
-                assert client.get("/mcp").status_code == 405
+        told = shell(tmp_path, OPENAI_BASE_URL=judge.url, OPENAI_API_KEY="sk-loopback")
+        with started_server(shlex.split(SERVE), tmp_path, told) as url:
+            async with Client(f"{url}/mcp") as agent:
+                assert len((await agent.list_tools()).tools) >= 6
+            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+                assert (await client.get("/v1/runs")).json()["runs"] == []
                 for path in re.findall(r"`(?:GET )?(/v1/runs/ID[/\w]*)`", SERVICE):
-                    missing = client.get(path.replace("ID", "1"))
+                    missing = await client.get(path.replace("ID", "1"))
                     assert missing.json()["error"]["kind"] == "not_found"
                     assert "run" in missing.json()["detail"]
-                told = client.post("/v1/compare", json=CALLS[0]["arguments"])
-                assert told.json()["winner"] == "B"
-        finally:
-            process.terminate()
-            process.communicate(timeout=30)
+                answer = await client.post("/v1/compare", json=CALLS[0]["arguments"])
+                assert answer.json()["winner"] == "B"
