@@ -200,6 +200,7 @@ def test_what_no_weight_can_be_is_refused(weight: list[Any], said: str) -> None:
         ({"scale": "points"}, "scale is 'points'"),
         ({"level": 95}, "level is 95"),
         ({"prior": -1}, "prior is -1"),
+        ({"prior": 5e-324}, "prior is 5e-324; it takes a number of virtual ties: 0, or from 1e-06"),
         ({"replicates": 5}, "replicates is 5"),
         ({"models": ["x", "x"]}, "models names 'x' twice"),
         ({"models": ["x"]}, "not among the given models"),

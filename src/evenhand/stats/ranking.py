@@ -20,6 +20,7 @@ from evenhand.stats.ranking_uncertainty import Asked, measure_uncertainty
 from evenhand.stats.tally import Tally
 
 PRIOR = 1.0
+_LEAST_PRIOR = 1e-6
 
 
 def rank_battles(
@@ -105,8 +106,11 @@ def _asked(
             raise InputError(f"{name} is {value!r}; it takes one of {taken}")
     if not 0 < level < 1:
         raise InputError(f"level is {level}; it takes a share between 0 and 1, e.g. 0.95")
-    if prior is not None and not 0 <= prior < float("inf"):
-        raise InputError(f"prior is {prior}; it takes a number of virtual ties of at least 0")
+    # Less than that is nothing beside a battle, and leaves the equations without a solution.
+    if prior and not _LEAST_PRIOR <= prior < float("inf"):
+        raise InputError(
+            f"prior is {prior}; it takes a number of virtual ties: 0, or from {_LEAST_PRIOR}"
+        )
     if replicates < 100:
         raise InputError(f"replicates is {replicates}; an interval takes at least 100")
     return Asked(ties, intervals, level, scale, prior, replicates, seed)
