@@ -165,20 +165,24 @@ def test_output_schema_refuses_a_winner_in_a_failure() -> None:
     assert not Draft202012Validator(tools.output_schema()).is_valid({**failure, "winner": "A"})
 
 
-def test_all_four_definitions_are_one() -> None:
+def test_all_five_definitions_are_one() -> None:
+    pytest.importorskip("agents")
     pytest.importorskip("pydantic_ai")
     pytest.importorskip("langchain_core")
     openai, anthropic = tools.openai_tool()["function"], tools.anthropic_tool()
     pydantic_ai, langchain = tools.pydantic_ai_tool(), tools.langchain_tool()
     definition = pydantic_ai.function_schema.json_schema
+    agents = tools.openai_agents_tool()
     schemas = (openai["parameters"], anthropic["input_schema"], definition, langchain.args_schema)
     assert all(schema == tools.input_schema() for schema in schemas)
-    names = {openai["name"], anthropic["name"], pydantic_ai.name, langchain.name}
+    assert agents.params_json_schema == tools.input_schema()
+    names = {openai["name"], anthropic["name"], pydantic_ai.name, langchain.name, agents.name}
     assert names == {"pairwiseCompare"}
     descriptions = (openai, anthropic)
     assert {d["description"] for d in descriptions} == {
         pydantic_ai.description,
         langchain.description,
+        agents.description,
     }
 
 
@@ -222,6 +226,21 @@ async def test_test_model_of_pydantic_ai_can_fill_the_schema() -> None:
     result = await agent.run("Which one?")
     assert asked.calls
     assert json.loads(result.output)["pairwiseCompare"]["success"] in (True, False)
+
+
+async def test_tool_of_openai_agents_answers_with_json() -> None:
+    pytest.importorskip("agents")
+    from agents.tool_context import ToolContext
+
+    async def told(arguments: str) -> Any:
+        context: ToolContext[None] = ToolContext(
+            None, tool_name="pairwiseCompare", tool_call_id="call-1", tool_arguments=arguments
+        )
+        tool = tools.openai_agents_tool(judge())
+        return checked(json.loads(await tool.on_invoke_tool(context, arguments)))
+
+    assert (await told(json.dumps(CAMEL)))["winner"] == "B"
+    assert (await told("{"))["error"]["kind"] == "input"
 
 
 async def test_langchain_tool_is_invoked_in_both_ways() -> None:

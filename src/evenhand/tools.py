@@ -23,6 +23,7 @@ from evenhand.procedure import Procedure
 from evenhand.sync import run_sync
 
 if TYPE_CHECKING:
+    from agents import FunctionTool
     from langchain_core.tools import StructuredTool
     from pydantic_ai import Tool
 
@@ -108,6 +109,28 @@ def pydantic_ai_tool(
 
     return Tool.from_schema(
         pairwise_compare, name=NAME, description=DESCRIPTION, json_schema=input_schema()
+    )
+
+
+def openai_agents_tool(
+    judge: str | Judge | None = None, procedure: Procedure | None = None
+) -> FunctionTool:
+    try:
+        from agents import FunctionTool
+    except ImportError:
+        raise MissingExtra("openai-agents", "tools") from None
+
+    async def pairwise_compare(context: Any, arguments: str) -> str:
+        # As JSON: of anything but a string the SDK would send Python's own notation.
+        return json.dumps(await run_tool(arguments, judge, procedure), ensure_ascii=False)
+
+    return FunctionTool(
+        name=NAME,
+        description=DESCRIPTION,
+        params_json_schema=input_schema(),
+        on_invoke_tool=pairwise_compare,
+        # Strict mode would make every field required.
+        strict_json_schema=False,
     )
 
 
