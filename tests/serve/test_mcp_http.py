@@ -100,3 +100,13 @@ def test_a_web_page_elsewhere_does_not_reach_it(start_service: StartService) -> 
         answer = service.client.post("/mcp", headers=JSON | headers, json=hello)
         assert answer.status_code == 403
     assert service.client.post("/mcp", headers=JSON, json=hello).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_without_sessions_there_is_nothing_to_listen_to(
+    method: str, start_service: StartService
+) -> None:
+    service = start_service(knows_56)
+    answer = service.client.request(method, "/mcp", headers=JSON)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert answer.json()["error"]["kind"] == "wrong_method"

@@ -11,7 +11,14 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from evenhand import __version__
-from evenhand.errors import EvenhandError, InputError, MissingExtra, NotFound, ServerBusy
+from evenhand.errors import (
+    EvenhandError,
+    InputError,
+    MissingExtra,
+    NotFound,
+    ServerBusy,
+    WrongMethod,
+)
 
 try:
     from mcp.server.lowlevel import Server
@@ -162,6 +169,13 @@ class McpEndpoint:
         self._manager: StreamableHTTPSessionManager | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            # Without sessions there is nothing to listen to (GET) and nothing to end (DELETE).
+            from evenhand.serve.problems import problem_response
+
+            refusal = WrongMethod("/mcp takes POST alone; speak streamable HTTP without sessions")
+            await problem_response(refusal, headers={"Allow": "POST"})(scope, receive, send)
+            return
         if self._manager is None:
             raise ServerBusy("the server is starting or ending; try again", retry_after_s=1)
         await self._manager.handle_request(scope, receive, send)
