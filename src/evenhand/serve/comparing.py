@@ -91,8 +91,9 @@ class Comparing:
                 context=request.context,
                 reference=request.reference,
                 allow_tie=request.allow_tie,
+                check=request.check,
                 max_comparisons=request.max_comparisons,
-                at_once=_RANKING_AT_ONCE,
+                at_once=_RANKING_AT_ONCE if plan.judge.traits.parallel else 1,
                 told=told,
             )
 

@@ -233,7 +233,13 @@ class RankResponses(Model):
     reference: Text | None = None
     allow_tie: bool = True
     judge: Text | None = Field(default=None, description="An offered judge; else the first")
-    max_comparisons: int | None = Field(default=None, ge=1)
+    check: bool = Field(
+        default=False,
+        description="Spend up to two more comparisons a response on looking for contradictions",
+    )
+    max_comparisons: int | None = Field(
+        default=None, ge=1, description="End early; ranges of ranks are then wider"
+    )
 
 
 class Readiness(Model):
