@@ -29,11 +29,13 @@ bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python -m benchmarks.wire
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.ranking
+	$(BIN)/python -m benchmarks.serve
 
 verify: .venv/.test ## The long checks: kills, faults, a million rows, simulations
 	$(BIN)/python -m scripts.verify_kill
 	$(BIN)/python -m scripts.verify_faults
 	$(BIN)/python -m scripts.verify_memory
+	$(BIN)/python -m scripts.verify_load
 	$(BIN)/python -m scripts.verify_coverage
 	$(BIN)/python -m scripts.verify_sequential
 	$(BIN)/python -m scripts.verify_ranking

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from evenhand.serve.config import Limits, ServerConfig
+from evenhand.serve.connections import protocol_class
+from evenhand.serve.doorway import Doorway
+from evenhand.serve.guard import Guard
+from live_server import LiveServer
+
+
+@pytest.fixture
+def without_httptools(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "httptools", None)
+    monkeypatch.delitem(sys.modules, "uvicorn.protocols.http.httptools_impl", raising=False)
+    protocol_class.cache_clear()
+    yield
+    protocol_class.cache_clear()
+
+
+def served(limits: Limits) -> LiveServer:
+    async def echo(request: Request) -> JSONResponse:
+        return JSONResponse({"length": len(await request.body())})
+
+    config = ServerConfig(limits=limits)
+    door = Doorway(config)
+    app = Starlette(
+        routes=[Route("/v1/compare", echo, methods=["POST"])],
+        middleware=[Middleware(Guard, doorway=door)],
+    )
+    app.state.doorway = door
+    return LiveServer(app, config)
+
+
+def test_without_the_parser_in_c_the_same_limits_hold(
+    without_httptools: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "H11Protocol" in [each.__name__ for each in protocol_class().__mro__]
+    monkeypatch.setattr("evenhand.serve.connections.HEAD_TIMEOUT_S", 0.5)
+    json = {"Content-Type": "application/json"}
+    with served(Limits(body_bytes=1000)) as server:
+        assert server.ask("POST", "/v1/compare", headers=json, body=b"x" * 900).status == 200
+        assert server.ask("POST", "/v1/compare", headers={"Host": "evil.example"}).status == 403
+        endless = (b"x" * 500 for _ in range(1000))
+        refused = server.ask("POST", "/v1/compare", headers=json, chunks=endless)
+        assert refused.status == 413
+        with server.connect() as connection:
+            connection.sendall(b"POST /v1/compare HTTP/1.1\r\nHost: loc")
+            assert connection.recv(1000) == b""
+
+
+def test_two_kinds_of_length_in_one_request_are_refused() -> None:
+    """Request smuggling: what a proxy before us takes for a body we must not take for a request."""
+    with served(Limits()) as server, server.connect() as connection:
+        connection.sendall(
+            b"POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+            b"Transfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"
+            b"0\r\n\r\nGET /v1/runs HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        answer = b""
+        while chunk := connection.recv(10_000):
+            answer += chunk
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1 ") == 1
