@@ -32,9 +32,10 @@ from mcp.shared.exceptions import MCPError
 
 from evenhand.serve.mcp import prompts, resources
 from evenhand.serve.mcp.answers import bug, failed
+from evenhand.serve.mcp.calls import Call
 from evenhand.serve.mcp.descriptions import INSTRUCTIONS
 from evenhand.serve.mcp.progress import reporting
-from evenhand.serve.mcp.tools import Call, service_tools
+from evenhand.serve.mcp.tools import service_tools
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
