@@ -16,10 +16,12 @@ from evenhand.report.ranking import RunRanking
 from evenhand.runs import Stop
 from evenhand.serve.admission import Admission
 from evenhand.serve.bounds import refuse_large
+from evenhand.serve.browsing import Browsing
 from evenhand.serve.comparing import Comparing, Told
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.jobs import Jobs
 from evenhand.serve.judging import new_job
+from evenhand.serve.kept_figures import KeptFigures
 from evenhand.serve.offers import Offers
 from evenhand.serve.prompt_text import EXAMPLE, prompt_text
 from evenhand.serve.readings import needed_run, read_audit, read_ranking, read_report
@@ -65,6 +67,8 @@ class Service:
         self.admission = Admission(limits.compares, limits.compare_queue)
         self.watch = Watch()
         self.jobs = Jobs(store, offers, limits, watch=lambda: self.watch)
+        self.tables = Browsing(store)  # verdicts as pages show them
+        self.kept = KeptFigures(store)  # what takes too long to be worked out for each page
         self._book = RunBook(store, self.jobs)
         self._comparing = Comparing(offers, self.admission, limits, watch=lambda: self.watch)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
