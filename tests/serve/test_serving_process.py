@@ -21,6 +21,10 @@ from benchmarks.served import Served
 
 from evenhand.cli.main import main
 from live_server import wait_until
+from postgres_server import PASSWORD, PostgresServer, _migrated_template, fresh_database, postgres
+from run_data import sums
+
+__all__ = ["_migrated_template", "fresh_database", "postgres"]
 
 SECRET = "token-0123456789abcdef"
 JSON = {"Content-Type": "application/json"}
@@ -270,3 +274,53 @@ def test_the_log_is_json_where_it_is_wanted(judge: LoopbackServer, tmp_path: Pat
     lines = [json.loads(line) for line in served.log.splitlines() if line.startswith("{")]
     (told,) = [line for line in lines if line.get("path") == "/v1/compare"]
     assert (told["status"], told["method"], told["client"]) == (200, "POST", "127.0.0.1")
+
+
+def judged_by_workers(served: Served) -> dict[str, Any]:
+    """A run started at whichever worker, told by all of them until it is at rest."""
+    rows = sums(20, criteria=["accuracy"])
+    with client(served) as asking:
+        started = asking.post("/v1/runs", json={"pairs": rows})
+    assert started.status_code == 202, started.text
+    told: dict[str, Any] = {}
+
+    def finished() -> bool:
+        with client(served) as asking:  # a connection each time, so another worker perhaps
+            told.update(asking.get(f"/v1/runs/{started.json()['id']}").json())
+        return bool(told["state"] == "finished")
+
+    assert wait_until(finished, within_s=60)
+    return told
+
+
+def test_workers_judge_runs_over_one_sqlite_store(judge: LoopbackServer, tmp_path: Path) -> None:
+    judge.reset()
+    with Served(judge.url, tmp_path, options=("--workers", "2")) as served:
+        told = judged_by_workers(served)
+    assert (told["pairs"], told["done"], told["calls"]) == (20, 20, 40)
+    assert judge.count().requests == 40
+    assert served.code == 0
+
+
+def test_workers_judge_runs_over_one_postgresql_store(
+    judge: LoopbackServer, tmp_path: Path, fresh_database: str, postgres: PostgresServer
+) -> None:
+    judge.reset()
+    options = ("--workers", "2", "--store", fresh_database)
+    with Served(judge.url, tmp_path, options=options) as served:
+        told = judged_by_workers(served)
+    assert (told["pairs"], told["done"], told["calls"]) == (20, 20, 40)
+    assert judge.count().requests == 40
+
+
+def test_a_stores_password_is_in_no_line_of_a_server_that_cannot_open_it(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    wrong = "wrong-password-of-the-store"
+    store = postgres.loopback_url("postgres", wrong)
+    words = ("--judge", "baseline:longer", "--port", "0", "--store", store)
+    ended = command(*words, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr
+    for secret in (wrong, PASSWORD):
+        assert secret not in ended.stderr + ended.stdout
