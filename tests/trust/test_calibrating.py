@@ -532,6 +532,8 @@ async def test_peoples_votes_are_labels_where_the_data_have_none(tmp_path: Path)
         is_right(number) for number in (*range(1, 31), 33)
     )
     assert even.by_people == 30
+    assert any(note.startswith("1 label is of a draw that prefers") for note in found.notes)
+    assert not any("prefers doubtful" in note for note in even.notes)
 
 
 def random_answer(call: JudgeCall) -> str:

@@ -155,6 +155,12 @@ def _notes(found: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
             f"{saved.calibration.reason}; every verdict gets the share that is right, "
             f"{saved.calibration.base_rate:.3f}"
         )
+    if found.by_doubt:
+        labels = "1 label is" if found.by_doubt == 1 else f"{found.by_doubt:,} labels are"
+        notes.append(
+            f"{labels} of a draw that prefers doubtful pairs: the curve holds where its signals "
+            "tell the doubt, and over all pairs more verdicts are likely to be right than here"
+        )
     if found.unasked:
         notes.append(
             f"{found.unasked:,} labelled pairs are ties of identical responses that no judge was "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ from evenhand.trust.votes import NO_WINNER, Codes, Mask, item_votes, majority_la
 
 @dataclass(frozen=True, slots=True)
 class FairLabels:
-    """By row: 0 A, 1 B, 2 TIE and -1 none; and which of them are people's."""
+    """By row: 0 A, 1 B, 2 TIE and -1 none; which of them are people's; and which of those are of
+    pairs that were drawn by unequal chances."""
 
     winners: Codes
     by_people: Mask
+    by_doubt: Mask
 
 
 def fair_labels(
@@ -38,9 +40,10 @@ def fair_labels(
     votes = item_votes(store, run_id, numbers, escalated=False)
     unfair = ("chosen", "weighted") if evenly else ("chosen",)
     fair = ~np.isin(votes.draw, [DRAWS.index(draw) for draw in unfair])
-    columns = ("row", "pair", "prompt", "who", "verdict", "label", "origin", "draw", "chance")
-    kept = replace(votes, **{name: getattr(votes, name)[fair] for name in columns})
+    kept = votes.only(fair)
     voted = majority_labels(kept, numbers).majority
     by_people = (winners == NO_WINNER) & (voted != NO_WINNER)
     winners[by_people] = voted[by_people]
-    return FairLabels(winners, by_people)
+    unequal = kept.row[kept.told & (kept.draw == DRAWS.index("weighted"))]
+    by_doubt = by_people & np.isin(np.arange(winners.size), unequal)
+    return FairLabels(winners, by_people, by_doubt)

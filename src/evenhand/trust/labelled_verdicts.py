@@ -40,6 +40,7 @@ class LabelledVerdicts:
     signals: dict[str, Floats]
     by_data: int
     by_people: int
+    by_doubt: int
     unlabelled: int
     inconsistent: int
     invalid: int
@@ -95,6 +96,7 @@ def labelled_verdicts(
         signals=signals,
         by_data=int((~by_people & rows).sum()),
         by_people=int((by_people & rows).sum()),
+        by_doubt=int((found.by_doubt & rows).sum()),
         unlabelled=int((~labelled).sum()),
         inconsistent=int((labelled & (outcomes == INCONSISTENT)).sum()),
         invalid=int((labelled & (outcomes == INVALID)).sum()),
