@@ -8,18 +8,21 @@ from typing import Any
 
 from starlette.types import Scope
 
-from evenhand.errors import RateLimited, ServerBusy, Unauthorized, WrongMediaType
+from evenhand.errors import Forbidden, RateLimited, ServerBusy, Unauthorized, WrongMediaType
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.hosts import Hosts
+from evenhand.serve.hosts import Hosts, sent_by_own_page
 from evenhand.serve.incoming import Held, too_large
 from evenhand.serve.metrics import Metrics
 from evenhand.serve.tokens import Ledger, Rate, Tokens, address_key
 
 UPLOADS = "/v1/runs"
+PAGE_UPLOADS = "/runs"
 FREE_OF_TOKENS = ("/healthz",)
-# What a form of any page can send without asking first; no request of ours is like that.
+# What a form of any page can send without asking first; no request of the API is like that, and
+# those of our own pages say where they come from.
 _FORM_TYPES = (b"text/plain", b"application/x-www-form-urlencoded", b"")
 _UPLOAD_TYPES = (b"application/x-ndjson", b"application/jsonl", b"multipart/form-data")
+_PAGE_FORM_TYPES = (b"application/x-www-form-urlencoded", b"multipart/form-data")
 _WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
 _SMALL = 64 * 1024
 
@@ -65,7 +68,17 @@ class Asked:
     @property
     def is_upload(self) -> bool:
         """It goes to a file, and may be larger."""
-        return self.method == "POST" and self.path == UPLOADS and self.media_type in _UPLOAD_TYPES
+        if self.method != "POST":
+            return False
+        if self.path == PAGE_UPLOADS:
+            return self.media_type == b"multipart/form-data"
+        return self.path == UPLOADS and self.media_type in _UPLOAD_TYPES
+
+    @property
+    def is_page_form(self) -> bool:
+        """A form that only our own pages may send."""
+        is_page = not self.path.startswith(("/v1/", "/mcp"))
+        return self.method == "POST" and is_page and self.media_type in _PAGE_FORM_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +177,9 @@ class Doorway:
     def _check_body(self, asked: Asked) -> None:
         if asked.method not in _WITH_BODY or not asked.has_body:
             return
-        if asked.media_type in _FORM_TYPES:
+        if asked.is_page_form:
+            self._check_page_form(asked)
+        elif asked.media_type in _FORM_TYPES:
             raise WrongMediaType(
                 "the body is of no type that this server takes; "
                 "send it with Content-Type: application/json"
@@ -172,3 +187,12 @@ class Doorway:
         most = self.most_bytes(asked)
         if asked.length is not None and asked.length > most:
             raise too_large(most)
+
+    @staticmethod
+    def _check_page_form(asked: Asked) -> None:
+        host = (asked.one(b"host") or b"").decode("latin-1")
+        if not sent_by_own_page(asked.all(b"origin"), asked.one(b"sec-fetch-site"), host):
+            raise Forbidden(
+                "a form may be sent by this server's own pages alone; "
+                "open the page and send it there"
+            )

@@ -52,7 +52,7 @@ class Hosts:
         if len(given) == 1:
             if origin.lower() in self._origins:
                 return origin
-            if self._is_own(origin, host):
+            if is_own(origin, host):
                 return None
         raise Forbidden(
             f"pages of {_shown(origin)} may not call this server; "
@@ -67,14 +67,23 @@ class Hosts:
                 "its operator can name it in allowed_origins"
             )
 
-    def _is_own(self, origin: str, host: str) -> bool:
-        scheme = origin.partition(":")[0].lower()
-        default = _DEFAULT_PORTS.get(scheme)
-        if default is None:
-            return False
-        name, port = _split(origin)
-        own_name, own_port = _split(f"//{host}")
-        return name is not None and name == own_name and (port or default) == (own_port or default)
+
+def is_own(origin: str, host: str) -> bool:
+    """Whether it is the origin of the pages of the server that is called by this Host."""
+    scheme = origin.partition(":")[0].lower()
+    default = _DEFAULT_PORTS.get(scheme)
+    if default is None:
+        return False
+    name, port = _split(origin)
+    own_name, own_port = _split(f"//{host}")
+    return name is not None and name == own_name and (port or default) == (own_port or default)
+
+
+def sent_by_own_page(origins: Sequence[bytes], site: bytes | None, host: str) -> bool:
+    """What a form of ours looks like. Nothing told is not enough: every browser of today tells."""
+    if origins:
+        return len(origins) == 1 and is_own(origins[0].decode("latin-1"), host)
+    return site == b"same-origin"
 
 
 def _split(url: str) -> tuple[str | None, int | None]:

@@ -126,7 +126,12 @@ def shown(visit: Visit, filled: Filled, *, place: Place) -> Response:
         render(filled.template, language, frame=frame, **filled.values),
         status_code=filled.status,
         media_type="text/html; charset=utf-8",
-        headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-store"},
+        headers={
+            "Content-Security-Policy": POLICY,
+            "Cache-Control": "no-store",
+            # With none at all, a browser tells no origin with our own forms either.
+            "Referrer-Policy": "same-origin",
+        },
     )
     if request.query_params.get("lang") == language:
         response.set_cookie(

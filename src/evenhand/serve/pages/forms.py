@@ -1,0 +1,97 @@
+"""What a page's form sends: from our own pages alone, small, and read into plain texts."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from evenhand.errors import Forbidden, InputError, WrongMediaType
+from evenhand.serve.hosts import sent_by_own_page
+from evenhand.serve.http.bodies import media_type_of, refuse_encoded, whole_body
+
+URLENCODED = "application/x-www-form-urlencoded"
+_MOST_FIELDS = 100
+_SMALL_BYTES = 64 * 1024
+
+
+class Fields:
+    """A form's fields; a field that was left empty is one that was not given."""
+
+    def __init__(self, given: Mapping[str, Sequence[str]]) -> None:
+        self._given = {
+            name: kept for name, values in given.items() if (kept := [v for v in values if v])
+        }
+
+    def get(self, name: str) -> str | None:
+        values = self._given.get(name, ())
+        if len(values) > 1:
+            raise InputError(f"the form's field {name} is given {len(values)} times; give it once")
+        return values[0] if values else None
+
+    def all(self, name: str) -> tuple[str, ...]:
+        return tuple(self._given.get(name, ()))
+
+    def needed(self, name: str) -> str:
+        value = self.get(name)
+        if value is None:
+            raise InputError(f"the form's field {name} is empty; fill it in")
+        return value
+
+
+def require_same_origin(request: Request) -> None:
+    """Of every POST to a page: no other site's page may send it in somebody's name."""
+    origins = [value.encode("latin-1") for value in request.headers.getlist("origin")]
+    site = request.headers.get("sec-fetch-site")
+    host = request.headers.get("host", "")
+    if not sent_by_own_page(origins, None if site is None else site.encode("latin-1"), host):
+        raise Forbidden(
+            "a form may be sent by this server's own pages alone; open the page and send it there"
+        )
+
+
+def require_csrf(request: Request, fields: Fields) -> None:
+    """Where somebody is logged in, a form carries what only that session's pages know."""
+    expected: str | None = getattr(request.state, "csrf", None)
+    if expected is None:
+        return
+    given = fields.get("csrf") or ""
+    if not hmac.compare_digest(given.encode(), expected.encode()):
+        raise Forbidden("the form is not of this session; open the page again and send it there")
+
+
+async def read_form(request: Request, *, limit_bytes: int = _SMALL_BYTES) -> Fields:
+    """A form without files, from one of our own pages, of the session that is logged in."""
+    require_same_origin(request)
+    refuse_encoded(request)
+    kind, _ = media_type_of(request)
+    body = await whole_body(request, limit_bytes=limit_bytes)
+    if body and kind != URLENCODED:
+        raise WrongMediaType(f"the form's content type is {kind[:60]}; send it as {URLENCODED}")
+    fields = Fields(_decoded(body))
+    require_csrf(request, fields)
+    return fields
+
+
+def _decoded(body: bytes) -> dict[str, list[str]]:
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            encoding="utf-8",
+            errors="strict",
+            max_num_fields=_MOST_FIELDS,
+        )
+    except ValueError:
+        raise InputError("the body is no form that a page of this server sends") from None
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(_with_plain_lines(value))
+    return found
+
+
+def _with_plain_lines(text: str) -> str:
+    """Browsers send the lines of a text with both signs of a line's end."""
+    return text.replace("\r\n", "\n")
