@@ -23,17 +23,12 @@ def test_every_metric_is_documented_with_its_labels_and_no_other() -> None:
     metrics.run_ended("finished")
     text = metrics.exposition({}).decode()
     used: dict[str, set[str]] = {}
-    for line in text.splitlines():
-        found = re.match(
-            r"(evenhand_\w+?)(?:_bucket|_sum|_count|_created)?(?:\{(.*)\})? \S+$", line
-        )
-        if found is not None:
-            labels = set(re.findall(r'(\w+)="', found[2] or "")) - {"le"}
-            if not line.split("{")[0].split(" ")[0].endswith("_created"):
-                used.setdefault(found[1], set()).update(labels)
-    rows = re.findall(
-        r"^\| `(evenhand_\w+)` \| (.*?) \|", DOCUMENT.read_text("utf-8"), re.MULTILINE
-    )
+    for name, labels in re.findall(r"^(evenhand_\w+)(?:\{(.*)\})? \S+$", text, re.MULTILINE):
+        if not name.endswith("_created"):
+            metric = re.sub(r"_(?:bucket|sum|count)$", "", name)
+            used.setdefault(metric, set()).update(set(re.findall(r'(\w+)="', labels)) - {"le"})
+    written = DOCUMENT.read_text("utf-8")
+    rows = re.findall(r"^\| `(evenhand_\w+)` \| (.*?) \|", written, re.MULTILINE)
     documented = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
     assert documented == used
 
