@@ -17,7 +17,7 @@ from starlette.routing import Route
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.doorway import Doorway
 from evenhand.serve.guard import Guard
-from evenhand.serve.http import compare, health, reports, runs
+from evenhand.serve.http import compare, health, reports, runs, start_run
 from evenhand.serve.http.document import add_document
 from evenhand.serve.http.endpoint import Endpoint
 from evenhand.serve.http.head import Heads
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # The most used one first: routes are tried in their order.
 ENDPOINTS: tuple[Endpoint[Any], ...] = (
     *compare.ENDPOINTS,
+    *start_run.ENDPOINTS,
     *runs.ENDPOINTS,
     *reports.ENDPOINTS,
     *health.ENDPOINTS,

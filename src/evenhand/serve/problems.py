@@ -129,7 +129,7 @@ def allowed_methods(request: Request) -> str:
     for route in request.app.routes:
         match, _ = route.matches(request.scope)
         if match.value:
-            methods |= route.methods or set()
+            methods |= getattr(route, "methods", None) or set()
     if "GET" in methods:
         methods.add("HEAD")
     return ", ".join(sorted(methods))
@@ -161,7 +161,8 @@ def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()
     if kind == "missing":
         return f"{where} is missing; give it"
     if kind == "extra_forbidden":
-        remedy = f"the fields are {', '.join(known)}" if known else "leave it out"
+        at_the_top = known and len(first["loc"]) == 1
+        remedy = f"the fields are {', '.join(known)}" if at_the_top else "leave it out"
         return f"{where} is not a known field; {remedy}"
     if kind == "json_invalid":
         return f"the body is not JSON: {message.removeprefix('Invalid JSON: ')}; send one object"

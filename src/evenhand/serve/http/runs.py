@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response
 
 from evenhand.contract.model import Model
-from evenhand.errors import InputError, WrongMediaType
+from evenhand.errors import InputError
 from evenhand.serve.events import event_stream
-from evenhand.serve.http.bodies import media_type_of, read_body
-from evenhand.serve.http.endpoint import Answer, Body, Call, Endpoint, NoQuery, answer
-from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
-from evenhand.serve.idempotency import key_of, once
-from evenhand.serve.upload import Upload
+from evenhand.serve.http.endpoint import Answer, Call, Endpoint, NoQuery, answer
+from evenhand.serve.idempotency import once
 from evenhand.serve.values import (
     RunPage,
+    RunStateView,
     RunStatus,
-    StartRun,
-    StartRunWithPairs,
     VerdictFilters,
     VerdictPage,
 )
@@ -33,9 +29,7 @@ class RunsQuery(Model):
     limit: int = Field(
         default=50, ge=1, le=_MOST_ROWS, description="Rows at most; the server may give fewer"
     )
-    state: Literal["reading", "queued", "judging", "finished", "stopped", "failed"] | None = Field(
-        default=None, description="Only runs in this state"
-    )
+    state: RunStateView | None = Field(default=None, description="Only runs in this state")
 
 
 class VerdictsQuery(VerdictFilters):
@@ -49,58 +43,6 @@ class VerdictsQuery(VerdictFilters):
         return VerdictFilters.model_validate(
             self.model_dump(exclude={"cursor", "limit", "full"}, by_alias=False)
         )
-
-
-async def start_run(call: Call[StartRun]) -> Response:
-    """Pairs to be judged in the background: as JSON lines (streamed, options in the query), as a
-    form with a file of any format that `evenhand run` reads (likewise), or as JSON with the
-    options beside the pairs. 202 says that all pairs are stored; the same data and judges again
-    find the same run (200), which goes on where it had been stopped."""
-    key_of(call.request)
-    await call.service.refuse_when_full()
-    kind, _ = media_type_of(call.request)
-    limit_bytes = call.service.config.limits.upload_bytes
-    if kind in LINES:
-        spool = await spool_lines(call.request, limit_bytes=limit_bytes)
-    elif kind == FORM:
-        spool = await spool_form(call.request, limit_bytes=limit_bytes)
-    elif kind == "application/json":
-        return await _start_with_pairs(call)
-    else:
-        takes = f"{LINES[0]}, {FORM} or application/json"
-        raise WrongMediaType(
-            f"the body's content type is {kind[:60] or 'missing'}; send pairs as {takes}"
-        )
-    try:
-        return await _started(call, spool.upload, call.query, spool.digest)
-    finally:
-        spool.close()
-
-
-async def _start_with_pairs(call: Call[StartRun]) -> Response:
-    body = await call.body()
-    if call.request.query_params:
-        name = next(iter(call.request.query_params))
-        raise InputError(
-            f"the query parameter {name} goes with JSON lines and files; "
-            "put it into the body, beside the pairs"
-        )
-    request = read_body(body, StartRunWithPairs)
-    with Upload.of_pairs(request.pairs) as upload:
-        return await _started(call, upload, request.options(), body)
-
-
-async def _started(
-    call: Call[StartRun], upload: Upload, options: StartRun, content: bytes
-) -> Response:
-    async def started() -> Response:
-        status = await call.service.start_run(upload, options, token=call.token)
-        place = {"Location": f"/v1/runs/{status.id}"}
-        return answer(status, 200 if status.found else 202, headers=place)
-
-    return await once(
-        call.request, started, store=call.service.store, token=call.token, content=content
-    )
 
 
 async def list_runs(call: Call[RunsQuery]) -> Response:
@@ -161,7 +103,6 @@ async def _without_body(call: Call[NoQuery], work: Callable[[], Awaitable[Respon
 
 
 _STATUS = Answer("The run's status", RunStatus, example="run")
-_PAIR_LINES = {"type": "string", "format": "binary", "description": "One pair a line, as JSON"}
 _EVENT = {
     "type": "object",
     "properties": {
@@ -175,48 +116,8 @@ _EVENT = {
         "retry": {"type": "integer"},
     },
 }
-_FORM = {
-    "type": "object",
-    "required": ["file"],
-    "additionalProperties": False,
-    "properties": {
-        "file": {
-            "type": "string",
-            "format": "binary",
-            "description": "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz",
-        }
-    },
-}
 
 ENDPOINTS: tuple[Endpoint[Any], ...] = (
-    Endpoint(
-        method="POST",
-        path="/v1/runs",
-        name="startRun",
-        summary="Judge many pairs in the background",
-        work=start_run,
-        query=StartRun,
-        bodies={
-            "application/x-ndjson": Body(schema=_PAIR_LINES, examples=("lines",)),
-            FORM: Body(schema=_FORM),
-            "application/json": Body(model=StartRunWithPairs, examples=("start-run",)),
-        },
-        answers={
-            202: Answer(
-                "All pairs are stored and wait to be judged",
-                RunStatus,
-                example="started-run",
-                headers={"Location": "Where the run's status is"},
-            ),
-            200: Answer(
-                "The same run was there already",
-                RunStatus,
-                example="run",
-                headers={"Location": "Where the run's status is"},
-            ),
-        },
-        refusals=(402, 501),
-    ),
     Endpoint(
         method="GET",
         path="/v1/runs",
