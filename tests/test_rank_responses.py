@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import evenhand
 from evenhand.contract import (
     Analysis,
     Differentiators,
@@ -30,6 +32,10 @@ from evenhand.errors import (
 )
 from evenhand.ranker import RankedResponses, most_comparisons, rank_responses
 from evenhand.ranker.merge_insertion import Told, merge_insertion
+from scripted import answer_json
+from servers import Reply, SeenRequest, StartServer, chat_reply, start_server
+
+__all__ = ["start_server"]
 
 # OEIS A001768: merge insertion's comparisons in the worst case, for 1 to 21 items.
 WORST_CASES = (0, 1, 3, 5, 7, 10, 13, 16, 19, 22, 26, 30, 34, 38, 42, 46, 50, 54, 58, 62, 66)
@@ -423,3 +429,52 @@ def test_the_json_is_camel_case_and_whole() -> None:
         "confidence": 0.8,
     }
     assert RankedResponses.model_validate(told).ranking[0].index == 1
+
+
+def shouts(request: SeenRequest) -> Reply:
+    """The one in capitals is better, wherever it is shown."""
+    first, second = re.findall(r"^(loud|LOUD|LOUDEST)$", request.prompt, re.MULTILINE)[-2:]
+    if first.isupper() == second.isupper():
+        return chat_reply(answer_json("A" if len(first) > len(second) else "B"))
+    return chat_reply(answer_json("A" if first.isupper() else "B"))
+
+
+def test_from_python_by_a_judges_name_and_by_a_judge(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(shouts)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-key")
+    texts = ["loud", "LOUDEST", "LOUD"]
+    heard: list[tuple[int, int]] = []
+
+    async def by_name() -> RankedResponses:
+        return await evenhand.rank_responses(
+            "Shout.",
+            texts,
+            criteria=["volume"],
+            judge="openai:loopback",
+            on_progress=lambda done, most: heard.append((done, most)),
+        )
+
+    async def by_judge() -> RankedResponses:
+        judge = evenhand.open_judge("openai:loopback")
+        try:
+            return await evenhand.rank_responses("Shout.", texts, criteria=["volume"], judge=judge)
+        finally:
+            await judge.close()
+
+    ranked = asyncio.run(by_name())
+    assert [each.index for each in ranked.ranking] == [1, 2, 0]
+    assert ranked.metadata.judge == "openai:loopback"
+    assert heard[-1] == (len(ranked.comparisons), 3)
+    # Both orders of each comparison.
+    assert len(server.requests) == 2 * len(ranked.comparisons)
+    assert [each.index for each in asyncio.run(by_judge()).ranking] == [1, 2, 0]
+    assert server.wait_until_idle()
+
+
+def test_what_is_no_judge_is_refused_from_python() -> None:
+    work = evenhand.rank_responses("p", ["a", "b"], criteria=["x"], judge=7)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="judge is 7"):
+        asyncio.run(work)

@@ -377,3 +377,16 @@ def test_the_schema_of_a_result_takes_no_other_shape() -> None:
         assert schema is not None
         with pytest.raises(ValidationError):
             Draft202012Validator(schema).validate({"winner": "A"})
+
+
+def test_every_tool_prompt_and_resource_is_documented() -> None:
+    from evenhand.serve.mcp import prompts, resources
+    from evenhand.serve.mcp.tools import service_tools
+
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")
+    told = set(re.findall(r"`([^`\n]+)`", page.replace("```", "")))
+    assert set(service_tools()) <= told
+    for prompt in prompts.list_prompts():
+        assert prompt.name in told
+        assert {argument.name for argument in prompt.arguments or ()} <= told
+    assert {template.uri_template for template in resources.list_templates()} <= told
