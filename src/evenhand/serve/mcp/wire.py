@@ -17,7 +17,6 @@ from contextlib import asynccontextmanager
 from queue import SimpleQueue
 
 _BLOCK = 64 * 1024
-_LAST_WRITE_S = 5.0
 
 
 class TooLong(Exception):
