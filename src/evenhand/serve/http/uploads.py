@@ -19,6 +19,7 @@ FORM = "multipart/form-data"
 
 # Written in another thread at once: less often than the network brings pieces.
 _BLOCK = 1 << 20
+_FIELDS_BYTES = 64 * 1024  # of all texts beside the file
 
 
 class Spool:
@@ -26,6 +27,7 @@ class Spool:
 
     def __init__(self, name: str, *, limit_bytes: int) -> None:
         self.upload = Upload(name)
+        self.fields: dict[str, list[str]] = {}
         self._digest = hashlib.sha256(name.encode(errors="replace") + b"\0")
         self._limit = limit_bytes
         self._size = 0
@@ -63,13 +65,16 @@ async def spool_lines(request: Request, *, limit_bytes: int) -> Spool:
     return spool
 
 
-async def spool_form(request: Request, *, limit_bytes: int) -> Spool:
-    """A form with one file; it is read as its name's ending says."""
+async def spool_form(
+    request: Request, *, limit_bytes: int, fields: frozenset[str] = frozenset()
+) -> Spool:
+    """A form with one file, which is read as its name's ending says, and beside it only `fields`,
+    which are then in `spool.fields`."""
     refuse_encoded(request)
     _, given = parse_options_header(request.headers["content-type"])
     if b"boundary" not in given:
         raise WrongMediaType("the form's content type names no boundary; send it with one")
-    form = _Form(given[b"boundary"], limit_bytes=limit_bytes)
+    form = _Form(given[b"boundary"], limit_bytes=limit_bytes, fields=fields)
     try:
         await _pour(request, form.write)
         return form.ended()
@@ -95,11 +100,16 @@ async def _pour(request: Request, write: Callable[[bytes], None]) -> None:
 
 
 class _Form:
-    """What the parser finds goes to the spool; anything but one file called `file` is refused."""
+    """What the parser finds goes to the spool; what is not expected is refused."""
 
-    def __init__(self, boundary: bytes, *, limit_bytes: int) -> None:
+    def __init__(self, boundary: bytes, *, limit_bytes: int, fields: frozenset[str]) -> None:
         self._limit = limit_bytes
         self._spool: Spool | None = None
+        self._known = fields
+        self._fields: dict[str, list[str]] = {}
+        self._field: str | None = None  # the one that is being read; None: it is the file
+        self._text = bytearray()
+        self._texts = 0
         self._header = bytearray()
         self._value = bytearray()
         self._disposition = b""
@@ -113,6 +123,7 @@ class _Form:
                 "on_header_end": self._on_header,
                 "on_headers_finished": self._on_headers,
                 "on_part_data": self._on_data,
+                "on_part_end": self._on_part_end,
                 "on_end": self._on_end,
             },
         )
@@ -125,6 +136,7 @@ class _Form:
             raise InputError("the form is cut off before its end; send it whole")
         if self._spool is None:
             raise InputError("the form has no file; send one as the field file")
+        self._spool.fields = self._fields
         return self._spool
 
     def close(self) -> None:
@@ -149,6 +161,9 @@ class _Form:
     def _on_headers(self) -> None:
         _, given = parse_options_header(self._disposition)
         field = given.get(b"name", b"").decode(errors="replace")
+        self._field = field if field in self._known else None
+        if self._field is not None:
+            return
         if field != "file":
             raise InputError(
                 f"the form has a field {field[:40]!r}; it takes one file, as the field file, "
@@ -162,8 +177,23 @@ class _Form:
         self._spool = Spool(name, limit_bytes=self._limit)
 
     def _on_data(self, data: bytes, start: int, end: int) -> None:
-        if self._spool is not None:
+        if self._field is not None:
+            self._text += data[start:end]
+            self._texts += end - start
+            if self._texts > _FIELDS_BYTES:
+                raise TooLarge(f"the form's texts have more than {_FIELDS_BYTES:,} bytes")
+        elif self._spool is not None:
             self._spool.write(data[start:end])
+
+    def _on_part_end(self) -> None:
+        if self._field is None:
+            return
+        try:
+            text = self._text.decode()
+        except UnicodeDecodeError:
+            raise InputError(f"the form's field {self._field} is not in UTF-8") from None
+        self._fields.setdefault(self._field, []).append(text.replace("\r\n", "\n"))
+        self._text.clear()
 
     def _on_end(self) -> None:
         self._ended = True
