@@ -185,5 +185,5 @@ def test_a_rare_kind_is_found_by_its_index(
             for sql, parameters in leading:
                 plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters)  # type: ignore[arg-type]
                 told = " ".join(row[3] for row in plan)
-                assert index in told
-                assert "TEMP B-TREE" not in told
+                assert index in told.partition(" SEARCH ")[0]
+                assert "TEMP B-TREE FOR ORDER BY" not in told  # but for the few judges of an item

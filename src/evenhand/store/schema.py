@@ -27,7 +27,7 @@ from sqlalchemy import (
     text,
 )
 
-from evenhand.store.texts import SafeText
+from evenhand.store.texts import SafeText, WordPositions
 
 VERSION_TABLE = "evenhand_schema"
 REVISIONS = (
@@ -35,6 +35,7 @@ REVISIONS = (
     "0002",
     "0003",
     "0004",
+    "0005",
 )  # oldest first; the last is what this evenhand reads and writes
 HEAD = REVISIONS[-1]
 
@@ -301,4 +302,87 @@ idempotency = Table(
     Column("headers", Text),  # JSON
     Column("body", LargeBinary),
     PrimaryKeyConstraint("token", "key"),
+)
+
+# What tables of verdicts are filtered and sorted by, beside the verdicts and not among them: it is
+# filled behind them, so that judging does not wait for it.
+verdict_marks = Table(
+    "verdict_marks",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("number", _Key, nullable=False),
+    Column("judge_id", _Key, nullable=False),
+    Column("ending", Integer, nullable=False),  # which outcome with which winner
+    Column("flags", Integer, nullable=False),  # bits: what else may be asked of it
+    Column("confidence", Double),
+    Column("longer", Integer, nullable=False),  # by how many characters B is longer than A
+    Column("criteria", Text, nullable=False),  # their places, each with how it came out
+    PrimaryKeyConstraint("run_id", "number", "judge_id"),
+    # With what is asked most often, so that a walk in this order need not look anything up.
+    Index(
+        "ix_verdict_marks_confidence",
+        *("run_id", "confidence", "number", "judge_id", "ending", "flags"),
+    ),
+    Index(
+        "ix_verdict_marks_longer",
+        *("run_id", "longer", "number", "judge_id", "ending", "flags", "confidence"),
+    ),
+    sqlite_with_rowid=False,
+)
+
+# The criteria that marks name by their places.
+run_criteria = Table(
+    "run_criteria",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("name", SafeText, nullable=False),
+    PrimaryKeyConstraint("run_id", "place"),
+)
+
+# How far what is filled behind a run has come.
+run_indexes = Table(
+    "run_indexes",
+    metadata,
+    Column("run_id", _Key, nullable=False, autoincrement=False),
+    Column("marked_to", _Key, nullable=False),  # every judge's verdicts up to this item are marked
+    Column("marked", _Key, nullable=False),  # verdicts in all
+    Column("stamp", Text),  # of the run when nothing was left to mark
+    Column("worded_to", _Key, nullable=False),  # the words of all items up to this are indexed
+    PrimaryKeyConstraint("run_id"),
+)
+
+# Pairs whose words are indexed; in SQLite by a table of FTS5 whose rows have these ids. They are
+# never given twice, so that what is left there of a deleted pair is found under no other.
+search_docs = Table(
+    "search_docs",
+    metadata,
+    Column("doc_id", _Key, Identity(), primary_key=True),
+    Column("pair_id", _Key, nullable=False, unique=True),
+    Column("words", Text().with_variant(WordPositions(), "postgresql")),
+    sqlite_autoincrement=True,
+)
+Index(
+    "ix_search_docs_words",
+    search_docs.c.words,
+    postgresql_using="gin",
+    sqlite_where=text("words IS NOT NULL"),  # there it has none, and the index nothing in it
+)
+
+# Figures that take long to work out, as they were when the run was as `stamp` says.
+kept_figures = Table(
+    "kept_figures",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("parameters", Text, nullable=False),  # a digest of them
+    Column("stamp", Text),  # null until it was worked out once, like the next two
+    Column("computed_at", Double),
+    Column("took_s", Double),
+    Column("owner", Text),  # who works it out now, by a random name; null where nobody does
+    Column("leased_until", Double, nullable=False),  # then its process is taken for dead
+    Column("asked_at", Double, nullable=False),
+    Column("failed", Boolean, nullable=False),
+    Column("body", Text),  # JSON: the figure, or why there is none
+    PrimaryKeyConstraint("run_id", "what", "parameters"),
 )

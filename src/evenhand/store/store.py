@@ -500,9 +500,9 @@ class Store:
         *,
         after: verdict_search.VerdictPlace = verdict_search.RUN_START,
         limit: int = 100,
-        look_at: int = 10_000,
+        look_at: int = 50_000,
     ) -> verdict_search.FoundVerdicts:
-        """A page of those that meet conditions; at most `look_at` are looked at for it."""
+        """A page of those that meet conditions; at most `look_at` items are looked at for it."""
         with self._reading() as connection:
             return verdict_search.find_verdicts(
                 connection, run_id, wanted, after=after, limit=limit, look_at=look_at
