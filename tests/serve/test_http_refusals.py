@@ -22,7 +22,9 @@ def service(start_service: StartService) -> HttpService:
     return start_service(adds_up)
 
 
-@pytest.mark.parametrize("path", ["/nope", "/v1/", "/v1/runs/", "/v1/runs/1/nope", "/docs", "/redoc"])
+@pytest.mark.parametrize(
+    "path", ["/nope", "/v1/", "/v1/runs/", "/v1/runs/1/nope", "/docs", "/redoc"]
+)
 def test_address_that_leads_nowhere(service: HttpService, path: str) -> None:
     told = problem(service.client.get(path), 404, "not_found")
     assert "/openapi.json lists what is there" in told.detail
