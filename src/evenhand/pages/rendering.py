@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from evenhand.pages import figures
+from evenhand.pages import diagrams, differences, figures
 from evenhand.pages.wording import Language, Wording
 
 
@@ -28,9 +29,25 @@ def environment() -> Environment:
         "moment": figures.moment,
         "p_value": figures.p_value,
         "iso": lambda at: at.isoformat(timespec="seconds"),
+        "marked": differences.marked,
+    }
+    made.globals |= {
+        "address": address,
+        "interval_line": diagrams.interval_line,
+        "share_bar": diagrams.share_bar,
     }
     made.tests["known"] = lambda value: value is not None
     return made
+
+
+def address(path: str, **query: object) -> str:
+    """A page with these parameters; those that are None are left out, yes and no are words."""
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in query.items()
+        if value is not None
+    }
+    return f"{path}?{urlencode(given)}" if given else path
 
 
 def render(template: str, language: Language, **values: Any) -> str:
