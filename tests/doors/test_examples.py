@@ -38,6 +38,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
         yield door
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    with opened_door(tmp_path_factory.mktemp("guarded"), EVENHAND_TOKEN=f"ci={TOKEN}") as door:
+        yield door
+
+
 @pytest.fixture
 def door(served: Door) -> Door:
     served.judge.script = knows_56
@@ -113,12 +119,13 @@ def checked(told: Any) -> Any:
 
 @pytest.mark.parametrize("example", AGENTS)
 def test_agent_asks_the_tool_and_nobody_else_and_says_who_won(
-    example: str, door: Door, tmp_path: Path
+    example: str, guarded: Door, tmp_path: Path
 ) -> None:
     """Traces of frameworks would go to their makers: by the proxy, so that it is seen."""
     with AgentModel() as model, JudgeServer(lambda request: error_reply(403)) as elsewhere:
         proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), elsewhere.origin)
-        done = ask_agent(example, door, model, tmp_path, NO_PROXY="127.0.0.1", **proxies)
+        more = {"NO_PROXY": "127.0.0.1", "EVENHAND_TOKEN": TOKEN, **proxies}
+        done = ask_agent(example, guarded, model, tmp_path, **more)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip() == "The judge says B (win)."
         offered = model.offered["pairwiseCompare"]
@@ -127,7 +134,8 @@ def test_agent_asks_the_tool_and_nobody_else_and_says_who_won(
         assert [request.target for request in elsewhere.requests] == []
 
 
-@pytest.mark.parametrize("example", AGENTS)
+# The others are told the same words by the same MCP server as the AI SDK below.
+@pytest.mark.parametrize("example", ["anthropic_agent.py", "openai_agents.py"])
 def test_agent_is_told_that_nothing_is_decided(example: str, door: Door, tmp_path: Path) -> None:
     door.judge.script = takes_the_first
     with AgentModel() as model:
@@ -238,18 +246,12 @@ def test_curl_fails_where_the_judge_fails(door: Door, tmp_path: Path) -> None:
     assert (problem["success"], problem["error"]["kind"]) == (False, "judge_authentication")
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    with opened_door(tmp_path_factory.mktemp("guarded"), EVENHAND_TOKEN=f"ci={TOKEN}") as door:
-        yield door
-
-
-@pytest.mark.parametrize("example", [*AGENTS, "vercel-ai-sdk/compare.mjs", "curl.sh"])
+@pytest.mark.parametrize("example", ["vercel-ai-sdk/compare.mjs", "curl.sh"])
 def test_example_shows_its_token(example: str, guarded: Door, tmp_path: Path) -> None:
     with AgentModel() as model:
         done = ask_agent(example, guarded, model, tmp_path, EVENHAND_TOKEN=TOKEN)
         assert done.returncode == 0, done.stderr
-        assert any(said in done.stdout for said in ("says B", "winner: B", '"winner":"B"'))
+        assert any(said in done.stdout for said in ("winner: B", '"winner":"B"'))
 
 
 @pytest.mark.parametrize("example", ["vercel-ai-sdk/compare.mjs", "curl.sh"])
