@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from evenhand.report.chart_specs.labels import (
     NAMELESS,
-    counted,
     distinct,
     percent,
     percent_range,
     plain,
     shortened,
 )
+from evenhand.report.chart_specs.words import ENGLISH
 
 
 @given(st.text(alphabet=st.characters(), max_size=300))
@@ -85,5 +85,5 @@ def test_numbers_as_texts() -> None:
     assert percent(0.5735) == "57.4 %"  # 57.35 is just above in binary
     assert percent(-0.0) == "0.0 %"
     assert percent_range(0.0, 1.0) == "0.0 to 100.0"
-    assert counted(1, "pair") == "1 pair"
-    assert counted(1234, "pair") == "1,234 pairs"
+    assert ENGLISH.counted(1, "pair") == "1 pair"
+    assert ENGLISH.counted(1234, "pair") == "1,234 pairs"

@@ -95,7 +95,11 @@ def grounded(bread: Matrix, prior: float) -> Matrix:
 
 def expected_scores(strength: Matrix, log_ties: float | None) -> Matrix:
     """What each model scores against each other one, a tie being half."""
-    difference = strength[:, None] - strength
+    return expected_score(strength[:, None] - strength, log_ties)
+
+
+def expected_score(difference: Matrix, log_ties: float | None) -> Matrix:
+    """The same at a difference of strengths."""
     if log_ties is None:
         return np.asarray(expit(difference))
     win, tie = davidson_chances(difference, log_ties)

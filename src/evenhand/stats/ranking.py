@@ -15,7 +15,7 @@ from evenhand.stats.counts import tally_counts
 from evenhand.stats.davidson import fit_davidson
 from evenhand.stats.ranking_notes import describe, notes_on
 from evenhand.stats.ranking_result import Intervals, Ranking, Scale, Ties
-from evenhand.stats.ranking_rows import find_neighbours, make_rows
+from evenhand.stats.ranking_rows import find_neighbours, make_rows, win_limits
 from evenhand.stats.ranking_uncertainty import Asked, measure_uncertainty
 from evenhand.stats.tally import Tally
 
@@ -142,6 +142,8 @@ def _rank(tally: Tally, asked: Asked, *, by_prompt: bool) -> Ranking:
     order = np.lexsort((-anchored, links.absent, -np.round(anchored, 9))).tolist()
     rows = make_rows(tally, links, asked.scale, anchored, uncertainty, order)
     names = np.array(tally.models, dtype=object)
+    ties = _tie_parameter(fit, asked.ties)
+    limits = win_limits(anchored, links, uncertainty, order, ties)
     return Ranking(
         models=rows,
         indistinguishable=find_neighbours(tally.models, anchored, uncertainty, order, asked.scale),
@@ -160,7 +162,7 @@ def _rank(tally: Tally, asked: Asked, *, by_prompt: bool) -> Ranking:
         ),
         reason=reason,
         ties=asked.ties,
-        tie_parameter=_tie_parameter(fit, asked.ties),
+        tie_parameter=ties,
         scale=asked.scale,
         anchor=_anchor(links, asked.scale),
         intervals=asked.intervals,
@@ -174,6 +176,8 @@ def _rank(tally: Tally, asked: Asked, *, by_prompt: bool) -> Ranking:
         replicates=asked.replicates if asked.intervals == "bootstrap" else None,
         refitted=None if uncertainty is None else uncertainty.refitted,
         seed=asked.seed if asked.intervals == "bootstrap" else None,
+        win_matrix_low=limits[0] if limits else None,
+        win_matrix_high=limits[1] if limits else None,
     )
 
 

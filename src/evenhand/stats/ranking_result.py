@@ -14,6 +14,7 @@ Intervals = Literal["sandwich", "bootstrap"]
 Scale = Literal["elo", "log-odds"]
 
 CENTRE = 1000.0
+MOST_WITH_LIMITS = 100
 POINTS = 400.0 / math.log(10)  # a log-odds of log(10) is 400 points
 
 
@@ -74,6 +75,10 @@ class Ranking(Model):
     replicates: int | None
     refitted: int | None
     seed: int | None
+    # Limits of the win matrix, at the level at which ranks and neighbours are told apart; None of
+    # a cell that the battles say nothing of, and altogether without intervals or for more models.
+    win_matrix_low: tuple[tuple[float | None, ...], ...] | None = None
+    win_matrix_high: tuple[tuple[float | None, ...], ...] | None = None
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
 
-from evenhand.stats.bradley_terry import Matrix
+from evenhand.stats.bradley_terry import Matrix, expected_score
 from evenhand.stats.connectivity import Connections
-from evenhand.stats.ranking_result import CENTRE, POINTS, Neighbours, RankedModel, Scale
+from evenhand.stats.rank_intervals import negligible
+from evenhand.stats.ranking_result import (
+    CENTRE,
+    MOST_WITH_LIMITS,
+    POINTS,
+    Neighbours,
+    RankedModel,
+    Scale,
+)
 from evenhand.stats.ranking_uncertainty import Uncertainty
 from evenhand.stats.tally import Tally
 
@@ -103,6 +112,44 @@ def find_neighbours(
             )
         )
     return tuple(alike)
+
+
+Limits = tuple[tuple[float | None, ...], ...]
+
+
+def win_limits(
+    strength: Matrix,
+    links: Connections,
+    uncertainty: Uncertainty | None,
+    order: list[int],
+    tie_parameter: float | None,
+) -> tuple[Limits, Limits] | None:
+    """Of what each model scores against each other one: those of their difference, best first.
+
+    A limit that the battles do not set is 0, or 1.
+    """
+    if uncertainty is None or len(order) > MOST_WITH_LIMITS:
+        return None
+    errors = uncertainty.ranks.errors
+    difference, reach = strength[:, None] - strength, uncertainty.ranks.critical * errors
+    log_ties = math.log(tie_parameter) if tie_parameter else None
+    low = expected_score(difference - reach, log_ties)
+    high = expected_score(difference + reach, log_ties)
+    no_lower, no_upper = np.isnan(uncertainty.low), np.isnan(uncertainty.high)
+    low[no_lower[:, None] | no_upper] = 0.0
+    high[no_upper[:, None] | no_lower] = 1.0
+    if links.comparable is not None:
+        low[~links.comparable], high[~links.comparable] = 0.0, 1.0
+    for each in (low, high):
+        each[errors <= negligible(strength)] = np.nan
+    return _best_first(low, order), _best_first(high, order)
+
+
+def _best_first(limits: Matrix, order: list[int]) -> Limits:
+    return tuple(
+        tuple(None if math.isnan(limit) else limit for limit in row)
+        for row in limits[np.ix_(order, order)].tolist()
+    )
 
 
 def _scores(log_odds: Matrix, scale: Scale) -> Matrix:

@@ -23,6 +23,7 @@ from evenhand.report.chart_specs.look import (
     panel,
     titled,
 )
+from evenhand.report.chart_specs.words import ENGLISH, ChartWords
 
 MOST_SERIES = len(COLOURS)
 _MARK_STEP = 20
@@ -63,7 +64,12 @@ class NumberScale:
 
 
 def interval_chart(
-    rows: Sequence[IntervalRow], scale: NumberScale, *, title: str, lines: Sequence[str] = ()
+    rows: Sequence[IntervalRow],
+    scale: NumberScale,
+    *,
+    title: str,
+    lines: Sequence[str] = (),
+    say: ChartWords = ENGLISH,
 ) -> alt.LayerChart:
     """`rows` are in the order in which they are drawn, those of a name together."""
     names = _labels((row.name for row in rows), LABEL_COLUMNS)
@@ -71,7 +77,7 @@ def interval_chart(
     chart = alt.Chart()
     place = _place(list(names.values()), list(series.values()))
     layers = [
-        *_marks(chart, scale, place, list(series.values())),
+        *_marks(chart, scale, place, list(series.values()), say),
         *_numbers(chart, place),
         *(
             heading(text, PLOT_WIDTH + left)
@@ -139,12 +145,16 @@ def _place(names: Sequence[str], series: Sequence[str]) -> dict[str, Any]:
 
 
 def _marks(
-    chart: alt.Chart, scale: NumberScale, place: dict[str, Any], series: Sequence[str]
+    chart: alt.Chart,
+    scale: NumberScale,
+    place: dict[str, Any],
+    series: Sequence[str],
+    say: ChartWords,
 ) -> list[alt.Chart]:
     numbers = alt.Scale(domain=list(scale.domain), nice=False)
     tooltip = [
-        alt.Tooltip("whole_name:N", title="name"),
-        *([alt.Tooltip("series:N", title="of")] if len(series) > 1 else []),
+        alt.Tooltip("whole_name:N", title=say("name")),
+        *([alt.Tooltip("series:N", title=say("of"))] if len(series) > 1 else []),
         alt.Tooltip("value_text:N", title=scale.headings[0]),
         alt.Tooltip("interval_text:N", title=scale.headings[1]),
         alt.Tooltip("count_text:N", title=scale.headings[2]),

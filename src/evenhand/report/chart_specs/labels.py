@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from evenhand.report.chart_specs.words import ENGLISH, ChartWords
+
 # Joiners build letters and emoji; every other invisible format character only misleads.
 _JOINERS = frozenset("\u200c\u200d")
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -61,12 +63,8 @@ def percent(share: float) -> str:
     return f"{_tenths(share)} %"
 
 
-def percent_range(low: float, high: float) -> str:
-    return f"{_tenths(low)} to {_tenths(high)}"
-
-
-def counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def percent_range(low: float, high: float, say: ChartWords = ENGLISH) -> str:
+    return say("range", low=_tenths(low), high=_tenths(high))
 
 
 def listed(parts: Sequence[str]) -> str:

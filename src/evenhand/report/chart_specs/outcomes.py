@@ -21,6 +21,7 @@ from evenhand.report.chart_specs.look import (
     titled,
 )
 from evenhand.report.chart_specs.rates import MOST_ROWS
+from evenhand.report.chart_specs.words import ENGLISH, ChartWords
 from evenhand.report.conclusions import Conclusion, Conclusions
 
 # Won is dark, lost is its counterpart, and what is neither lies between them in greys.
@@ -31,20 +32,23 @@ _ROW_HEIGHT = 28
 _COLUMNS = (52, 92, 166, 218, 268)
 
 
-def outcome_chart(conclusions: Conclusions) -> alt.LayerChart:
-    title = "Outcomes"
+def outcome_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerChart:
+    title = say("outcomes_title")
     found = conclusions.conclusions[:MOST_ROWS]
     if not any(sum(_counts(each)) for each in found):
-        return sentence_chart(title, "nothing was judged yet")
-    names = distinct(name_comparisons(conclusions.conclusions), LABEL_COLUMNS)[: len(found)]
-    parts = [part for name, each in zip(names, found, strict=True) for part in _parts(name, each)]
+        return sentence_chart(title, say("nothing"))
+    names = distinct(name_comparisons(conclusions.conclusions, say), LABEL_COLUMNS)[: len(found)]
+    parts = [
+        part for name, each in zip(names, found, strict=True) for part in _parts(name, each, say)
+    ]
     place = alt.Y("name:N", axis=names_axis(), scale=in_order(names, padding=0.15))
+    who = subject(found, say)
     return panel(
-        [_bars(place), *_columns(parts, place)],
+        [_bars(place, say), *_columns(parts, place, say)],
         rows=parts,
         width=PLOT_WIDTH,
         height=_ROW_HEIGHT * len(found),
-        title=titled(title, *([f"of {subject(found)}"] if subject(found) else [])),
+        title=titled(title, *([say("of_subject", subject=who)] if who else [])),
     )
 
 
@@ -56,7 +60,7 @@ def _counts(each: Conclusion) -> tuple[int, ...]:
     return own, counts.ties, counts.inconsistent, other, counts.invalid
 
 
-def _parts(name: str, each: Conclusion) -> list[dict[str, Any]]:
+def _parts(name: str, each: Conclusion, say: ChartWords) -> list[dict[str, Any]]:
     counts = _counts(each)
     total = sum(counts) or 1
     parts, start = [], 0
@@ -64,7 +68,7 @@ def _parts(name: str, each: Conclusion) -> list[dict[str, Any]]:
         parts.append(
             {
                 "name": name,
-                "outcome": kind,
+                "outcome": say(kind),
                 "start": start / total,
                 "end": (start + count) / total,
                 "text": f"{count:,}",
@@ -74,7 +78,7 @@ def _parts(name: str, each: Conclusion) -> list[dict[str, Any]]:
     return parts
 
 
-def _bars(place: alt.Y) -> alt.Chart:
+def _bars(place: alt.Y, say: ChartWords) -> alt.Chart:
     legend = alt.Legend(
         title=None, orient="top", direction="horizontal", symbolType="square", labelFontSize=11
     )
@@ -82,31 +86,37 @@ def _bars(place: alt.Y) -> alt.Chart:
         alt.Chart()
         .mark_bar(stroke="white", strokeWidth=1)
         .encode(
-            x=alt.X("start:Q", scale=alt.Scale(domain=[0, 1]), axis=share_axis("share of pairs")),
+            x=alt.X(
+                "start:Q", scale=alt.Scale(domain=[0, 1]), axis=share_axis(say("share_of_pairs"))
+            ),
             x2="end:Q",
             y=place,
             color=alt.Color(
-                "outcome:N", legend=legend, scale=in_order(_PARTS, range=list(_SHADES))
+                "outcome:N",
+                legend=legend,
+                scale=in_order(list(map(say, _PARTS)), range=list(_SHADES)),
             ),
             tooltip=[
-                alt.Tooltip("name:N", title="of"),
-                alt.Tooltip("outcome:N", title="outcome"),
-                alt.Tooltip("text:N", title="pairs"),
+                alt.Tooltip("name:N", title=say("of")),
+                alt.Tooltip("outcome:N", title=say("outcome")),
+                alt.Tooltip("text:N", title=say("pairs")),
             ],
         )
     )
     return bars
 
 
-def _columns(parts: list[dict[str, Any]], place: alt.Y) -> list[alt.Chart]:
+def _columns(parts: list[dict[str, Any]], place: alt.Y, say: ChartWords) -> list[alt.Chart]:
     """The counts beside the bars: the smallest part has a number too."""
     columns = []
     for kind, right in zip(_PARTS, _COLUMNS, strict=True):
-        own = alt.Chart(alt.InlineData(values=[each for each in parts if each["outcome"] == kind]))
+        own = alt.Chart(
+            alt.InlineData(values=[each for each in parts if each["outcome"] == say(kind)])
+        )
         texts = own.mark_text(align="right", baseline="middle", fontSize=12)
         at = alt.value(PLOT_WIDTH + right)
         columns += [
             texts.encode(x=at, y=place, text="text:N"),
-            heading(kind, PLOT_WIDTH + right, align="right"),
+            heading(say(kind), PLOT_WIDTH + right, align="right"),
         ]
     return columns

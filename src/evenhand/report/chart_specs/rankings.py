@@ -12,7 +12,7 @@ from evenhand.report.chart_specs.interval_rows import (
     interval_chart,
     row_height,
 )
-from evenhand.report.chart_specs.labels import counted, distinct, listed, shortened
+from evenhand.report.chart_specs.labels import distinct, listed, shortened
 from evenhand.report.chart_specs.look import (
     LABEL_COLUMNS,
     MUTED,
@@ -24,39 +24,45 @@ from evenhand.report.chart_specs.look import (
     sentence_chart,
     titled,
 )
+from evenhand.report.chart_specs.words import ENGLISH, ChartWords
 from evenhand.stats.ranking_result import RankedModel, Ranking
 
 MOST_MODELS = 200
 MOST_IN_MATRIX = 100
 # A number needs that many pixels to be read in its cell.
 _NUMBER_WIDTH, _NUMBER_HEIGHT = 36, 20
-_NOTHING = "no models were compared yet"
 
 
-def leaderboard_chart(ranking: Ranking) -> alt.LayerChart:
-    title = "Ranking"
+def leaderboard_chart(ranking: Ranking, say: ChartWords = ENGLISH) -> alt.LayerChart:
+    title = say("ranking_title")
     if not ranking.models:
-        return sentence_chart(title, _NOTHING)
+        return sentence_chart(title, say("no_models"))
     shown = ranking.models[:MOST_MODELS]
     domain = _domain(shown)
     decimals = 0 if ranking.scale == "elo" else 2
-    scores = "Bradley–Terry score" if ranking.scale == "elo" else "Bradley–Terry log-odds"
     return interval_chart(
-        [_row(model, domain, decimals) for model in shown],
+        [_row(model, domain, decimals, say) for model in shown],
         NumberScale(
-            axis=numbers_axis(scores, format=",d" if ranking.scale == "elo" else ".1f"),
+            axis=numbers_axis(
+                say(f"score.{ranking.scale}"), format=",d" if ranking.scale == "elo" else ".1f"
+            ),
             domain=domain,
-            headings=("score", f"{100 * ranking.level:g} % interval", "rank (from, to) · games"),
+            headings=(
+                say("score"),
+                say("interval", percent=f"{100 * ranking.level:g}"),
+                say("rank_games"),
+            ),
         ),
         title=title,
-        lines=[line for line in _lines(ranking, len(shown)) if line],
+        lines=[line for line in _lines(ranking, len(shown), say) if line],
+        say=say,
     )
 
 
-def win_matrix_chart(ranking: Ranking) -> alt.LayerChart:
-    title = "Expected win rate"
+def win_matrix_chart(ranking: Ranking, say: ChartWords = ENGLISH) -> alt.LayerChart:
+    title = say("matrix_title")
     if not ranking.models:
-        return sentence_chart(title, _NOTHING)
+        return sentence_chart(title, say("no_models"))
     count = min(len(ranking.models), MOST_IN_MATRIX)
     names = distinct((row.model for row in ranking.models[:count]), LABEL_COLUMNS)
     cells = [
@@ -68,11 +74,13 @@ def win_matrix_chart(ranking: Ranking) -> alt.LayerChart:
     height = row_height(count)  # that of the leaderboard: side by side, a row is one line
     numbered = height > _NUMBER_HEIGHT
     cut = (
-        f"the best {count} of {len(ranking.models):,} models" if count < len(ranking.models) else ""
+        say("best", shown=count, all=f"{len(ranking.models):,}")
+        if count < len(ranking.models)
+        else ""
     )
-    line = listed(["of the row against the column, in percent", "a tie is half", cut])
+    line = listed([say("matrix_reading"), say("tie_is_half"), cut])
     return panel(
-        _cells(names, numbered=numbered),
+        _cells(names, numbered=numbered, say=say),
         rows=cells,
         width=count * (_NUMBER_WIDTH if numbered else height),
         height=count * height,
@@ -80,7 +88,9 @@ def win_matrix_chart(ranking: Ranking) -> alt.LayerChart:
     )
 
 
-def _row(model: RankedModel, domain: tuple[float, float], decimals: int) -> IntervalRow:
+def _row(
+    model: RankedModel, domain: tuple[float, float], decimals: int, say: ChartWords
+) -> IntervalRow:
     """A limit that the battles do not set is open: the bar goes on, dotted, to the edge."""
     low, high, score = model.low, model.high, model.score
     no_limits = low is None and high is None
@@ -98,19 +108,25 @@ def _row(model: RankedModel, domain: tuple[float, float], decimals: int) -> Inte
         outer_low=outer_low,
         outer_high=outer_high,
         value_text=f"{score:,.{decimals}f}",
-        interval_text=_limits(low, high, decimals),
-        count_text=listed([_rank(model), counted(model.games, "game"), model.note or ""]),
+        interval_text=_limits(low, high, decimals, say),
+        count_text=listed(
+            [
+                _rank(model, say),
+                say.counted(model.games, "game"),
+                say.sentence(model.note) if model.note else "",
+            ]
+        ),
     )
 
 
-def _limits(low: float | None, high: float | None, decimals: int) -> str:
+def _limits(low: float | None, high: float | None, decimals: int, say: ChartWords) -> str:
     if low is not None and high is not None:
-        return f"{low:,.{decimals}f} to {high:,.{decimals}f}"
+        return say("range", low=f"{low:,.{decimals}f}", high=f"{high:,.{decimals}f}")
     if low is not None:
-        return f"{low:,.{decimals}f} or more"
+        return say("or_more", low=f"{low:,.{decimals}f}")
     if high is not None:
-        return f"{high:,.{decimals}f} or less"
-    return "no interval"
+        return say("or_less", high=f"{high:,.{decimals}f}")
+    return say("no_interval")
 
 
 def _domain(models: Sequence[RankedModel]) -> tuple[float, float]:
@@ -126,26 +142,28 @@ def _domain(models: Sequence[RankedModel]) -> tuple[float, float]:
     return least - room, greatest + room
 
 
-def _rank(model: RankedModel) -> str:
+def _rank(model: RankedModel, say: ChartWords) -> str:
     if model.rank_low is None or model.rank_high is None or model.rank_low == model.rank_high:
         return f"{model.rank}"
-    return f"{model.rank} ({model.rank_low} to {model.rank_high})"
+    return say("rank_range", rank=model.rank, low=model.rank_low, high=model.rank_high)
 
 
-def _lines(ranking: Ranking, shown: int) -> list[str]:
-    ties = "ties as half" if ranking.ties == "half" else "ties by Davidson's model"
-    clusters = counted(ranking.cluster_count, "prompt") if ranking.clusters == "prompt" else ""
+def _lines(ranking: Ranking, shown: int, say: ChartWords) -> list[str]:
+    ties = say(f"ranked.{ranking.ties}")
+    clusters = say.counted(ranking.cluster_count, "prompt") if ranking.clusters == "prompt" else ""
     cut = (
-        f"the best {shown} of {len(ranking.models):,} models" if shown < len(ranking.models) else ""
+        say("best", shown=shown, all=f"{len(ranking.models):,}")
+        if shown < len(ranking.models)
+        else ""
     )
     return [
-        listed([counted(ranking.games, "game"), clusters, ties, cut]),
-        *(shortened(note, SENTENCE_COLUMNS + 40) for note in ranking.notes[:3]),
-        shortened(ranking.reason, SENTENCE_COLUMNS + 40) if ranking.reason else "",
+        listed([say.counted(ranking.games, "game"), clusters, ties, cut]),
+        *(shortened(say.sentence(note), SENTENCE_COLUMNS + 40) for note in ranking.notes[:3]),
+        shortened(say.sentence(ranking.reason), SENTENCE_COLUMNS + 40) if ranking.reason else "",
     ]
 
 
-def _cells(names: Sequence[str], *, numbered: bool) -> list[alt.Chart]:
+def _cells(names: Sequence[str], *, numbered: bool, say: ChartWords) -> list[alt.Chart]:
     columns_axis = names_axis()
     columns_axis.labelAngle = -45 if numbered else -90
     chart = alt.Chart().encode(
@@ -159,9 +177,9 @@ def _cells(names: Sequence[str], *, numbered: bool) -> list[alt.Chart]:
         legend=None if numbered else alt.Legend(title=None, format=".0%", labelColor=MUTED),
     )
     tooltip = [
-        alt.Tooltip("row:N", title="model"),
-        alt.Tooltip("column:N", title="against"),
-        alt.Tooltip("rate:Q", title="expected win rate", format=".1%"),
+        alt.Tooltip("row:N", title=say("model")),
+        alt.Tooltip("column:N", title=say("opponent")),
+        alt.Tooltip("rate:Q", title=say("expected"), format=".1%"),
     ]
     cell = chart.mark_rect(stroke="white", strokeWidth=1 if numbered else 0.5)
     layers = [cell.encode(color=colour, tooltip=tooltip)]

@@ -14,8 +14,9 @@ from evenhand.report.chart_specs.interval_rows import (
     NumberScale,
     interval_chart,
 )
-from evenhand.report.chart_specs.labels import counted, listed, percent, percent_range, shortened
+from evenhand.report.chart_specs.labels import listed, percent, percent_range, shortened
 from evenhand.report.chart_specs.look import SENTENCE_COLUMNS, sentence_chart, share_axis
+from evenhand.report.chart_specs.words import ENGLISH, ChartWords
 from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate, Ties
 from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.stats.length_control import ControlledRate
@@ -23,64 +24,66 @@ from evenhand.stats.length_control import ControlledRate
 # An image with more rows than that is no picture any more; the report's JSON has them all.
 MOST_ROWS = 60
 
-_TIES = {"half": "ties count as half", "excluded": "ties are left out", "wins": "wins only"}
-_LENGTH_LOOKS = "the win rate's interval holds whenever one looks, the others for one look"
-_WORST_CASE = "dotted: the worst case, with every invalid pair lost or won"
 
-
-def win_rate_chart(conclusions: Conclusions) -> alt.LayerChart:
+def win_rate_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerChart:
     found = conclusions.conclusions
-    title = f"Win rate of {subject(found)}" if subject(found) else "Win rate"
+    who = subject(found, say)
+    title = say("win_rate_of", subject=who) if who else say("win_rate_title")
     if not found:
-        return sentence_chart(title, "nothing was judged yet")
+        return sentence_chart(title, say("nothing"))
     shown = found[:MOST_ROWS]
-    run = f"run {shortened(conclusions.run, SENTENCE_COLUMNS)}"
-    names = name_comparisons(found)
+    run = say("run", run=shortened(conclusions.run, SENTENCE_COLUMNS))
+    names = name_comparisons(found, say)
     rows = [
-        _rate_row(each.win_rate, name=name, series="")
+        _rate_row(each.win_rate, name=name, series="", say=say)
         for name, each in zip(names, shown, strict=False)
     ]
     return interval_chart(
         rows,
-        _scale(conclusions, heading="win rate"),
+        _scale(conclusions, heading=say("win_rate"), say=say),
         title=title,
-        lines=_lines(conclusions, rows, _cut(len(found), len(shown), "comparison"), who=run),
+        lines=_lines(conclusions, rows, _cut(len(found), len(shown), say), who=run, say=say),
+        say=say,
     )
 
 
-def criterion_chart(conclusions: Conclusions) -> alt.LayerChart:
-    return _by_group(conclusions, attrgetter("by_criterion"), what="criterion", plural="criteria")
+def criterion_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerChart:
+    return _by_group(conclusions, attrgetter("by_criterion"), what="criterion", say=say)
 
 
-def tag_chart(conclusions: Conclusions) -> alt.LayerChart:
-    return _by_group(conclusions, attrgetter("by_tag"), what="tag", plural="tags")
+def tag_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerChart:
+    return _by_group(conclusions, attrgetter("by_tag"), what="tag", say=say)
 
 
-def length_chart(conclusions: Conclusions) -> alt.LayerChart:
+def length_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerChart:
     """What was judged, what it would be at equal length, and how often the longer answer won."""
-    title = "Do longer answers win?"
+    title = say("length_title")
     found = conclusions.conclusions
     if not found:
-        return sentence_chart(title, "nothing was judged yet")
+        return sentence_chart(title, say("nothing"))
     shown = found[:MOST_SERIES]
-    pairs = list(zip(name_comparisons(found), shown, strict=False))
-    rows = [_rate_row(each.win_rate, name="win rate", series=name) for name, each in pairs]
+    pairs = list(zip(name_comparisons(found, say), shown, strict=False))
+    rows = [
+        _rate_row(each.win_rate, name=say("win_rate"), series=name, say=say) for name, each in pairs
+    ]
     for name, each in pairs:
         rows += [
-            _controlled_row(rate, series=name, ties=conclusions.ties)
+            _controlled_row(rate, series=name, ties=conclusions.ties, say=say)
             for rate in each.length.controlled
         ]
-    rows += [_longer_row(each.length.longer_wins, series=name) for name, each in pairs]
+    rows += [_longer_row(each.length.longer_wins, series=name, say=say) for name, each in pairs]
     return interval_chart(
         rows,
-        _scale(conclusions, heading="share"),
+        _scale(conclusions, heading=say("share"), axis=say("share_of_pairs"), say=say),
         title=title,
         lines=_lines(
             conclusions,
             rows,
-            _cut(len(found), len(shown), "comparison"),
-            always_valid=_LENGTH_LOOKS,
+            _cut(len(found), len(shown), say),
+            always_valid="length_looks",
+            say=say,
         ),
+        say=say,
     )
 
 
@@ -89,9 +92,9 @@ def _by_group(
     groups_of: Callable[[Conclusion], tuple[GroupRate, ...]],
     *,
     what: str,
-    plural: str,
+    say: ChartWords,
 ) -> alt.LayerChart:
-    title = f"Win rate by {what}"
+    title = say(f"by.{what}")
     found = conclusions.conclusions
     shown = found[:MOST_SERIES]
     largest: dict[str, int] = {}
@@ -99,27 +102,28 @@ def _by_group(
         for group in groups_of(each):
             largest[group.name] = max(largest.get(group.name, 0), group.rate.n)
     if not largest:
-        return sentence_chart(title, f"there are no {plural} in this run")
+        return sentence_chart(title, say(f"none.{what}"))
     kept = _largest(largest)
-    names = name_comparisons(found)
+    names = name_comparisons(found, say)
     rows = [
-        _rate_row(group.rate, name=name, series=series)
+        _rate_row(group.rate, name=name, series=series, say=say)
         for name in kept
         for series, each in zip(names, shown, strict=False)
         for group in groups_of(each)
         if group.name == name
     ]
     cut = [
-        _cut(len(found), len(shown), "comparison"),
-        f"the {len(kept)} {plural} with the most pairs, of {len(largest):,}"
+        _cut(len(found), len(shown), say),
+        say(f"largest.{what}", shown=len(kept), all=f"{len(largest):,}")
         if len(kept) < len(largest)
         else "",
     ]
     return interval_chart(
         rows,
-        _scale(conclusions, heading="win rate"),
+        _scale(conclusions, heading=say("win_rate"), say=say),
         title=title,
-        lines=_lines(conclusions, rows, *cut, who=subject(shown)),
+        lines=_lines(conclusions, rows, *cut, who=subject(shown, say), say=say),
+        say=say,
     )
 
 
@@ -130,45 +134,50 @@ def _largest(pairs_of: dict[str, int]) -> list[str]:
     return [name for name in pairs_of if name in kept]
 
 
-def _rate_row(rate: SideRate, *, name: str, series: str) -> IntervalRow:
+def _rate_row(rate: SideRate, *, name: str, series: str, say: ChartWords) -> IntervalRow:
     worst = rate.worst_case
     known = rate.rate is not None
     return _row(
         (rate.rate, rate.low, rate.high),
         name=name,
         series=series,
-        count=_counted_in(rate),
+        count=_counted_in(rate, say),
         reason=rate.reason,
         outer=(worst.low, worst.high) if worst and known else None,
+        say=say,
     )
 
 
-def _counted_in(rate: SideRate) -> str:
+def _counted_in(rate: SideRate, say: ChartWords) -> str:
     """What the rate is a mean of: pairs, or prompts where its interval is always valid."""
     if rate.always_valid and rate.prompts is not None:
-        return counted(rate.prompts, "prompt")
-    return counted(rate.n, "pair")
+        return say.counted(rate.prompts, "prompt")
+    return say.counted(rate.n, "pair")
 
 
-def _controlled_row(rate: ControlledRate, *, series: str, ties: Ties) -> IntervalRow:
+def _controlled_row(
+    rate: ControlledRate, *, series: str, ties: Ties, say: ChartWords
+) -> IntervalRow:
     """Its ties are half, however those of the win rate above it count."""
-    name = "win rate at equal length" if ties == "half" else "at equal length, ties as half"
+    name = say("equal_length" if ties == "half" else "equal_length_half")
     return _row(
         (rate.rate, rate.low, rate.high),
-        name=name + (f" of {rate.model}" if rate.model else ""),
+        name=say("equal_length_of", rate=name, model=rate.model) if rate.model else name,
         series=series,
-        count=counted(rate.n, "pair"),
+        count=say.counted(rate.n, "pair"),
         reason=rate.reason,
+        say=say,
     )
 
 
-def _longer_row(share: EstimatedShare, *, series: str) -> IntervalRow:
+def _longer_row(share: EstimatedShare, *, series: str, say: ChartWords) -> IntervalRow:
     return _row(
         (share.value, share.low, share.high),
-        name="the longer answer won",
+        name=say("longer_won"),
         series=series,
-        count=f"of {counted(share.of, 'decided pair')}",
+        count=say("decided", pairs=say.counted(share.of, "decided pair")),
         reason=share.reason,
+        say=say,
     )
 
 
@@ -179,6 +188,7 @@ def _row(
     series: str,
     count: str,
     reason: str | None,
+    say: ChartWords,
     outer: tuple[float, float] | None = None,
 ) -> IntervalRow:
     value, low, high = numbers
@@ -190,19 +200,25 @@ def _row(
         low=low,
         high=high,
         value_text="" if value is None else percent(value),
-        interval_text=percent_range(low, high) if low is not None and high is not None else "",
+        interval_text=(
+            percent_range(low, high, say) if low is not None and high is not None else ""
+        ),
         count_text=count if value is not None else "",
-        reason=None if value is not None and bounded else reason or "not enough data",
+        reason=(
+            None if value is not None and bounded else say.sentence(reason or "not enough data")
+        ),
         outer_low=outer[0] if outer else None,
         outer_high=outer[1] if outer else None,
     )
 
 
-def _scale(conclusions: Conclusions, *, heading: str) -> NumberScale:
+def _scale(
+    conclusions: Conclusions, *, heading: str, say: ChartWords, axis: str | None = None
+) -> NumberScale:
     return NumberScale(
-        axis=share_axis("share of pairs" if heading == "share" else heading),
+        axis=share_axis(axis or heading),
         domain=(0.0, 1.0),
-        headings=(heading, f"{100 * conclusions.level:g} % interval", "from"),
+        headings=(heading, say("interval", percent=f"{100 * conclusions.level:g}"), say("from")),
         middle=0.5,
     )
 
@@ -211,23 +227,26 @@ def _lines(
     conclusions: Conclusions,
     rows: Iterable[IntervalRow],
     *cut: str,
+    say: ChartWords,
     who: str = "",
-    always_valid: str = "intervals that hold whenever one looks",
+    always_valid: str = "always_valid",
 ) -> list[str]:
     looked = any(each.win_rate.always_valid for each in conclusions.conclusions)
     lines = [
         listed(
             [
                 who,
-                _TIES[conclusions.ties],
-                always_valid if looked else "",
+                say(f"ties.{conclusions.ties}"),
+                say(always_valid) if looked else "",
             ]
         ),
         listed(cut),
-        _WORST_CASE if any(row.outer_low is not None for row in rows) else "",
+        say("worst_case") if any(row.outer_low is not None for row in rows) else "",
     ]
     return [line for line in lines if line]
 
 
-def _cut(found: int, shown: int, what: str) -> str:
-    return f"the first {shown} of {counted(found, what)}" if shown < found else ""
+def _cut(found: int, shown: int, say: ChartWords) -> str:
+    if shown == found:
+        return ""
+    return say("cut", shown=shown, all=say.counted(found, "comparison"))

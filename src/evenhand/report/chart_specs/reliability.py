@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from evenhand.report.chart_specs.labels import counted, listed, percent, percent_range, shortened
+from evenhand.report.chart_specs.labels import listed, percent, percent_range, shortened
 from evenhand.report.chart_specs.look import (
     COLOURS,
     MUTED,
@@ -20,27 +20,26 @@ from evenhand.report.chart_specs.look import (
     share_axis,
     titled,
 )
+from evenhand.report.chart_specs.words import ENGLISH, ChartWords
 from evenhand.stats.calibration_change import CalibrationChange
 from evenhand.stats.calibration_error import CalibrationError
 
-_BEFORE, _AFTER = "before", "after"
-_TITLE = "Reliability"
 
-
-def reliability_chart(change: CalibrationChange, judge: str) -> alt.LayerChart:
-    series = [(_AFTER, change.after_all)]
+def reliability_chart(
+    change: CalibrationChange, judge: str, say: ChartWords = ENGLISH
+) -> alt.LayerChart:
+    title = say("reliability_title")
+    series = [(say("after"), change.after_all)]
     if change.before is not None:
-        series.insert(0, (_BEFORE, change.before))
-    rows = [row for name, found in series for row in _rows(name, found)]
+        series.insert(0, (say("before"), change.before))
+    rows = [row for name, found in series for row in _rows(name, found, say)]
     if not rows:
-        return sentence_chart(_TITLE, change.after_all.reason or "not enough data")
+        return sentence_chart(title, say.sentence(change.after_all.reason or "not enough data"))
     names = [name for name, _ in series]
     colours = COLOURS[:2] if len(names) == 2 else COLOURS[1:2]
     shapes = SHAPES[:2] if len(names) == 2 else SHAPES[1:2]
     chart = alt.Chart().encode(
-        x=alt.X(
-            "said:Q", axis=share_axis("confidence, bin's mean"), scale=alt.Scale(domain=[0, 1])
-        ),
+        x=alt.X("said:Q", axis=share_axis(say("said")), scale=alt.Scale(domain=[0, 1])),
         color=alt.Color(
             "series:N",
             scale=in_order(names, range=list(colours)),
@@ -48,17 +47,17 @@ def reliability_chart(change: CalibrationChange, judge: str) -> alt.LayerChart:
         ),
     )
     limits = chart.mark_rule(strokeWidth=2).encode(
-        y=alt.Y("low:Q", axis=share_axis("share that is right"), scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y("low:Q", axis=share_axis(say("right_share")), scale=alt.Scale(domain=[0, 1])),
         y2="high:Q",
     )
     points = chart.mark_point(filled=True, size=70, opacity=1).encode(
         y=alt.Y("right:Q", scale=alt.Scale(domain=[0, 1])),
         shape=alt.Shape("series:N", scale=in_order(names, range=list(shapes))),
         tooltip=[
-            alt.Tooltip("series:N", title="confidence"),
-            alt.Tooltip("range:N", title="bin"),
-            alt.Tooltip("right_text:N", title="right"),
-            alt.Tooltip("count:N", title="of"),
+            alt.Tooltip("series:N", title=say("confidence")),
+            alt.Tooltip("range:N", title=say("bin")),
+            alt.Tooltip("right_text:N", title=say("right")),
+            alt.Tooltip("count:N", title=say("of")),
         ],
     )
     return panel(
@@ -67,9 +66,16 @@ def reliability_chart(change: CalibrationChange, judge: str) -> alt.LayerChart:
         width=PLOT_WIDTH,
         height=PLOT_WIDTH,
         title=titled(
-            _TITLE,
-            listed([shortened(judge, SENTENCE_COLUMNS), counted(change.after_all.n, "verdict")]),
-            listed([f"{name}: {_error(found)}" for name, found in series]),
+            title,
+            listed(
+                [shortened(judge, SENTENCE_COLUMNS), say.counted(change.after_all.n, "verdict")]
+            ),
+            listed(
+                [
+                    say("series_error", series=name, error=_error(found, say))
+                    for name, found in series
+                ]
+            ),
         ),
     )
 
@@ -83,7 +89,7 @@ def _diagonal() -> alt.Chart:
     return line
 
 
-def _rows(series: str, found: CalibrationError) -> Iterable[dict[str, Any]]:
+def _rows(series: str, found: CalibrationError, say: ChartWords) -> Iterable[dict[str, Any]]:
     for each in found.bins:
         share = each.share_right
         if share.value is None:
@@ -94,13 +100,13 @@ def _rows(series: str, found: CalibrationError) -> Iterable[dict[str, Any]]:
             "right": share.value,
             "low": share.value if share.low is None else share.low,
             "high": share.value if share.high is None else share.high,
-            "range": percent_range(each.low, each.high) + " %",
+            "range": percent_range(each.low, each.high, say) + " %",
             "right_text": percent(share.value),
-            "count": counted(each.n, "verdict"),
+            "count": say.counted(each.n, "verdict"),
         }
 
 
-def _error(found: CalibrationError) -> str:
+def _error(found: CalibrationError, say: ChartWords) -> str:
     if found.error is None:
-        return "calibration error not known"
-    return f"calibration error {found.error:.3f}"
+        return say("error_unknown")
+    return say("error", error=f"{found.error:.3f}")

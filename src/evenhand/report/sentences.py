@@ -1,0 +1,187 @@
+"""What the statistics say in sentences (reasons, notes, faults), told in Chinese.
+
+Each is known by its form. One that is not known stays as it is: a sentence in the other language
+says more than none.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {
+    "pair": "个配对",
+    "prompt": "个提示",
+    "label": "个标签",
+    "labelled pair": "个有标签的配对",
+    "valid pair": "个有效配对",
+    "decided pair": "个分出胜负的配对",
+    "decided answer": "个分出胜负的回答",
+    "repeated question": "个重复的问题",
+    "vote": "票",
+    "verdict": "个裁决",
+    "case": "个案例",
+    "battle": "场对战",
+    "twice-rated unit": "个被评两次的配对",
+    "decided unequally long pair": "个长度不等且分出胜负的配对",
+    "labelled unequally long pair": "个长度不等且有标签的配对",
+    "decided pair with its own answer": "个含自家回答且分出胜负的配对",
+    "labelled pair with its own answer": "个含自家回答且有标签的配对",
+}
+_COUNT = r"([\d,]+)"
+_FORMS: tuple[tuple[str, str], ...] = (
+    ("not enough data", "数据不足"),
+    ("not defined: all pairs are alike", "无定义：所有配对都一样"),
+    (
+        "kappa is not defined: both say the same one thing of every pair",
+        "kappa 无定义：双方对每个配对都说同一个结果",
+    ),
+    (
+        "no interval: all but one prompt have the same one verdict and label",
+        "无区间：除一个提示外，裁决与标签全都相同",
+    ),
+    ("macro F1 is not defined", "宏平均 F1 无定义"),
+    ("prompts repeat: intervals are clustered by prompt", "提示有重复：区间按提示聚类"),
+    (
+        rf"the run is not finished: {_COUNT} pairs? (?:is|are) not judged yet and in no figure",
+        r"运行尚未完成：\1 个配对尚未评判，不计入任何数字",
+    ),
+    (
+        rf"{_COUNT} pairs? ha(?:s|ve) no label: people are equally divided",
+        r"\1 个配对没有标签：人们的意见相持不下",
+    ),
+    (
+        rf"{_COUNT} votes? (?:is|are) left out: on pairs that were chosen for what was known of "
+        "them, or shown because the judge was unsure",
+        r"\1 票未计入：这些配对是因已知信息或评审没有把握而选出的",
+    ),
+    (
+        rf"{_COUNT} pairs? ha(?:s|ve) a label by a draw that prefers doubtful pairs: over all "
+        "pairs the judge is likely to be right oftener than here",
+        r"\1 个配对的标签来自偏重可疑配对的抽样：在全部配对上，评审可能比这里更常正确",
+    ),
+    # Rankings
+    ("its battles do not differ enough for an interval", "对战结果差异不足，无法给出区间"),
+    ("never compared: its score is the prior's", "从未比较：分数来自先验"),
+    ("undefeated: no upper limit", "不败：没有上限"),
+    ("winless: no lower limit", "未胜：没有下限"),
+    ("never lost to the main group: no upper limit", "从未负于主群：没有上限"),
+    ("never scored against the main group: no lower limit", "从未从主群得分：没有下限"),
+    ("not comparable with the main group", "与主群不可比较"),
+    (
+        r"the battles do not connect all models both ways \((.+)\)",
+        r"对战未能双向连通所有模型（\1）",
+    ),
+    (
+        r"a prior was used: each model has (\S+) virtual ties? with an average one",
+        r"使用了先验：每个模型与平均模型有 \1 次虚拟平局",
+    ),
+    (rf"the fit did not converge in {_COUNT} steps", r"拟合在 \1 步内未收敛"),
+    (
+        rf"{_COUNT} (?:prompts|battles) for {_COUNT} models: the intervals may be too narrow",
+        r"\2 个模型只有 \1 个提示或对战：区间可能过窄",
+    ),
+    (
+        r"not enough data for intervals: 1 (?:prompt|battle); at least 2 are needed",
+        "数据不足，无法给出区间：只有 1 个；至少需要 2 个",
+    ),
+    (
+        rf"{_COUNT} judges \((.+)\): each one's verdict counts; --judge takes one alone",
+        r"\1 个评审（\2）：每个评审的裁决都计入；可在上方只选一个",
+    ),
+    (
+        rf"(.+) was asked in {_COUNT} ways \(prompts or settings\), which count together",
+        r"\1 以 \2 种方式（提示或设置）受询，合并计算",
+    ),
+    (r"run (.+) has no judge (.+), and adds nothing", r"运行 \1 没有评审 \2，不计入"),
+    (
+        r"run (.+) has not read all of its data; the same command goes on",
+        r"运行 \1 尚未读完数据；同一命令会继续",
+    ),
+    (
+        r"the pairs of run (.+) were chosen adaptively \(--rank-adaptive\), most of them between "
+        "close models; the intervals take them as if chosen beforehand",
+        r"运行 \1 的配对是自适应选取的（--rank-adaptive），多在相近的模型之间；"
+        "区间把它们当作事先选定的",
+    ),
+    (
+        r"run (.+) ended once it was decided, which leans scores outwards; evenhand report \S+ "
+        "has intervals that allow for it",
+        r"运行 \1 在分出结果后即结束，这会使分数向两端偏；其报告的区间考虑了这一点",
+    ),
+    (
+        rf"{_COUNT} verdicts? (?:is|are) on pairs that do not name two models, and left out",
+        r"\1 个裁决的配对没有写明两个模型，未计入",
+    ),
+    (
+        rf"{_COUNT} verdicts? (?:is|are) of a model against itself, and left out",
+        r"\1 个裁决是模型与自己比较，未计入",
+    ),
+    # Calibrations
+    (
+        r"(.+); every verdict gets the share that is right, (\S+)",
+        r"\1；每个裁决都取正确的比例 \2",
+    ),
+    (
+        rf"{_COUNT} labels? (?:is|are) of a draw that prefers doubtful pairs: the curve holds "
+        "where its signals tell the doubt, and over all pairs more verdicts are likely to be "
+        "right than here",
+        r"\1 个标签来自偏重可疑配对的抽样：曲线在其信号能说明疑点之处成立；"
+        "在全部配对上，正确的裁决可能比这里多",
+    ),
+    (
+        rf"{_COUNT} labelled pairs are ties of identical responses that no judge was asked "
+        "about: nothing is learned from them",
+        r"\1 个有标签的配对是相同回答的平局，没有询问评审：不从中学习",
+    ),
+    (
+        rf"{_COUNT} labelled pairs are inconsistent: they keep 0\.5 by rule, and nothing is "
+        "learned from them",
+        r"\1 个有标签的配对不一致：按规则保持 0.5，不从中学习",
+    ),
+    # Probes
+    ("sees a difference where there is none", "在没有差别处看出差别"),
+    ("does not mind nonsense", "不在意胡言乱语"),
+    ("does not miss what is missing", "没有发现缺失的内容"),
+    ("is taken in by empty phrases", "被空话所骗"),
+    ("prefers length", "偏爱长度"),
+    ("does not miss an answer", "没有发现缺少回答"),
+    ("can be flattered", "会被奉承"),
+    ("obeys what it should judge", "听从了它本应评判的内容"),
+    ("likes refusals", "偏爱拒答"),
+    ("goes by formatting", "以格式取人"),
+    ("judges otherwise in another language", "换一种语言就判得不同"),
+    ("the winner changed with the order", "胜者随顺序改变"),
+    ("no valid verdict", "没有有效的裁决"),
+)
+_PLACES = {"first": "第一个", "second": "第二个", "first and (?:the )?second": "两个各一次"}
+_OF_PLACES = tuple(
+    form
+    for place, told in _PLACES.items()
+    for form in (
+        (
+            f"the winner changed with the order: it chose whatever came {place}",
+            f"胜者随顺序改变：它选了{told}",
+        ),
+        (
+            f"position: of two identical responses it chose the {place}",
+            f"位置：两个回答相同，它却选了{told}",
+        ),
+    )
+)
+_NOT_ENOUGH = re.compile(rf"not enough data: {_COUNT} ([a-z -]+?)s?; at least {_COUNT} are needed")
+_KNOWN = tuple((re.compile(form, re.DOTALL), told) for form, told in (*_FORMS, *_OF_PLACES))
+# None of ours is longer, but for the names in it.
+_MOST_CHARS = 4000
+
+
+def in_chinese(sentence: str) -> str:
+    if len(sentence) > _MOST_CHARS:
+        return sentence
+    few = _NOT_ENOUGH.fullmatch(sentence)
+    if few and few[2] in _UNITS:
+        return f"数据不足：{few[1]} {_UNITS[few[2]]}；至少需要 {few[3]}"
+    for form, told in _KNOWN:
+        found = form.fullmatch(sentence)
+        if found:
+            return found.expand(told)
+    return sentence
