@@ -9,6 +9,7 @@ from evenhand.contract import Winner
 from evenhand.errors import InputError, StoreBusy
 from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
 from evenhand.store.jobs import NewJob
+from evenhand.store.kept import FigureKey
 from evenhand.store.schema import metadata
 from store_values import begin, failed_pass, failure, item, read_pass, win
 
@@ -35,6 +36,9 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     verdicts: tuple[Winner, ...] = ("A", "B")
     for verdict in verdicts:
         store.add_votes([NewVote(first.pair_id, "Ann", verdict)])
+    store.mark_verdicts(begun.run_id, noted=lambda *_: False)
+    store.add_words(begun.run_id)
+    store.kept.take(FigureKey.of(begun.run_id, "totals", {}), "me")
     # All but the answers to requests, which are of no run.
     assert set(sizes(store)) == set(metadata.tables) - {"idempotency"}
     store.delete_run("run", with_votes=True)

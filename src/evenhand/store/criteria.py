@@ -28,7 +28,7 @@ _CRITERIA_OF_PAIRS = (
     )
 )
 _NAMED_AT_ONCE = 500
-_UNTOLD = -1
+UNTOLD = -1  # won on averaged probabilities: by whom, only the passes tell
 # As `rows` writes them.
 _FACTS = '{"facts":'
 _TIME = '{"facts":{"time_ms":'
@@ -45,7 +45,7 @@ def criterion_columns(
     """In the order in which they first come. A verdict that says nothing of its criteria, an
     invalid one or one on identical responses, counts as invalid on each of them."""
     found: dict[str, CriterionColumns] = {}
-    read = _Bodies()
+    read = CriteriaReader()
     for page in pages(connection, _BODIES, run_id, {"judge": judge_id}):
         told = list(map(read.criteria, page[2], page[3]))
         silent = [number for number, each in zip(page[0], told, strict=True) if not each]
@@ -55,7 +55,7 @@ def criterion_columns(
                 columns = found.get(name)
                 if columns is None:
                     columns = found[name] = CriterionColumns(name)
-                if code == _UNTOLD:
+                if code == UNTOLD:
                     columns.untold.append(number)
                     continue
                 columns.number.append(number)
@@ -73,7 +73,7 @@ def _named(connection: Connection, run_id: int, numbers: list[int]) -> Iterator[
             yield number, tuple((each.name, INVALID) for each in read_criteria(criteria))
 
 
-class _Bodies:
+class CriteriaReader:
     """Reads verdicts' JSON. What stands behind the time is the same in many, and read once."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ def _code(outcome: str, first: str | None, second: str | None) -> int:
         # One order alone has no second choice. Where both chose the same, so does their mean.
         if first in ("A", "B") and second in (first, None):
             return OUTCOMES["win", first]
-        return _UNTOLD
+        return UNTOLD
     return OUTCOMES[outcome, None if outcome == "invalid" else "TIE"]
 
 

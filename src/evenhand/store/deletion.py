@@ -15,21 +15,31 @@ from sqlalchemy import (
     update,
 )
 
+from evenhand.store.full_text import forget_words
 from evenhand.store.schema import (
     item_tags,
     items,
     jobs,
     judges,
+    kept_figures,
     pairs,
     passes,
     queue,
     replaced_passes,
     replaced_votes,
+    run_criteria,
+    run_indexes,
     run_judges,
     runs,
     skipped_rows,
+    verdict_marks,
     verdicts,
     votes,
+)
+
+_BESIDE_ITEMS = (
+    *(verdicts, queue, item_tags, skipped_rows, jobs),
+    *(verdict_marks, run_criteria, run_indexes, kept_figures),
 )
 
 
@@ -61,7 +71,7 @@ def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None
         connection.execute(delete(table).where(_goes_with(table, run_id)))
         made_here = and_(_of_run(table, run_id), table.c.run_id == run_id)
         connection.execute(update(table).where(made_here).values(run_id=None))
-    for table in (verdicts, queue, item_tags, skipped_rows, jobs):
+    for table in _BESIDE_ITEMS:
         connection.execute(delete(table).where(table.c.run_id == run_id))
     reach = connection.execute(
         select(func.min(items.c.pair_id), func.max(items.c.pair_id)).where(items.c.run_id == run_id)
@@ -88,6 +98,7 @@ def _delete_pairs(connection: Connection, first: int, last: int, *, with_votes: 
             exists().where(items.c.pair_id == column), exists().where(votes.c.pair_id == column)
         )
         connection.execute(delete(table).where(column.between(first, last), ~is_used))
+    forget_words(connection, first, last)
 
 
 def _of_run(table: Table, run_id: int) -> ColumnElement[bool]:

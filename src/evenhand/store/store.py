@@ -17,8 +17,10 @@ from evenhand.store import (
     catalogue,
     criteria,
     deletion,
+    full_text,
     idempotency,
     intake,
+    marks,
     outcomes,
     postgres,
     queue,
@@ -27,6 +29,8 @@ from evenhand.store import (
     sqlite,
     standings,
     survey,
+    table_search,
+    totals,
     verdict_search,
     votes,
     work,
@@ -43,6 +47,7 @@ from evenhand.store.columns import (
 from evenhand.store.faults import told_plainly
 from evenhand.store.hold import hold_by_file, hold_by_server
 from evenhand.store.jobs import JobBook, NewJob, add_job
+from evenhand.store.kept import KeptBook
 from evenhand.store.records import (
     QUEUE_START,
     Contest,
@@ -64,6 +69,14 @@ from evenhand.store.records import (
     WorkItem,
 )
 from evenhand.store.tally import count_verdicts, tally
+from evenhand.store.verdict_table import (
+    CountUpTo,
+    Coverage,
+    Sort,
+    TableFilter,
+    TablePage,
+    TablePlace,
+)
 from evenhand.store.vote_records import (
     AddedVotes,
     ItemVote,
@@ -109,6 +122,7 @@ class Store:
         self._writes = writes
         self._growth = postgres.Growth(writes) if isinstance(where, ServerAddress) else None
         self.jobs = JobBook(self._reading, self._writing)
+        self.kept = KeptBook(self._reading, self._writing)
 
     @property
     def address(self) -> str:
@@ -481,6 +495,83 @@ class Store:
     def forget_old_requests(self, *, kept_s: float = idempotency.KEPT_S) -> int:
         with self._writing() as connection:
             return idempotency.forget_old_requests(connection, kept_s=kept_s)
+
+    # Tables of verdicts, and what is filled behind the runs for them
+
+    def browse(
+        self,
+        run_id: int,
+        wanted: TableFilter,
+        *,
+        sort: Sort = "number",
+        descending: bool = False,
+        after: TablePlace | None = None,
+        before: TablePlace | None = None,
+        limit: int = 50,
+    ) -> TablePage:
+        """A page of the verdicts that are marked, and how many there are in all, up to 10,000."""
+        with self._reading() as connection:
+            return table_search.browse(
+                connection,
+                run_id,
+                wanted,
+                sort=sort,
+                descending=descending,
+                after=after,
+                before=before,
+                limit=limit,
+            )
+
+    def count_up_to(
+        self, run_id: int, wanted: TableFilter, most: int = table_search.COUNTED_UP_TO
+    ) -> CountUpTo:
+        with self._reading() as connection:
+            return table_search.count_up_to(connection, run_id, wanted, most=most)
+
+    def place_of(
+        self,
+        run_id: int,
+        number: int,
+        *,
+        judge_ids: Sequence[int] | None = None,
+        sort: Sort = "number",
+    ) -> TablePlace | None:
+        """Where a pair stands in a table, by the first of these judges with a verdict on it."""
+        with self._reading() as connection:
+            return table_search.place_of(connection, run_id, number, judge_ids=judge_ids, sort=sort)
+
+    def mark_verdicts(
+        self, run_id: int, *, noted: marks.Noted, limit: int = 500, stamp: str | None = None
+    ) -> int:
+        """Mark verdicts on up to `limit` further items; how many items it were, 0 at the end."""
+        with self._writing() as connection:
+            marked = marks.mark_verdicts(connection, run_id, noted=noted, limit=limit, stamp=stamp)
+        if self._growth:
+            self._growth.note("verdict_marks", marked)
+        return marked
+
+    def add_words(self, run_id: int, *, limit: int = 200) -> int:
+        """Index the words of up to `limit` further items; how many that were, 0 at the end."""
+        with self._writing() as connection:
+            added = full_text.add_words(connection, run_id, limit=limit)
+        if self._growth:
+            self._growth.note("search_docs", added)
+        return added
+
+    def index_state(self, run_id: int) -> marks.IndexState:
+        with self._reading() as connection:
+            return marks.index_state(connection, run_id)
+
+    def words_coverage(self, run_id: int) -> Coverage:
+        """How many of the run's pairs can be found by their words."""
+        with self._reading() as connection:
+            state = marks.index_state(connection, run_id)
+            return Coverage(state.worded_to, intake.count_items(connection, run_id))
+
+    def count_marked(self, run_id: int) -> totals.MarkTotals:
+        """The run's verdicts by all that tables are filtered by, in grouped queries."""
+        with self._reading() as connection:
+            return totals.count_marked(connection, run_id)
 
     # Reading back
 

@@ -60,21 +60,22 @@ class TableRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TablePage:
-    """`next` and `previous` go into `after` and `before`; None at the ends. Rows may be few before
-    an end: the search looked at as much as it may, and goes on from `next`."""
-
-    rows: tuple[TableRow, ...]
-    next: TablePlace | None
-    previous: TablePlace | None
-
-
-@dataclass(frozen=True, slots=True)
 class CountUpTo:
     """`more`: there are more than were counted, so that it reads "10,000+"."""
 
     count: int
     more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """`next` and `previous` go into `after` and `before`; None at the ends. Where words are looked
+    for, rows may be few before an end: the search goes on from `next`."""
+
+    rows: tuple[TableRow, ...]
+    next: TablePlace | None
+    previous: TablePlace | None
+    count: CountUpTo
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from evenhand.store.bulk import insert_new
+from evenhand.store.marks import forget_marks
 from evenhand.store.records import NewPass, NewVerdict, PassKey, StoredPass, WorkItem
 from evenhand.store.rows import (
     PASS_COLUMNS,
@@ -154,10 +155,13 @@ def retire(connection: Connection, run_id: int, statuses: Collection[str]) -> in
     key = tuple_(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
     undone = rests_on.subquery()
     touched = runs.c.id.in_(select(undone.c.run_id))
-    connection.execute(update(runs).where(touched).values(state="stopped"))
+    now = time.time()
+    connection.execute(update(runs).where(touched).values(state="stopped", updated_at=now))
+    forget_marks(connection, rests_on)
     connection.execute(delete(verdicts).where(key.in_(rests_on)))
     if "failed" in statuses:
         # The pass that failed may have been made since, by another run.
         judge_failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_kind != "invalid")
+        forget_marks(connection, select(verdicts.c.run_id, verdicts.c.number).where(judge_failed))
         connection.execute(delete(verdicts).where(judge_failed))
     return connection.execute(delete(passes).where(retired)).rowcount

@@ -1,0 +1,185 @@
+"""Pairs by the words of their prompts and responses: FTS5 in SQLite, a tsvector in PostgreSQL.
+
+Like marks it is filled behind the runs, item by item; pairs that runs share are in it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    column,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    table,
+    text,
+    update,
+)
+
+from evenhand.errors import InputError
+from evenhand.store.intake import in_slices
+from evenhand.store.marks import begin_index, set_index
+from evenhand.store.schema import items, pairs, run_indexes, search_docs
+from evenhand.store.words import fts_query, places_of, spaced, ts_query
+
+_PAGE_CHARACTERS = 4_000_000
+# The words themselves, under the ids of `search_docs`. It keeps no texts, and cannot delete.
+_FTS = "search_words"
+_MAKE_FTS = (
+    "CREATE VIRTUAL TABLE IF NOT EXISTS search_words USING fts5(prompt, response_a, response_b, "
+    "content='', columnsize=0, tokenize='unicode61 remove_diacritics 0')"
+)
+_ADD_TO_FTS = "INSERT INTO search_words (rowid, prompt, response_a, response_b) VALUES (?, ?, ?, ?)"
+_EMPTY_FTS = text("INSERT INTO search_words (search_words) VALUES ('delete-all')")
+_fts = table(_FTS, column("rowid"))
+# In `run_indexes`, for the store itself: how many documents there are of pairs that are gone.
+_STORE = 0
+_FEW_LEFT = 1_000
+
+Phrases = list[list[str]]
+
+
+def is_searchable(connection: Connection) -> bool:
+    if connection.dialect.name != "sqlite":
+        return True
+    query = text("SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'")
+    return bool(connection.execute(query).scalar())
+
+
+def add_words(connection: Connection, run_id: int, *, limit: int) -> int:
+    """Index the words of up to `limit` further items; how many that were, and 0 at the end."""
+    if not is_searchable(connection):
+        return 0
+    state = begin_index(connection, run_id)
+    query = (
+        select(items.c.number, items.c.pair_id, items.c.length_a + items.c.length_b)
+        .where(items.c.run_id == run_id, items.c.number > state.worded_to)
+        .order_by(items.c.number)
+        .limit(limit)
+    )
+    numbers: list[int] = []
+    pair_ids: list[int] = []
+    characters = 0
+    for number, pair_id, length in connection.execute(query):
+        characters += length
+        if numbers and characters > _PAGE_CHARACTERS:
+            break
+        numbers.append(number)
+        pair_ids.append(pair_id)
+    if not numbers:
+        return 0
+    for some in in_slices(sorted(set(pair_ids))):
+        _add_pairs(connection, some)
+    set_index(connection, run_id, worded_to=numbers[-1])
+    return len(numbers)
+
+
+def _add_pairs(connection: Connection, pair_ids: Sequence[int]) -> None:
+    there = exists().where(search_docs.c.pair_id == pairs.c.id)
+    query = (
+        select(pairs.c.id, pairs.c.prompt, pairs.c.response_a, pairs.c.response_b)
+        .where(pairs.c.id.in_(pair_ids), ~there)
+        .order_by(pairs.c.id)
+    )
+    rows = connection.execute(query).all()
+    if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        # Another run may have the same pair, and another process be at it.
+        statement = text(
+            "INSERT INTO search_docs (pair_id, words) VALUES (:pair, CAST(:words AS tsvector)) "
+            "ON CONFLICT DO NOTHING"
+        )
+        values = [{"pair": pair_id, "words": places_of(tuple(texts))} for pair_id, *texts in rows]
+        connection.execute(statement, values)
+        return
+    connection.execute(text(_MAKE_FTS))
+    connection.execute(insert(search_docs), [{"pair_id": row[0]} for row in rows])
+    added = select(search_docs.c.pair_id, search_docs.c.doc_id)
+    found = connection.execute(added.where(search_docs.c.pair_id.in_([row[0] for row in rows])))
+    docs = {row.pair_id: row.doc_id for row in found}
+    written = [(docs[pair_id], *map(spaced, texts)) for pair_id, *texts in rows]
+    connection.exec_driver_sql(_ADD_TO_FTS, written)
+
+
+def items_with(connection: Connection, run_id: int, phrases: Phrases, *, most: int) -> list[int]:
+    """The numbers of a run's items that hold all of this, up to `most`, in no order."""
+    if not phrases or not _is_filled(connection):
+        return []
+    query = _matching(connection, select(items.c.number))
+    query = query.join(items, items.c.pair_id == search_docs.c.pair_id)
+    query = query.where(items.c.run_id == run_id)
+    return list(connection.execute(query.limit(most), _given(connection, phrases)).scalars())
+
+
+def pairs_with(connection: Connection, pair_ids: Collection[int], phrases: Phrases) -> set[int]:
+    """Which of these pairs hold all of this."""
+    if not phrases or not _is_filled(connection):
+        return set()
+    found: set[int] = set()
+    for some in in_slices(sorted(set(pair_ids))):
+        among: ColumnElement[bool] = search_docs.c.pair_id.in_(some)
+        if connection.dialect.name == "sqlite":
+            # By the ids of the documents themselves, so that FTS5 looks at these alone.
+            docs = select(search_docs.c.doc_id).where(among)
+            among = _fts.c.rowid.in_(list(connection.execute(docs).scalars()))
+        query = _matching(connection, select(search_docs.c.pair_id)).where(among)
+        found.update(connection.execute(query, _given(connection, phrases)).scalars())
+    return found
+
+
+def _matching(connection: Connection, query: Select[Any]) -> Select[Any]:
+    if connection.dialect.name == "postgresql":
+        return query.select_from(search_docs).where(
+            text("search_docs.words @@ CAST(:asked AS tsquery)")
+        )
+    return (
+        query.select_from(_fts)
+        .join(search_docs, search_docs.c.doc_id == _fts.c.rowid)
+        .where(text("search_words MATCH :asked"))
+    )
+
+
+def _given(connection: Connection, phrases: Phrases) -> dict[str, str]:
+    write = ts_query if connection.dialect.name == "postgresql" else fts_query
+    return {"asked": write(phrases)}
+
+
+def _is_filled(connection: Connection) -> bool:
+    """Whether there is anything to search in."""
+    if connection.dialect.name == "postgresql":
+        return True
+    if not is_searchable(connection):
+        raise InputError(
+            "this Python's SQLite was built without full-text search (FTS5); filter without words, "
+            "or keep the runs in PostgreSQL"
+        )
+    made = text("SELECT 1 FROM sqlite_master WHERE name = :name")
+    return bool(connection.execute(made, {"name": _FTS}).scalar())
+
+
+def forget_words(connection: Connection, first: int, last: int) -> None:
+    """Of pairs between these that are gone."""
+    its_pair = exists().where(pairs.c.id == search_docs.c.pair_id)
+    gone = delete(search_docs).where(search_docs.c.pair_id.between(first, last), ~its_pair)
+    count = connection.execute(gone).rowcount
+    if connection.dialect.name == "postgresql" or not count:
+        return
+    # Without the texts FTS5 cannot delete. What is left over is found under no pair; where it is
+    # more than what is not, all of it goes, and is made again behind the runs.
+    left = begin_index(connection, _STORE).marked + count
+    there = connection.execute(select(func.count()).select_from(search_docs)).scalar_one()
+    if left > there + (_FEW_LEFT if there else 0):
+        connection.execute(_EMPTY_FTS)
+        connection.execute(delete(search_docs))
+        connection.execute(delete(run_indexes).where(run_indexes.c.run_id == _STORE))
+        connection.execute(update(run_indexes).values(worded_to=0))
+    else:
+        set_index(connection, _STORE, marked=left)

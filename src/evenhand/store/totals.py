@@ -1,0 +1,68 @@
+"""How many verdicts of a run each filter of its table would show: grouped queries over marks."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from evenhand.store.marks import CRITERION_LETTERS, criteria_places
+from evenhand.store.schema import item_tags, verdict_marks
+
+MOST_TAGS = 1000
+_CODES = {letter: code for code, letter in CRITERION_LETTERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MarkTotals:
+    """By judge, then by ending and flags; by judge and criterion, then by its outcome's code."""
+
+    endings: dict[int, Counter[tuple[int, int]]]
+    criteria: dict[str, dict[int, Counter[int]]]
+    tags: tuple[tuple[str, int], ...]  # items; the most frequent first, at most 1,000
+
+
+def count_marked(connection: Connection, run_id: int) -> MarkTotals:
+    return MarkTotals(
+        endings=_endings(connection, run_id),
+        criteria=_criteria(connection, run_id),
+        tags=_tags(connection, run_id),
+    )
+
+
+def _endings(connection: Connection, run_id: int) -> dict[int, Counter[tuple[int, int]]]:
+    column = verdict_marks.c
+    kind = (column.judge_id, column.ending, column.flags)
+    query = select(*kind, func.count()).where(column.run_id == run_id).group_by(*kind)
+    found: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+    for judge_id, ending, flags, count in connection.execute(query):
+        found[judge_id][ending, flags] = count
+    return dict(found)
+
+
+def _criteria(connection: Connection, run_id: int) -> dict[str, dict[int, Counter[int]]]:
+    column = verdict_marks.c
+    kind = (column.judge_id, column.criteria)
+    query = select(*kind, func.count()).where(column.run_id == run_id).group_by(*kind)
+    names = {place: name for name, place in criteria_places(connection, run_id).items()}
+    found: dict[str, dict[int, Counter[int]]] = {name: {} for name in names.values()}
+    for judge_id, criteria, count in connection.execute(query):
+        for each in criteria.strip(",").split(","):
+            if each:
+                counted = found[names[int(each[:-1])]].setdefault(judge_id, Counter())
+                counted[_CODES[each[-1]]] += count
+    return found
+
+
+def _tags(connection: Connection, run_id: int) -> tuple[tuple[str, int], ...]:
+    column = item_tags.c
+    count = func.count()
+    query = (
+        select(column.tag, count)
+        .where(column.run_id == run_id)
+        .group_by(column.tag)
+        .order_by(count.desc(), column.tag)
+        .limit(MOST_TAGS)
+    )
+    return tuple((tag, number) for tag, number in connection.execute(query))
