@@ -7,8 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from evenhand.contract import Failure
 from evenhand.errors import InputError
 from evenhand.report.records import RunRow, row_of
+from evenhand.serve.discretion import Discretion, recorded_address
 from evenhand.serve.values import VerdictFilters, VerdictLine, VerdictPage
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 from evenhand.store.verdict_search import RUN_START, VerdictFilter, VerdictPlace
@@ -16,7 +18,7 @@ from evenhand.store.verdict_search import RUN_START, VerdictFilter, VerdictPlace
 if TYPE_CHECKING:
     from evenhand.contract import ConfidenceSource
 
-_CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})")
+_CURSOR = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 # Nothing may be found for long; the client gets what there is by then, and asks on.
 _SEARCHED_FOR_S = 1.0
 _WHOLE_AT_ONCE = 16
@@ -50,7 +52,8 @@ def read_page(
         if time.monotonic() > until:
             break
     if not full:
-        lines = tuple(_line(row, names[row.judge_id]) for row in rows)
+        hide = {judge.id: Discretion(recorded_address(judge.settings)) for judge in judges}
+        lines = tuple(_line(row, names[row.judge_id], hide=hide[row.judge_id]) for row in rows)
         return VerdictPage(verdicts=lines, next=_told(place))
     whole, ended = _whole_rows(store, run, rows, {judge.id: judge for judge in judges}, names)
     if not ended and whole:
@@ -69,19 +72,32 @@ def _whole_rows(
     """As many as fit into memory comfortably, and whether that is all of them."""
     places = [VerdictPlace(row.item.number, row.judge_id) for row in rows]
     whole: list[RunRow] = []
+    hide = {number: Discretion(recorded_address(each.settings)) for number, each in judges.items()}
     characters = 0
     size = 1
     start = 0
     while start < len(places):
         for each in store.whole_verdicts_at(run.id, places[start : start + size]):
             row = row_of(each, run=run, judge=judges[each.row.judge_id])
-            whole.append(row.model_copy(update={"judge": names[each.row.judge_id]}))
+            row = row.model_copy(update={"judge": names[each.row.judge_id]})
+            whole.append(_without_address(row, hide[each.row.judge_id]))
             characters += len(row.prompt) + len(row.response_a) + len(row.response_b)
         if characters > _PAGE_CHARACTERS:
             break
         start += size
         size = min(2 * size, _WHOLE_AT_ONCE)
     return whole, len(whole) == len(rows)
+
+
+def _without_address(row: RunRow, hide: Discretion) -> RunRow:
+    """The command line keeps in the same store what it tells its own user."""
+    if row.error_message is None:
+        return row
+    hidden: dict[str, object] = {"error_message": hide(row.error_message)}
+    if isinstance(row.verdict, Failure):
+        said = row.verdict.error.model_copy(update={"message": hide(row.verdict.error.message)})
+        hidden["verdict"] = row.verdict.model_copy(update={"error": said})
+    return row.model_copy(update=hidden)
 
 
 def _filter(
@@ -122,7 +138,7 @@ def _told(place: VerdictPlace | None) -> str | None:
     return None if place is None else f"{place.number}-{place.judge_id}"
 
 
-def _line(row: VerdictRow, judge: str) -> VerdictLine:
+def _line(row: VerdictRow, judge: str, *, hide: Discretion) -> VerdictLine:
     item = row.item
     return VerdictLine(
         id=item.key,
@@ -142,5 +158,5 @@ def _line(row: VerdictRow, judge: str) -> VerdictLine:
         first_pass_winner=row.first_pass_winner,
         second_pass_winner=row.second_pass_winner,
         error_kind=row.error_kind,
-        error_message=row.error_message,
+        error_message=None if row.error_message is None else hide(row.error_message),
     )
