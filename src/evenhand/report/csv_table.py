@@ -48,6 +48,10 @@ def write_csv(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
     return count
 
 
+def csv_line(values: Iterable[Any]) -> bytes:
+    return _line(map(_cell, values))
+
+
 def _line(cells: Iterable[str]) -> bytes:
     return ",".join(cells).encode() + b"\n"
 

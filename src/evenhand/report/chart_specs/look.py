@@ -25,6 +25,36 @@ FILE_LOOK: dict[str, Any] = {
     "padding": 16,
 }
 
+# The grounds and texts of the pages' dark palette.
+_DARK_LOOK: dict[str, Any] = {
+    "background": "#14171c",
+    "padding": 16,
+    "style": {"cell": {"stroke": None}, "group-title": {"fill": "#e7eaf0"}},
+    "title": {"color": "#e7eaf0", "subtitleColor": "#a7afbd"},
+    "axis": {"labelColor": "#e7eaf0", "titleColor": "#a7afbd"},
+    "legend": {"labelColor": "#e7eaf0", "titleColor": "#a7afbd"},
+    "text": {"color": "#e7eaf0"},
+}
+_ON_DARK = {MUTED: "#a7afbd", COLOURS[0]: "#56B4E9", COLOURS[5]: "#0072B2", "#3d3d3d": "#cc79a7"}
+
+
+def on_dark(spec: dict[str, Any]) -> dict[str, Any]:
+    """The same chart for a dark page: other grounds and texts, and lighter lines."""
+    lit = {name: part if name == "data" else _lit(part) for name, part in spec.items()}
+    return {**lit, "config": {**spec.get("config", {}), **_DARK_LOOK}}
+
+
+def _lit(part: Any) -> Any:
+    """Data is left as it is: a name may look like a colour."""
+    if isinstance(part, dict):
+        return {
+            name: value if name in ("data", "datasets", "domain") else _lit(value)
+            for name, value in part.items()
+        }
+    if isinstance(part, list):
+        return [_lit(each) for each in part]
+    return _ON_DARK.get(part, part) if isinstance(part, str) else part
+
 
 def titled(text: str, *lines: str) -> alt.TitleParams:
     return alt.TitleParams(
