@@ -1,0 +1,205 @@
+"""Debian's chromium as the tests use it: a page that is watched while it is looked at.
+
+    def test_something(look: Look, site: Site) -> None:
+        page = look(site.url, PHONE)
+        page.press("j")
+
+After each test, `look` fails where a page said anything on the console, asked for what it did not
+get, broke its own policy, opened a dialog or let judged texts do something.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from hostile_markup import ELSEWHERE
+
+ROOT = Path(__file__).parent.parent
+SCREENSHOTS = ROOT / ".artifacts" / "screenshots"
+AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+_PLACES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """How the reader's browser is set up."""
+
+    language: Literal["en", "zh"] = "en"
+    scheme: Literal["light", "dark"] = "light"
+    width: int = 1280
+    script: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.language}-{self.scheme}-{self.width}"
+
+
+PLAIN = Surroundings()
+PHONE = Surroundings(scheme="dark", width=375)
+# Both languages meet both schemes, and both of each meet a phone's width.
+EVERY = (
+    PLAIN,
+    PHONE,
+    Surroundings(language="zh", scheme="dark"),
+    Surroundings(language="zh", width=375),
+)
+
+# Said on the console, where nothing may be said; in place before any script of the page runs.
+_TELL = """
+document.addEventListener("securitypolicyviolation", (event) =>
+  console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+Object.defineProperty(window, "harmed", { set() { console.error("a judged text ran"); } });
+"""
+
+
+def absent(what: str, remedy: str) -> None:
+    """Skips on a reader's machine; fails where the tests must run."""
+    reason = f"{what} is not here; {remedy}"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def chromium_path() -> str:
+    named = os.environ.get("EVENHAND_TEST_CHROMIUM")
+    found = named or next(filter(None, map(shutil.which, _PLACES)), None)
+    if found is None:
+        absent("chromium", "install it with scripts/install_chromium.sh")
+    assert found is not None
+    return found
+
+
+@cache
+def _axe() -> str:
+    if not AXE.exists():
+        absent("axe-core", "install it with make .venv/.npm")
+    return AXE.read_text("utf-8")
+
+
+# Of the module, not of the session: its loop counts as running while it is there, and tests that
+# are coroutines could not run beside it.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = chromium_path()
+    with sync_playwright() as driver:
+        # The sandbox needs rights that containers do not give; every page here is our own.
+        started = driver.chromium.launch(executable_path=path, chromium_sandbox=False)
+        yield started
+        started.close()
+
+
+@dataclass
+class Watch:
+    """What pages did that they should not."""
+
+    allowed: set[int] = field(default_factory=set)  # statuses that the test brings about
+    wrong: list[str] = field(default_factory=list)
+
+    def over(self, page: Page) -> None:
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        page.on("dialog", self._dialog)
+        page.on("request", self._asked)
+        page.on("requestfailed", self._failed)
+        page.on("response", self._answered)
+
+    def _console(self, message: Any) -> None:
+        # The browser reports a refused document itself; the test has said that it expects that.
+        if not any(f"status of {status}" in message.text for status in self.allowed):
+            self.wrong.append(f"console {message.type}: {message.text}")
+
+    def _dialog(self, dialog: Any) -> None:
+        self.wrong.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _asked(self, request: Any) -> None:
+        if request.url.startswith(ELSEWHERE):
+            self.wrong.append(f"asked elsewhere: {request.url}")
+
+    def _failed(self, request: Any) -> None:
+        # A page that is left gives up what it was still asking for.
+        if request.failure != "net::ERR_ABORTED":
+            self.wrong.append(f"failed: {request.url} {request.failure}")
+
+    def _answered(self, response: Any) -> None:
+        if response.status >= 400 and response.status not in self.allowed:
+            self.wrong.append(f"answered {response.status}: {response.url}")
+
+
+class Look:
+    """Opens pages; each call is a reader of its own, with a browser of its own."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.watch = Watch()
+        self._browser = browser
+        self._pages: list[Page] = []
+
+    def __call__(self, address: str | None, set_up: Surroundings = PLAIN) -> Page:
+        context = self._browser.new_context(
+            locale={"en": "en-GB", "zh": "zh-CN"}[set_up.language],
+            color_scheme=set_up.scheme,
+            viewport={"width": set_up.width, "height": 800},
+            java_script_enabled=set_up.script,
+            accept_downloads=True,
+        )
+        context.set_default_timeout(15_000)
+        context.add_init_script(_TELL)
+        page = context.new_page()
+        self.watch.over(page)
+        self._pages.append(page)
+        if address is not None:
+            page.goto(address)
+        return page
+
+    def settle(self) -> None:
+        for page in self._pages:
+            page.evaluate("0")  # what it has said until now is told before this is answered
+            page.context.close()
+        assert self.watch.wrong == []
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Look]:
+    looked = Look(browser)
+    yield looked
+    looked.settle()
+
+
+def accessibility_faults(page: Page) -> list[str]:
+    """What axe-core finds, each with the elements that it is about."""
+    page.evaluate(_axe())
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    return [
+        f"{fault['id']}: {fault['help']}: {[node['html'][:200] for node in fault['nodes'][:5]]}"
+        for fault in found["violations"]
+    ]
+
+
+def wider_than_the_window(page: Page) -> list[str]:
+    """Elements that make the page as a whole scroll sideways."""
+    found: list[str] = page.evaluate(
+        """() => {
+          const width = document.documentElement.clientWidth;
+          if (document.documentElement.scrollWidth <= width) return [];
+          const over = Array.from(document.body.querySelectorAll("*"))
+            .filter((each) => each.getBoundingClientRect().right > width + 1)
+            .filter((each) => !each.parentElement.closest(".scroll"));
+          return [`${document.documentElement.scrollWidth} of ${width}`,
+            ...over.slice(0, 8).map((each) => each.outerHTML.slice(0, 160))];
+        }"""
+    )
+    return found
+
+
+def keep_screenshot(page: Page, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, animations="disabled")
