@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from evenhand.pages import diagrams, differences, figures
+from evenhand.pages.told import Told
 from evenhand.pages.wording import Language, Wording
 
 
@@ -51,10 +52,8 @@ def address(path: str, **query: object) -> str:
 
 
 def render(template: str, language: Language, **values: Any) -> str:
-    """`say` is the wording and `figure` writes a figure with its uncertainty, in every template."""
+    """In every template `say` is the wording, `told` turns sentences of the rooms below into the
+    language, and `figure` writes a figure with its uncertainty."""
     say = Wording(language)
-    return (
-        environment()
-        .get_template(template)
-        .render(say=say, language=language, figure=figures.Figures(say), **values)
-    )
+    own = {"say": say, "told": Told(language), "figure": figures.Figures(say)}
+    return environment().get_template(template).render(language=language, **own, **values)

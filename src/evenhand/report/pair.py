@@ -22,7 +22,7 @@ from evenhand.contract import (
 from evenhand.contract.model import Model
 from evenhand.report.lookup import find_item, find_run
 from evenhand.report.retelling import told, with_prose
-from evenhand.store import JudgedItem, PassStatus, RunRecord, Store, StoredPass
+from evenhand.store import ItemWhole, JudgedItem, PassStatus, RunRecord, Store, StoredPass
 
 
 class StoredAnswer(Model):
@@ -121,7 +121,10 @@ class PairReport(Model):
 def report_pair(store: Store, run_name: str, name: str) -> PairReport:
     """`name` is the pair's id, or its number."""
     run = find_run(store, run_name)
-    whole = find_item(store, run, name)
+    return whole_pair(run, find_item(store, run, name))
+
+
+def whole_pair(run: RunRecord, whole: ItemWhole) -> PairReport:
     item = whole.item
     return PairReport(
         run=run.name,
