@@ -1,18 +1,133 @@
-"""`/`: every run in the store, newest first, and how far it is."""
+"""`/`: every run in the store, newest first, how far it is and what it came to; a file that is
+dropped there becomes a run."""
 
 from __future__ import annotations
 
-from starlette.responses import Response
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Any
 
+from starlette.responses import RedirectResponse, Response
+
+from evenhand.errors import EvenhandError, InputError
+from evenhand.report.conclusions import Conclusions
+from evenhand.serve.http.bodies import media_type_of
+from evenhand.serve.http.uploads import FORM, spool_form
+from evenhand.serve.kept_figures import Kept
+from evenhand.serve.offers import OfferView
+from evenhand.serve.pages.forms import Fields, require_csrf, require_same_origin
 from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.service import Service
+from evenhand.serve.values import RunStatus, StartRun, read_value
 
 _ROWS = 50
+_FIELDS = frozenset({"csrf", "criteria", "name", "judges", "badRows", "maxCost"})
+_BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """`result` is None while a run goes on: its interval would be of a moment long past."""
+
+    status: RunStatus
+    result: Kept[Conclusions] | None
 
 
 async def list_runs(visit: Visit) -> Filled | Response:
-    page = await visit.service.runs(after=visit.request.query_params.get("after"), limit=_ROWS)
-    first = "after" not in visit.request.query_params
-    return Filled("runs.html", {"runs": page.runs, "next": page.next, "first": first})
+    shown = await _listed(visit)
+    offers = await asyncio.to_thread(offered, visit.service)
+    return Filled("runs.html", {**shown, "offers": offers})
 
 
-PAGES = (Page(path="/", name="runsPage", work=list_runs, place="runs"),)
+async def list_progress(visit: Visit) -> Filled | Response:
+    """The same rows alone, for the page that is open."""
+    return Filled("_runs_live.html", await _listed(visit))
+
+
+async def _listed(visit: Visit) -> dict[str, Any]:
+    after = visit.request.query_params.get("after") or None
+    page = await visit.service.runs(after=after, limit=_ROWS)
+    lines = await asyncio.gather(*(_line(visit.service, status) for status in page.runs))
+    live = any(
+        not line.status.at_rest or (line.result is not None and line.result.computing)
+        for line in lines
+    )
+    return {"lines": lines, "next": page.next, "after": after, "live": live}
+
+
+async def _line(service: Service, status: RunStatus) -> RunLine:
+    if not status.at_rest or not status.done:
+        return RunLine(status, None)
+    return RunLine(status, await service.kept.conclusions(status.id))
+
+
+def offered(service: Service) -> list[OfferView]:
+    """The judges that a form may name; one that cannot be opened says so when it is used."""
+    try:
+        return service.offers.offered()
+    except EvenhandError:
+        return [
+            OfferView(name=name, judge=name, mode="reasoned", locale="en")
+            for name in service.offers.names
+        ]
+
+
+async def start_run(visit: Visit) -> Filled | Response:
+    request, service = visit.request, visit.service
+    require_same_origin(request)
+    if media_type_of(request)[0] != FORM:
+        raise InputError(f"the form holds no file; send it as {FORM}")
+    await service.refuse_when_full()
+    spool = await spool_form(
+        request, limit_bytes=service.config.limits.upload_bytes, fields=_FIELDS
+    )
+    try:
+        fields = Fields(spool.fields)
+        require_csrf(request, fields)
+        status = await service.start_run(spool.upload, _options(fields), token=visit.token)
+    finally:
+        spool.close()
+    return RedirectResponse(f"/runs/{status.id}", status_code=303)
+
+
+def _options(fields: Fields) -> StartRun:
+    criteria = [name.strip() for name in _BETWEEN_CRITERIA.split(fields.get("criteria") or "")]
+    given: dict[str, Any] = {
+        "name": fields.get("name"),
+        "judges": fields.all("judges"),
+        "criteria": [name for name in criteria if name],
+        "badRows": fields.get("badRows"),
+        "maxCost": _amount(fields.get("maxCost")),
+    }
+    return read_value(StartRun, {name: value for name, value in given.items() if value})
+
+
+def _amount(given: str | None) -> float | None:
+    if given is None:
+        return None
+    try:
+        return float(given.strip().removeprefix("$"))
+    except ValueError:
+        raise InputError(f"the highest cost is {given[:40]!r}; give dollars, e.g. 2.50") from None
+
+
+async def cancel_run(visit: Visit) -> Filled | Response:
+    await visit.form()
+    status = await visit.service.cancel(visit.run_id)
+    return RedirectResponse(f"/runs/{status.id}", status_code=303)
+
+
+async def resume_run(visit: Visit) -> Filled | Response:
+    await visit.form()
+    status = await visit.service.resume(visit.run_id)
+    return RedirectResponse(f"/runs/{status.id}", status_code=303)
+
+
+PAGES = (
+    Page(path="/", name="runsPage", work=list_runs, place="runs"),
+    Page(path="/progress", name="runsProgress", work=list_progress),
+    Page(path="/runs", name="startRunPage", work=start_run, method="POST", place="runs"),
+    Page(path="/runs/{id}/cancel", name="cancelRunPage", work=cancel_run, method="POST"),
+    Page(path="/runs/{id}/resume", name="resumeRunPage", work=resume_run, method="POST"),
+)

@@ -1,0 +1,92 @@
+"""`/runs/{id}`: what a run came to, how sure that is, what it took; each figure leads to pairs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from pydantic import Field
+from starlette.datastructures import QueryParams
+from starlette.responses import Response
+
+from evenhand.contract.model import Model
+from evenhand.pages.links import RunLinks
+from evenhand.report.conclusions import Conclusion, Conclusions
+from evenhand.serve.http.queries import read_query
+from evenhand.serve.kept_figures import RunTotals
+from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.values import Level
+
+_SHOWN_AT_MOST = 200
+
+
+class RunQuery(Model):
+    side: Literal["A", "B"] = "B"
+    ties: Literal["half", "excluded", "wins"] = "half"
+    level: Level = 0.95
+    comparison: int = Field(default=1, ge=1, description="Which of several is shown in full")
+
+
+async def show_run(visit: Visit) -> Filled | Response:
+    query = read_query(given(visit), RunQuery)
+    status = await visit.service.run(visit.run_id)
+    kept = visit.service.kept
+    conclusions, totals, report = await asyncio.gather(
+        kept.conclusions(status.id, side=query.side, ties=query.ties, level=query.level),
+        kept.totals(status.id),
+        kept.report(status.id),
+    )
+    return Filled(
+        "run.html",
+        {
+            "run": status,
+            "conclusions": conclusions,
+            "totals": totals,
+            "report": report,
+            "chosen": _chosen(conclusions.value, query.comparison),
+            "links": RunLinks(status.id, _straight(conclusions.value, totals.value)),
+            "waiting": conclusions.computing or totals.computing or report.computing,
+            "shown_at_most": _SHOWN_AT_MOST,
+        },
+    )
+
+
+async def show_progress(visit: Visit) -> Filled | Response:
+    """How it stands alone, for the page that is open."""
+    return Filled("_run_progress.html", {"run": await visit.service.run(visit.run_id)})
+
+
+def given(visit: Visit, *, beside: frozenset[str] = frozenset()) -> QueryParams:
+    """What an address says of this page: a field that a form left empty says nothing."""
+    return QueryParams(
+        [
+            (name, value)
+            for name, value in visit.request.query_params.multi_items()
+            if value and name != "lang" and name not in beside
+        ]
+    )
+
+
+def _chosen(found: Conclusions | None, number: int) -> Conclusion | None:
+    if found is None or not found.conclusions:
+        return None
+    return found.conclusions[min(number, len(found.conclusions)) - 1]
+
+
+def _straight(found: Conclusions | None, totals: RunTotals | None) -> frozenset[str]:
+    """The judges whose one comparison has the wins of its rows' own labels."""
+    if found is None or totals is None or len(totals.judges) != len(found.judges):
+        return frozenset()
+    straight = set()
+    for name, own in zip(found.judges, totals.judges, strict=True):
+        theirs = [each for each in found.conclusions if each.judge == name]
+        counts = theirs[0].win_rate.counts if len(theirs) == 1 else None
+        if counts and (counts.wins_a, counts.wins_b) == (own.wins_a, own.wins_b):
+            straight.add(name)
+    return frozenset(straight)
+
+
+PAGES = (
+    Page(path="/runs/{id}", name="runPage", work=show_run, place="runs"),
+    Page(path="/runs/{id}/progress", name="runProgress", work=show_progress),
+)
