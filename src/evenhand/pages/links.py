@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,13 +19,16 @@ CountLink = tuple[Kind, int, str]  # of what, how many, and where they are
 @dataclass(frozen=True, slots=True)
 class RunLinks:
     """`straight` are the judges whose A and B are those of every row. Where models change places
-    from row to row, a side's wins are not those of a label, and lead to all wins."""
+    from row to row, a side's wins are not those of a label, and lead to all wins. `offered` is
+    what the table calls a judge."""
 
     run_id: str
     straight: frozenset[str]
+    offered: Mapping[str, str]
 
-    def pairs(self, **filters: Any) -> str:
-        return address(f"/runs/{self.run_id}/pairs", **filters)
+    def pairs(self, *, judge: str | None = None, **filters: Any) -> str:
+        known = None if judge is None else self.offered.get(judge, judge)
+        return address(f"/runs/{self.run_id}/pairs", judge=known, **filters)
 
     def pair(self, pair_id: str) -> str:
         return address(f"/runs/{self.run_id}/pair", id=pair_id)

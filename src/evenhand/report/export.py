@@ -88,10 +88,10 @@ def _write(store: Store, run: RunRecord, stream: BinaryIO, chosen: Format) -> in
         case "parquet":
             return write_parquet(stream, rows)
         case "llm-comparator":
-            return write_comparator(stream, rows, names=_models(store, run), run=run.name)
+            return write_comparator(stream, rows, names=models_of(store, run), run=run.name)
 
 
-def _models(store: Store, run: RunRecord) -> tuple[str, str] | None:
+def models_of(store: Store, run: RunRecord) -> tuple[str, str] | None:
     """The two models, where all pairs are between the same two."""
     found: tuple[str, str] | None = None
     for row in store.each_verdict(run.id):

@@ -12,10 +12,11 @@ from starlette.responses import Response
 from evenhand.contract.model import Model
 from evenhand.pages.links import RunLinks
 from evenhand.report.conclusions import Conclusion, Conclusions
+from evenhand.report.run import RunReport
 from evenhand.serve.http.queries import read_query
 from evenhand.serve.kept_figures import RunTotals
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.values import Level
+from evenhand.serve.values import Level, RunStatus
 
 _SHOWN_AT_MOST = 200
 
@@ -44,7 +45,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "totals": totals,
             "report": report,
             "chosen": _chosen(conclusions.value, query.comparison),
-            "links": RunLinks(status.id, _straight(conclusions.value, totals.value)),
+            "links": _links(status, conclusions.value, totals.value, report.value),
             "waiting": conclusions.computing or totals.computing or report.computing,
             "shown_at_most": _SHOWN_AT_MOST,
         },
@@ -71,6 +72,17 @@ def _chosen(found: Conclusions | None, number: int) -> Conclusion | None:
     if found is None or not found.conclusions:
         return None
     return found.conclusions[min(number, len(found.conclusions)) - 1]
+
+
+def _links(
+    status: RunStatus,
+    found: Conclusions | None,
+    totals: RunTotals | None,
+    report: RunReport | None,
+) -> RunLinks:
+    recorded = [each.judge for each in report.judges] if report else found.judges if found else ()
+    offered = dict(zip(recorded, status.judges, strict=False))
+    return RunLinks(status.id, _straight(found, totals), offered)
 
 
 def _straight(found: Conclusions | None, totals: RunTotals | None) -> frozenset[str]:
