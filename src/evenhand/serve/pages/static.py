@@ -1,4 +1,4 @@
-"""Our own style sheet and script, from inside the package."""
+"""Our own style sheet, script and icon, from inside the package."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from evenhand.serve.pages.page import Filled, Page, Visit
 _TYPES = {
     "evenhand.css": "text/css; charset=utf-8",
     "evenhand.js": "text/javascript; charset=utf-8",
+    "evenhand.svg": "image/svg+xml",
 }
 
 
