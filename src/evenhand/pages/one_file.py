@@ -1,0 +1,166 @@
+"""`evenhand report --html`: a run as one file that needs no network and no server. Figures and the
+first pairs are plain HTML; a script of ours, and no other, makes all pairs browsable."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+import evenhand
+from evenhand.errors import InputError
+from evenhand.pages.figures import Figures
+from evenhand.pages.one_file_figures import RunFigures, gather
+from evenhand.pages.one_file_pairs import MOST_PAIRS, Choice, PairData, choose, inert_json
+from evenhand.pages.rendering import address, environment
+from evenhand.pages.one_file_scores import Scores
+from evenhand.pages.told import Told
+from evenhand.pages.wording import LANGUAGES, Language, Wording, words
+from evenhand.report.lookup import find_run
+from evenhand.report.whole_file import written_whole
+from evenhand.store import Store
+
+if TYPE_CHECKING:
+    from evenhand.report.conclusions import Conclusion, Side, Ties
+
+# Read without a script; more would make a page that nobody scrolls through.
+_READ_PLAINLY = 20
+# With more of them each one's own section would be a book; the table has them all.
+_WHOLE_AT_MOST = 12
+_GROUPS_AT_MOST = 200
+_MATRIX_AT_MOST = 30
+_LIVE = "file.live."
+_OUTCOMES = "outcome."
+
+
+@dataclass(frozen=True, slots=True)
+class OneFile:
+    """What was written: `pairs` of `judged` pairs, `cut` of them with a text that was too long."""
+
+    path: Path
+    pairs: int
+    judged: int
+    cut: int
+    charts: bool
+    undrawn: str | None
+
+
+def write_one_file(
+    store: Store,
+    name: str,
+    path: Path,
+    *,
+    side: Side = "B",
+    ties: Ties = "half",
+    level: float = 0.95,
+    pairs: int = MOST_PAIRS,
+    language: Language = "en",
+) -> OneFile:
+    """In place of an older file of that name: it is made anew from the store at any time."""
+    if not 0 <= pairs <= MOST_PAIRS:
+        raise InputError(f"pairs is {pairs:,}; give a number from 0 to {MOST_PAIRS:,}")
+    if language not in LANGUAGES:
+        raise InputError(f'language is {language!r}; give "en" or "zh"')
+    run = find_run(store, name)
+    figures = gather(store, name, side=side, ties=ties, level=level, language=language)
+    choice = choose(store, run, at_most=pairs)
+    data = PairData(store, run, choice)
+    with written_whole(path.expanduser(), overwrite=True) as stream:
+        for text in _rendered(figures, choice, data, language):
+            stream.write(text.encode())
+    return OneFile(
+        path=path,
+        pairs=len(choice.numbers),
+        judged=choice.of,
+        cut=data.cut,
+        charts=bool(figures.charts),
+        undrawn=figures.undrawn,
+    )
+
+
+def _rendered(
+    figures: RunFigures, choice: Choice, data: PairData, language: Language
+) -> Iterator[str]:
+    """Piece by piece: a file of many pairs is never in memory whole."""
+    say = Wording(language)
+    style, script = _inline("evenhand.css", "report.css"), _inline("report.js")
+    # Both are ours and are held to their hashes; the rest is base64 or JSON without an `<`.
+    parts = (Markup(part) for part in data.parts())  # noqa: S704
+    yield from (
+        environment()
+        .get_template("one_file.html")
+        .generate(
+            say=say,
+            language=language,
+            figure=Figures(say),
+            scores=Scores(say),
+            told=Told(language),
+            figures=figures,
+            choice=choice,
+            first=data.first(_READ_PLAINLY),
+            parts=lambda: parts,
+            table=lambda: Markup(data.table()),  # noqa: S704
+            words=Markup(inert_json(_live_words(language))),  # noqa: S704
+            style=Markup(style),  # noqa: S704
+            script=Markup(script),  # noqa: S704
+            policy=policy(style, script),
+            version=evenhand.__version__,
+            made_at=datetime.now(UTC),
+            outcomes=outcomes,
+            parts_of=outcome_parts,
+            percent=lambda level: f"{100 * level:g}",
+            whole_at_most=_WHOLE_AT_MOST,
+            groups_at_most=_GROUPS_AT_MOST,
+            matrix_at_most=_MATRIX_AT_MOST,
+        )
+    )
+
+
+def policy(style: str, script: str) -> str:
+    """This style, this script and pictures inside the file: nothing else is loaded or run."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _inline(*names: str) -> str:
+    static = files("evenhand.pages").joinpath("static")
+    return "".join(static.joinpath(name).read_text("utf-8") for name in names)
+
+
+def _live_words(language: Language) -> dict[str, str]:
+    """What the script says."""
+    told = words(language)
+    live = {key.removeprefix(_LIVE): said for key, said in told.items() if key.startswith(_LIVE)}
+    return live | {key: said for key, said in told.items() if key.startswith(_OUTCOMES)}
+
+
+def outcomes(found: Conclusion) -> Iterator[tuple[str, str | None, int, str]]:
+    """A kind, who won where it is a win, how many, and the address of the pairs behind it."""
+    counts = found.win_rate.counts
+    of_a, of_b = found.names if found.side == "A" else found.names[::-1]
+
+    def to(outcome: str, winner: str | None = None) -> str:
+        return address("#pairs", outcome=outcome, winner=winner, judge=found.judge)
+
+    yield "A", of_a, counts.wins_a, to("win", of_a)
+    yield "B", of_b, counts.wins_b, to("win", of_b)
+    yield "tie", None, counts.ties, to("tie")
+    yield "inconsistent", None, counts.inconsistent, to("inconsistent")
+    yield "invalid", None, counts.invalid, to("invalid")
+
+
+def outcome_parts(found: Conclusion) -> list[tuple[str, int]]:
+    return [(kind, count) for kind, _, count, _ in outcomes(found)]
