@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
 
 from pydantic import Field
 
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
+from evenhand.errors import InputError
+from evenhand.serve.indexing import fill_some
+from evenhand.serve.readings import needed_run
 from evenhand.serve.values import VerdictFilters
-from evenhand.store import Store
-from evenhand.store.verdict_table import CriterionEnd
+from evenhand.store import RunRecord, Store
+from evenhand.store.verdict_table import (
+    Coverage,
+    CriterionEnd,
+    Sort,
+    TableFilter,
+    TablePlace,
+    TableRow,
+)
+
+# A page waits so long for what is not indexed yet; a run of some thousand pairs is done by then.
+_FILLED_WITHIN_S = 0.1
+_MOST_LINES = 1000
+_CURSOR = re.compile(r"([ab])(-?\d{1,15}(?:\.\d{1,20})?(?:e-\d{1,3})?)?_(\d{1,18})_(\d{1,18})")
 
 
 class TableQuery(VerdictFilters):
@@ -23,7 +40,7 @@ class TableQuery(VerdictFilters):
     noted: bool | None = None
     unread: bool | None = None
     query: Text | None = Field(default=None, max_length=1000, description="Words to be found")
-    sort: Literal["number", "confidence", "length"] = "number"
+    sort: Sort = "number"
     descending: bool = False
 
 
@@ -78,15 +95,172 @@ class Neighbours(Model):
 
 
 class Browsing:
-    """`service.tables`"""
+    """`service.tables`; `looked_at` is told of every run that somebody browses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, looked_at: Callable[[int], None]) -> None:
         self._store = store
+        self._looked_at = looked_at
 
     async def page(
         self, run_id: str, query: TableQuery, *, cursor: str | None = None, limit: int = 50
     ) -> PairTable:
-        raise NotImplementedError
+        """A page of the table, from a cursor on; InputError where that is none of this table's."""
+        after, before = _read_cursor(cursor, query.sort)
 
-    async def neighbours(self, run_id: str, query: TableQuery, number: int) -> Neighbours:
-        raise NotImplementedError
+        def read() -> PairTable:
+            run, names = self._run(run_id)
+            filled = fill_some(
+                self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S
+            )
+            if not (filled.table.whole and filled.words.whole):
+                self._looked_at(run.id)
+            page = self._store.browse(
+                run.id,
+                _filter(query, names),
+                sort=query.sort,
+                descending=query.descending,
+                after=after,
+                before=before,
+                limit=max(1, min(limit, _MOST_LINES)),
+            )
+            return PairTable(
+                lines=tuple(_line(row, names[row.judge_id]) for row in page.rows),
+                next=_cursor("a", page.next),
+                previous=_cursor("b", page.previous),
+                count=page.count.count,
+                counted_more=page.count.more,
+                table=_progress(filled.table),
+                words=None if query.query is None else _progress(filled.words),
+            )
+
+        return await asyncio.to_thread(read)
+
+    async def each(self, run_id: str, query: TableQuery) -> AsyncIterator[TableLine]:
+        """All of the table, a page in memory at a time: for files."""
+        cursor: str | None = None
+        while True:
+            page = await self.page(run_id, query, cursor=cursor, limit=_MOST_LINES)
+            for line in page.lines:
+                yield line
+            cursor = page.next
+            if cursor is None:
+                return
+
+    async def neighbours(
+        self, run_id: str, query: TableQuery, number: int, *, judge: str | None = None
+    ) -> Neighbours:
+        """`judge` where a pair stands in the table several times, and one of them is meant."""
+
+        def read() -> Neighbours:
+            run, names = self._run(run_id)
+            wanted = _filter(query, names)
+            meant = wanted.judge_ids if judge is None else _judge_ids(judge, names)
+            place = self._store.place_of(run.id, number, judge_ids=meant, sort=query.sort)
+            if place is None:
+                return Neighbours(previous=None, next=None)
+
+            def nearest(*, back: bool) -> int | None:
+                page = self._store.browse(
+                    run.id,
+                    wanted,
+                    sort=query.sort,
+                    descending=query.descending,
+                    after=None if back else place,
+                    before=place if back else None,
+                    limit=len(names),
+                )
+                rows = page.rows[::-1] if back else page.rows
+                return next((row.number for row in rows if row.number != number), None)
+
+            return Neighbours(previous=nearest(back=True), next=nearest(back=False))
+
+        return await asyncio.to_thread(read)
+
+    def _run(self, run_id: str) -> tuple[RunRecord, dict[int, str]]:
+        """The run, and what clients call its judges."""
+        run = needed_run(self._store, run_id)
+        job = self._store.jobs.find(run.id)
+        offered = job.judges if job else ()
+        judges = self._store.run_judges(run.id)
+        return run, {
+            judge.id: offered[place] if place < len(offered) else judge.name
+            for place, judge in enumerate(judges)
+        }
+
+
+def _judge_ids(judge: str, names: dict[int, str]) -> tuple[int, ...]:
+    found = tuple(judge_id for judge_id, name in names.items() if name == judge)
+    if not found:
+        raise InputError(
+            f"judge is {judge[:80]!r}, which the run does not have; "
+            f"it has {', '.join(names.values())}"
+        )
+    return found
+
+
+def _filter(query: TableQuery, names: dict[int, str]) -> TableFilter:
+    return TableFilter(
+        outcome=query.outcome,
+        winner=query.winner,
+        judge_ids=None if query.judge is None else _judge_ids(query.judge, names),
+        tag=query.tag,
+        disagrees=query.disagrees,
+        abstained=query.abstained,
+        min_confidence=query.min_confidence,
+        max_confidence=query.max_confidence,
+        criterion=query.criterion,
+        criterion_end=query.criterion_end,
+        judges_differ=query.judges_differ,
+        noted=query.noted,
+        unread=query.unread,
+        query=query.query,
+    )
+
+
+def _line(row: TableRow, judge: str) -> TableLine:
+    return TableLine(
+        number=row.number,
+        id=row.id,
+        judge=judge,
+        outcome=row.outcome,
+        winner=row.winner,
+        confidence=row.confidence,
+        label=row.label,
+        disagrees=row.disagrees,
+        judges_differ=row.judges_differ,
+        noted=row.noted,
+        unread=row.unread,
+        abstained=row.abstained,
+        model_a=row.model_a,
+        model_b=row.model_b,
+        tags=row.tags,
+        length_a=row.length_a,
+        length_b=row.length_b,
+        prompt=row.prompt,
+    )
+
+
+def _progress(covered: Coverage) -> Progress:
+    return Progress(done=covered.done, total=covered.total, whole=covered.whole)
+
+
+def _cursor(way: str, place: TablePlace | None) -> str | None:
+    if place is None:
+        return None
+    key = "" if place.key is None else repr(place.key)
+    return f"{way}{key}_{place.number}_{place.judge_id}"
+
+
+def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, TablePlace | None]:
+    """After a place, before one, or neither."""
+    if cursor is None:
+        return None, None
+    found = _CURSOR.fullmatch(cursor)
+    # Confidence alone may be missing, and it alone is no whole number.
+    if found is None or (sort != "confidence" and not (found[2] or "").lstrip("-").isdigit()):
+        raise InputError(f"cursor is {cursor[:40]!r}; give the `next` of the page before")
+    key: float | None = None
+    if found[2]:
+        key = float(found[2]) if sort == "confidence" else int(found[2])
+    place = TablePlace(key, int(found[3]), int(found[4]))
+    return (place, None) if found[1] == "a" else (None, place)

@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
+import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar
 
+from pydantic import ValidationError
+
+from evenhand import __version__
 from evenhand.contract import ErrorBody
 from evenhand.contract.model import Model
+from evenhand.errors import EvenhandError, StoreError
 from evenhand.report.conclusions import Conclusions, Side, Ties
 from evenhand.report.ranking import RunRanking
 from evenhand.report.run import RunReport
+from evenhand.serve.logs import log
+from evenhand.serve.readings import (
+    needed_run,
+    read_audit,
+    read_conclusions,
+    read_ranking,
+    read_run_report,
+)
+from evenhand.serve.run_totals import (
+    Counted,
+    CriterionTotals,
+    JudgeTotals,
+    RunTotals,
+    read_totals,
+)
+from evenhand.serve.stamps import is_at_rest, stamp_of
 from evenhand.serve.values import AuditReport, AuditRun, RankRuns
+from evenhand.serve.wording import error_body
 from evenhand.store import RunRecord, Store
+from evenhand.store.kept import LEASED_S, FigureKey, KeptFigure
+
+__all__ = ["Counted", "CriterionTotals", "JudgeTotals", "Kept", "KeptFigures", "RunTotals"]
 
 _T = TypeVar("_T", bound=Model)
+_R = TypeVar("_R")
+# What a figure's stamp follows: the verdicts alone, people's votes too, or how far marks are.
+DependsOn = Literal["verdicts", "votes", "marks"]
+
+_AT_ONCE = 2
+# A page waits so long for a figure that is being worked out: those of small runs come by then.
+_AWAITED_S = 0.15
+# A run that goes on changes all the time; its figures are worked out again after so long, and
+# never so often that they would take more than a tenth of a processor.
+_AGAIN_AFTER_S = 10.0
+_AT_REST_AFTER_S = 2.0
+_AGAIN_AFTER_TIMES = 10.0
+_CLOSED_WITHIN_S = 2.0
+_READ_AT_MOST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,61 +76,74 @@ class Kept(Generic[_T]):
     at: datetime | None
 
 
-class JudgeTotals(Model):
-    judge: str
-    wins_a: int
-    wins_b: int
-    ties: int
-    inconsistent: int
-    invalid: int
-    pending: int
-    abstained: int
-    noted: int
-    unread: int
-    disagrees: int  # with labels
-    labelled: int
-    judges_differ: int
-
-
-class Counted(Model):
-    """A tag, or a criterion, and how many pairs (of a tag) or verdicts (on a criterion)."""
-
-    name: str
-    count: int
-
-
-class RunTotals(Model):
-    """What filters can be set to, and how many verdicts each would show."""
-
-    pairs: int
-    judges: tuple[JudgeTotals, ...]
-    tags: tuple[Counted, ...]  # the most frequent first, at most 1,000
-    criteria: tuple[Counted, ...]  # in the order in which they first come
+@dataclass(frozen=True, slots=True)
+class _Figure(Generic[_T]):
+    key: FigureKey
+    model: type[_T]
+    work: Callable[[], _T]
+    stamp: Callable[[], str]
 
 
 class KeptFigures:
-    """`service.kept`"""
+    """`service.kept`, of one event loop."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._owner = uuid.uuid4().hex
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._begun: dict[FigureKey, tuple[asyncio.Task[None], float]] = {}
+        self._read: dict[FigureKey, tuple[float, Any]] = {}
+        self._ending = False
 
     async def totals(self, run_id: str) -> Kept[RunTotals]:
-        raise NotImplementedError
+        return await self.figure(run_id, "totals", {}, RunTotals, read_totals, depends_on="marks")
 
     async def report(self, run_id: str) -> Kept[RunReport]:
         """What the run was, took and cost (`report_run`), without addresses."""
-        raise NotImplementedError
+        return await self.figure(run_id, "report", {}, RunReport, read_run_report)
 
     async def conclusions(
         self, run_id: str, *, side: Side = "B", ties: Ties = "half", level: float = 0.95
     ) -> Kept[Conclusions]:
-        raise NotImplementedError
+        def work(store: Store, run: RunRecord) -> Conclusions:
+            return read_conclusions(store, run, side=side, ties=ties, level=level)
+
+        parameters = {"side": side, "ties": ties, "level": level}
+        return await self.figure(run_id, "conclusions", parameters, Conclusions, work)
 
     async def ranking(self, request: RankRuns) -> Kept[RunRanking]:
-        raise NotImplementedError
+        runs = await asyncio.to_thread(self._runs, request.runs)
+
+        def work(store: Store, _: RunRecord) -> RunRanking:
+            return read_ranking(store, runs, request)
+
+        ids = [run.id for run in runs]
+        parameters = {**request.model_dump(mode="json"), "runs": ids}
+        first = str(ids[0])
+        return await self.figure(first, "ranking", parameters, RunRanking, work, beside=runs[1:])
 
     async def audit(self, request: AuditRun) -> Kept[AuditReport]:
-        raise NotImplementedError
+        wanted = (request.run,) if request.against is None else (request.run, request.against)
+        runs = await asyncio.to_thread(self._runs, wanted)
+        against = runs[1] if len(runs) > 1 else None
+
+        def work(store: Store, run: RunRecord) -> AuditReport:
+            return read_audit(store, run, against, request)
+
+        ids = {"run": runs[0].id, "against": against.id if against else None}
+        parameters = {**request.model_dump(mode="json"), **ids}
+        return await self.figure(
+            str(runs[0].id),
+            "audit",
+            parameters,
+            AuditReport,
+            work,
+            depends_on="votes",
+            beside=runs[1:],
+        )
+
+    def _runs(self, wanted: tuple[str, ...]) -> list[RunRecord]:
+        return [needed_run(self._store, each) for each in wanted]
 
     async def figure(
         self,
@@ -97,7 +153,194 @@ class KeptFigures:
         model: type[_T],
         work: Callable[[Store, RunRecord], _T],
         *,
-        depends_on: Literal["verdicts", "votes"] = "verdicts",
+        depends_on: DependsOn = "verdicts",
+        beside: list[RunRecord] | None = None,
     ) -> Kept[_T]:
-        """Any other figure: `what` and `parameters` name it, `work` makes it in a thread."""
-        raise NotImplementedError
+        """Any figure: `what` and `parameters` name it, `work` makes it in a thread.
+
+        `beside` are other runs that it is made of.
+        """
+        store = self._store
+
+        def named() -> tuple[RunRecord, _Figure[_T]]:
+            run = needed_run(store, run_id)
+            runs = [run, *(beside or ())]
+            key = FigureKey.of(run.id, what, dict(parameters))
+
+            def stamp() -> str:
+                stood = [store.run_at(each.id) or each for each in runs]
+                told = [__version__, *(stamp_of(store, each) for each in stood)]
+                if depends_on == "votes":
+                    told.append(store.kept.votes_stamp())
+                if depends_on == "marks":
+                    told.append(str(store.index_state(run.id).marked))
+                return "; ".join(told)
+
+            return run, _Figure(key, model, lambda: work(store, run), stamp)
+
+        run, figure = await asyncio.to_thread(named)
+        stamp, found = await asyncio.to_thread(self._found, figure)
+        if found is None or found.stamp != stamp:
+            if self._is_due(found, at_rest=is_at_rest(run)):
+                self._begin(figure)
+            if await self._came(figure.key):
+                stamp, found = await asyncio.to_thread(self._found, figure)
+        return self._kept(figure, stamp, found)
+
+    def _found(self, figure: _Figure[Any]) -> tuple[str, KeptFigure | None]:
+        return figure.stamp(), self._store.kept.find(figure.key)
+
+    @staticmethod
+    def _is_due(found: KeptFigure | None, *, at_rest: bool) -> bool:
+        if found is None or found.computed_at is None:
+            return True
+        least = _AT_REST_AFTER_S if at_rest else _AGAIN_AFTER_S
+        age = time.time() - found.computed_at
+        return age >= max(least, _AGAIN_AFTER_TIMES * (found.took_s or 0))
+
+    def _kept(self, figure: _Figure[_T], stamp: str, found: KeptFigure | None) -> Kept[_T]:
+        begun = figure.key in self._begun
+        if found is None or found.body is None or found.computed_at is None:
+            computing = begun or (found is not None and found.leased)
+            return Kept(None, computing, stale=True, error=None, at=None)
+        stale = found.stamp != stamp
+        value, error = None, None
+        if found.failed:
+            error = ErrorBody.model_validate_json(found.body)
+        else:
+            value = self._parsed(figure, found)
+        return Kept(
+            value,
+            computing=(stale or value is None) and (begun or found.leased),
+            stale=stale,
+            error=error,
+            at=datetime.fromtimestamp(found.computed_at, UTC),
+        )
+
+    def _parsed(self, figure: _Figure[_T], found: KeptFigure) -> _T | None:
+        """Read once for each version of it: a ranking of many models is a long text."""
+        at, value = self._read.get(figure.key, (None, None))
+        if at == found.computed_at:
+            return value
+        try:
+            value = figure.model.model_validate_json(found.body or b"")
+        except ValidationError:
+            return None  # of another evenhand, whose stamp is another too
+        self._read.pop(figure.key, None)
+        while len(self._read) >= _READ_AT_MOST:
+            del self._read[next(iter(self._read))]
+        self._read[figure.key] = (found.computed_at or 0.0, value)
+        return value
+
+    # Working out
+
+    def _begin(self, figure: _Figure[Any]) -> None:
+        if figure.key not in self._begun and not self._ending:
+            task = asyncio.create_task(self._make(figure))
+            self._begun[figure.key] = (task, time.monotonic())
+            task.add_done_callback(lambda _: self._begun.pop(figure.key, None))
+
+    async def _came(self, key: FigureKey) -> bool:
+        """Whether it came while somebody might wait for it: in the moment after it was begun."""
+        task, at = self._begun.get(key, (None, 0.0))
+        left = at + _AWAITED_S - time.monotonic()
+        if task is None or left <= 0:
+            return False
+        done, _ = await asyncio.wait([task], timeout=left)
+        return bool(done)
+
+    async def _make(self, figure: _Figure[Any]) -> None:
+        kept, key = self._store.kept, figure.key
+        async with self._room:
+            try:
+                # Before it is made: what changes meanwhile makes it old, and not new.
+                stamp, found = await asyncio.to_thread(self._found, figure)
+                if found is not None and found.stamp == stamp:
+                    return
+                if self._ending or not await asyncio.to_thread(kept.take, key, self._owner):
+                    return
+                renewing = asyncio.create_task(self._renew(key))
+                try:
+                    begun = time.monotonic()
+                    body, failed = await _in_thread(lambda: _body(figure))
+                finally:
+                    renewing.cancel()
+                took_s = time.monotonic() - begun
+                if failed is not None and failed.retryable:
+                    stamp = ""  # of no state at all, so that it is tried again
+                await asyncio.to_thread(
+                    kept.put,
+                    key,
+                    self._owner,
+                    body,
+                    stamp=stamp,
+                    took_s=took_s,
+                    failed=failed is not None,
+                )
+            except EvenhandError as error:
+                log.warning("figures wait for the store: %s", error.message)
+            except Exception:
+                log.exception("keeping a figure failed by a mistake of ours")
+                with contextlib.suppress(EvenhandError):
+                    await asyncio.to_thread(kept.let_go, key, self._owner)
+
+    async def _renew(self, key: FigureKey) -> None:
+        while True:
+            await asyncio.sleep(LEASED_S / 3)
+            with contextlib.suppress(EvenhandError):
+                await asyncio.to_thread(self._store.kept.renew, key, self._owner)
+
+    async def make_usual(self, run: RunRecord) -> None:
+        """What every run's page shows, worked out before anybody asks."""
+        run_id = str(run.id)
+        with contextlib.suppress(EvenhandError):
+            for ask in (self.totals, self.report, self.conclusions):
+                await ask(run_id)
+                # One after the other: nobody waits for them.
+                await asyncio.gather(
+                    *(task for task, _ in self._begun.values()), return_exceptions=True
+                )
+
+    async def close(self) -> None:
+        """What is small comes to its end; what is not is begun again by the next server."""
+        self._ending = True
+        tasks = [task for task, _ in self._begun.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CLOSED_WITHIN_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _body(figure: _Figure[Any]) -> tuple[bytes, ErrorBody | None]:
+    """The figure as JSON, or why there is none."""
+    try:
+        return figure.work().model_dump_json().encode(), None
+    except EvenhandError as error:
+        told = error_body(error)
+        if isinstance(error, StoreError):
+            told = told.model_copy(update={"retryable": True})
+    except Exception:
+        log.exception("working out a figure failed by a mistake of ours")
+        told = ErrorBody(
+            kind="internal", message="this figure could not be worked out", retryable=True
+        )
+    return told.model_dump_json().encode(), told
+
+
+async def _in_thread(work: Callable[[], _R]) -> _R:
+    """In a thread that nobody waits for when the process ends: it may take minutes."""
+    loop = asyncio.get_running_loop()
+    made: asyncio.Future[_R] = loop.create_future()
+
+    def tell(value: _R) -> None:
+        if not made.done():
+            made.set_result(value)
+
+    def run() -> None:
+        value = work()
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, value)
+
+    threading.Thread(target=run, name="evenhand-figure", daemon=True).start()
+    return await made

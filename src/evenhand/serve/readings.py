@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evenhand.errors import NotFound
-from evenhand.report.conclusions import Side, Ties, conclude
+from evenhand.report.conclusions import Conclusions, Side, Ties, conclude
 from evenhand.report.lookup import nearest
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
+from evenhand.serve.discretion import Discretion, recorded_address
 from evenhand.serve.values import AuditReport, AuditRun, RankRuns, Report
 from evenhand.store import RunRecord, Store
 from evenhand.trust.audit import audit_run
@@ -35,11 +36,19 @@ def needed_run(store: Store, wanted: str) -> RunRecord:
 
 
 def read_report(store: Store, run: RunRecord, *, side: Side, ties: Ties, level: float) -> Report:
+    conclusions = read_conclusions(store, run, side=side, ties=ties, level=level)
+    return Report(run=read_run_report(store, run), conclusions=conclusions)
+
+
+def read_conclusions(
+    store: Store, run: RunRecord, *, side: Side, ties: Ties, level: float
+) -> Conclusions:
     conclusions = conclude(store, run.name, side=side, ties=ties, level=level)
-    return Report(
-        run=_without_addresses(report_run(store, run.name)),
-        conclusions=conclusions.model_copy(update={"store": _HERE}),
-    )
+    return conclusions.model_copy(update={"store": _HERE})
+
+
+def read_run_report(store: Store, run: RunRecord) -> RunReport:
+    return _without_addresses(report_run(store, run.name))
 
 
 def _without_addresses(report: RunReport) -> RunReport:
@@ -55,7 +64,12 @@ def _without_addresses(report: RunReport) -> RunReport:
         )
         for judge in report.judges
     )
-    return report.model_copy(update={"store": _HERE, "judges": judges})
+    hide = {judge.judge: Discretion(recorded_address(judge.settings)) for judge in report.judges}
+    invalid = tuple(
+        pair.model_copy(update={"message": hide[pair.judge](pair.message)})
+        for pair in report.invalid_pairs
+    )
+    return report.model_copy(update={"store": _HERE, "judges": judges, "invalid_pairs": invalid})
 
 
 def read_ranking(store: Store, runs: Sequence[RunRecord], request: RankRuns) -> RunRanking:

@@ -19,6 +19,7 @@ from evenhand.serve.bounds import refuse_large
 from evenhand.serve.browsing import Browsing
 from evenhand.serve.comparing import Comparing, Told
 from evenhand.serve.config import ServerConfig
+from evenhand.serve.indexing import Indexer
 from evenhand.serve.jobs import Jobs
 from evenhand.serve.judging import new_job
 from evenhand.serve.kept_figures import KeptFigures
@@ -67,31 +68,46 @@ class Service:
         self.admission = Admission(limits.compares, limits.compare_queue)
         self.watch = Watch()
         self.jobs = Jobs(store, offers, limits, watch=lambda: self.watch)
-        self.tables = Browsing(store)  # verdicts as pages show them
         self.kept = KeptFigures(store)  # what takes too long to be worked out for each page
+        self._indexer = Indexer(
+            store, judging=lambda: self.jobs.active > 0, ended=self.kept.make_usual
+        )
+        self.tables = Browsing(store, looked_at=self._look_at)  # verdicts as pages show them
         self._book = RunBook(store, self.jobs)
         self._comparing = Comparing(offers, self.admission, limits, watch=lambda: self.watch)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
         self._readings = Admission(_READINGS, _READINGS_WAITING)
         self._stop = Stop()  # for uploads that are being read
         self._ending = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
 
     @classmethod
     @asynccontextmanager
     async def opened(
-        cls, config: ServerConfig, settings: Settings | None = None, *, background: bool = True
+        cls,
+        config: ServerConfig,
+        settings: Settings | None = None,
+        *,
+        background: bool = True,
+        for_operator: bool = False,
     ) -> AsyncIterator[Self]:
-        """Background runs go on, unless `background` is False; leaving saves what is in flight."""
+        """Background runs go on, unless `background` is False; leaving saves what is in flight.
+        `for_operator`: its only client is whoever started it, and may see judges' addresses."""
         settings = settings or load_settings()
         store = await asyncio.to_thread(open_store, config.store or settings.store)
-        offers = Offers(config, settings)
+        offers = Offers(config, settings, shows_addresses=for_operator)
         service = cls(config, store, offers)
         try:
             if background:
                 service.jobs.start()
+                service._indexer.start()
             yield service
         finally:
             await service._close()
+
+    def _look_at(self, run_id: int) -> None:
+        """Told in a thread."""
+        self._loop.call_soon_threadsafe(self._indexer.look_at, run_id)
 
     def begin_shutdown(self) -> None:
         """Take nothing new; what is in flight may end. Followers are sent away."""
@@ -104,7 +120,12 @@ class Service:
         self.begin_shutdown()
         try:
             within_s = self.config.limits.shutdown_s
-            await asyncio.gather(self.admission.drained(within_s), self.jobs.close(within_s))
+            await asyncio.gather(
+                self.admission.drained(within_s),
+                self.jobs.close(within_s),
+                self._indexer.close(),
+                self.kept.close(),
+            )
             # They were told to stop; what they have not finished is forgotten at the next start.
             await asyncio.to_thread(self._intakes.shutdown)
         finally:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from evenhand.store.marks import CRITERION_LETTERS, criteria_places
-from evenhand.store.schema import item_tags, verdict_marks
+from evenhand.store.schema import item_tags, verdict_marks, verdicts
 
 MOST_TAGS = 1000
 _CODES = {letter: code for code, letter in CRITERION_LETTERS.items()}
@@ -16,8 +16,10 @@ _CODES = {letter: code for code, letter in CRITERION_LETTERS.items()}
 
 @dataclass(frozen=True, slots=True)
 class MarkTotals:
-    """By judge, then by ending and flags; by judge and criterion, then by its outcome's code."""
+    """By judge, then by outcome and winner, of all verdicts; of those that are marked, by judge,
+    then by ending and flags, and by criterion and judge, then by its outcome's code."""
 
+    outcomes: dict[int, Counter[tuple[str, str | None]]]
     endings: dict[int, Counter[tuple[int, int]]]
     criteria: dict[str, dict[int, Counter[int]]]
     tags: tuple[tuple[str, int], ...]  # items; the most frequent first, at most 1,000
@@ -25,10 +27,21 @@ class MarkTotals:
 
 def count_marked(connection: Connection, run_id: int) -> MarkTotals:
     return MarkTotals(
+        outcomes=_outcomes(connection, run_id),
         endings=_endings(connection, run_id),
         criteria=_criteria(connection, run_id),
         tags=_tags(connection, run_id),
     )
+
+
+def _outcomes(connection: Connection, run_id: int) -> dict[int, Counter[tuple[str, str | None]]]:
+    column = verdicts.c
+    kind = (column.judge_id, column.outcome, column.winner)
+    query = select(*kind, func.count()).where(column.run_id == run_id).group_by(*kind)
+    found: defaultdict[int, Counter[tuple[str, str | None]]] = defaultdict(Counter)
+    for judge_id, outcome, winner, count in connection.execute(query):
+        found[judge_id][outcome, winner] = count
+    return dict(found)
 
 
 def _endings(connection: Connection, run_id: int) -> dict[int, Counter[tuple[int, int]]]:
