@@ -77,7 +77,8 @@ StartService = Callable[..., HttpService]
 
 @pytest.fixture
 def start_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StartService]:
-    """`start_service(script, **limits)`; `store`, `tokens` and `judges` take the config's place."""
+    """`start_service(script, **limits)`; `store`, `tokens`, `voters` and `judges` are the
+    config's."""
     forget_proxies(monkeypatch)
     started: list[HttpService | JudgeServer] = []
 
@@ -86,6 +87,7 @@ def start_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
         *,
         store: str | None = None,
         tokens: tuple[Token, ...] = (),
+        voters: tuple[Token, ...] = (),
         judges: tuple[str, ...] = ("good",),
         offer: dict[str, Any] | None = None,
         **limits: Any,
@@ -101,6 +103,7 @@ def start_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
             store=store or str(tmp_path / "service.db"),
             port=0,
             tokens=tokens,
+            voters=voters,
             limits=Limits(**({"background_runs": 2} | limits)),
         )
         service = HttpService(config, judge)

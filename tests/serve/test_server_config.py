@@ -175,7 +175,7 @@ def test_every_limits_default_is_documented_as_it_is() -> None:
 
 def test_every_field_of_a_config_can_be_set() -> None:
     """By the file, or for tokens by the environment alone."""
-    assert {field.name for field in fields(ServerConfig)} == {*TOP_KEYS, "tokens"}
+    assert {field.name for field in fields(ServerConfig)} == {*TOP_KEYS, "tokens", "voters"}
 
 
 def test_the_documents_example_is_a_config(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ class Token:
 
     name: str
     secret: str = field(repr=False)
+    votes_only: bool = False  # it opens the pages where people vote, and nothing else
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class ServerConfig:
     host: str = "127.0.0.1"
     port: int = 8321
     tokens: tuple[Token, ...] = ()
+    voters: tuple[Token, ...] = ()  # each is of one person, who votes by its name
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()  # whose word on the client's address is taken
@@ -100,7 +102,7 @@ class ServerConfig:
     def __post_init__(self) -> None:
         for what, names in (
             ("judges", [offer.name for offer in self.judges]),
-            ("tokens", [token.name for token in self.tokens]),
+            ("tokens", [token.name for token in (*self.tokens, *self.voters)]),
         ):
             twice = {name for name in names if names.count(name) > 1}
             if twice:
@@ -111,6 +113,14 @@ class ServerConfig:
             raise SettingsError(f"workers is {self.workers}; it takes a whole number from 1")
         if not 0 <= self.port <= 65535:
             raise SettingsError(f"port is {self.port}; it takes 0 (any free one) to 65535")
+        secrets = [token.secret for token in (*self.tokens, *self.voters)]
+        if len(set(secrets)) < len(secrets):
+            raise SettingsError("two tokens have the same secret; give each one of its own")
+        if self.voters and not self.tokens:
+            raise SettingsError(
+                "EVENHAND_VOTER_TOKEN is set and EVENHAND_TOKEN is not, so that anybody could do "
+                "what voters may not; set EVENHAND_TOKEN too"
+            )
         if not self.is_local and not self.tokens:
             raise SettingsError(
                 f"host is {self.host}, which others can reach, and no token is set; "

@@ -11,7 +11,7 @@ from typing import Any
 from evenhand.errors import SettingsError
 from evenhand.judges.prices import read_price
 from evenhand.serve.config import JudgeOffer, Limits, ServerConfig
-from evenhand.serve.tokens import read_tokens
+from evenhand.serve.tokens import VARIABLE, VOTER_VARIABLE, read_tokens
 from evenhand.settings import check_setting
 
 _TEXTS = ("store", "host")
@@ -27,6 +27,7 @@ _IN_PARTS = ("body_timeout_s", "compare_timeout_s", "shutdown_s", "run_max_cost"
 _ELSEWHERE = {
     "token": "set EVENHAND_TOKEN in the environment",
     "tokens": "set EVENHAND_TOKEN in the environment",
+    "voters": "set EVENHAND_VOTER_TOKEN in the environment",
     "api_key": "name the variable that holds it with api_key_env",
 }
 
@@ -41,7 +42,11 @@ def read_config(
     environment = os.environ if environment is None else environment
     fields = {} if path is None else _read(path)
     fields |= chosen or {}
-    return ServerConfig(**fields, tokens=read_tokens(environment.get("EVENHAND_TOKEN", "")))
+    return ServerConfig(
+        **fields,
+        tokens=read_tokens(environment.get(VARIABLE, "")),
+        voters=read_tokens(environment.get(VOTER_VARIABLE, ""), votes_only=True),
+    )
 
 
 def offers_of(specs: Sequence[str], *, base_url: str | None = None) -> tuple[JudgeOffer, ...]:

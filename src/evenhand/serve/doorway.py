@@ -6,23 +6,26 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.requests import cookie_parser
 from starlette.types import Scope
 
 from evenhand.errors import Forbidden, RateLimited, ServerBusy, Unauthorized, WrongMediaType
-from evenhand.serve.config import ServerConfig
+from evenhand.serve.access import is_free, is_page, session_may, voter_may
+from evenhand.serve.config import ServerConfig, Token
 from evenhand.serve.hosts import Hosts, sent_by_own_page
 from evenhand.serve.incoming import Held, too_large
 from evenhand.serve.metrics import Metrics
+from evenhand.serve.sessions import SESSION_COOKIE, Session, Sessions
 from evenhand.serve.tokens import Ledger, Rate, Tokens, address_key
 
 UPLOADS = "/v1/runs"
 PAGE_UPLOADS = "/runs"
-FREE_OF_TOKENS = ("/healthz",)
 # What a form of any page can send without asking first; no request of the API is like that, and
 # those of our own pages say where they come from.
 _FORM_TYPES = (b"text/plain", b"application/x-www-form-urlencoded", b"")
 _UPLOAD_TYPES = (b"application/x-ndjson", b"application/jsonl", b"multipart/form-data")
 _PAGE_FORM_TYPES = (b"application/x-www-form-urlencoded", b"multipart/form-data")
+_READS = ("GET", "HEAD")
 _WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
 _SMALL = 64 * 1024
 
@@ -77,17 +80,27 @@ class Asked:
     @property
     def is_page_form(self) -> bool:
         """A form that only our own pages may send."""
-        is_page = not self.path.startswith(("/v1/", "/mcp"))
-        return self.method == "POST" and is_page and self.media_type in _PAGE_FORM_TYPES
+        is_form = self.media_type in _PAGE_FORM_TYPES
+        return self.method == "POST" and is_form and is_page(self.path)
+
+    @property
+    def wants_page(self) -> bool:
+        """Somebody sits before a browser, whom JSON would tell little."""
+        accepted = b",".join(self.all(b"accept")).lower()
+        return b"text/html" in accepted and is_page(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How a request came in: by which token, from which other site's page, or asking only."""
+    """How a request came in: by which token, from which other site's page, or asking only.
+
+    `session`: the token was not sent, but logged in with before.
+    """
 
     token: str | None = None
     origin: str | None = None
     preflight: bool = False
+    session: Session | None = None
 
 
 class Doorway:
@@ -102,7 +115,8 @@ class Doorway:
         self.streams: set[asyncio.Task[Any]] = set()
         self.closing = False
         self._hosts = Hosts(config)
-        self._tokens = Tokens(config.tokens)
+        self._tokens = Tokens((*config.tokens, *config.voters))
+        self.sessions = Sessions((*config.tokens, *config.voters))
         self._failures = Rate(limits.failures_per_minute)
         self._rate: Rate | None = None
         self.share(None)
@@ -135,33 +149,73 @@ class Doorway:
             return Entry(origin=origin, preflight=True)
         if self.in_flight > self.config.limits.requests:
             raise ServerBusy(f"{self.in_flight - 1} requests are being answered; ask again later")
-        token = None if asked.path in FREE_OF_TOKENS else self._check_token(asked)
+        session = self.session_of(asked) if origin is None else None
+        token = session.token if session else None
+        if not is_free(asked.path):
+            token = self._check_token(asked, session)
         self._check_body(asked)
-        return Entry(token, origin)
+        return Entry(token.name if token else None, origin, session=session)
 
-    def _check_token(self, asked: Asked) -> str | None:
+    def log_in(self, client: str, secret: str) -> Token:
+        """The token with this secret; guessing here is as slow as anywhere."""
+        return self._known(address_key(client), secret.strip().encode())
+
+    def _check_token(self, asked: Asked, session: Session | None) -> Token | None:
         if not self._tokens:
             self._check_rate("")
             return None
+        token = self._of_session(asked, session) if session else self._of_header(asked)
+        self._check_rate(token.name)
+        return token
+
+    def session_of(self, asked: Asked) -> Session | None:
+        """A token that comes with the request is the one that counts."""
+        if asked.all(b"authorization"):
+            return None
+        sent = b"; ".join(asked.all(b"cookie")).decode("latin-1")
+        cookie = cookie_parser(sent).get(SESSION_COOKIE)
+        return self.sessions.find(cookie) if cookie else None
+
+    @staticmethod
+    def _of_session(asked: Asked, session: Session) -> Token:
+        if session.token.votes_only and not voter_may(asked.path):
+            raise Forbidden(
+                "a voter's login is for voting alone; open the address that you were given for it"
+            )
+        if not session_may(asked.method, asked.path):
+            raise Unauthorized("the API takes no login; send Authorization: Bearer TOKEN")
+        if asked.method not in _READS and not _by_own_page(asked):
+            raise _from_elsewhere()
+        return session.token
+
+    def _of_header(self, asked: Asked) -> Token:
         client = address_key(asked.client)
+        given = asked.all(b"authorization")
+        if not given:
+            self._check_patience(client)
+            raise Unauthorized("the request has no token; send Authorization: Bearer TOKEN")
+        scheme, _, secret = given[0].partition(b" ")
+        plain = len(given) == 1 and scheme.lower() == b"bearer"
+        token = self._known(client, secret.strip() if plain else b"")
+        if token.votes_only:
+            raise Forbidden("a voter's token is for voting alone; log in with it at /login")
+        return token
+
+    def _known(self, client: str, secret: bytes) -> Token:
+        self._check_patience(client)
+        token = self._tokens.find(secret)
+        if token is None:
+            self._failures.take(client)
+            raise Unauthorized("the token is not one of this server's; ask its operator for one")
+        return token
+
+    def _check_patience(self, client: str) -> None:
         wait_s = self._failures.wait_s(client)
         if wait_s > 0:  # not even looked at, so that guessing on tells nothing
             raise RateLimited(
                 "too many wrong tokens came from this address; wait, then send the right one",
                 retry_after_s=wait_s,
             )
-        given = asked.all(b"authorization")
-        if not given:
-            raise Unauthorized("the request has no token; send Authorization: Bearer TOKEN")
-        scheme, _, secret = given[0].partition(b" ")
-        token = None
-        if len(given) == 1 and scheme.lower() == b"bearer":
-            token = self._tokens.find(secret.strip())
-        if token is None:
-            self._failures.take(client)
-            raise Unauthorized("the token is not one of this server's; ask its operator for one")
-        self._check_rate(token.name)
-        return token.name
 
     def _check_rate(self, name: str) -> None:
         if self._rate is None:
@@ -178,7 +232,8 @@ class Doorway:
         if asked.method not in _WITH_BODY or not asked.has_body:
             return
         if asked.is_page_form:
-            self._check_page_form(asked)
+            if not _by_own_page(asked):
+                raise _from_elsewhere()
         elif asked.media_type in _FORM_TYPES:
             raise WrongMediaType(
                 "the body is of no type that this server takes; "
@@ -188,11 +243,13 @@ class Doorway:
         if asked.length is not None and asked.length > most:
             raise too_large(most)
 
-    @staticmethod
-    def _check_page_form(asked: Asked) -> None:
-        host = (asked.one(b"host") or b"").decode("latin-1")
-        if not sent_by_own_page(asked.all(b"origin"), asked.one(b"sec-fetch-site"), host):
-            raise Forbidden(
-                "a form may be sent by this server's own pages alone; "
-                "open the page and send it there"
-            )
+
+def _by_own_page(asked: Asked) -> bool:
+    host = (asked.one(b"host") or b"").decode("latin-1")
+    return sent_by_own_page(asked.all(b"origin"), asked.one(b"sec-fetch-site"), host)
+
+
+def _from_elsewhere() -> Forbidden:
+    return Forbidden(
+        "a form may be sent by this server's own pages alone; open the page and send it there"
+    )

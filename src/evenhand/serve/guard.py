@@ -15,10 +15,12 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenhand.errors import EvenhandError
+from evenhand.serve.access import LOGIN
 from evenhand.serve.doorway import Asked, Doorway, Entry
 from evenhand.serve.incoming import Body
 from evenhand.serve.logs import RequestLine, route_of, shown_path, tell
-from evenhand.serve.problems import problem_response
+from evenhand.serve.refusals import refusal_of
+from evenhand.serve.sessions import Session
 
 _KEPT_TEXT = 16 * 1024
 _READ_ON_S = 2.0  # after a refusal, so that its answer arrives
@@ -88,7 +90,8 @@ class _Exchange:
             most=door.most_bytes(asked),
             timeout_s=door.config.limits.body_timeout_s,
             held=None if asked.is_upload else door.held,
-            keeps=_KEPT_TEXT if door.config.log_texts else 0,
+            # What is sent to log in is a secret, in a form that no redactor would know again.
+            keeps=_KEPT_TEXT if door.config.log_texts and asked.path != LOGIN else 0,
         )
 
     async def run(self) -> None:
@@ -98,6 +101,7 @@ class _Exchange:
             try:
                 self._entry = self._door.check(self._asked)
             except EvenhandError as error:
+                self._remember(self._door.session_of(self._asked))
                 await self._refuse(error)
                 return
             if self._entry.preflight:
@@ -106,6 +110,7 @@ class _Exchange:
                 return
             state = self._scope.setdefault("state", {})
             state["token"], state["request_id"] = self._entry.token, self._id
+            self._remember(self._entry.session)
             await self._pass_on()
         finally:
             self._door.in_flight -= 1
@@ -113,6 +118,11 @@ class _Exchange:
             if self._streams and self._task is not None:
                 self._door.streams.discard(self._task)
             self._tell()
+
+    def _remember(self, session: Session | None) -> None:
+        """For pages: what they show and which forms they take depend on who is logged in."""
+        state = self._scope.setdefault("state", {})
+        state["session"], state["csrf"] = session, session.csrf if session else None
 
     async def _pass_on(self) -> None:
         try:
@@ -170,7 +180,7 @@ class _Exchange:
     async def _refuse(self, error: EvenhandError) -> None:
         self._kind = error.kind
         self._door.metrics.refused(error.kind)
-        response = problem_response(error)
+        response = refusal_of(self._asked, self._scope, error)
         headers = list(response.raw_headers)
         unread = self._asked.has_body and not self._asked.has_small_body
         if unread:

@@ -18,6 +18,7 @@ from typing import Any
 
 from evenhand.judges.redaction import Redactor
 from evenhand.serve.config import ServerConfig
+from evenhand.serve.tokens import VARIABLE, VOTER_VARIABLE
 
 log = logging.getLogger("evenhand.serve")
 
@@ -74,7 +75,11 @@ def route_of(scope: Mapping[str, Any]) -> str | None:
     """The template that the request was routed by: /v1/runs/{run_id}, never the path itself."""
     route = scope.get("route")
     path = getattr(route, "path_format", None) or getattr(route, "path", None)
-    return path if isinstance(path, str) else None
+    if isinstance(path, str):
+        return path
+    # A plain route (/mcp, /openapi.json) leaves its endpoint alone; its path has no parameters.
+    is_plain = "endpoint" in scope and not scope.get("path_params")
+    return str(scope["path"]) if is_plain else None
 
 
 def shown_path(route: str | None, params: Mapping[str, Any] | None) -> str:
@@ -141,8 +146,9 @@ def secrets_of(config: ServerConfig, environment: Mapping[str, str]) -> Iterable
     """Whatever may stand in no line: tokens, keys, the store's password."""
     from evenhand.store.address import ServerAddress, read_address
 
-    yield from (token.secret for token in config.tokens)
-    yield from (each.strip() for each in environment.get("EVENHAND_TOKEN", "").split(","))
+    yield from (token.secret for token in (*config.tokens, *config.voters))
+    for variable in (VARIABLE, VOTER_VARIABLE):
+        yield from (each.strip() for each in environment.get(variable, "").split(","))
     named = {offer.api_key_env for offer in config.judges}
     for name, value in environment.items():
         secret = value.strip()

@@ -23,8 +23,16 @@ _PRINTABLE = re.compile(r"[!-~]+")
 _ADDRESSES = 10_000
 
 
-def read_tokens(text: str) -> tuple[Token, ...]:
-    """EVENHAND_TOKEN: secrets separated by commas, each with a name before it (ci=…) or none."""
+VARIABLE = "EVENHAND_TOKEN"
+VOTER_VARIABLE = "EVENHAND_VOTER_TOKEN"
+
+
+def read_tokens(text: str, *, votes_only: bool = False) -> tuple[Token, ...]:
+    """Secrets separated by commas, each with a name before it (ci=…) or none.
+
+    Voters' always have one: votes are kept by it.
+    """
+    variable = VOTER_VARIABLE if votes_only else VARIABLE
     tokens = []
     for place, entry in enumerate((each.strip() for each in text.split(",")), start=1):
         if not entry:
@@ -33,17 +41,22 @@ def read_tokens(text: str) -> tuple[Token, ...]:
         # Base64 ends in signs of equality.
         if not equals or not _NAME.fullmatch(name) or not secret.strip("="):
             name, secret = f"token{place}", entry
+            if votes_only:
+                raise SettingsError(
+                    f"token {place} of {variable} says not whose it is; write anna=SECRET, "
+                    "for votes are kept by the voter's name"
+                )
         if not _PRINTABLE.fullmatch(secret):
             raise SettingsError(
-                f"token {name} of EVENHAND_TOKEN holds a space or a sign that no header carries; "
+                f"token {name} of {variable} holds a space or a sign that no header carries; "
                 "use letters and digits"
             )
         if len(secret) < LEAST_SECRET:
             raise SettingsError(
-                f"token {name} of EVENHAND_TOKEN has {len(secret)} characters; give it at least "
+                f"token {name} of {variable} has {len(secret)} characters; give it at least "
                 f"{LEAST_SECRET} that nobody can guess, e.g. from: openssl rand -hex 24"
             )
-        tokens.append(Token(name, secret))
+        tokens.append(Token(name, secret, votes_only))
     return tuple(tokens)
 
 

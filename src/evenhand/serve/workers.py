@@ -66,7 +66,7 @@ class _Workers:
         self._listener = listener
         self._on_ready = on_ready
         self._context = multiprocessing.get_context("spawn")
-        names = ["", *(token.name for token in config.tokens)]
+        names = ["", *(token.name for token in (*config.tokens, *config.voters))]
         self._ledger = SharedLedger(names, self._context)
         self._ending = False
         self._workers: list[_Worker] = []

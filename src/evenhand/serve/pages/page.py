@@ -10,11 +10,14 @@ from urllib.parse import urlencode
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, NotFound
 from evenhand.pages.rendering import render
 from evenhand.pages.wording import LANGUAGES, Language, preferred
+from evenhand.serve.http.endpoint import LONGEST_ID
+from evenhand.serve.pages.forms import Fields, read_form
 from evenhand.serve.problems import problem_of
 from evenhand.serve.service import Service
+from evenhand.serve.sessions import Session
 
 LANGUAGE_COOKIE = "evenhand_language"
 _YEAR_S = 365 * 24 * 3600
@@ -44,6 +47,23 @@ class Visit:
         return name
 
     @property
+    def session(self) -> Session | None:
+        """None where nobody had to log in."""
+        session: Session | None = getattr(self.request.state, "session", None)
+        return session
+
+    @property
+    def run_id(self) -> str:
+        found: str = self.request.path_params["id"]
+        if len(found) > LONGEST_ID or not found.isprintable():
+            raise NotFound(f"there is no run {found[:40]!r}; the first page lists them")
+        return found
+
+    async def form(self) -> Fields:
+        """What was posted, by our own page and in this session; Forbidden else."""
+        return await read_form(self.request)
+
+    @property
     def language(self) -> Language:
         asked = self.request.query_params.get("lang") or self.request.cookies.get(LANGUAGE_COOKIE)
         for language in LANGUAGES:
@@ -60,6 +80,7 @@ class Frame:
     path: str
     query: tuple[tuple[str, str], ...]
     csrf: str | None
+    votes_only: bool = False  # the visitor's token lets in to vote, and nowhere else
 
     def in_language(self, language: str) -> str:
         """The same page in another language."""
@@ -96,8 +117,7 @@ class Page:
             try:
                 filled = await self.work(visit)
             except EvenhandError as error:
-                problem = problem_of(error)
-                filled = Filled("problem.html", {"problem": problem}, status=problem.status)
+                return problem_page(visit, error)
             if isinstance(filled, Response):
                 return filled
             return shown(visit, filled, place=self.place)
@@ -113,17 +133,26 @@ class Page:
         )
 
 
+def problem_page(visit: Visit, error: EvenhandError) -> Response:
+    problem = problem_of(error)
+    filled = Filled("problem.html", {"problem": problem}, status=problem.status)
+    return shown(visit, filled, place="none")
+
+
 def shown(visit: Visit, filled: Filled, *, place: Place) -> Response:
     request = visit.request
+    session = visit.session
     frame = Frame(
         place=place,
         path=request.url.path,
         query=tuple(request.query_params.multi_items()),
         csrf=getattr(request.state, "csrf", None),
+        votes_only=session is not None and session.token.votes_only,
     )
     language = visit.language
+    html = render(filled.template, language, frame=frame, **filled.values)
     response = Response(
-        render(filled.template, language, frame=frame, **filled.values),
+        html.encode("utf-8", "replace"),  # a judge's answer may hold half a sign
         status_code=filled.status,
         media_type="text/html; charset=utf-8",
         headers={
