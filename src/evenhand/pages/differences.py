@@ -47,15 +47,28 @@ class _Match(NamedTuple):
 
 
 def compare_parts(a: Sequence[str], b: Sequence[str]) -> Differences | None:
-    """None where they are too long, or have too little in common to be worth marking."""
+    """None where they are too long, or have too little in common to be worth marking.
+
+    Exchanged texts have exchanged differences: whichever of two equal readings is found, it is
+    found from the same text.
+    """
     if sum(map(len, a)) > MOST_CHARACTERS or sum(map(len, b)) > MOST_CHARACTERS:
         return None
+    if list(b) < list(a):
+        exchanged = _compared(b, a)
+        return exchanged and Differences(exchanged.b, exchanged.a, exchanged.alike)
+    return _compared(a, b)
+
+
+def _compared(a: Sequence[str], b: Sequence[str]) -> Differences | None:
     tokens_a, tokens_b = [_TOKEN.findall(part) for part in a], [_TOKEN.findall(part) for part in b]
     flat_a = [token for part in tokens_a for token in part]
     flat_b = [token for part in tokens_b for token in part]
     same_a, same_b = bytearray(len(flat_a)), bytearray(len(flat_b))
     shared = 0
-    for match in _readable(flat_a, _joined(_matches(flat_a, flat_b))):
+    for match in _joined(_matches(flat_a, flat_b)):
+        if not _is_readable(match, flat_a, flat_b):
+            continue
         same_a[match.a : match.a + match.size] = b"\1" * match.size
         same_b[match.b : match.b + match.size] = b"\1" * match.size
         shared += sum(_is_word(token) for token in flat_a[match.a : match.a + match.size])
@@ -182,11 +195,11 @@ def _joined(matches: Sequence[_Match]) -> Iterator[_Match]:
         yield current
 
 
-def _readable(a: Sequence[str], matches: Iterator[_Match]) -> Iterator[_Match]:
-    for match in matches:
-        text = "".join(a[match.a : match.a + match.size])
-        if match.a == 0 or match.a + match.size == len(a) or len(text.strip()) >= _LEAST_MATCH:
-            yield match
+def _is_readable(match: _Match, a: Sequence[str], b: Sequence[str]) -> bool:
+    at_start = match.a == match.b == 0
+    at_end = match.a + match.size == len(a) and match.b + match.size == len(b)
+    text = "".join(a[match.a : match.a + match.size])
+    return at_start or at_end or len(text.strip()) >= _LEAST_MATCH
 
 
 def _spans(parts: Sequence[Sequence[str]], same: bytearray) -> list[list[Span]]:

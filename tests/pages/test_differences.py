@@ -1,0 +1,89 @@
+"""Which words differ: nothing is lost, what is equal is not marked, and huge texts end soon."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.pages.differences import MOST_CHARACTERS, Differences, Span, compare_parts, marked
+
+_TEXTS = st.text(alphabet="ab cd,\n中文字", max_size=200)
+
+
+def joined(spans: list[Span]) -> str:
+    return "".join(span.text for span in spans)
+
+
+def differing(spans: list[Span]) -> list[str]:
+    return [span.text for span in spans if span.differs]
+
+
+def test_the_words_in_one_text_alone_are_marked() -> None:
+    found = compare_parts(["The cat sat on the mat."], ["The dog sat on the mat."])
+    assert found is not None
+    assert differing(found.a[0]) == ["cat"]
+    assert differing(found.b[0]) == ["dog"]
+    assert found.alike == 5 / 6
+
+
+def test_words_that_only_one_text_has_are_marked_there_alone() -> None:
+    found = compare_parts(["one two three"], ["one two and a half three"])
+    assert found is not None
+    assert differing(found.a[0]) == []
+    assert "".join(differing(found.b[0])).split() == ["and", "a", "half"]
+
+
+def test_chinese_is_compared_sign_by_sign() -> None:
+    found = compare_parts(["今天天气很好，我们去公园。"], ["今天天气不好，我们去公园。"])
+    assert found is not None
+    assert differing(found.a[0]) == ["很"]
+    assert differing(found.b[0]) == ["不"]
+
+
+def test_texts_with_nothing_in_common_are_not_marked() -> None:
+    assert compare_parts(["alpha beta gamma delta"], ["one two three four"]) is None
+
+
+def test_texts_that_are_too_long_are_not_compared() -> None:
+    assert compare_parts(["x" * (MOST_CHARACTERS + 1)], ["x"]) is None
+
+
+def test_marks_are_escaped() -> None:
+    assert marked([Span("<b>", differs=True), Span("&", differs=False)]) == (
+        "<mark>&lt;b&gt;</mark>&amp;"
+    )
+
+
+@given(st.lists(_TEXTS, max_size=5), st.lists(_TEXTS, max_size=5))
+def test_every_part_comes_back_whole(a: list[str], b: list[str]) -> None:
+    found = compare_parts(a, b)
+    if found is not None:
+        assert [joined(spans) for spans in found.a] == a
+        assert [joined(spans) for spans in found.b] == b
+
+
+@given(_TEXTS, _TEXTS)
+def test_what_is_not_marked_is_the_same_text_on_both_sides(a: str, b: str) -> None:
+    found = compare_parts([a], [b])
+    if found is not None:
+        same_a, same_b = (
+            "".join(span.text for span in spans if not span.differs)
+            for spans in (found.a[0], found.b[0])
+        )
+        assert same_a == same_b
+
+
+@given(_TEXTS)
+def test_a_text_does_not_differ_from_itself(text: str) -> None:
+    found = compare_parts([text], [text])
+    assert found is not None
+    assert found.alike == 1
+    assert differing(found.a[0]) == differing(found.b[0]) == []
+
+
+@given(st.lists(_TEXTS, max_size=3), st.lists(_TEXTS, max_size=3))
+def test_exchanged_texts_have_exchanged_differences(a: list[str], b: list[str]) -> None:
+    found, exchanged = compare_parts(a, b), compare_parts(b, a)
+    assert (found is None) == (exchanged is None)
+    if found and exchanged:
+        assert found == Differences(exchanged.b, exchanged.a, exchanged.alike)
