@@ -50,6 +50,8 @@ async def test_a_failing_judge_is_a_tool_error_over_the_pipe_too(
             error = await refused(client, "pairwiseCompare", PAIR)
     assert error["kind"] == "judge_authentication"
     assert "sk-loopback-key" not in error["message"]
+    # Who starts this command chose the judge, and is told where it was asked.
+    assert f"127.0.0.1:{server.port}" in error["message"]
 
 
 def test_requests_before_the_end_of_the_input_are_answered_and_nothing_else_is_said(

@@ -55,5 +55,5 @@ async def _serve(config: ServerConfig) -> None:
         sys.stderr.write(
             "note  this command speaks MCP, for an agent that starts it; Ctrl-C ends it\n"
         )
-    async with Service.opened(config) as service:
+    async with Service.opened(config, for_operator=True) as service:
         await serve_stdio(service)

@@ -19,6 +19,7 @@ from evenhand.judges import Judge
 from evenhand.procedure import Calibrating
 from evenhand.runs import JudgePlan
 from evenhand.serve.config import JudgeOffer, ServerConfig
+from evenhand.serve.discretion import DiscreetJudge
 from evenhand.settings import Settings
 
 
@@ -41,10 +42,13 @@ class Offers:
         settings: Settings,
         *,
         environment: Mapping[str, str] | None = None,
+        shows_addresses: bool = False,
     ) -> None:
+        """`shows_addresses`: whoever asks is the operator, and may see where a judge is."""
         self._offers = {offer.name: offer for offer in config.judges}
         self._settings = settings
         self._environment = os.environ if environment is None else environment
+        self._shows_addresses = shows_addresses
         self._plans: dict[str, JudgePlan] = {}
 
     @property
@@ -124,7 +128,11 @@ class Offers:
                     "set it"
                 )
             options = replace(options, api_key=key)
-        return judges.open_judge(offer.judge, options)
+        judge = judges.open_judge(offer.judge, options)
+        if self._shows_addresses:
+            return judge
+        base_url = judge.traits.api_url or options.base_url
+        return DiscreetJudge(judge, offer=offer.name, base_url=base_url)
 
 
 def _with_offer(settings: Settings, offer: JudgeOffer) -> Settings:
