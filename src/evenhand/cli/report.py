@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,7 +12,10 @@ from evenhand.cli import run_options as ropt
 from evenhand.cli import session
 from evenhand.cli.stores import opened_store
 from evenhand.cli.terminal import one_line
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from evenhand.pages.one_file import OneFile
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")]
 SideOption = Annotated[
@@ -39,15 +42,50 @@ def report(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw it too, to a file.svg or file.png."),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write it too as one HTML file, with charts and pairs to look through.",
+        ),
+    ] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            "--pairs",
+            min=0,
+            max=20_000,
+            help="How many pairs the HTML file holds at most. Default: 20,000.",
+        ),
+    ] = None,
+    locale: Annotated[
+        Literal["en", "zh"] | None,
+        typer.Option("--locale", help="The language of the HTML file. Default: en."),
+    ] = None,
     store: ropt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Report what a run says: win rate with its interval, by criterion and tag, length, place."""
     from evenhand.report.conclusions import conclude
 
+    written: OneFile | None = None
     try:
+        for option, value in (("--pairs", pairs), ("--locale", locale)):
+            if value is not None and html is None:
+                raise InputError(f"{option} belongs to --html; leave it out")
         with opened_store(store) as opened:
             found = conclude(opened, name, side=side, ties=ties, level=level)
+            if html is not None:
+                from evenhand.pages.one_file import write_one_file
+
+                written = write_one_file(
+                    opened,
+                    found,
+                    html,
+                    pairs=20_000 if pairs is None else pairs,
+                    language=locale or "en",
+                )
         if plot is not None:
             from evenhand.report.charts import write_report_chart
 
@@ -62,3 +100,18 @@ def report(
     show_report(session.out(), found)
     if plot is not None:
         session.write_text(f"\nchart in {one_line(str(plot))}")
+    if written is not None:
+        session.write_text(f"\n{_told(written)}")
+
+
+def _told(written: OneFile) -> str:
+    held = f"{written.pairs:,} of {written.judged:,} judged pairs"
+    if written.pairs == written.judged:
+        held = "1 pair" if written.pairs == 1 else f"all {written.pairs:,} judged pairs"
+    lines = [f"report in {one_line(str(written.path))}, with {held}"]
+    if written.cut:
+        pairs = "1 pair has" if written.cut == 1 else f"{written.cut:,} pairs have"
+        lines.append(f"note  {pairs} texts too long for it, which are cut there")
+    if written.undrawn:
+        lines.append(f"note  without charts: {written.undrawn}")
+    return "\n".join(lines)

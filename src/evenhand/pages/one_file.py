@@ -17,10 +17,11 @@ from markupsafe import Markup
 import evenhand
 from evenhand.errors import InputError
 from evenhand.pages.figures import Figures
+from evenhand.pages.one_file_choice import MOST_PAIRS, Choice, choose
 from evenhand.pages.one_file_figures import RunFigures, gather
-from evenhand.pages.one_file_pairs import MOST_PAIRS, Choice, PairData, choose, inert_json
-from evenhand.pages.rendering import address, environment
+from evenhand.pages.one_file_pairs import PairData, inert_json
 from evenhand.pages.one_file_scores import Scores
+from evenhand.pages.rendering import address, environment
 from evenhand.pages.told import Told
 from evenhand.pages.wording import LANGUAGES, Language, Wording, words
 from evenhand.report.lookup import find_run
@@ -28,7 +29,7 @@ from evenhand.report.whole_file import written_whole
 from evenhand.store import Store
 
 if TYPE_CHECKING:
-    from evenhand.report.conclusions import Conclusion, Side, Ties
+    from evenhand.report.conclusions import Conclusion, Conclusions
 
 # Read without a script; more would make a page that nobody scrolls through.
 _READ_PLAINLY = 20
@@ -54,22 +55,20 @@ class OneFile:
 
 def write_one_file(
     store: Store,
-    name: str,
+    found: Conclusions,
     path: Path,
     *,
-    side: Side = "B",
-    ties: Ties = "half",
-    level: float = 0.95,
     pairs: int = MOST_PAIRS,
     language: Language = "en",
 ) -> OneFile:
-    """In place of an older file of that name: it is made anew from the store at any time."""
+    """What `conclude` found, and the pairs behind it. It takes the place of an older file of its
+    name: it can be made anew from the store at any time."""
     if not 0 <= pairs <= MOST_PAIRS:
         raise InputError(f"pairs is {pairs:,}; give a number from 0 to {MOST_PAIRS:,}")
     if language not in LANGUAGES:
         raise InputError(f'language is {language!r}; give "en" or "zh"')
-    run = find_run(store, name)
-    figures = gather(store, name, side=side, ties=ties, level=level, language=language)
+    run = find_run(store, found.run)
+    figures = gather(store, found, language=language)
     choice = choose(store, run, at_most=pairs)
     data = PairData(store, run, choice)
     with written_whole(path.expanduser(), overwrite=True) as stream:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.errors import EvenhandError, InputError, MissingExtra
-from evenhand.report.conclusions import Conclusions, Side, Ties, conclude
+from evenhand.report.conclusions import Conclusions
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.store import Store
@@ -48,16 +48,7 @@ class RunFigures:
     undrawn: str | None
 
 
-def gather(
-    store: Store,
-    name: str,
-    *,
-    side: Side = "B",
-    ties: Ties = "half",
-    level: float = 0.95,
-    language: Language = "en",
-) -> RunFigures:
-    found = conclude(store, name, side=side, ties=ties, level=level)
+def gather(store: Store, found: Conclusions, *, language: Language = "en") -> RunFigures:
     ranking = _ranking(store, found)
     charts: tuple[ChartImage, ...] = ()
     undrawn = None
@@ -67,7 +58,7 @@ def gather(
         undrawn = error.message
     return RunFigures(
         conclusions=found,
-        run=report_run(store, name),
+        run=report_run(store, found.run),
         ranking=ranking,
         audits=tuple(_audits(store, found)),
         charts=charts,

@@ -1,10 +1,9 @@
-"""The pairs that a report in one file holds: which ones, a table of them that a browser sorts and
-filters, and their texts in packed parts that it opens one at a time."""
+"""The pairs that a report in one file holds: a table of them that a browser sorts and filters, and
+their texts in packed parts that it opens one at a time."""
 
 from __future__ import annotations
 
 import base64
-import random
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,59 +12,18 @@ from typing import Any
 import orjson
 
 from evenhand.contract import Failure, Outcome, Pass, Verdict
+from evenhand.pages.one_file_choice import Choice
 from evenhand.report.records import RunRow, row_of
 from evenhand.store import RunRecord, Store, WholeVerdict
 from evenhand.store.verdict_search import VerdictPlace
 
-MOST_PAIRS = 20_000
 # A browser opens a packed part whole for one pair of it; a page of them is little to wait for.
 _PAIRS_IN_A_PART = 50
 _PART_CHARACTERS = 1_000_000
 _READ_AT_ONCE = 64
-# What texts may come to before they are packed, and what one text is cut to for that.
-_MOST_CHARACTERS = 250_000_000
-_TEXT_LIMITS = (50_000, 20_000, 8_000, 3_000)
 _BEGINNING = 120
-# The same pairs whenever the report is made anew.
-_SEED = 20_260_101
 
 DISAGREES, JUDGES_DIFFER, NOTED, ABSTAINED = 1, 2, 4, 8
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which pairs are in the file: all, or as many by lot. Longer texts than `text_limit` are cut."""
-
-    numbers: Sequence[int]
-    of: int
-    text_limit: int
-
-    @property
-    def all(self) -> bool:
-        return len(self.numbers) == self.of
-
-
-def choose(store: Store, run: RunRecord, *, at_most: int) -> Choice:
-    """Each judged pair has the same chance, whatever came of it: what is in the file looks like
-    what is not. By lot and not every tenth, since data often come in turns."""
-    judged: dict[int, int] = {}
-    for judge in store.run_judges(run.id):
-        columns = store.outcome_columns(run.id, judge.id)
-        for number, a, b in zip(columns.number, columns.length_a, columns.length_b, strict=True):
-            judged[int(number)] = int(a) + int(b)
-    numbers = sorted(judged)
-    if len(numbers) > at_most:
-        drawn = random.Random(_SEED).sample(numbers, at_most)  # noqa: S311 - no secret
-        numbers = sorted(drawn)
-    lengths = [judged[number] for number in numbers]
-    return Choice(numbers, len(judged), _text_limit(lengths))
-
-
-def _text_limit(lengths: Sequence[int]) -> int:
-    for limit in _TEXT_LIMITS:
-        if sum(min(length, 2 * limit) for length in lengths) <= _MOST_CHARACTERS:
-            return limit
-    return _TEXT_LIMITS[-1]
 
 
 @dataclass(slots=True)
@@ -211,7 +169,15 @@ class PairData:
             + ABSTAINED * row.abstained
         )
         judge = self._place_of[row.judge_id]
-        return [len(self._pairs), judge, row.outcome.value, row.winner, winner, row.confidence, flags]
+        return [
+            len(self._pairs),
+            judge,
+            row.outcome.value,
+            row.winner,
+            winner,
+            row.confidence,
+            flags,
+        ]
 
     def _judged(self, told: RunRow, judge: int) -> dict[str, Any]:
         settled = told.verdict
