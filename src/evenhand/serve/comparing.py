@@ -22,6 +22,8 @@ from evenhand.serve.watch import Watch
 
 # So many are made, of so many.
 Told = Callable[[int, int], None]
+# A pass, as soon as it is made.
+Heard = Callable[[Made], None]
 # A ranking has one place among the comparisons, and asks so many at a time.
 _RANKING_AT_ONCE = 4
 
@@ -41,7 +43,11 @@ class Comparing:
         self._watch = watch
 
     async def compare(
-        self, pair: Mapping[str, Any] | Pair, judge: str | None, told: Told | None
+        self,
+        pair: Mapping[str, Any] | Pair,
+        judge: str | None,
+        told: Told | None,
+        heard: Heard | None = None,
     ) -> Verdict:
         plan = self._offers.plan(judge)
         checked = read_pair(pair, criteria_needed=plan.judge.traits.needs_prompt)
@@ -50,7 +56,7 @@ class Comparing:
         begun = time.perf_counter()
         try:
             async with self._admission.admitted():
-                verdict = await self._judged(checked, plan, told)
+                verdict = await self._judged(checked, plan, told, heard)
         except EvenhandError as error:
             self._watch().compared(name, error, seconds=time.perf_counter() - begun)
             raise
@@ -97,21 +103,25 @@ class Comparing:
                 told=told,
             )
 
-    async def _judged(self, pair: Pair, plan: JudgePlan, told: Told | None) -> Verdict:
+    async def _judged(
+        self, pair: Pair, plan: JudgePlan, told: Told | None, heard: Heard | None = None
+    ) -> Verdict:
         try:
             async with asyncio.timeout(self._limits.compare_timeout_s):
-                if told is None:
+                if told is None and heard is None:
                     return await comparer.compare(pair, plan.judge, plan.procedure)
-                return await self._told(pair, plan, told)
+                return await self._told(pair, plan, told, heard)
         except TimeoutError:
             raise JudgeTimeout(
                 f"no verdict within {self._limits.compare_timeout_s:g} s, which is all that this "
                 "server gives a comparison; ask again, or shorten the responses"
             ) from None
 
-    async def _told(self, pair: Pair, plan: JudgePlan, told: Told) -> Verdict:
+    async def _told(
+        self, pair: Pair, plan: JudgePlan, told: Told | None, heard: Heard | None
+    ) -> Verdict:
         orders = 2 if pair.swap_positions else 1
-        keeper = _Counter(told, orders * plan.procedure.samples)
+        keeper = _Counter(orders * plan.procedure.samples, told=told, heard=heard)
         settled = await comparer.settle(pair, plan.judge, plan.procedure, keeper=keeper)
         if isinstance(settled, Verdict):
             return settled
@@ -134,10 +144,11 @@ def _with_texts(request: RankResponses) -> Pair:
 
 
 class _Counter:
-    """Keeps no passes: it counts them."""
+    """Keeps no passes: it counts them, and lets them be heard."""
 
-    def __init__(self, told: Told, total: int) -> None:
+    def __init__(self, total: int, *, told: Told | None, heard: Heard | None) -> None:
         self._told = told
+        self._heard = heard
         self._total = total
         self._done = 0
 
@@ -146,7 +157,10 @@ class _Counter:
 
     def keep(self, made: Made) -> None:
         self._done += 1
-        self._told(self._done, self._total)
+        if self._heard is not None:
+            self._heard(made)
+        if self._told is not None:
+            self._told(self._done, self._total)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:
         pass

@@ -17,7 +17,7 @@ from evenhand.runs import Stop
 from evenhand.serve.admission import Admission
 from evenhand.serve.bounds import refuse_large
 from evenhand.serve.browsing import Browsing
-from evenhand.serve.comparing import Comparing, Told
+from evenhand.serve.comparing import Comparing, Heard, Told
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.indexing import Indexer
 from evenhand.serve.jobs import Jobs
@@ -140,9 +140,10 @@ class Service:
         *,
         judge: str | None = None,
         told: Told | None = None,
+        heard: Heard | None = None,
     ) -> Verdict:
         """The verdict on one pair; raises an EvenhandError, with the contract's metadata."""
-        return await self._comparing.compare(pair, judge, told)
+        return await self._comparing.compare(pair, judge, told, heard)
 
     async def rank_responses(
         self, request: RankResponses, *, told: Told | None = None
