@@ -12,7 +12,7 @@ _HEIGHT = 16
 _MIDDLE = _HEIGHT / 2
 _OPEN = Markup(
     '<svg class="{}" viewBox="0 0 {:g} {}" width="{:g}" height="{}" aria-hidden="true" '
-    'focusable="false">'
+    'focusable="false"{}>'
 )
 
 
@@ -46,7 +46,7 @@ def share_bar(counts: Sequence[tuple[str, int]]) -> Markup:
                 ).format(kind, at, width, _HEIGHT - 4)
             )
         at += width
-    return _drawn("share-bar", shapes)
+    return _drawn("share-bar", shapes, stretched=True)
 
 
 def _at(share: float) -> float:
@@ -58,6 +58,7 @@ def _line(kind: str, start: float, end: float, height: float) -> Markup:
     return shape.format(kind, start, end, height)
 
 
-def _drawn(kind: str, shapes: Sequence[Markup]) -> Markup:
-    opening = _OPEN.format(kind, _WIDTH, _HEIGHT, _WIDTH, _HEIGHT)
+def _drawn(kind: str, shapes: Sequence[Markup], *, stretched: bool = False) -> Markup:
+    ratio = Markup(' preserveAspectRatio="none"') if stretched else ""
+    opening = _OPEN.format(kind, _WIDTH, _HEIGHT, _WIDTH, _HEIGHT, ratio)
     return opening + Markup("").join(shapes) + Markup("</svg>")
