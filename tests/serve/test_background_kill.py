@@ -59,8 +59,11 @@ class Serving:
             start_new_session=True,
         )
         assert self.process.stdout is not None
-        url = self.process.stdout.readline().split()[-1]
+        url = self.process.stdout.readline().strip()
         self.client = httpx.Client(base_url=url, trust_env=False, timeout=30)
+        if not url:
+            self._ended()
+            raise AssertionError((folder / "serve.log").read_text("utf-8"))
 
     def kill(self) -> None:
         """All of its processes at once, as a power cut would."""
