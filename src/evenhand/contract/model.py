@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -15,3 +18,13 @@ class Model(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
     )
+
+    # The room that knows how a notebook shows a value is above this one, so it is asked by name,
+    # and only by a notebook.
+    def _repr_html_(self) -> str | None:
+        html: str | None = import_module("evenhand.pages.notebook").html_of(self)
+        return html
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = import_module("evenhand.pages.notebook").bundle_of(self)
+        return bundle
