@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import computed_field
+from pydantic import computed_field, model_validator
 
 from evenhand.contract.model import Model
 
@@ -15,6 +15,7 @@ Scale = Literal["elo", "log-odds"]
 
 CENTRE = 1000.0
 MOST_WITH_LIMITS = 100
+_COMPUTED = frozenset({"win_matrix", "winMatrix"})
 POINTS = 400.0 / math.log(10)  # a log-odds of log(10) is 400 points
 
 
@@ -79,6 +80,14 @@ class Ranking(Model):
     # a cell that the battles say nothing of, and altogether without intervals or for more models.
     win_matrix_low: tuple[tuple[float | None, ...], ...] | None = None
     win_matrix_high: tuple[tuple[float | None, ...], ...] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_computed(cls, given: Any) -> Any:
+        """A ranking that was written as JSON is read again: its matrix follows from its scores."""
+        if not isinstance(given, dict):
+            return given
+        return {name: each for name, each in given.items() if name not in _COMPUTED}
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from evenhand.serve.pages import exports, login, pair, pairs, run, runs, static
+from evenhand.serve.pages import (
+    attempt,
+    audit,
+    calibration,
+    charts,
+    exports,
+    login,
+    pair,
+    pairs,
+    ranking,
+    run,
+    runs,
+    static,
+)
 from evenhand.serve.pages.page import Page
 
 PAGES: tuple[Page, ...] = (
@@ -11,6 +24,11 @@ PAGES: tuple[Page, ...] = (
     *pair.PAGES,
     *run.PAGES,
     *exports.PAGES,
+    *ranking.PAGES,
+    *audit.PAGES,
+    *calibration.PAGES,
+    *charts.PAGES,
+    *attempt.PAGES,
     *login.PAGES,
     *static.PAGES,
 )

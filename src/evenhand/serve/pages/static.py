@@ -13,6 +13,7 @@ _TYPES = {
     "evenhand.css": "text/css; charset=utf-8",
     "evenhand.js": "text/javascript; charset=utf-8",
     "evenhand.svg": "image/svg+xml",
+    "try.js": "text/javascript; charset=utf-8",
 }
 
 

@@ -1,0 +1,113 @@
+"""`/runs/{id}/audit`: a judge against people, and the pairs that it saw otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from evenhand.contract.model import Model
+from evenhand.contract.pair import Text
+from evenhand.pages.chart_views import chart_view
+from evenhand.pages.links import RunLinks
+from evenhand.report.chart_data import share_rows
+from evenhand.serve.http.queries import read_query
+from evenhand.serve.pages.figure_sources import (
+    audit_shares,
+    judges_of,
+    keep_audit,
+    keep_probes,
+    probe_shares,
+)
+from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.run import given
+from evenhand.serve.service import Service
+from evenhand.store import RunRecord
+from evenhand.trust.probes.stored import probe_language, probe_runs_of
+
+_MOST_PROBE_RUNS = 5
+
+
+class AuditQuery(Model):
+    judge: Text | None = None
+    against: Text | None = None
+
+
+async def show_audit(visit: Visit) -> Filled | Response:
+    query = read_query(given(visit), AuditQuery)
+    service = visit.service
+    status = await service.run(visit.run_id)
+    judges = await judges_of(service, status.id)
+    judge = query.judge or (judges[0] if judges else None)
+    against = (await service.run(query.against)).id if query.against else None
+    kept, probes = await asyncio.gather(
+        keep_audit(service, status.id, judge=judge, against=against),
+        asyncio.to_thread(_probe_runs, service, status.id, judge),
+    )
+    chart = None
+    if kept.value is not None:
+        chart = chart_view(
+            "yardsticks",
+            share_rows("yardsticks", audit_shares(kept.value.audit)(visit.language)),
+            folder=f"/runs/{status.id}/charts",
+            query={"judge": judge},
+            language=visit.language,
+        )
+    return Filled(
+        "audit.html",
+        {
+            "run": status,
+            "judges": judges,
+            "judge": judge,
+            "against": query.against,
+            "kept": kept,
+            "chart": chart,
+            "links": RunLinks(
+                status.id, frozenset(), dict(zip(judges, status.judges, strict=False))
+            ),
+            "probes": probes,
+            "waiting": kept.computing,
+        },
+    )
+
+
+def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRecord]:
+    """Of the same judge; and first this run, where it is one itself."""
+    own = service.store.run_at(int(run_id))
+    found = probe_runs_of(service.store, judge)[:_MOST_PROBE_RUNS] if judge else []
+    if own is not None and probe_language(own) and own.id not in {each.id for each in found}:
+        found.insert(0, own)
+    return found
+
+
+async def show_probes(visit: Visit) -> Filled | Response:
+    service = visit.service
+    read_query(given(visit), Model)
+    status = await service.run(visit.run_id)
+    kept = await keep_probes(service, status.id)
+    chart = None
+    if kept.value is not None:
+        chart = chart_view(
+            "probes",
+            share_rows("probes", probe_shares(kept.value)(visit.language)),
+            folder=f"/runs/{status.id}/charts",
+            query={},
+            language=visit.language,
+        )
+    run_of = {each.language: each.id for each in kept.value.runs} if kept.value else {}
+    return Filled(
+        "probes.html",
+        {
+            "run": status,
+            "kept": kept,
+            "chart": chart,
+            "run_of": run_of,
+            "waiting": kept.computing,
+        },
+    )
+
+
+PAGES = (
+    Page(path="/runs/{id}/audit", name="auditPage", work=show_audit, place="runs"),
+    Page(path="/runs/{id}/probes", name="probesPage", work=show_probes, place="runs"),
+)

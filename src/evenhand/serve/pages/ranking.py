@@ -1,0 +1,158 @@
+"""`/rank`: the models of one or more runs, best first, and which cannot be told apart."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+from starlette.responses import Response
+
+from evenhand.contract.model import Model
+from evenhand.contract.pair import Text
+from evenhand.pages.chart_views import ChartView, chart_view
+from evenhand.pages.wording import Language
+from evenhand.report.chart_data import ranking_rows
+from evenhand.report.ranking import RunRanking
+from evenhand.serve.http.queries import read_query
+from evenhand.serve.pages.figure_sources import keep_ranking
+from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.run import given
+from evenhand.serve.values import Names, RunStatus
+from evenhand.stats.ranking_result import Neighbours, RankedModel, Ranking
+
+_MOST_RUNS = 100
+_SHOWN_MODELS = 200
+_MOST_IN_MATRIX = 12
+
+
+class RankQuery(Model):
+    run: Names = Field(default=(), max_length=_MOST_RUNS)
+    judge: Text | None = None
+    tag: Text | None = None
+    ties: Literal["half", "davidson"] = "half"
+
+    def told(self) -> dict[str, Any]:
+        """As parameters of an address, without the runs."""
+        ties = None if self.ties == "half" else self.ties
+        return {"judge": self.judge, "tag": self.tag, "ties": ties}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A model, and the next one where the two cannot be told apart."""
+
+    model: RankedModel
+    like_next: Neighbours | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a model is expected to score against another; `told_apart` where 1/2 is left out."""
+
+    value: float
+    low: float | None
+    high: float | None
+    reason: str | None = None
+
+    @property
+    def told_apart(self) -> bool:
+        return self.low is not None and self.high is not None and not self.low <= 0.5 <= self.high
+
+
+async def show_ranking(visit: Visit) -> Filled | Response:
+    query = read_query(given(visit), RankQuery)
+    service = visit.service
+    listed, chosen = await asyncio.gather(
+        service.runs(limit=_MOST_RUNS),
+        asyncio.gather(*(service.run(each) for each in dict.fromkeys(query.run))),
+    )
+    ids = tuple(dict.fromkeys(status.id for status in chosen))
+    values: dict[str, Any] = {
+        "runs": _choices(listed.runs, chosen),
+        "chosen": frozenset(ids),
+        "query": query,
+        "kept": None,
+        "judges": (),
+        "tags": (),
+        "charts": (),
+        "waiting": False,
+    }
+    if not ids:
+        return Filled("ranking.html", values)
+    kept, totals = await asyncio.gather(
+        keep_ranking(service, ids, judge=query.judge, tag=query.tag, ties=query.ties),
+        asyncio.gather(*(service.kept.totals(each) for each in ids)),
+    )
+    known = [each.value for each in totals if each.value is not None]
+    values |= {
+        "kept": kept,
+        "judges": tuple(dict.fromkeys(own.judge for each in known for own in each.judges)),
+        "tags": tuple(dict.fromkeys(own.name for each in known for own in each.tags)),
+        "waiting": kept.computing,
+    }
+    found = kept.value
+    if found is not None and found.ranking is not None:
+        values |= _shown(found, found.ranking) | {
+            "charts": _charts(found.ranking, ids, query, visit.language)
+        }
+    return Filled("ranking.html", values)
+
+
+def _choices(listed: tuple[RunStatus, ...], chosen: list[RunStatus]) -> list[RunStatus]:
+    """The newest runs, and before them those that were chosen by their address."""
+    there = {status.id for status in listed}
+    return [*(status for status in chosen if status.id not in there), *listed]
+
+
+def _shown(found: RunRanking, ranking: Ranking) -> dict[str, Any]:
+    alike = {(each.better, each.worse): each for each in ranking.indistinguishable or ()}
+    models = ranking.models
+    following = [*(each.model for each in models[1:]), None]
+    places = [
+        Place(model, alike.get((model.model, after)) if after is not None else None)
+        for model, after in zip(models, following, strict=True)
+    ]
+    count = min(len(models), _MOST_IN_MATRIX)
+    low, high = ranking.win_matrix_low, ranking.win_matrix_high
+    matrix = [
+        [
+            None
+            if row == column
+            else Cell(
+                ranking.win_matrix[row][column],
+                low[row][column] if low else None,
+                high[row][column] if high else None,
+            )
+            for column in range(count)
+        ]
+        for row in range(count)
+    ]
+    return {
+        "found": found,
+        "ranking": ranking,
+        "places": places[:_SHOWN_MODELS],
+        "left_out": max(0, len(places) - _SHOWN_MODELS),
+        "names": [each.model for each in models[:count]],
+        "matrix": matrix,
+    }
+
+
+def _charts(
+    ranking: Ranking, ids: tuple[str, ...], query: RankQuery, language: Language
+) -> tuple[ChartView, ...]:
+    given = {"run": ids, **query.told()}
+    return tuple(
+        chart_view(
+            name,
+            ranking_rows(ranking, name, most=_MOST_IN_MATRIX if name == "matrix" else None),
+            folder="/rank/charts",
+            query=given,
+            language=language,
+        )
+        for name in ("leaderboard", "matrix")
+    )
+
+
+PAGES = (Page(path="/rank", name="rankPage", work=show_ranking, place="rank"),)
