@@ -103,6 +103,10 @@ def _cell(row: ChartRow, say: Wording) -> FigureCell:
     between = ""
     if row.low is not None and row.high is not None:
         between = str(say("figure.between", low=written(row.low), high=written(row.high)))
+    elif row.low is not None:
+        between = str(say("ranking.or_more", low=written(row.low)))
+    elif row.high is not None:
+        between = str(say("ranking.or_less", high=written(row.high)))
     elif row.value is not None and row.figure not in _COUNTS:
         between = str(say("figure.no_interval"))
     return FigureCell(

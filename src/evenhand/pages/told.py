@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 
 from evenhand.pages.wording import Language
+from evenhand.report.sentences import in_chinese
 
 _SLOT = re.compile(r"\\\{(\w+)\\\}")
 
@@ -25,7 +26,7 @@ class Told:
             found = pattern.fullmatch(said)
             if found is not None:
                 return theirs.format(**found.groupdict())
-        return said
+        return in_chinese(said) if self._sentences else said
 
 
 @cache

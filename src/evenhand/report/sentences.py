@@ -117,9 +117,95 @@ _FORMS: tuple[tuple[str, str], ...] = (
         r"\1 个裁决是模型与自己比较，未计入",
     ),
     # Calibrations
+    ("no signal: none of them has two values", "没有信号：没有一个信号有两种取值"),
     (
-        r"(.+); every verdict gets the share that is right, (\S+)",
-        r"\1；每个裁决都取正确的比例 \2",
+        rf"not enough data: {_COUNT} labelled prompts; at least {_COUNT} are needed",
+        r"数据不足：\1 个有标签的提示；至少需要 \2",
+    ),
+    (
+        rf"not enough data: {_COUNT} right and {_COUNT} wrong verdicts; (.+)",
+        r"数据不足：\1 个正确和 \2 个错误的裁决",
+    ),
+    (
+        r"no labelled pair of run (.+) has a verdict: all are inconsistent or invalid; "
+        "a calibration needs wins or ties",
+        r"运行 \1 中有标签的配对都没有裁决：全部不一致或无效；校准需要胜或平局",
+    ),
+    # Audits
+    (
+        r"no judged pair of run (.+) has a label; (?:.+)",
+        r"运行 \1 中已评判的配对都没有标签；请提供带 label 列（A、B 或 TIE）的数据，或让人投票",
+    ),
+    (
+        r"no judged pair of run (.+) has a label \(people are equally divided on ([\d,]+)\); "
+        "(?:.+)",
+        r"运行 \1 中已评判的配对都没有标签（人们对 \2 个相持不下）；"
+        "请提供带 label 列的数据，或让人投票",
+    ),
+    (
+        r"no pair of run (.+) is judged yet; (?:.+)",
+        r"运行 \1 还没有评判任何配对",
+    ),
+    (
+        r"run (.+) has several judges \((.+)\); name one with (?:--)?judge",
+        r"运行 \1 有多个评审（\2）；请指定一个",
+    ),
+    (
+        rf"right on (.+) \((.+) to (.+)\) of {_COUNT} labelled pairs",
+        r"在 \4 个有标签的配对中正确 \1（\2 至 \3）",
+    ),
+    ("not shown to be right on two pairs of three", "未能证明三个配对中有两个正确"),
+    (
+        r"two people say the same on (.+) \((.+) to (.+)\)",
+        r"两人意见相同的占 \1（\2 至 \3）",
+    ),
+    (
+        r"the judge says what one of them says on (.+) \((.+) to (.+)\), which is less",
+        r"评审与其中一人相同的占 \1（\2 至 \3），低于人与人之间",
+    ),
+    (
+        r"the judge says what one of them says on (.+) \((.+) to (.+)\)",
+        r"评审与其中一人相同的占 \1（\2 至 \3）",
+    ),
+    (
+        r"ALARM: it goes by place: (\d+ %) of the pairs lean to the first place more than to the "
+        "other",
+        r"警报：它以位置取人：偏向第一个位置的配对多出 \1",
+    ),
+    (
+        r"ALARM: it goes by place: (\d+ %) of the pairs lean to the second place more than to the "
+        "other",
+        r"警报：它以位置取人：偏向第二个位置的配对多出 \1",
+    ),
+    (
+        "it leans to the first place, by less than the alarm's limit",
+        "它偏向第一个位置，但未到警报界限",
+    ),
+    (
+        "it leans to the second place, by less than the alarm's limit",
+        "它偏向第二个位置，但未到警报界限",
+    ),
+    (
+        r"ALARM: it goes by length: of 100 pairs the longer answer wins (\d+) more than it should",
+        r"警报：它以长度取人：每 100 个配对中较长的回答多赢 \1 个",
+    ),
+    (
+        r"ALARM: it goes by length: of 100 pairs the shorter answer wins (\d+) more than it should",
+        r"警报：它以长度取人：每 100 个配对中较短的回答多赢 \1 个",
+    ),
+    (r"no valid verdict on (.+) \((.+) to (.+)\)", r"没有有效裁决的占 \1（\2 至 \3）"),
+    (
+        "better than baseline:longer, which is right on (.+)",
+        r"优于“选较长的回答”（正确 \1）",
+    ),
+    (
+        "not shown to be better than baseline:longer, which is right on (.+)",
+        r"未能证明优于“选较长的回答”（正确 \1）",
+    ),
+    ("better than baseline:random, which is right on (.+)", r"优于掷硬币（正确 \1）"),
+    (
+        "not shown to be better than baseline:random, which is right on (.+)",
+        r"未能证明优于掷硬币（正确 \1）",
     ),
     (
         rf"{_COUNT} labels? (?:is|are) of a draw that prefers doubtful pairs: the curve holds "
@@ -169,6 +255,7 @@ _OF_PLACES = tuple(
     )
 )
 _NOT_ENOUGH = re.compile(rf"not enough data: {_COUNT} ([a-z -]+?)s?; at least {_COUNT} are needed")
+_CONSTANT = re.compile(r"(.+); every verdict gets the share that is right, (\S+)")
 _KNOWN = tuple((re.compile(form, re.DOTALL), told) for form, told in (*_FORMS, *_OF_PLACES))
 # None of ours is longer, but for the names in it.
 _MOST_CHARS = 4000
@@ -180,6 +267,9 @@ def in_chinese(sentence: str) -> str:
     few = _NOT_ENOUGH.fullmatch(sentence)
     if few and few[2] in _UNITS:
         return f"数据不足：{few[1]} {_UNITS[few[2]]}；至少需要 {few[3]}"
+    constant = _CONSTANT.fullmatch(sentence)
+    if constant:
+        return f"{in_chinese(constant[1])}；每个裁决都取正确的比例 {constant[2]}"
     for form, told in _KNOWN:
         found = form.fullmatch(sentence)
         if found:
