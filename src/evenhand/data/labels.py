@@ -21,7 +21,7 @@ _SPELLED: dict[str, Winner] = {
     **dict.fromkeys(
         (
             *("tie", "tied", "draw", "equal", "a=b", "tie(bothbad)", "bothbad", "bothgood"),
-            *("平局", "平手"),
+            *("平局", "平手", "都不好"),
         ),
         "TIE",
     ),

@@ -44,6 +44,7 @@ VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
 VoteOrigin = Literal["import", "terminal", "page", "escalation"]
 VoteDraw = Literal["random", "weighted", "chosen"]
 _SKIPPED = frozenset({"skip", "skipped", "跳过"})
+_BOTH_BAD = frozenset({"bothbad", "tie(bothbad)", "都不好"})
 _SHAPE = "give A, B, TIE or skipped"
 
 Models = Callable[[str], "tuple[str | None, str | None]"]
@@ -76,6 +77,7 @@ class VoteRow:
     draw: VoteDraw | None = None
     origin: VoteOrigin | None = None
     shown_order: Order | None = None
+    both_bad: bool = False  # a tie because neither is any good
 
 
 def read_votes(
@@ -162,7 +164,8 @@ class _Rows:
         about = self._about(values)
         for who, given in self._given(values, tuple(row)):
             verdict = self._verdict(pair, given)
-            yield VoteRow(pair, who, verdict, self._source, number, **about)
+            both_bad = verdict == "TIE" and plain(_spelling(given)) in _BOTH_BAD
+            yield VoteRow(pair, who, verdict, self._source, number, **about, both_bad=both_bad)
 
     def _given(
         self, values: Mapping[str, Any], columns: tuple[str, ...]

@@ -421,6 +421,11 @@ class Store:
         with self._reading() as connection:
             return votes.replaced_of(connection, pair_id, who)
 
+    def votes_on_pairs(self, pair_ids: Sequence[int]) -> list[StoredVote]:
+        """Everybody's on these pairs, in whichever run."""
+        with self._reading() as connection:
+            return votes.votes_on_pairs(connection, pair_ids)
+
     def vote_columns(self, run_id: int) -> VoteColumns:
         with self._reading() as connection:
             return votes.vote_columns(connection, run_id)

@@ -23,7 +23,8 @@ UNKNOWN_DRAW = -1
 
 @dataclass(frozen=True, slots=True)
 class NewVote:
-    """`verdict` is None where the person looked and skipped.
+    """`verdict` is None where the person looked and skipped. `both_bad`: a tie, and neither is any
+    good; it counts as the tie that it is, and is kept as what was said.
 
     What is None otherwise is not told: then a vote that is there already keeps its own.
     """
@@ -37,6 +38,7 @@ class NewVote:
     shown_order: Order | None = None
     at: datetime | None = None
     comment: str | None = None
+    both_bad: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class StoredVote:
     shown_order: Order | None
     at: datetime
     comment: str | None
+    both_bad: bool = False
 
 
 class ItemVote(NamedTuple):

@@ -33,6 +33,9 @@ _NAMES = tuple(column.name for column in votes.c)
 _ORIGIN_CODES = {name: code for code, name in enumerate(ORIGINS)}
 _DRAW_CODES: dict[str | None, int] = {name: code for code, name in enumerate(DRAWS)}
 _DRAW_CODES[None] = UNKNOWN_DRAW
+# As it stands in the table; everybody else sees a tie.
+_BOTH_BAD = "BOTH_BAD"
+_VERDICT_CODES: dict[str | None, int] = {**WINNERS, _BOTH_BAD: WINNERS["TIE"]}
 _Key = tuple[int, str]
 
 
@@ -76,10 +79,16 @@ def check_vote(vote: NewVote) -> None:
                 f"{name} is {text[:40]!r}, which is no text that could be written; "
                 "give it in UTF-8, without half of a surrogate pair"
             )
+    if vote.both_bad and vote.verdict != "TIE":
+        raise InputError(f"both are bad and {vote.verdict} won; give the verdict TIE")
     if vote.chance is not None and not 0 < vote.chance <= 1:
         raise InputError(
             f"chance is {vote.chance}; give the chance of being drawn, above 0 and at most 1"
         )
+
+
+def _said(vote: NewVote) -> str | None:
+    return _BOTH_BAD if vote.both_bad else vote.verdict
 
 
 def _is_text(text: str) -> bool:
@@ -99,7 +108,7 @@ def _known(connection: Connection, pair_ids: Iterable[int]) -> dict[_Key, dict[s
 
 
 def _says_nothing_new(vote: NewVote, earlier: dict[str, Any]) -> bool:
-    if vote.verdict != earlier["verdict"]:
+    if _said(vote) != earlier["verdict"]:
         return False
     told = _told(vote)
     return all(earlier[name] == value for name, value in told.items())
@@ -123,10 +132,10 @@ def _values(vote: NewVote, earlier: dict[str, Any] | None, now: float) -> dict[s
     if earlier is not None:
         # How the pair came to be voted on stays true when somebody thinks again.
         values |= {name: earlier[name] for name in ("origin", "draw", "chance")}
-        if earlier["verdict"] == vote.verdict:
+        if earlier["verdict"] == _said(vote):
             values |= {name: earlier[name] for name in ("shown_order", "comment")}
     values |= {"voted_at": now} | _told(vote)
-    return values | {"pair_id": vote.pair_id, "who": vote.who, "verdict": vote.verdict}
+    return values | {"pair_id": vote.pair_id, "who": vote.who, "verdict": _said(vote)}
 
 
 def _write(connection: Connection, rows: list[dict[str, Any]]) -> None:
@@ -192,7 +201,7 @@ def vote_columns(connection: Connection, run_id: int) -> VoteColumns:
     columns.label.extend(map(WINNERS.__getitem__, label))
     columns.pair_id.extend(pair_id)
     columns.who.extend(map(people.__getitem__, who))
-    columns.verdict.extend(map(WINNERS.__getitem__, verdict))
+    columns.verdict.extend(map(_VERDICT_CODES.__getitem__, verdict))
     columns.origin.extend(map(_ORIGIN_CODES.__getitem__, origin))
     columns.draw.extend(map(_DRAW_CODES.__getitem__, draw))
     columns.chance.extend(math.nan if each is None else each for each in chance)
@@ -229,17 +238,28 @@ def replaced_of(connection: Connection, pair_id: int, who: str) -> list[StoredVo
     return [_stored(row) for row in connection.execute(query).mappings()]
 
 
+def votes_on_pairs(connection: Connection, pair_ids: Sequence[int]) -> list[StoredVote]:
+    """Everybody's on these pairs, in whichever run."""
+    found: list[StoredVote] = []
+    for some in in_slices(sorted(pair_ids)):
+        query = select(votes).where(votes.c.pair_id.in_(some))
+        found += map(_stored, connection.execute(query).mappings())
+    return found
+
+
 def _stored(row: RowMapping) -> StoredVote:
+    both_bad = row["verdict"] == _BOTH_BAD
     return StoredVote(
         pair_id=row["pair_id"],
         who=row["who"],
-        verdict=row["verdict"],
+        verdict="TIE" if both_bad else row["verdict"],
         origin=row["origin"],
         draw=row["draw"],
         chance=row["chance"],
         shown_order=row["shown_order"],
         at=moment(row["voted_at"]),
         comment=row["comment"],
+        both_bad=both_bad,
     )
 
 

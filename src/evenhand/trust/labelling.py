@@ -147,7 +147,9 @@ def begin_labelling(
     # that need a fair draw.
     origin: Origin = "escalation" if only == "abstained" else "terminal"
     queue = tuple(
-        Asked(item.number, item.pair_id, _side(item.key, who, seed=seed), draw=draw, origin=origin)
+        Asked(
+            item.number, item.pair_id, side_for(item.key, who, seed=seed), draw=draw, origin=origin
+        )
         for item in ordered[:number]
     )
     return Labelling(store, run_id, who, queue=queue)
@@ -177,7 +179,7 @@ def begin_drawn(
         asked = Asked(
             item.number,
             item.pair_id,
-            _side(item.key, who, seed=seed),
+            side_for(item.key, who, seed=seed),
             draw=row.draw,
             chance=row.chance,
             origin="escalation" if row.origin == "escalation" else "terminal",
@@ -202,7 +204,7 @@ def _fairly_drawn(columns: VoteColumns, who: str) -> set[int]:
     }
 
 
-def _side(key: str, who: str, *, seed: int) -> Order:
+def side_for(key: str, who: str, *, seed: int) -> Order:
     """At random for each person, so that a liking for the first place cancels out."""
     return "swapped" if order_key(f"side\0{who}\0{key}", seed=seed) & 1 else "original"
 

@@ -20,6 +20,7 @@ from evenhand.store import ItemVote, Store
 
 COLUMNS = ("pair", "who", "verdict", "at", "origin", "draw", "chance", "shown_order", "comment")
 SKIPPED = "skipped"
+BOTH_BAD = "both bad"
 _TEXTS = ("pair", "who", "comment")
 
 
@@ -83,7 +84,7 @@ def _told(own: ItemVote) -> dict[str, str | float | None]:
     return {
         "pair": own.key,
         "who": vote.who,
-        "verdict": vote.verdict or SKIPPED,
+        "verdict": BOTH_BAD if vote.both_bad else vote.verdict or SKIPPED,
         "at": vote.at.isoformat(),
         "origin": vote.origin,
         "draw": vote.draw,

@@ -119,6 +119,7 @@ def _new_vote(item: RunItem, row: VoteRow) -> NewVote:
         shown_order=row.shown_order,
         at=row.at,
         comment=row.comment,
+        both_bad=row.both_bad,
     )
 
 
