@@ -46,7 +46,8 @@ async def show_run(visit: Visit) -> Filled | Response:
             "report": report,
             "chosen": _chosen(conclusions.value, query.comparison),
             "links": _links(status, conclusions.value, totals.value, report.value),
-            "waiting": conclusions.computing or totals.computing or report.computing,
+            # An old one is worked out anew when that is due; until then somebody has to ask.
+            "waiting": any(each.computing or each.stale for each in (conclusions, totals, report)),
             "shown_at_most": _SHOWN_AT_MOST,
         },
     )

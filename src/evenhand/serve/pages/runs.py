@@ -50,7 +50,8 @@ async def _listed(visit: Visit) -> dict[str, Any]:
     page = await visit.service.runs(after=after, limit=_ROWS)
     lines = await asyncio.gather(*(_line(visit.service, status) for status in page.runs))
     live = any(
-        not line.status.at_rest or (line.result is not None and line.result.computing)
+        not line.status.at_rest
+        or (line.result is not None and (line.result.computing or line.result.stale))
         for line in lines
     )
     return {"lines": lines, "next": page.next, "after": after, "live": live}

@@ -1,0 +1,208 @@
+"""The runs' list, a run's own page, and a run that is started and watched from there."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from browser_data import JUDGES, KnowingJudge, answers_by_model
+from html_reading import Html
+from http_service import StartService, start_service
+from page_visits import Visitor, count_of, seen, serving
+from run_data import adds_up, sums
+from servers import Reply, SeenRequest, Slow
+
+__all__ = ["start_service"]
+
+ROWS = [
+    row | {"tags": [f"t{place % 3}"], "label": "A", "modelA": "old", "modelB": "new"}
+    for place, row in enumerate(sums(30))
+]
+
+
+def wilson(part: int, of: int) -> tuple[float, float]:
+    """Wilson (1927), written out."""
+    z, p = 1.959963984540054, part / of
+    middle = (p + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+    return middle - half, middle + half
+
+
+@pytest.fixture(scope="module")
+def visitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
+    with serving(tmp_path_factory.mktemp("pages"), adds_up, judges=("good", "other")) as visitor:
+        yield visitor
+
+
+@pytest.fixture(scope="module")
+def run(visitor: Visitor) -> str:
+    return visitor.start(ROWS, judges=["good", "other"], name="Sums")
+
+
+def test_the_list_tells_of_each_run_how_it_stands_and_what_it_came_to(
+    visitor: Visitor, run: str
+) -> None:
+    page = visitor.wait("/", lambda page: "being worked out" not in page.text)
+    row = next(each for each in page.all("tr") if "Sums" in each.text)
+    low, high = wilson(10, 30)
+    assert "finished" in row.text
+    assert "60 / 60" in row.text
+    # A is right in 20 of 30 pairs, by each of the two judges.
+    assert "A won 40" in row.text
+    assert f"33.3 % ({100 * low:.1f} to {100 * high:.1f})" in row.text
+    assert run in page.links
+
+
+def test_the_win_rate_stands_with_its_interval(visitor: Visitor, run: str) -> None:
+    page = visitor.see(run)
+    low, high = wilson(10, 30)
+    assert f"33.3 % ({100 * low:.1f} to {100 * high:.1f})" in page.text
+    assert "95 % interval" in page.text
+
+
+def test_no_share_stands_without_its_uncertainty(visitor: Visitor, run: str) -> None:
+    page = visitor.see(run)
+    for figure in page.all("span", class_="figure"):
+        if "%" in figure.text:
+            around = figure.within[-1].text
+            assert " to " in around or "no interval" in around
+
+
+def test_every_count_leads_to_as_many_verdicts(visitor: Visitor, run: str) -> None:
+    page = visitor.see(run)
+    counts = [
+        each
+        for each in page.all("a")
+        if each.text.isdigit() and "/pairs?" in each.attributes["href"]
+    ]
+    assert len(counts) >= 18
+    for count in counts:
+        table = visitor.see(count.attributes["href"])
+        assert count_of(table) == count.text, count.attributes["href"]
+
+
+def test_every_kind_of_verdict_is_counted_and_found(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Two judges that decide, tie, follow the place and mumble; models that change places."""
+    cases = answers_by_model()
+    directory = tmp_path_factory.mktemp("rich")
+    with serving(directory, KnowingJudge(cases), judges=JUDGES) as visitor:
+        run = visitor.start([case.row for case in cases], judges=JUDGES, criteria="accuracy")
+        page = visitor.see(run)
+        table = next(
+            each
+            for each in page.all("table")
+            if each.within[-2].tag == "section"
+            and each.within[-2].attributes["aria-labelledby"] == "by-judge"
+        )
+        links = [each for each in page.all("a") if table in each.within and each.text.isdigit()]
+        for link in links:
+            found = visitor.see(link.attributes["href"])
+            assert count_of(found) == link.text, link.attributes["href"]
+        sure = sum(case.manners["careful"] in ("decides", "ties") for case in cases)
+        assert count_of(visitor.see(f"{run}/pairs?judge=careful&outcome=win")) == str(
+            sum(case.manners["careful"] == "decides" for case in cases)
+        )
+        unsure = [
+            count_of(visitor.see(f"{run}/pairs?judge=careful&outcome={outcome}"))
+            for outcome in ("inconsistent", "invalid")
+        ]
+        assert sum(map(int, unsure)) == len(cases) - sure
+
+
+def test_a_win_rate_leads_to_its_pairs(visitor: Visitor, run: str) -> None:
+    page = visitor.see(run)
+    tag = next(each for each in page.all("a") if each.text == "t1")
+    assert count_of(visitor.see(tag.attributes["href"])) == "10"
+
+
+def test_the_side_the_ties_and_the_level_can_be_chosen(visitor: Visitor, run: str) -> None:
+    low, high = wilson(20, 30)
+    page = visitor.wait(f"{run}?side=A&ties=half&level=0.95", lambda page: "66.7" in page.text)
+    assert f"66.7 % ({100 * low:.1f} to {100 * high:.1f})" in page.text
+    chosen = [each.text for each in page.all("option", selected="")]
+    assert chosen == ["A", "count as half", "95 %"]
+
+
+@pytest.mark.parametrize("query", ["side=C", "level=2", "nonsense=1", "comparison=0"])
+def test_what_a_page_does_not_know_is_told_as_a_page(
+    query: str, visitor: Visitor, run: str
+) -> None:
+    page = visitor.see(f"{run}?{query}", status=422)
+    assert query.split("=")[0] in page.one("p", class_="error").text
+
+
+@pytest.mark.parametrize("path", ["/runs/999", "/runs/none", f"/runs/{'9' * 300}", "/runs/1%00"])
+def test_a_run_that_is_not_there_is_told_as_a_page(path: str, visitor: Visitor) -> None:
+    assert "no run" in visitor.see(path, status=404).one("p", class_="error").text
+
+
+def test_pages_are_in_the_language_that_the_reader_prefers(visitor: Visitor, run: str) -> None:
+    for path in ("/", run, f"{run}/pairs", f"{run}/pairs/3"):
+        chinese = visitor.see(path, language="zh-CN,en;q=0.5")
+        assert chinese.one("html").attributes["lang"] == "zh-CN"
+        assert "运行" in chinese.text
+        assert visitor.see(path).one("html").attributes["lang"] == "en"
+
+
+def test_a_language_that_is_chosen_is_kept(visitor: Visitor, run: str) -> None:
+    answer = visitor.ask(f"{run}?lang=zh")
+    cookie = answer.headers["set-cookie"]
+    assert "SameSite=strict" in cookie
+    assert "HttpOnly" in cookie
+    visitor.client.cookies.clear()
+
+
+def test_a_run_goes_on_under_the_readers_eyes(start_service: StartService) -> None:
+    go_on = threading.Event()
+
+    def waits(request: SeenRequest) -> Reply:
+        go_on.wait(30)
+        return adds_up(request)
+
+    visitor = Visitor(start_service(waits))
+    run = visitor.begin(sums(4))
+    page = visitor.see(run)
+    assert page.by_id("progress").attributes["data-live"] == f"{run}/progress"
+    assert page.all("meta", **{"http-equiv": "refresh"})[0].within[-1].tag == "noscript"
+    assert "0 of 4 judged" in page.text
+    news = Html(visitor.ask(f"{run}/progress").text)
+    assert "data-live" in news.by_id("progress").attributes
+    table = visitor.see("/").one("table")
+    assert table.attributes["data-live"] == "/progress"
+    go_on.set()
+    visitor.wait(run, lambda page: "4 of 4 judged" in page.text)
+    assert "data-live" not in visitor.ask(f"{run}/progress").text
+    assert "data-live" not in seen(visitor.ask(run)).by_id("progress").attributes
+
+
+def test_a_run_is_stopped_and_goes_on_by_the_buttons_of_its_page(
+    start_service: StartService,
+) -> None:
+    quick = threading.Event()
+
+    def takes_its_time(request: SeenRequest) -> Reply | Slow:
+        reply = adds_up(request)
+        return reply if quick.is_set() else Slow(0.2, reply)
+
+    visitor = Visitor(start_service(takes_its_time))
+    run = visitor.begin(sums(1000))
+    form = next(each for each in visitor.see(run).all("form") if "Stop" in each.text)
+    assert form.attributes == {"method": "post", "action": f"{run}/cancel"}
+    assert visitor.send(form.attributes["action"]).headers["location"] == run
+    stopped = visitor.wait(run, lambda page: "stopped" in page.by_id("progress").text)
+    quick.set()
+    form = next(each for each in stopped.all("form") if "go on" in each.text)
+    assert visitor.send(form.attributes["action"]).status_code == 303
+    visitor.wait(run, lambda page: "1,000 of 1,000 judged" in page.text)
+
+
+def test_a_run_without_a_judge_cannot_be_started(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serving(tmp_path_factory.mktemp("none"), adds_up, judges=()) as visitor:
+        page = visitor.see("/")
+        assert page.all("form", action="/runs") == []
+        assert "no judge" in page.text
