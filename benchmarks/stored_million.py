@@ -1,0 +1,169 @@
+"""A finished run of as many pairs as wanted, written into a SQLite store in bulk: verdicts, passes,
+labels and tags as a run would leave them, drawn by a seed."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+
+from evenhand.store import NewJudge, NewRun, open_store
+from evenhand.store.digests import prompt_key
+
+MODELS = ("vendor/alpha", "vendor/beta", "vendor/gamma", "vendor/delta")
+TAGS = ("maths", "code", "writing", "history", "science", "chat", "翻译")
+RARE_TAG, RARE_WORD, RARE_HAN = "rare", "zeugma", "稀有词"
+CRITERIA = ("accuracy", "clarity", "depth")
+_RARELY = 10_000  # one pair in so many has the rare tag and words
+_PROMPTS = 5  # pairs to one prompt
+_VOCABULARY = (
+    "the a of to and in is it that for with as on by this from when which can more one other water "
+    "light river stone market number letter answer question reason example method result carries "
+    "follows explains measures compares returns changes grows holds begins remains small large"
+)
+_WORDS = _VOCABULARY.split()
+# outcome, winner, first and second choice, how many of a hundred
+_KINDS = (
+    (("win", "A", "A", "A"), 40),
+    (("win", "B", "B", "B"), 39),
+    (("tie", "TIE", "TIE", "TIE"), 8),
+    (("inconsistent", "TIE", "A", "B"), 12),
+    (("invalid", None, None, None), 1),
+)
+_PAIRS = """
+INSERT INTO pairs (id, digest, allow_tie, criteria, prompt, response_a, response_b)
+VALUES (?, ?, 1, ?, ?, ?, ?)
+"""
+_ITEMS = """
+INSERT INTO items (run_id, number, key, pair_id, swap_positions, row, label, source, model_a,
+                   model_b, tags, prompt_key, length_a, length_b)
+VALUES (?, ?, ?, ?, 1, ?, ?, 'outputs.jsonl', ?, ?, ?, ?, ?, ?)
+"""
+_ITEM_TAGS = "INSERT INTO item_tags (run_id, tag, number) VALUES (?, ?, ?)"
+_VERDICTS = """
+INSERT INTO verdicts (run_id, number, judge_id, outcome, winner, first_pass_winner,
+                      second_pass_winner, confidence, confidence_source, error_kind, error_message,
+                      samples, passes, created_at, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'stated', ?, ?, 1, 2, 0, ?)
+"""
+_PASSES = """
+INSERT INTO passes (pair_id, judge_id, shown_order, sample, status, reason, winner, confidence,
+                    requests, input_tokens, output_tokens, cost_usd, time_ms, run_id, created_at,
+                    raw, body)
+VALUES (?, ?, ?, 1, ?, ?, ?, ?, 1, 400, 120, 0.0004, 800, ?, 0, ?, ?)
+"""
+_BODY = (
+    '{{"facts":{{"time_ms":{:.3f},"criteria":[["accuracy","{}","{}","{}"],'
+    '["clarity","tie","TIE","TIE"],["depth","inconsistent","A","B"]]}}}}'
+)
+_FAILED = (
+    '{"success":false,"error":{"kind":"invalid","message":"no valid verdict","retryable":false},'
+    '"metadata":{"evaluationTimeMs":1,"positionsSwapped":true,"outcome":"invalid"}}'
+)
+_UNREAD = (
+    '{{"order":"{0}","sample":1,"unread":{{"order":"{0}","kind":"no_verdict","reason":"none"}}}}'
+)
+
+
+def fill(path: Path, pairs: int, *, seed: int = 0) -> int:
+    """The run's id. About a kilobyte a pair, and some 60 µs."""
+    with open_store(path) as store:
+        run = store.create_run(NewRun("million", "million", {"samples": 1}, ("outputs.jsonl",)))
+        judge_id = store.add_judge(NewJudge("judge", "openai:judge", locale="en", mode="reasoned"))
+        store.set_run_judges(run.id, [judge_id])
+        store.update_run(run.id, intake_done=True, state="finished", seconds=1, calls=2 * pairs)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("PRAGMA cache_size=-200000")
+        rows = _Rows(run.id, judge_id, random.Random(seed))
+        for first in range(1, pairs + 1, 10_000):
+            rows.add(database, range(first, min(first + 10_000, pairs + 1)))
+    return run.id
+
+
+class _Rows:
+    def __init__(self, run_id: int, judge_id: int, rng: random.Random) -> None:
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._rng = rng
+        self._criteria = json.dumps([{"name": name} for name in CRITERIA])
+        self._kinds = [kind for kind, _ in _KINDS]
+        self._shares = [share for _, share in _KINDS]
+
+    def add(self, database: sqlite3.Connection, numbers: range) -> None:
+        drawn = self._rng.choices(self._kinds, self._shares, k=len(numbers))
+        texts = [self._texts(number) for number in numbers]
+        tags = [self._tags(number) for number in numbers]
+        database.executemany(
+            _PAIRS,
+            (
+                (number, blake2b(b"%d" % number, digest_size=16).digest(), self._criteria, *text)
+                for number, text in zip(numbers, texts, strict=True)
+            ),
+        )
+        database.executemany(_ITEMS, self._items(numbers, texts, tags))
+        database.executemany(
+            _ITEM_TAGS,
+            (
+                (self._run_id, tag, number)
+                for number, some in zip(numbers, tags, strict=True)
+                for tag in some
+            ),
+        )
+        sure = [round(self._rng.uniform(0.5, 1), 3) for _ in numbers]
+        database.executemany(_VERDICTS, self._verdicts(numbers, drawn, sure))
+        database.executemany(_PASSES, self._passes(numbers, drawn, sure))
+
+    def _texts(self, number: int) -> tuple[str, str, str]:
+        rng = self._rng
+        rare = f" {RARE_WORD} {RARE_HAN}" if number % _RARELY == 0 else ""
+        words = [" ".join(rng.choices(_WORDS, k=rng.randrange(20, 60))) for _ in range(2)]
+        prompt = f"Question {number // _PROMPTS}: why does the river change? 河流为什么改变？"
+        return prompt, words[0] + rare, words[1]
+
+    def _tags(self, number: int) -> list[str]:
+        own = TAGS[number % len(TAGS)]
+        return [own, RARE_TAG] if number % _RARELY == 0 else [own]
+
+    def _items(
+        self, numbers: range, texts: list[tuple[str, str, str]], tags: list[list[str]]
+    ) -> Iterator[tuple[object, ...]]:
+        for number, (prompt, a, b), some in zip(numbers, texts, tags, strict=True):
+            models = self._rng.sample(MODELS, 2)
+            label = self._rng.choice(("A", "B", "TIE"))
+            yield (
+                *(self._run_id, number, f"pair-{number}", number, number, label, *models),
+                *(json.dumps(some, ensure_ascii=False), prompt_key(prompt, None), len(a), len(b)),
+            )
+
+    def _verdicts(
+        self, numbers: range, drawn: list[tuple[str | None, ...]], sure: list[float]
+    ) -> Iterator[tuple[object, ...]]:
+        for number, kind, confidence in zip(numbers, drawn, sure, strict=True):
+            outcome, winner = kind[:2]
+            key = (self._run_id, number, self._judge_id, *kind)
+            if outcome == "invalid":
+                yield *key, None, "invalid", "no valid verdict", _FAILED
+                continue
+            stated = 0.5 if outcome == "inconsistent" else confidence
+            choice = winner if outcome == "win" else "A"
+            body = _BODY.format(1_000 * self._rng.random(), "win", choice, choice)
+            yield *key, stated, None, None, body
+
+    def _passes(
+        self, numbers: range, drawn: list[tuple[str | None, ...]], sure: list[float]
+    ) -> Iterator[tuple[object, ...]]:
+        for number, kind, confidence in zip(numbers, drawn, sure, strict=True):
+            for order, winner in zip(("original", "swapped"), kind[2:], strict=True):
+                key = (number, self._judge_id, order)
+                if winner is None:
+                    body = _UNREAD.format(order)
+                    yield *key, "unread", "no_verdict", None, None, self._run_id, "well", body
+                    continue
+                shown = {"A": "B", "B": "A"}.get(winner, winner) if order == "swapped" else winner
+                raw = json.dumps({"result": {"winner": shown, "confidence": confidence}})
+                body = '{"vote":[["accuracy","A"]]}'
+                yield *key, "ballot", None, winner, confidence, self._run_id, raw, body

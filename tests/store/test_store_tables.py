@@ -1,0 +1,464 @@
+"""Tables of verdicts: the same as filtering and sorting all of them in plain Python, page by page,
+in both engines; and marks that follow the verdicts wherever they go."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evenhand.contract import (
+    CriterionOutcome,
+    ErrorBody,
+    Facts,
+    Failure,
+    Metadata,
+    Outcome,
+    Winner,
+)
+from evenhand.store import (
+    NewItem,
+    NewJudge,
+    NewPass,
+    NewRun,
+    NewVerdict,
+    Store,
+    VerdictRow,
+    open_store,
+    table_search,
+)
+from evenhand.store.verdict_table import CriterionEnd, Sort, TableFilter, TablePlace, TableRow
+from store_values import begin, failed_pass, failure, item, read_pass, unread_pass
+
+ITEMS = 60
+TAGS = ("maths", "code", "m" * 500, "a\x00b")
+WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
+CRITERIA = ("accuracy", "clarity, with a comma", "%_", "a\x00b")
+# How a criterion may have come out, and what tells so in the facts of a verdict.
+ENDS: dict[CriterionEnd, tuple[Outcome, Winner | None, Winner | None]] = {
+    "A": (Outcome.WIN, "A", "A"),
+    "B": (Outcome.WIN, "B", "B"),
+    "TIE": (Outcome.TIE, "TIE", "TIE"),
+    "inconsistent": (Outcome.INCONSISTENT, "A", "B"),
+    "invalid": (Outcome.INVALID, None, None),
+}
+PROMPTS = ("why does the river flow", "河流为什么改变", "what is a stone", "")
+SORTS: tuple[Sort, ...] = ("number", "confidence", "length")
+
+
+def noted(response_a: str, response_b: str) -> bool:
+    return "!" in response_a + response_b
+
+
+def mark_all(store: Store, run_id: int, *, limit: int = 7) -> None:
+    while store.mark_verdicts(run_id, noted=noted, limit=limit):
+        pass
+    while store.add_words(run_id, limit=limit):
+        pass
+
+
+def fill(store: Store) -> int:
+    rng = random.Random(7)
+    run = store.create_run(NewRun("run", "f", {}, ()))
+    judges = [store.add_judge(NewJudge(key, key)) for key in ("one", "two")]
+    store.set_run_judges(run.id, judges)
+    store.add_items(run.id, [_item(number, rng) for number in range(1, ITEMS + 1)])
+    store.write(
+        [],
+        [
+            NewVerdict(run.id, number, judge_id, _settled(rng))
+            for number, judge_id in product(range(1, ITEMS + 1), judges)
+            if rng.random() < 0.9
+        ],
+    )
+    # Another run over some of the same pairs, which no table may show.
+    other = store.create_run(NewRun("other", "g", {}, ()))
+    store.set_run_judges(other.id, judges)
+    store.add_items(other.id, [_item(number, rng) for number in range(1, 5)])
+    store.write([], [NewVerdict(other.id, 1, judges[0], _settled(rng))])
+    mark_all(store, run.id)
+    mark_all(store, other.id)
+    return run.id
+
+
+def _item(number: int, rng: random.Random) -> NewItem:
+    return item(
+        f"item-{number}",
+        label=rng.choice([None, *WINNERS]),
+        tags=tuple(tag for tag in TAGS if rng.random() < 0.3),
+        prompt=rng.choice(PROMPTS) + f" #{number}",
+        response_a="a" * rng.randrange(6) + rng.choice(["", "!"]),
+        response_b="b" * rng.randrange(6) + rng.choice(["", " stone"]),
+        criteria=list(CRITERIA),
+    )
+
+
+def _settled(rng: random.Random) -> Facts | Failure:
+    if rng.random() < 0.2:
+        error = ErrorBody(kind="invalid", message="none", retryable=False)
+        return Failure(error=error, metadata=Metadata(outcome=Outcome.INVALID))
+    outcome, winner = rng.choice(
+        [
+            (Outcome.WIN, "A"),
+            (Outcome.WIN, "B"),
+            (Outcome.TIE, "TIE"),
+            (Outcome.INCONSISTENT, "TIE"),
+            (Outcome.INCONSISTENT, "B"),
+        ]
+    )
+    criteria = []
+    for name in CRITERIA[: rng.randrange(1, 5)]:
+        ended, first, second = ENDS[rng.choice(list(ENDS))]
+        criteria.append(
+            CriterionOutcome(
+                criterion=name, outcome=ended, first_pass_winner=first, second_pass_winner=second
+            )
+        )
+    return Facts(
+        outcome=outcome,
+        winner=winner,  # type: ignore[arg-type]
+        confidence=rng.choice([None, 0.25, 0.5, 1.0]),
+        confidence_source="stated",
+        abstained=rng.random() < 0.2,
+        criteria=tuple(criteria),
+    )
+
+
+class Expected:
+    """Everything about the verdicts once more, read whole and put together in plain Python."""
+
+    def __init__(self, store: Store, run_id: int) -> None:
+        self.whole = list(store.each_whole_verdict(run_id))
+        self.ends: dict[int, set[Any]] = {}
+        for each in self.whole:
+            if each.row.outcome != Outcome.INVALID:
+                end = (each.row.outcome, each.row.winner)
+                self.ends.setdefault(each.row.item.number, set()).add(end)
+
+    def rows(self, wanted: TableFilter, sort: Sort, *, descending: bool) -> list[tuple[int, int]]:
+        met = [each for each in self.whole if self._meets(each, wanted)]
+
+        def key(each: Any) -> Any:
+            row = each.row
+            difference = len(each.pair.response_b) - len(each.pair.response_a)
+            by = {"number": 0, "confidence": row.confidence, "length": difference}[sort]
+            sign = -1 if descending else 1
+            place = (sign * row.item.number, sign * row.judge_id)
+            return (1, 0, *place) if by is None else (0, sign * by, *place)
+
+        return [(each.row.item.number, each.row.judge_id) for each in sorted(met, key=key)]
+
+    def _meets(self, each: Any, wanted: TableFilter) -> bool:
+        row: VerdictRow = each.row
+        pair = each.pair
+        agrees = row.outcome in (Outcome.WIN, Outcome.TIE) and row.winner == row.item.label
+        sure = row.confidence
+        texts = " ".join((pair.prompt, pair.response_a, pair.response_b))
+        return (
+            wanted.outcome in (None, row.outcome)
+            and wanted.winner in (None, row.winner)
+            and (wanted.judge_ids is None or row.judge_id in wanted.judge_ids)
+            and (wanted.tag is None or wanted.tag in row.item.tags)
+            and (wanted.abstained in (None, row.abstained))
+            and (wanted.min_confidence is None or (sure or -1) >= wanted.min_confidence)
+            and (
+                wanted.max_confidence is None
+                or (9 if sure is None else sure) <= wanted.max_confidence
+            )
+            and (
+                wanted.disagrees is None
+                or (row.item.label is not None and wanted.disagrees != agrees)
+            )
+            and wanted.noted in (None, noted(pair.response_a, pair.response_b))
+            and wanted.unread in (None, False)
+            and wanted.judges_differ in (None, len(self.ends.get(row.item.number, ())) > 1)
+            and self._on_criterion(each.settled, wanted)
+            and (wanted.query is None or wanted.query.casefold() in texts)
+        )
+
+    @staticmethod
+    def _on_criterion(settled: Any, wanted: TableFilter) -> bool:
+        if wanted.criterion is None and wanted.criterion_end is None:
+            return True
+        told: dict[str, str]
+        if isinstance(settled, Failure):
+            told = dict.fromkeys(CRITERIA, "invalid")
+        else:
+            by_end = {facts: end for end, facts in ENDS.items()}
+            told = {
+                each.criterion: by_end[
+                    each.outcome, each.first_pass_winner, each.second_pass_winner
+                ]
+                for each in settled.criteria
+            }
+        return any(
+            wanted.criterion in (None, name) and wanted.criterion_end in (None, end)
+            for name, end in told.items()
+        )
+
+
+def in_pages(
+    store: Store, run_id: int, wanted: TableFilter, *, limit: int, **order: Any
+) -> list[TableRow]:
+    rows: list[TableRow] = []
+    after: TablePlace | None = None
+    while True:
+        page = store.browse(run_id, wanted, after=after, limit=limit, **order)
+        assert len(page.rows) <= limit
+        assert (page.previous is None) == (after is None or not page.rows)
+        rows += page.rows
+        if page.next is None:
+            return rows
+        after = page.next
+
+
+def backwards(
+    store: Store, run_id: int, wanted: TableFilter, *, start: TablePlace, limit: int, **order: Any
+) -> list[TableRow]:
+    rows: list[TableRow] = []
+    before: TablePlace | None = start
+    while before is not None:
+        page = store.browse(run_id, wanted, before=before, limit=limit, **order)
+        rows = [*page.rows, *rows]
+        before = page.previous
+    return rows
+
+
+def places(rows: list[TableRow]) -> list[tuple[int, int]]:
+    return [(row.number, row.judge_id) for row in rows]
+
+
+some = st.none() | st.booleans()
+filters = st.builds(
+    TableFilter,
+    outcome=st.none() | st.sampled_from(Outcome),
+    winner=st.none() | st.sampled_from(WINNERS),
+    judge_ids=st.sampled_from([None, None, (1,), (2,), (1, 2), ()]),
+    tag=st.none() | st.sampled_from([*TAGS, "nowhere"]),
+    disagrees=some,
+    abstained=some,
+    min_confidence=st.none() | st.sampled_from([0.0, 0.5]),
+    max_confidence=st.none() | st.sampled_from([0.3, 1.0]),
+    criterion=st.none() | st.sampled_from([*CRITERIA, "nowhere"]),
+    criterion_end=st.none() | st.sampled_from(list(ENDS)),
+    judges_differ=some,
+    noted=some,
+    unread=some,
+    query=st.none() | st.sampled_from(["stone", "RIVER", "河流", "流为什", "nowhere"]),
+)
+
+
+@pytest.mark.parametrize("counted_up_to", [10_000, 3])
+@given(
+    wanted=filters, sort=st.sampled_from(SORTS), descending=st.booleans(), limit=st.integers(1, 60)
+)
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_a_table_shows_what_meets_the_conditions_in_its_order(
+    store: Store,
+    counted_up_to: int,
+    wanted: TableFilter,
+    sort: Sort,
+    descending: bool,
+    limit: int,
+) -> None:
+    found = store.find_run("run")
+    run_id = fill(store) if found is None else found.id
+    expected = Expected(store, run_id).rows(wanted, sort, descending=descending)
+    order: Any = {"sort": sort, "descending": descending, "limit": limit}
+    with pytest.MonkeyPatch.context() as patched:
+        # Few are sorted by hand; where there are more, an index is walked along.
+        patched.setattr(table_search, "COUNTED_UP_TO", counted_up_to)
+        rows = in_pages(store, run_id, wanted, **order)
+        assert places(rows) == expected
+        if rows:
+            before = backwards(store, run_id, wanted, start=rows[-1].place, **order)
+            assert places(before) == expected[:-1]
+    counted = store.count_up_to(run_id, wanted)
+    assert (counted.count, counted.more) == (len(expected), False)
+
+
+def test_a_row_tells_what_its_verdict_is(store: Store) -> None:
+    run_id = fill(store)
+    expected = Expected(store, run_id)
+    rows = {
+        (row.number, row.judge_id): row
+        for row in store.browse(run_id, TableFilter(), limit=500).rows
+    }
+    assert len(rows) == len(expected.whole)
+    for whole in expected.whole:
+        row = rows[whole.row.item.number, whole.row.judge_id]
+        assert (row.outcome, row.winner, row.confidence, row.abstained) == (
+            whole.row.outcome,
+            whole.row.winner,
+            whole.row.confidence,
+            whole.row.abstained,
+        )
+        assert (row.id, row.label, row.tags) == (
+            whole.row.item.key,
+            whole.row.item.label,
+            whole.row.item.tags,
+        )
+        assert row.prompt == whole.pair.prompt
+        assert (row.length_a, row.length_b) == (
+            len(whole.pair.response_a),
+            len(whole.pair.response_b),
+        )
+
+
+def test_counting_stops_where_it_is_told_to(store: Store) -> None:
+    run_id = fill(store)
+    found = store.count_up_to(run_id, TableFilter(), 10)
+    assert (found.count, found.more) == (10, True)
+
+
+def test_an_unread_answer_behind_a_verdict_is_flagged(store: Store) -> None:
+    begun = begin(store, item("x"), item("y"), item("z"))
+    read, unread, failed = begun.work()
+    begun.settle(read)
+    begun.write(unread, [read_pass("original"), unread_pass("swapped")], failure([], "invalid"))
+    begun.write(failed, [failed_pass("original")], failure([], "judge_timeout"))
+    mark_all(store, begun.run_id)
+    rows = store.browse(begun.run_id, TableFilter(unread=True)).rows
+    assert [row.number for row in rows] == [unread.number]
+    assert len(store.browse(begun.run_id, TableFilter(unread=False)).rows) == 2
+
+
+def test_a_second_judge_changes_what_the_first_differs_from(store: Store) -> None:
+    run = store.create_run(NewRun("run", "f", {}, ()))
+    one, two = (store.add_judge(NewJudge(key, key)) for key in ("one", "two"))
+    store.set_run_judges(run.id, [one, two])
+    store.add_items(run.id, [item("x"), item("y")])
+    facts = {
+        winner: Facts(outcome=Outcome.WIN, winner=winner, confidence=None, confidence_source="none")
+        for winner in ("A", "B")
+    }
+    store.write([], [NewVerdict(run.id, number, one, facts["A"]) for number in (1, 2)])
+    mark_all(store, run.id)
+    assert store.index_state(run.id).marked_to == 0
+    differing = TableFilter(judges_differ=True)
+    assert store.count_up_to(run.id, differing).count == 0
+    store.write(
+        [], [NewVerdict(run.id, 1, two, facts["B"]), NewVerdict(run.id, 2, two, facts["A"])]
+    )
+    mark_all(store, run.id)
+    assert places(list(store.browse(run.id, differing).rows)) == [(1, one), (1, two)]
+    state = store.index_state(run.id)
+    assert (state.marked, state.marked_to) == (4, 2)
+
+
+def test_verdicts_that_are_undone_leave_the_table_and_come_back_as_they_are_made_anew(
+    store: Store,
+) -> None:
+    begun = begin(store, *(item(f"{number}") for number in range(9)))
+    for work in begun.work():
+        if work.number % 3 == 0:
+            begun.write(work, [unread_pass("original")], failure([], "invalid"))
+        else:
+            begun.settle(work)
+    mark_all(store, begun.run_id)
+    assert store.retire(begun.run_id, {"unread"}) == 3
+    assert store.count_up_to(begun.run_id, TableFilter()).count == 6
+    assert store.index_state(begun.run_id).marked == 6
+    begun.judge_all("B")
+    mark_all(store, begun.run_id)
+    rows = store.browse(begun.run_id, TableFilter(winner="B")).rows
+    assert [row.number for row in rows] == [3, 6, 9]
+    state = store.index_state(begun.run_id)
+    assert (state.marked, state.marked_to) == (9, 9)
+
+
+def test_two_processes_mark_the_same_run(address: str) -> None:
+    with open_store(address) as one, open_store(address) as other:
+        begun = begin(one, *(item(f"{number}") for number in range(40)))
+        begun.judge_all()
+        while any(
+            each.mark_verdicts(begun.run_id, noted=noted, limit=3, stamp="now")
+            for each in (one, other)
+        ):
+            pass
+        state = other.index_state(begun.run_id)
+        assert (state.marked, state.marked_to, state.stamp) == (40, 40, "now")
+        assert one.count_up_to(begun.run_id, TableFilter()).count == 40
+
+
+def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.store.marks.MOST_CRITERIA", 3)
+    begun = begin(store, *(item(f"{n}", criteria=[f"own {n}"]) for n in range(5)))
+    for work in begun.work():
+        begun.write(work, [unread_pass("original")], failure([], "invalid"))
+    mark_all(store, begun.run_id, limit=2)
+    found = [
+        store.count_up_to(begun.run_id, TableFilter(criterion=f"own {n}")).count for n in range(5)
+    ]
+    assert found == [1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("sort", "index"),
+    [
+        ("number", "PRIMARY KEY"),
+        ("confidence", "ix_verdict_marks_confidence"),
+        ("length", "ix_verdict_marks_longer"),
+    ],
+)
+@pytest.mark.parametrize("descending", [False, True])
+def test_an_order_is_walked_along_its_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: Sort, index: str, descending: bool
+) -> None:
+    from sqlalchemy import event
+
+    monkeypatch.setattr(table_search, "COUNTED_UP_TO", 3)
+    with open_store(tmp_path / "s.db") as store:
+        run_id = fill(store)
+        wanted = TableFilter(winner="A")
+        first = store.browse(run_id, wanted, sort=sort, descending=descending, limit=3)
+        seen: list[tuple[str, Any]] = []
+
+        def note(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
+            seen.append((statement, parameters))
+
+        event.listen(store._reads, "before_cursor_execute", note)
+        for place in (None, first.next):
+            store.browse(run_id, wanted, sort=sort, descending=descending, after=place, limit=3)
+        event.remove(store._reads, "before_cursor_execute", note)
+        walks = [(sql, given) for sql, given in seen if "ORDER BY verdict_marks" in sql]
+        assert len(walks) >= 2
+        with store._reading() as connection:
+            for sql, parameters in walks:
+                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters)
+                told = " ".join(row[3] for row in plan)
+                assert index in told
+                assert "TEMP B-TREE" not in told
+
+
+def test_failed_passes_that_are_tried_again_leave_no_marks(store: Store) -> None:
+    begun = begin(store, item("x"))
+    (work,) = begun.work()
+    begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
+    mark_all(store, begun.run_id)
+    store.retire(begun.run_id, {"failed"})
+    assert store.count_up_to(begun.run_id, TableFilter()).count == 0
+    begun.judge_all()
+    mark_all(store, begun.run_id)
+    assert store.count_up_to(begun.run_id, TableFilter(winner="A")).count == 1
+
+
+def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store) -> None:
+    begun = begin(store, item("x"))
+    (work,) = begun.work()
+    second = unread_pass("original").model_copy(update={"sample": 2})
+    store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, second)], [])
+    begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
+    mark_all(store, begun.run_id)
+    assert store.count_up_to(begun.run_id, TableFilter(unread=True)).count == 0
