@@ -160,6 +160,37 @@ def test_input_schema_takes_what_the_contract_takes() -> None:
     assert not validator.is_valid({**CAMEL, "criteria": [{"description": "without a name"}]})
 
 
+def test_slim_schema_keeps_every_rule() -> None:
+    whole = {
+        "title": "T",
+        "type": "object",
+        "properties": {
+            "title": {"title": "Title", "type": "string", "default": "x"},
+            "default": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
+            "word": {"anyOf": [{"enum": ["a"], "type": "string"}, {"type": "null"}]},
+            "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "list": {"type": "array", "items": {"title": "I", "type": "string"}},
+        },
+        "required": ["title"],
+        "description": "Words",
+    }
+    slim = {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string"},
+            "default": {"type": ["integer", "null"], "minimum": 1},
+            "word": {"enum": ["a", None]},
+            "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "list": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["title"],
+        "description": "Words",
+    }
+    assert tools.slim_schema(whole) == slim
+    del slim["description"]
+    assert tools.slim_schema(whole, described=False) == slim
+
+
 def test_output_schema_refuses_a_winner_in_a_failure() -> None:
     failure = checked(tools.run_tool_sync({}))
     assert not Draft202012Validator(tools.output_schema()).is_valid({**failure, "winner": "A"})

@@ -56,7 +56,7 @@ def output_schema() -> dict[str, Any]:
 @cache
 def _output_schema() -> dict[str, Any]:
     adapter: TypeAdapter[Verdict | Failure] = TypeAdapter(Verdict | Failure)
-    schema = adapter.json_schema(by_alias=True, mode="serialization")
+    schema = slim_schema(adapter.json_schema(by_alias=True, mode="serialization"))
     # An object at the top, as protocols for tools require, whichever of the two it is.
     return {"type": "object", **schema}
 
@@ -83,6 +83,39 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))
     }
+
+
+def slim_schema(schema: Mapping[str, Any], *, described: bool = True) -> dict[str, Any]:
+    """The same rules in fewer words, of a result: models read it, and pay for each.
+
+    Titles repeat the fields' names, nobody fills in a result's defaults, and a list of values
+    needs no type beside it.
+    """
+    idle = {"title", "default"} if described else {"title", "default", "description"}
+    slim: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            slim[key] = {
+                name: slim_schema(each, described=described) for name, each in value.items()
+            }
+        elif key == "anyOf":
+            slim |= _slim_choice([slim_schema(each, described=described) for each in value])
+        elif key not in idle:
+            is_schema = isinstance(value, dict)
+            slim[key] = slim_schema(value, described=described) if is_schema else value
+    if "enum" in slim or "const" in slim:
+        slim.pop("type", None)
+    return slim
+
+
+def _slim_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    """Something or null, as one schema where that is possible."""
+    one, *others = choices
+    if others == [{"type": "null"}] and "enum" in one:
+        return {**one, "enum": [*one["enum"], None]}
+    if others == [{"type": "null"}] and isinstance(one.get("type"), str):
+        return {**one, "type": [one["type"], "null"]}
+    return {"anyOf": choices}
 
 
 def openai_tool() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ async def test_tools_are_listed_with_schemas_and_hints(
     compare = listed["pairwiseCompare"]
     assert compare.description == tools.DESCRIPTION
     assert compare.input_schema == tools.input_schema()
-    assert compare.output_schema == tools.output_schema()
+    # The contract's rules without its words, which the contract has.
+    assert compare.output_schema == tools.slim_schema(tools.output_schema(), described=False)
     hints = {
         name: tool.annotations.read_only_hint for name, tool in listed.items() if tool.annotations
     }
@@ -377,6 +379,45 @@ def test_the_schema_of_a_result_takes_no_other_shape() -> None:
         assert schema is not None
         with pytest.raises(ValidationError):
             Draft202012Validator(schema).validate({"winner": "A"})
+
+
+def test_the_list_of_tools_leaves_an_agents_context_for_its_work() -> None:
+    from evenhand.serve.mcp.tools import service_tools
+
+    listed = [
+        tool.definition.model_dump_json(by_alias=True, exclude_unset=True)
+        for tool in service_tools().values()
+    ]
+    assert sum(map(len, listed)) < 25_000
+
+
+def test_every_field_that_a_short_schema_names_is_one_of_the_whole_type() -> None:
+    from evenhand.ranker import RankedResponses
+    from evenhand.serve.mcp import schemas
+    from evenhand.serve.mcp.values import ToolAudit
+    from evenhand.serve.values import Report, RunStatus
+
+    for short, model in (
+        (schemas.STATUS, RunStatus),
+        (schemas.RANKING, RankedResponses),
+        (schemas.REPORT, Report),
+        (schemas.AUDIT, ToolAudit),
+    ):
+        whole = tools.inlined_schema(model.model_json_schema(by_alias=True, mode="serialization"))
+        named = list(fields_of(short))
+        assert set(named) <= set(fields_of(whole)), model
+        assert len(named) >= 7
+
+
+def fields_of(schema: dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every field as the way to it; `[]` for the items of a list."""
+    for name, field in schema.get("properties", {}).items():
+        yield (*before, name)
+        yield from fields_of(field, (*before, name))
+    if isinstance(schema.get("items"), dict):
+        yield from fields_of(schema["items"], (*before, "[]"))
+    for choice in schema.get("anyOf", ()):
+        yield from fields_of(choice, before)
 
 
 def test_every_tool_prompt_and_resource_is_documented() -> None:

@@ -23,11 +23,10 @@ TOOLS: dict[str, tuple[str, str]] = {
         "Rank several responses",
         "Rank 2 or more responses to one prompt from best to worst, with the fewest comparisons "
         "known (10 for 6 responses, 30 for 12, at most), each made in both orders. Use it to pick "
-        "the best of several drafts. Each response gets a range of ranks: those that the judge "
-        "could not tell apart share theirs, and nothing is guessed from a comparison without a "
-        "verdict. neighbours says what each step rests on and how sure the judge was; the order "
-        "rests on single comparisons, so treat a close step as a hint. Responses are named by "
-        "their index in your list, counted from 0.",
+        "the best of several drafts. Each response gets a range of ranks; those that the judge "
+        "could not tell apart share theirs. neighbours says what each step rests on and how sure "
+        "the judge was: the order rests on single comparisons, so treat a close step as a hint. "
+        "Responses are named by their index in your list, counted from 0.",
     ),
     "startRun": (
         "Start a run of many pairs",

@@ -9,21 +9,28 @@ from mcp_types import Tool, ToolAnnotations
 
 from evenhand import tools as contract_tools
 from evenhand.contract.model import Model
-from evenhand.ranker import RankedResponses
 from evenhand.serve.mcp import descriptions
 from evenhand.serve.mcp.answers import Answer, verdict_answer
 from evenhand.serve.mcp.audits import audit
 from evenhand.serve.mcp.calls import Call, follow, start
 from evenhand.serve.mcp.markdown import audit_page, ranking_lines, report_page, status_line
-from evenhand.serve.mcp.schemas import Schema, input_schema, output_schema
+from evenhand.serve.mcp.schemas import (
+    AUDIT,
+    RANKING,
+    REPORT,
+    STATUS,
+    Schema,
+    compare_schema,
+    input_schema,
+    or_failure,
+)
 from evenhand.serve.mcp.values import (
     AuditWanted,
     ReportWanted,
     RunWanted,
     StatusWanted,
-    ToolAudit,
 )
-from evenhand.serve.values import RankResponses, Report, RunStatus, StartRunWithPairs, read_value
+from evenhand.serve.values import RankResponses, StartRunWithPairs, read_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def _tool(
     answer: Callable[[Call], Awaitable[Answer]],
     *,
     takes: type[Model] | Schema,
-    gives: type[Model] | Schema,
+    gives: Schema,
     reads_only: bool,
     open_world: bool,
     repeatable: bool = True,
@@ -95,9 +102,8 @@ def _tool(
             title=title,
             description=description,
             input_schema=takes if isinstance(takes, dict) else input_schema(takes),
-            output_schema=gives if isinstance(gives, dict) else output_schema(gives),
+            output_schema=gives,
             annotations=ToolAnnotations(
-                title=title,
                 read_only_hint=reads_only,
                 destructive_hint=destructive,
                 idempotent_hint=repeatable,
@@ -115,7 +121,7 @@ def service_tools() -> dict[str, ServiceTool]:
             contract_tools.NAME,
             _compare,
             takes=contract_tools.input_schema(),
-            gives=contract_tools.output_schema(),
+            gives=compare_schema(),
             reads_only=True,
             open_world=True,
         ),
@@ -123,7 +129,7 @@ def service_tools() -> dict[str, ServiceTool]:
             "rankResponses",
             _rank,
             takes=RankResponses,
-            gives=RankedResponses,
+            gives=or_failure(RANKING),
             reads_only=True,
             open_world=True,
         ),
@@ -131,7 +137,7 @@ def service_tools() -> dict[str, ServiceTool]:
             "startRun",
             _start,
             takes=StartRunWithPairs,
-            gives=RunStatus,
+            gives=or_failure(STATUS),
             reads_only=False,
             open_world=True,
         ),
@@ -139,7 +145,7 @@ def service_tools() -> dict[str, ServiceTool]:
             "runStatus",
             _status,
             takes=StatusWanted,
-            gives=RunStatus,
+            gives=or_failure(STATUS),
             reads_only=True,
             open_world=False,
         ),
@@ -147,7 +153,7 @@ def service_tools() -> dict[str, ServiceTool]:
             "cancelRun",
             _cancel,
             takes=RunWanted,
-            gives=RunStatus,
+            gives=or_failure(STATUS),
             reads_only=False,
             open_world=False,
         ),
@@ -155,7 +161,7 @@ def service_tools() -> dict[str, ServiceTool]:
             "runReport",
             _report,
             takes=ReportWanted,
-            gives=Report,
+            gives=or_failure(REPORT),
             reads_only=True,
             open_world=False,
         ),
@@ -163,7 +169,7 @@ def service_tools() -> dict[str, ServiceTool]:
             "auditJudge",
             _audit,
             takes=AuditWanted,
-            gives=ToolAudit,
+            gives=or_failure(AUDIT),
             reads_only=False,
             open_world=True,
         ),
