@@ -44,6 +44,7 @@ from evenhand.serve.values import (
     VerdictPage,
 )
 from evenhand.serve.verdict_pages import read_page
+from evenhand.serve.voting import Voting
 from evenhand.serve.watch import Watch
 from evenhand.serve.wording import in_clients_words
 from evenhand.settings import Settings, load_settings
@@ -69,6 +70,7 @@ class Service:
         self.watch = Watch()
         self.jobs = Jobs(store, offers, limits, watch=lambda: self.watch)
         self.kept = KeptFigures(store)  # what takes too long to be worked out for each page
+        self.voting = Voting(store, self.kept)
         self._indexer = Indexer(
             store, judging=lambda: self.jobs.active > 0, ended=self.kept.make_usual
         )
@@ -125,6 +127,7 @@ class Service:
                 self.jobs.close(within_s),
                 self._indexer.close(),
                 self.kept.close(),
+                self.voting.close(),
             )
             # They were told to stop; what they have not finished is forgotten at the next start.
             await asyncio.to_thread(self._intakes.shutdown)
@@ -218,7 +221,10 @@ class Service:
 
     async def cancel(self, run_id: str) -> RunStatus:
         """What is in flight is still stored; a run at rest stays as it is."""
-        return await asyncio.to_thread(self._book.cancel, run_id)
+        status = await asyncio.to_thread(self._book.cancel, run_id)
+        if not status.at_rest:
+            self.jobs.stop(int(status.id))
+        return status
 
     async def resume(self, run_id: str) -> RunStatus:
         """A stopped or failed run goes on; any other stays as it is."""

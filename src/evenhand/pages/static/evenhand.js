@@ -30,8 +30,8 @@ document.addEventListener("keydown", (event) => {
 
 // Links that a key stands for: next and previous pair, votes.
 document.addEventListener("keydown", (event) => {
-  if (typing(event)) return;
-  const wanted = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  if (typing(event) || event.repeat) return;
+  const wanted = document.querySelector(`[data-key~="${CSS.escape(event.key)}"]`);
   if (!wanted) return;
   event.preventDefault();
   wanted.click();

@@ -15,6 +15,7 @@ from evenhand.serve.pages import (
     run,
     runs,
     static,
+    vote,
 )
 from evenhand.serve.pages.page import Page
 
@@ -29,6 +30,7 @@ PAGES: tuple[Page, ...] = (
     *calibration.PAGES,
     *charts.PAGES,
     *attempt.PAGES,
+    *vote.PAGES,
     *login.PAGES,
     *static.PAGES,
 )

@@ -1,0 +1,198 @@
+"""People's votes on a run's pairs, as pages ask for them: blind, and by several people at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar, get_args
+
+from evenhand.contract import Order, Pair
+from evenhand.errors import Conflict, InputError, NotFound
+from evenhand.serve.kept_figures import Kept, KeptFigures
+from evenhand.serve.readings import needed_run
+from evenhand.store import NewVote, RunRecord, Store
+from evenhand.trust.labelling import side_for, winner_of
+from evenhand.trust.vote_rounds import Standing, VoteQueue, stand, vote_queue
+from evenhand.trust.vote_summary import VotesSummary, summarise_votes
+
+# What a person says of the responses as they are shown. Both bad is a tie, and kept as such.
+Choice = Literal["first", "second", "tie", "both_bad", "skip"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+LONGEST_COMMENT = 4_000
+_QUEUES_KEPT = 16
+_PATIENCE_S = 0.2  # then the page says that it comes back
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The pair to show, its responses as they are to be shown; both None where none is left.
+
+    It says nothing of models, labels, verdicts or other people's votes. `last` is the number of
+    the pair that the person voted on last.
+    """
+
+    run_id: str
+    number: int | None
+    pair: Pair | None
+    voted: int
+    skipped: int
+    pairs: int
+    last: int | None
+
+
+class Voting:
+    """`service.voting`"""
+
+    def __init__(self, store: Store, kept: KeptFigures) -> None:
+        self._store = store
+        self._kept = kept
+        self._queues: OrderedDict[int, tuple[str, asyncio.Task[VoteQueue]]] = OrderedDict()
+
+    async def close(self) -> None:
+        tasks = [task for _, task in self._queues.values()]
+        self._queues.clear()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def ask(self, run_id: str, who: str, *, number: int | None = None) -> Question | None:
+        """`number`: that pair, if the person may vote on it and has not. None where the order of
+        the pairs is still being worked out."""
+        run, making = await self._queue(run_id)
+        await asyncio.wait({making}, timeout=_PATIENCE_S)
+        if not making.done():
+            return None
+        queue = making.result()
+        return await asyncio.to_thread(self._ask, run, queue, who, number)
+
+    async def vote(
+        self, run_id: str, who: str, *, number: int, choice: Choice, comment: str | None = None
+    ) -> None:
+        """Once a person and pair: the same again changes nothing, another choice replaces it."""
+        if comment is not None and len(comment) > LONGEST_COMMENT:
+            raise InputError(
+                f"the reason has {len(comment):,} characters; give {LONGEST_COMMENT:,} at most"
+            )
+        run, making = await self._queue(run_id)
+        queue = await asyncio.shield(making)
+
+        def write() -> None:
+            place, pair = self._asked(run, queue, who, number)
+            if choice in ("tie", "both_bad") and not pair.allow_tie:
+                raise InputError("a tie is not allowed for this pair; choose one, or skip it")
+            order = _order(pair, who)
+            vote = NewVote(
+                pair_id=int(queue.pair_ids[place]),
+                who=who,
+                verdict=winner_of("tie" if choice == "both_bad" else choice, order),
+                both_bad=choice == "both_bad",
+                origin="page",
+                draw=queue.draw,
+                chance=queue.chance_at(place),
+                shown_order=order,
+                comment=comment,
+            )
+            self._store.add_votes([vote])
+
+        await _to_the_end(write)
+
+    async def undo(self, run_id: str, who: str, *, number: int) -> bool:
+        """Take back a person's own vote on this pair; whether there was one."""
+        run, making = await self._queue(run_id)
+        queue = await asyncio.shield(making)
+        place = queue.place_of(number)
+        if place is None:
+            raise _no_such(run, number)
+        pair_id = int(queue.pair_ids[place])
+        return await _to_the_end(lambda: self._store.withdraw_vote(pair_id, who))
+
+    async def summary(self, run_id: str) -> Kept[VotesSummary]:
+        """What all votes come to. It shows what people said: never to those who only vote."""
+
+        def work(store: Store, run: RunRecord) -> VotesSummary:
+            return summarise_votes(store, run.name)
+
+        return await self._kept.figure(
+            run_id, "people's votes", {}, VotesSummary, work, depends_on="votes"
+        )
+
+    async def _queue(self, run_id: str) -> tuple[RunRecord, asyncio.Task[VoteQueue]]:
+        """Made once for as long as the run stays as it is: of a million pairs it takes seconds."""
+        run, stamp = await asyncio.to_thread(self._stamp, run_id)
+        found = self._queues.get(run.id)
+        if found is None or found[0] != stamp or _failed(found[1]):
+            making = asyncio.create_task(asyncio.to_thread(vote_queue, self._store, run))
+            found = self._queues[run.id] = stamp, making
+            while len(self._queues) > _QUEUES_KEPT:
+                self._queues.popitem(last=False)
+        self._queues.move_to_end(run.id)
+        return run, found[1]
+
+    def _stamp(self, run_id: str) -> tuple[RunRecord, str]:
+        run = needed_run(self._store, run_id)
+        if not run.intake_done:
+            raise Conflict("the run's pairs are still being read; vote once they all are there")
+        if run.state == "finished":
+            return run, f"finished {run.updated_at.timestamp()}"
+        return run, f"goes on {self._store.count_items(run.id)}"
+
+    def _ask(self, run: RunRecord, queue: VoteQueue, who: str, number: int | None) -> Question:
+        standing = stand(queue, who, self._store.votes_on_pairs)
+        place = standing.asked
+        if number is not None:
+            wanted = queue.place_of(number)
+            if _is_open(wanted, standing) and wanted not in standing.own:
+                place = wanted
+        return Question(
+            run_id=str(run.id),
+            number=None if place is None else int(queue.numbers[place]),
+            pair=None if place is None else self._shown(run, int(queue.numbers[place]), who),
+            voted=standing.voted,
+            skipped=standing.skipped,
+            pairs=queue.pairs,
+            last=None if standing.last is None else int(queue.numbers[standing.last]),
+        )
+
+    def _asked(self, run: RunRecord, queue: VoteQueue, who: str, number: int) -> tuple[int, Pair]:
+        """A pair that the rounds have reached: a vote on any other was not drawn, but picked."""
+        place = queue.place_of(number)
+        if place is None or not _is_open(place, stand(queue, who, self._store.votes_on_pairs)):
+            raise _no_such(run, number)
+        return place, self._pair(run, number)
+
+    def _shown(self, run: RunRecord, number: int, who: str) -> Pair:
+        pair = self._pair(run, number)
+        if _order(pair, who) == "original":
+            return pair
+        turned = {"response_a": pair.response_b, "response_b": pair.response_a}
+        return pair.model_copy(update=turned)
+
+    def _pair(self, run: RunRecord, number: int) -> Pair:
+        pair = self._store.pair_at(run.id, number)
+        if pair is None:
+            raise NotFound("the run was deleted meanwhile; the votes so far are kept")
+        return pair
+
+
+def _order(pair: Pair, who: str) -> Order:
+    """The same whenever this person sees this pair, in the terminal too."""
+    return side_for(pair.id or "", who, seed=0)
+
+
+def _is_open(place: int | None, standing: Standing) -> bool:
+    return place is not None and place < standing.reach
+
+
+def _failed(task: asyncio.Task[VoteQueue]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _no_such(run: RunRecord, number: int) -> NotFound:
+    return NotFound(f"pair {number} of run {run.id} is not up for voting; go on with the next one")
+
+
+async def _to_the_end(work: Callable[[], _T]) -> _T:
+    """A browser that leaves does not take its vote along."""
+    return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(work)))
