@@ -48,8 +48,14 @@
   // Parts, unpacked when they are needed --------------------------------------------------------
 
   const open = new Map();
+  function decoded(text) {
+    const signs = atob(text);
+    const bytes = new Uint8Array(signs.length);
+    for (let at = 0; at < signs.length; at += 1) bytes[at] = signs.charCodeAt(at);
+    return bytes;
+  }
   async function unpacked(place) {
-    const bytes = Uint8Array.from(atob(packed[place].textContent), (sign) => sign.charCodeAt(0));
+    const bytes = decoded(packed[place].textContent);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return JSON.parse(await new Response(stream).text());
   }
@@ -76,30 +82,37 @@
     return text ? PREFIX + text : "#pairs";
   }
 
-  // Search: over all texts, a part at a time; the last search is kept ---------------------------
+  // Search: over all texts, some parts at a time; texts stay unpacked for the next search --------
 
+  const AT_ONCE = 8;
+  const members = [];
+  for (const pair of pairs) (members[pair.part] ||= []).push(pair);
+  const searched = [];
   let search = { text: "", found: null };
   let turn = 0;
+  async function searchable(place) {
+    if (!searched[place]) {
+      const texts = await unpacked(place);
+      searched[place] = members[place].map((pair) => {
+        const { prompt, a, b, context, reference } = texts[pair.at];
+        // A sign that nobody searches for keeps texts apart.
+        return [pair.id, prompt, a, b, context, reference].filter(Boolean).join("\u0000").toLowerCase();
+      });
+    }
+    return searched[place];
+  }
   async function matching(text, mine) {
     if (search.text === text) return search.found;
     const wanted = text.toLowerCase();
-    const places = new Map();
-    for (const pair of pairs) {
-      if (!places.has(pair.part)) places.set(pair.part, []);
-      places.get(pair.part).push(pair);
-    }
     const found = new Set();
-    let done = 0;
-    for (const [place, members] of places) {
-      const texts = await unpacked(place);
+    for (let start = 0; start < members.length; start += AT_ONCE) {
+      const places = [...members.keys()].slice(start, start + AT_ONCE);
+      const all = await Promise.all(places.map(searchable));
       if (mine !== turn) return null;
-      for (const pair of members) {
-        const whole = texts[pair.at];
-        const own = [pair.id, whole.prompt, whole.a, whole.b, whole.context, whole.reference];
-        if (own.some((each) => each && each.toLowerCase().includes(wanted))) found.add(pair);
-      }
-      done += 1;
-      if (done % 20 === 0) status.textContent = say("searching", { n: number(done), of: number(places.size) });
+      all.forEach((texts, at) => texts.forEach((each, place) => {
+        if (each.includes(wanted)) found.add(members[places[at]][place]);
+      }));
+      status.textContent = say("searching", { n: number(start + places.length), of: number(members.length) });
     }
     search = { text, found };
     return found;
@@ -220,7 +233,7 @@
       page > 1 ? make("a", { class: "button", href: addressOf(query, { page: page - 1 }), rel: "prev" }, say("previous")) : null,
       make("span", {}, ` ${say("page", { n: number(page), of: number(pages) })} `),
       page < pages ? make("a", { class: "button", href: addressOf(query, { page: page + 1 }), rel: "next" }, say("next")) : null);
-    const box = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("pairs") },
+    const box = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": say("pairs") },
       make("table", {}, caption, make("thead", {}, head), make("tbody", {}, ...lines)));
     list.replaceChildren(...(here.length ? [box, pager] : [make("p", {}, say("none"))]));
     status.textContent = say("found", { n: number(shown.length), of: number(rows.length) });
@@ -266,7 +279,7 @@
     if (judged.error) box.append(make("p", { class: "error" }, name(judged.error)));
     if (judged.why) box.append(written(judged.why, "said"));
     if (judged.criteria.length) {
-      box.append(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("criteria") }, make("table", {},
+      box.append(make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": say("criteria") }, make("table", {},
         make("thead", {}, make("tr", {}, ...["criterion", "outcome", "winner"].map((each) => make("th", { scope: "col" }, say(`head.${each}`))))),
         make("tbody", {}, ...judged.criteria.map(([at, outcome, winner]) => make("tr", {},
           make("th", { scope: "row" }, name(table.criteria[at])),
