@@ -185,7 +185,7 @@ async def _answer(
     visit: Visit, name: str, kind: Kind, drawable: Drawable, *, dark: bool
 ) -> Response:
     language = visit.language
-    key = (*drawable.of, kind, *(() if kind == "csv" else (language, dark)))
+    key = (name, *drawable.of, kind, *(() if kind == "csv" else (language, dark)))
     tag = f'"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}"'
     headers = {**_HEADERS, "ETag": tag, "Vary": "Accept-Language, Cookie"}
     if visit.request.headers.get("if-none-match") == tag:
