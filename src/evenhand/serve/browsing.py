@@ -153,6 +153,8 @@ class Browsing:
 
         def read() -> Neighbours:
             run, names = self._run(run_id)
+            # Whoever was sent the address of a pair has not been to the table.
+            fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
             wanted = _filter(query, names)
             meant = wanted.judge_ids if judge is None else _judge_ids(judge, names)
             place = self._store.place_of(run.id, number, judge_ids=meant, sort=query.sort)
