@@ -116,6 +116,20 @@ _FORMS: tuple[tuple[str, str], ...] = (
         rf"{_COUNT} verdicts? (?:is|are) of a model against itself, and left out",
         r"\1 个裁决是模型与自己比较，未计入",
     ),
+    (
+        r"no row has the tag (.+); the tags are (.+)",
+        r"没有一行带标签 \1；现有标签为 \2",
+    ),
+    (
+        r"(.+): its pairs do not name their models; (?:.+)",
+        r"\1：配对没有写明模型；请提供带 model_a 和 model_b 列的数据",
+    ),
+    (
+        r"(.+): no pair names two different models; a ranking needs two",
+        r"\1：没有配对写明两个不同的模型；排名需要两个",
+    ),
+    (r"(.+): every verdict is invalid; (?:.+)", r"\1：所有裁决都无效"),
+    (r"there are no verdicts in (.+) yet(?:.*); (?:.+)", r"\1 还没有裁决"),
     # Calibrations
     ("no signal: none of them has two values", "没有信号：没有一个信号有两种取值"),
     (
@@ -225,6 +239,10 @@ _FORMS: tuple[tuple[str, str], ...] = (
         r"\1 个有标签的配对不一致：按规则保持 0.5，不从中学习",
     ),
     # Probes
+    (
+        r"run (.+) is no run of probes; evenhand probe makes one",
+        r"运行 \1 不是探测运行；用 evenhand probe 创建",
+    ),
     ("sees a difference where there is none", "在没有差别处看出差别"),
     ("does not mind nonsense", "不在意胡言乱语"),
     ("does not miss what is missing", "没有发现缺失的内容"),
