@@ -95,6 +95,10 @@ def _charts(
 ) -> Iterator[ChartImage]:
     from evenhand.report import charts
 
+    if not charts.can_draw():
+        raise MissingExtra("altair or vl-convert-python, which draw charts,", "plot")
+    from evenhand.report.chart_specs.look import on_dark
+
     if not found.conclusions:
         return
     drawn = {
@@ -110,8 +114,7 @@ def _charts(
         drawn["leaderboard"] = charts.leaderboard_chart(ranking.ranking, language=language)
         drawn["matrix"] = charts.win_matrix_chart(ranking.ranking, language=language)
     for name, chart in drawn.items():
-        light, dark = (
-            svg_address(charts.draw(charts.specification(chart, dark=dark), "svg"))
-            for dark in (False, True)
+        light = charts.specification(chart)  # checked against its schema once, which takes a while
+        yield ChartImage(
+            name, *(svg_address(charts.draw(each, "svg")) for each in (light, on_dark(light)))
         )
-        yield ChartImage(name, light, dark)

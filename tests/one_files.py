@@ -1,0 +1,133 @@
+"""Runs for reports that are one file, and what such a file holds, read back."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from evenhand.contract import Winner
+from evenhand.pages.one_file import write_one_file
+from evenhand.report.conclusions import conclude
+from evenhand.store import Store
+from hostile_markup import ATTACKS
+from stored_runs import Row, follows_place, make_run, mumbles, says
+
+_VOID = {"meta", "img", "source", "input", "br", "link"}
+ANSWERS = {"A": says("A"), "B": says("B"), "T": says("TIE"), "I": follows_place, "X": mumbles}
+
+
+def rows_of(letters: str, **more: Any) -> list[Row]:
+    named = {"model_a": "old", "model_b": "new"} | more
+    return [Row(f"q{n}", ANSWERS[each], **named) for n, each in enumerate(letters, start=1)]
+
+
+def finished_run(
+    store: Store, name: str, rows: Sequence[Row], *, judges: Sequence[str] = ("scripted",)
+) -> None:
+    store.update_run(make_run(store, name, rows, judges=judges), state="finished")
+
+
+def hostile_rows() -> list[Row]:
+    """Each attack wherever somebody else's text goes: texts, models, tags, ids, reasons."""
+    labels: tuple[Winner, ...] = ("A", "B", "TIE")
+    return [
+        Row(
+            f"{attack.name} {attack.text}"[:500],
+            says("AB"[n % 2], reasoning=f"Reason {attack.text}"),
+            label=labels[n % 3],
+            model_a=f"old {attack.text}"[:300],
+            model_b=f"new {attack.text}"[:300],
+            tags=(f"tag {attack.text}"[:200],),
+            pair={
+                "prompt": f"Prompt {attack.text}",
+                "response_a": f"A of {attack.name}: {attack.text}",
+                "response_b": f"B of {attack.name}: {attack.text}",
+                "context": attack.text,
+            },
+        )
+        for n, attack in enumerate(ATTACKS)
+    ]
+
+
+def written(store: Store, name: str, path: Path, **options: Any) -> Read:
+    write_one_file(store, conclude(store, name), path, **options)
+    return Read.of(path)
+
+
+@dataclass
+class Read:
+    """`elements` are all start tags with their attributes; `texts` what stands in which tag."""
+
+    source: str = field(repr=False)
+    elements: list[tuple[str, dict[str, str]]] = field(default_factory=list, repr=False)
+    texts: list[tuple[str, str]] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(cls, path: Path) -> Read:
+        read = cls(path.read_text("utf-8"))
+        _Parser(read).feed(read.source)
+        return read
+
+    @property
+    def shown(self) -> str:
+        """What a reader sees without a script, blanks folded."""
+        apart = ("script", "style", "title")
+        return " ".join(" ".join(text for tag, text in self.texts if tag not in apart).split())
+
+    @property
+    def policy(self) -> str:
+        return next(
+            given["content"]
+            for tag, given in self.elements
+            if given.get("http-equiv") == "Content-Security-Policy"
+        )
+
+    def script(self, **wanted: str) -> list[str]:
+        """The contents of scripts with these attributes."""
+        pattern = re.compile(r"<script([^>]*)>(.*?)</script>", re.DOTALL)
+        return [
+            content
+            for given, content in pattern.findall(self.source)
+            if all(f'{name.strip("_")}="{value}"' in given for name, value in wanted.items())
+            and (wanted or not given)
+        ]
+
+    @property
+    def table(self) -> Any:
+        return json.loads(self.script(id="table")[0])
+
+    @property
+    def pairs(self) -> list[Any]:
+        parts = self.script(class_="part")
+        return [
+            pair
+            for part in parts
+            for pair in json.loads(gzip.decompress(base64.b64decode(part, validate=True)))
+        ]
+
+
+class _Parser(HTMLParser):
+    def __init__(self, read: Read) -> None:
+        super().__init__()
+        self._read = read
+        self._open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._read.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in _VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:
+            while self._open.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        self._read.texts.append((self._open[-1] if self._open else "", data))

@@ -1,0 +1,328 @@
+"""The report that is one file: what it says, what it holds, and that nothing gets out of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.resources import files
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.pages import one_file_choice
+from evenhand.pages.one_file import write_one_file
+from evenhand.pages.one_file_choice import MOST_PAIRS, choose
+from evenhand.pages.one_file_pairs import PairData, inert_json
+from evenhand.pages.wording import LANGUAGES, Language
+from evenhand.report import charts
+from evenhand.report.conclusions import conclude
+from evenhand.report.lookup import find_run
+from evenhand.store import Store, open_store
+from hostile_markup import ATTACKS, Attack
+from one_files import Read, finished_run, hostile_rows, rows_of, written
+from stored_runs import make_run
+
+# 40 wins of new and 20 of old, and one of each other outcome
+LETTERS = "B" * 40 + "A" * 20 + "TIX"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with open_store(tmp_path_factory.mktemp("store") / "evenhand.db") as opened:
+        tagged = [
+            replace(row, tags=("math",) if n % 2 else ("prose",))
+            for n, row in enumerate(rows_of(LETTERS))
+        ]
+        finished_run(opened, "first", tagged)
+        finished_run(opened, "hostile", hostile_rows())
+        finished_run(opened, "labelled", rows_of("ABTI" * 8, label="A"), judges=("one", "two"))
+        league = [
+            replace(row, model_a=a, model_b=b)
+            for row, (a, b) in zip(
+                rows_of("AABTB" * 6), [*combinations("wxyz", 2)] * 5, strict=True
+            )
+        ]
+        finished_run(opened, "league", league)
+        finished_run(opened, "empty", [])
+        yield opened
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra that draws: drawing is slow, and most tests look at other things."""
+    monkeypatch.setattr(charts, "can_draw", lambda: False)
+
+
+@pytest.fixture(scope="module")
+def drawn(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Read:
+    return written(store, "first", tmp_path_factory.mktemp("out") / "first.html")
+
+
+@pytest.fixture
+def hostile(store: Store, tmp_path: Path, undrawn: None) -> Read:
+    return written(store, "hostile", tmp_path / "hostile.html")
+
+
+def test_figures_have_their_intervals_and_outcomes_stay_apart(drawn: Read) -> None:
+    # 61 of 62 scored: (40 + (1 + 1) / 2) / 62 = 0.6613
+    assert "Win rate of new 66.1 %" in drawn.shown
+    assert re.search(r"Win rate of new 66\.1 % \(5\d\.\d to 7\d\.\d\)", drawn.shown)
+    for told in ("Won by old 20", "Won by new 40", "tie 1", "inconsistent 1", "invalid 1"):
+        assert f"{told} of 63 pairs" in drawn.shown
+    # Twice the tail of 20 or fewer heads of 60 coins: 0.0135
+    assert "Exact sign test: p = 0.013." in drawn.shown
+    for section in ("By criterion", "By tag", "The longer answer won", "Both orders agree"):
+        assert section in drawn.shown
+    assert "All 63 judged pairs are in this file." in drawn.shown
+
+
+def test_every_share_stands_beside_its_interval_or_its_reason(drawn: Read) -> None:
+    figures = re.findall(
+        r'<span class="figure">[\d.]+<small> %</small></span>(.{40})', drawn.source
+    )
+    assert len(figures) == 5  # the rate, by one criterion, by two tags, and both orders agree
+    assert all(after.startswith(' <span class="interval">') for after in figures)
+
+
+def test_charts_are_inside_for_light_and_dark(drawn: Read) -> None:
+    pictures = [given["src"] for tag, given in drawn.elements if tag == "img"]
+    dark = [given["srcset"] for tag, given in drawn.elements if tag == "source"]
+    assert len(pictures) == len(dark) == 5  # rates, outcomes, criteria, tags, length
+    for address in (*pictures, *dark):
+        kind, content = address.split(",")
+        assert kind == "data:image/svg+xml;base64"
+        assert base64.b64decode(content, validate=True).startswith(b"<svg")
+    assert all(given.get("alt") for tag, given in drawn.elements if tag == "img")
+
+
+def test_policy_allows_the_very_style_and_script_inside_and_nothing_else(drawn: Read) -> None:
+    (script,) = drawn.script()
+    (style,) = re.findall(r"<style>(.*?)</style>", drawn.source, re.DOTALL)
+    rules = dict(part.strip().split(" ", 1) for part in drawn.policy.split(";"))
+    assert rules == {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{_digest(script)}'",
+        "style-src": f"'sha256-{_digest(style)}'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_nothing_in_it_leads_outside(drawn: Read, hostile: Read) -> None:
+    for read in (drawn, hostile):
+        for tag, given in read.elements:
+            for name in ("src", "srcset", "href", "action", "data"):
+                if name in given:
+                    assert given[name].startswith(("data:image/svg+xml;base64,", "#")), (tag, given)
+
+
+def test_script_makes_text_nodes_alone() -> None:
+    source = files("evenhand.pages").joinpath("static", "report.js").read_text("utf-8")
+    for way in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function("):
+        assert way not in source
+    for way in (
+        "fetch(",
+        "XMLHttpRequest",
+        "import(",
+        "WebSocket",
+        "sendBeacon",
+        'setAttribute("on',
+    ):
+        assert way not in source
+
+
+def test_hostile_texts_make_no_element_and_no_attribute(hostile: Read, drawn: Read) -> None:
+    ours = {tag for tag, _ in drawn.elements} | {"h4", "h5", "section"}
+    assert {tag for tag, _ in hostile.elements} <= ours
+    attributes = {name for _, given in hostile.elements for name in given}
+    assert not [name for name in attributes if name.startswith("on") or name == "style"]
+    scripts = [given for tag, given in hostile.elements if tag == "script"]
+    assert Counter(given.get("type", "ours") for given in scripts) == {
+        "ours": 1,
+        "application/json": 2,
+        "application/gzip;base64": len(hostile.script(class_="part")),
+    }
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_hostile_text_is_there_to_the_letter(
+    attack: Attack, store: Store, hostile_pairs: Read
+) -> None:
+    number, text = ATTACKS.index(attack), attack.text
+    pair, row = hostile_pairs.pairs[number], hostile_pairs.table["pairs"][number]
+    assert pair["prompt"] == f"Prompt {text}"
+    assert pair["a"] == f"A of {attack.name}: {text}"
+    assert pair["context"] == text
+    assert text in pair["judged"][0]["passes"][0]["why"]
+    names, tags = hostile_pairs.table["names"], hostile_pairs.table["tags"]
+    assert names[row[3]] == f"old {text}"[:300]
+    assert [tags[place] for place in row[5]] == [f"tag {text}"[:200]]
+
+
+@pytest.fixture(scope="module")
+def hostile_pairs(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(charts, "can_draw", lambda: False)
+        yield written(store, "hostile", tmp_path_factory.mktemp("out") / "hostile.html")
+
+
+def test_data_cannot_end_its_element_nor_a_line() -> None:
+    told = inert_json({"</script>": "<!-- & \u2028\u2029 ]]>"})
+    assert not set(told) & set("<>&\u2028\u2029")
+    assert '"\\u003c/script\\u003e"' in told
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_both_languages_say_everything(
+    language: Language, store: Store, tmp_path: Path, undrawn: None
+) -> None:
+    read = written(store, "labelled", tmp_path / "x.html", language=language)
+    assert ("html", {"lang": {"en": "en", "zh": "zh-CN"}[language]}) in read.elements
+    has_chinese = bool(re.search(r"[\u4e00-\u9fff]", read.shown))
+    assert has_chinese == (language == "zh")
+
+
+def test_without_the_extra_the_tables_stay_and_the_file_says_so(
+    store: Store, tmp_path: Path, undrawn: None
+) -> None:
+    path = tmp_path / "x.html"
+    told = write_one_file(store, conclude(store, "first"), path)
+    assert told.undrawn is not None
+    assert "evenhand[plot]" in told.undrawn
+    read = Read.of(path)
+    assert "There are no charts:" in read.shown
+    assert "Win rate of new 66.1 %" in read.shown
+    assert not [tag for tag, _ in read.elements if tag == "img"]
+
+
+def test_labels_bring_an_audit_and_several_models_a_ranking(
+    store: Store, tmp_path: Path, undrawn: None
+) -> None:
+    labelled = written(store, "labelled", tmp_path / "a.html")
+    assert "The judge against labels" in labelled.shown
+    assert "32 judged pairs have a label." in labelled.shown
+    assert "Ranks left open" not in labelled.shown
+    league = written(store, "league", tmp_path / "b.html")
+    assert "The judge against labels" not in league.shown
+    assert "Ranks left open" in league.shown
+    for model in "wxyz":
+        assert re.search(rf"<bdi>{model}</bdi></th><td><span class=\"figure\">", league.source)
+
+
+def test_table_has_a_row_for_each_verdict_and_marks_disagreements(
+    store: Store, tmp_path: Path, undrawn: None
+) -> None:
+    table = written(store, "labelled", tmp_path / "a.html").table
+    assert table["judges"] == ["one", "two"]
+    assert len(table["pairs"]) == 32
+    assert len(table["rows"]) == 64
+    outcomes = Counter((outcome, winner) for _, _, outcome, winner, *_ in table["rows"])
+    assert outcomes == {
+        ("win", "A"): 16,
+        ("win", "B"): 16,
+        ("tie", "TIE"): 16,
+        ("inconsistent", "TIE"): 16,
+    }
+    # The label is A: whatever did not say A disagrees with it.
+    assert all((flags & 1) == (winner != "A") for _, _, _, winner, _, _, flags in table["rows"])
+
+
+def test_pairs_have_both_passes_beside_each_other(drawn: Read) -> None:
+    judged = drawn.pairs[0]["judged"][0]
+    assert [made["first"] for made in judged["passes"]] == ["A", "B"]
+    assert [made["winner"] for made in judged["passes"]] == ["B", "B"]
+    unread = drawn.pairs[-1]["judged"][0]
+    assert [made["raw"] for made in unread["passes"]] == ["I cannot say."] * 2
+    assert unread["error"]
+
+
+def test_more_pairs_than_it_holds_are_drawn_by_lot_and_it_says_so(
+    store: Store, tmp_path: Path, undrawn: None
+) -> None:
+    read = written(store, "first", tmp_path / "a.html", pairs=20)
+    again = written(store, "first", tmp_path / "b.html", pairs=20)
+    assert "20 of 63 judged pairs are in this file, drawn by lot" in read.shown
+    assert len(read.pairs) == len(read.table["pairs"]) == 20
+    assert read.table == again.table
+    numbers = [row[0] for row in read.table["pairs"]]
+    assert numbers == sorted(set(numbers))
+    assert "Win rate of new 66.1 %" in read.shown  # figures are of all pairs
+
+
+def test_lot_does_not_look_at_what_came_of_a_pair(store: Store) -> None:
+    run = find_run(store, "first")
+    assert choose(store, run, at_most=63).all
+    few = choose(store, run, at_most=30)
+    assert (len(few.numbers), few.of) == (30, 63)
+    # Pairs come out by their numbers: those before the 41st were all won by B.
+    assert 10 <= sum(number <= 40 for number in few.numbers) <= 29
+
+
+def test_file_can_be_without_pairs(store: Store, tmp_path: Path, undrawn: None) -> None:
+    read = written(store, "first", tmp_path / "a.html", pairs=0)
+    assert "The 63 judged pairs were left out of this file." in read.shown
+    assert read.pairs == []
+    assert "Nothing was judged yet." in written(store, "empty", tmp_path / "b.html").shown
+
+
+def test_pending_pairs_are_counted_and_not_made_up(tmp_path: Path, undrawn: None) -> None:
+    with open_store(tmp_path / "own.db") as own:
+        rows = rows_of("AAAAAABB")
+        make_run(own, "half", [*rows[:6], *(replace(row, judged=False) for row in rows[6:])])
+        read = written(own, "half", tmp_path / "a.html")
+    assert "2 pending." in read.shown
+    assert len(read.pairs) == 6
+    assert "valid whenever one looks" in read.shown
+
+
+def test_long_text_is_cut_and_says_how_long_it_was(
+    tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_file_choice, "_TEXT_LIMITS", (1000, 100))
+    with open_store(tmp_path / "own.db") as own:
+        own_texts = {"response_a": "long " * 500, "response_b": "short"}
+        finished_run(own, "long", rows_of("A", pair=own_texts))
+        told = write_one_file(own, conclude(own, "long"), tmp_path / "a.html")
+    assert told.cut == 1
+    (pair,) = Read.of(tmp_path / "a.html").pairs
+    assert (len(pair["a"]), pair["cut"]) == (1000, {"a": 2500})
+    # 2 responses of 100 characters each would fit into 200, 2 of 1,000 would not.
+    monkeypatch.setattr(one_file_choice, "_MOST_CHARACTERS", 200)
+    with open_store(tmp_path / "own.db") as own:
+        assert choose(own, find_run(own, "long"), at_most=9).text_limit == 100
+
+
+def test_file_that_cannot_be_finished_leaves_the_older_one(
+    store: Store, tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("older")
+
+    def breaks(_: object) -> Iterator[str]:
+        yield "one part"
+        raise InputError("the store went away")
+
+    monkeypatch.setattr(PairData, "parts", breaks)
+    with pytest.raises(InputError, match="went away"):
+        write_one_file(store, conclude(store, "first"), path)
+    assert path.read_text() == "older"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.html"]
+
+
+@pytest.mark.parametrize("pairs", [-1, MOST_PAIRS + 1])
+def test_more_pairs_than_any_file_holds_are_refused(
+    pairs: int, store: Store, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="from 0 to 20,000"):
+        write_one_file(store, conclude(store, "first"), tmp_path / "a.html", pairs=pairs)
