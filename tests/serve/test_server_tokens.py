@@ -150,6 +150,16 @@ def test_processes_draw_from_one_bucket() -> None:
     assert level < 1_000_000 - 3
 
 
+def test_processes_count_an_address_that_nobody_knew_of_together() -> None:
+    ledger = SharedLedger(["", "ci"], multiprocessing.get_context("spawn"))
+    clock = Clock()
+    own, other = Rate(3, ledger=ledger, clock=clock), Rate(3, ledger=ledger, clock=clock)
+    address = "address 192.0.2.1"
+    assert [own.take(address), other.take(address), own.take(address)] == [0.0] * 3
+    assert other.wait_s(address) == pytest.approx(20.0)
+    assert own.take("ci") == own.take("") == 0.0
+
+
 @pytest.mark.parametrize(
     ("address", "other", "same"),
     [

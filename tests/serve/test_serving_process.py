@@ -221,7 +221,7 @@ def test_workers_share_a_rate_limit_and_add_up_their_metrics(
     with Served(
         judge.url,
         tmp_path,
-        limits={"requests_per_minute": 12},
+        limits={"requests_per_minute": 12, "failures_per_minute": 1},
         options=("--workers", "3"),
         environment={"EVENHAND_TOKEN": f"ci={SECRET}"},
     ) as served:
@@ -231,6 +231,9 @@ def test_workers_share_a_rate_limit_and_add_up_their_metrics(
             text = asking.get("/metrics", headers=bearer).text
         assert 'evenhand_comparisons_total{judge="openai:bench",outcome="win"} 11.0' in text
         assert compare(served, headers=bearer).status_code == 429
+        wrong = {"Authorization": "Bearer wrong"}
+        statuses = [compare(served, headers=wrong).status_code for _ in range(8)]
+        assert statuses == [401] + [429] * 7
     assert served.code == 0
 
 

@@ -162,7 +162,8 @@ def _show(config: ServerConfig, address: str, caveats: Sequence[str]) -> None:
         said = "no judge is offered, so nothing can be compared; give --judge or --config"
         console.print(Text.assemble(("note  ", "yellow"), said), soft_wrap=True)
     names = ", ".join(one_line(offer.name) for offer in config.judges) or "none"
-    tokens = f"{len(config.tokens)} tokens" if config.tokens else "no token needed"
+    count = len(config.tokens)
+    tokens = f"{count} token{'s' * (count > 1)}" if count else "no token needed"
     told = f"judges: {names}; {tokens}; MCP at {address}/mcp; Ctrl-C ends it"
     console.print(Text(told), soft_wrap=True)
     session.write_text(address)

@@ -117,12 +117,13 @@ class Doorway:
         self._hosts = Hosts(config)
         self._tokens = Tokens((*config.tokens, *config.voters))
         self.sessions = Sessions((*config.tokens, *config.voters))
-        self._failures = Rate(limits.failures_per_minute)
         self._rate: Rate | None = None
         self.share(None)
 
     def share(self, ledger: Ledger | None) -> None:
-        """Count requests there, where several processes see it; without one, only here."""
+        """Count requests and wrong tokens there, where several processes see it; without one,
+        only here."""
+        self._failures = Rate(self.config.limits.failures_per_minute, ledger=ledger)
         per_minute = self.config.limits.requests_per_minute
         if per_minute is not None:
             self._rate = Rate(per_minute, ledger=ledger)
@@ -205,12 +206,12 @@ class Doorway:
         self._check_patience(client)
         token = self._tokens.find(secret)
         if token is None:
-            self._failures.take(client)
+            self._failures.take(_failures_of(client))
             raise Unauthorized("the token is not one of this server's; ask its operator for one")
         return token
 
     def _check_patience(self, client: str) -> None:
-        wait_s = self._failures.wait_s(client)
+        wait_s = self._failures.wait_s(_failures_of(client))
         if wait_s > 0:  # not even looked at, so that guessing on tells nothing
             raise RateLimited(
                 "too many wrong tokens came from this address; wait, then send the right one",
@@ -253,3 +254,8 @@ def _from_elsewhere() -> Forbidden:
     return Forbidden(
         "a form may be sent by this server's own pages alone; open the page and send it there"
     )
+
+
+def _failures_of(client: str) -> str:
+    """Tokens are counted beside addresses, by their names, which have no spaces."""
+    return f"address {client}"

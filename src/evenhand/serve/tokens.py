@@ -108,22 +108,34 @@ class OwnLedger:
 
 
 class SharedLedger:
-    """Of several processes, which inherit it: a limit holds for all of them together."""
+    """Of several processes, which inherit it: a limit holds for all of them together.
+
+    Keys that are not known beforehand, addresses, share places by a hash that nobody outside can
+    work out: now and then two of them are counted as one.
+    """
 
     def __init__(self, keys: Sequence[str], context: SpawnContext) -> None:
         self._places = {key: 2 * place for place, key in enumerate(keys)}
-        self._numbers = context.Array("d", 2 * len(keys))
+        self._salt = secrets.token_bytes(32)
+        self._numbers = context.Array("d", 2 * (len(keys) + _ADDRESSES))
 
     def get(self, key: str) -> tuple[float, float] | None:
-        place = self._places[key]
+        place = self._place(key)
         with self._numbers.get_lock():
             level, at = self._numbers[place : place + 2]
         return (level, at) if at else None
 
     def put(self, key: str, level: float, at: float) -> None:
-        place = self._places[key]
+        place = self._place(key)
         with self._numbers.get_lock():
             self._numbers[place : place + 2] = [level, at]
+
+    def _place(self, key: str) -> int:
+        known = self._places.get(key)
+        if known is not None:
+            return known
+        digest = blake2b(key.encode(), key=self._salt, digest_size=8).digest()
+        return 2 * (len(self._places) + int.from_bytes(digest) % _ADDRESSES)
 
 
 class Rate:
