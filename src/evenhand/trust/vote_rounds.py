@@ -130,8 +130,8 @@ def stand(queue: VoteQueue, who: str, votes: Votes, *, seed: int = 0) -> Standin
         if fresh is None:
             free = [p for p in range(start, end) if p not in read.own and p not in read.labelled]
             fresh = min(free, key=lambda place: read.turn(place, seed), default=None)
-        # What is beyond a round that nobody has begun is nobody's yet.
-        if fresh is not None and read.is_untouched(start, end):
+        # The next round may have begun for others; somebody may have taken back a vote since.
+        if fresh is not None and not read.is_half_done(start, end):
             break
     done = len(read.own)
     shared: int | None = None
@@ -168,8 +168,8 @@ class _Read:
         """Which of a round's pairs comes first: another one for everybody, without a word."""
         return order_key(f"turn\0{self._who}\0{self._queue.pair_ids[place]}", seed=seed)
 
-    def is_untouched(self, start: int, end: int) -> bool:
-        return self._touched.isdisjoint(range(start, end))
+    def is_half_done(self, start: int, end: int) -> bool:
+        return 2 * len(self._touched.intersection(range(start, end))) >= end - start
 
     def up_to(self, end: int) -> None:
         if end <= self._to:
