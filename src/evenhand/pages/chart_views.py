@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import get_args
 from urllib.parse import urlencode
 
 from evenhand.pages.figures import number, rate
 from evenhand.pages.wording import Language, Wording
-from evenhand.report.chart_data import ChartRow
+from evenhand.report.chart_data import ChartRow, RunChart, conclusion_rows
 from evenhand.report.charts import can_draw
+from evenhand.report.conclusions import Conclusions
 
 # A page is no spreadsheet: the CSV file has them all.
 _MOST_ROWS = 200
@@ -46,6 +48,21 @@ class ChartView:
     dark: str
     png: str
     csv: str
+
+
+def run_charts(
+    found: Conclusions | None, *, folder: str, query: Mapping[str, object], language: Language
+) -> tuple[ChartView, ...]:
+    """Those that the run has something for."""
+    if found is None or not found.conclusions:
+        return ()
+    views = (
+        chart_view(
+            name, conclusion_rows(found, name), folder=folder, query=query, language=language
+        )
+        for name in get_args(RunChart)
+    )
+    return tuple(view for view in views if view.rows)
 
 
 def chart_view(

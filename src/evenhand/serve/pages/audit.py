@@ -66,7 +66,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
                 status.id, frozenset(), dict(zip(judges, status.judges, strict=False))
             ),
             "probes": probes,
-            "waiting": kept.computing,
+            "waiting": kept.computing or kept.stale,
         },
     )
 
@@ -102,7 +102,7 @@ async def show_probes(visit: Visit) -> Filled | Response:
             "kept": kept,
             "chart": chart,
             "run_of": run_of,
-            "waiting": kept.computing,
+            "waiting": kept.computing or kept.stale,
         },
     )
 

@@ -60,7 +60,7 @@ async def show_calibration(visit: Visit) -> Filled | Response:
             "kept": kept,
             "chart": chart,
             "saved": saved,
-            "waiting": kept.computing,
+            "waiting": kept.computing or kept.stale,
         },
     )
 

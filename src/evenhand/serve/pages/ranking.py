@@ -90,7 +90,7 @@ async def show_ranking(visit: Visit) -> Filled | Response:
         "kept": kept,
         "judges": tuple(dict.fromkeys(own.judge for each in known for own in each.judges)),
         "tags": tuple(dict.fromkeys(own.name for each in known for own in each.tags)),
-        "waiting": kept.computing,
+        "waiting": kept.computing or kept.stale,
     }
     found = kept.value
     if found is not None and found.ranking is not None:

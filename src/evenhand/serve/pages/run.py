@@ -10,6 +10,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from evenhand.contract.model import Model
+from evenhand.pages.chart_views import run_charts
 from evenhand.pages.links import RunLinks
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.run import RunReport
@@ -49,6 +50,12 @@ async def show_run(visit: Visit) -> Filled | Response:
             # An old one is worked out anew when that is due; until then somebody has to ask.
             "waiting": any(each.computing or each.stale for each in (conclusions, totals, report)),
             "shown_at_most": _SHOWN_AT_MOST,
+            "charts": run_charts(
+                conclusions.value,
+                folder=f"/runs/{status.id}/charts",
+                query={"side": query.side, "ties": query.ties, "level": query.level},
+                language=visit.language,
+            ),
         },
     )
 
