@@ -184,18 +184,21 @@ def accessibility_faults(page: Page) -> list[str]:
     ]
 
 
-def wider_than_the_window(page: Page) -> list[str]:
-    """Elements that make the page as a whole scroll sideways."""
+def wider_than_the_window(page: Page, *, whole: bool = True) -> list[str]:
+    """Elements that make the page as a whole scroll sideways, or are cut off at its side."""
     found: list[str] = page.evaluate(
-        """() => {
+        """(whole) => {
           const width = document.documentElement.clientWidth;
-          if (document.documentElement.scrollWidth <= width) return [];
+          const main = document.querySelector("main");
+          const cut = whole && main && main.scrollWidth > main.clientWidth;
+          if (document.documentElement.scrollWidth <= width && !cut) return [];
           const over = Array.from(document.body.querySelectorAll("*"))
             .filter((each) => each.getBoundingClientRect().right > width + 1)
             .filter((each) => !each.parentElement.closest(".scroll"));
           return [`${document.documentElement.scrollWidth} of ${width}`,
             ...over.slice(0, 8).map((each) => each.outerHTML.slice(0, 160))];
-        }"""
+        }""",
+        whole,
     )
     return found
 

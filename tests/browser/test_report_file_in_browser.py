@@ -1,0 +1,187 @@
+"""The report that is one file, opened from the disk in a real browser.
+
+`look` fails where the page says anything on the console, asks the network, or breaks its policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from evenhand.pages.one_file import write_one_file
+from evenhand.report import charts
+from evenhand.report.conclusions import conclude
+from evenhand.store import open_store
+from hostile_markup import ATTACKS
+from one_files import finished_run, hostile_rows, rows_of
+from real_browser import (
+    EVERY,
+    PHONE,
+    Look,
+    Surroundings,
+    accessibility_faults,
+    keep_screenshot,
+    wider_than_the_window,
+)
+
+LETTERS = "BBABBTIBXA" * 12
+
+
+# Made before the browser, whose loop counts as running while it is there.
+@pytest.fixture(scope="session")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`rich` in both languages with charts, and `hostile` without."""
+    directory = tmp_path_factory.mktemp("reports")
+    rows = [
+        replace(
+            row,
+            label="B" if n % 3 else None,
+            tags=("math",) if n % 2 else ("prose", "easy"),
+            pair={
+                "prompt": f"What is {n} and {n}?",
+                "response_a": f"It is {2 * n}.",
+                "response_b": f"The sum is {2 * n}. " + "As one sees. " * (n % 5),
+            },
+        )
+        for n, row in enumerate(rows_of(LETTERS), start=1)
+    ]
+    with open_store(directory / "evenhand.db") as store:
+        finished_run(store, "rich", rows, judges=("first judge", "second judge"))
+        finished_run(store, "hostile", hostile_rows())
+        found = conclude(store, "rich")
+        write_one_file(store, found, directory / "rich-en.html")
+        write_one_file(store, found, directory / "rich-zh.html", language="zh")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(charts, "can_draw", lambda: False)
+            write_one_file(store, conclude(store, "hostile"), directory / "hostile.html")
+    return directory
+
+
+def address(reports: Path, name: str, asked: str = "") -> str:
+    return (reports / f"{name}.html").as_uri() + asked
+
+
+def status(page: Page) -> str:
+    return page.locator("#live [role=status]").inner_text()
+
+
+@pytest.mark.parametrize("set_up", EVERY, ids=lambda set_up: set_up.name)
+def test_report_is_sound_and_fits(set_up: Surroundings, look: Look, reports: Path) -> None:
+    page = look(address(reports, f"rich-{set_up.language}"), set_up)
+    expect(page.locator("#live tbody tr")).to_have_count(50)
+    assert accessibility_faults(page) == []
+    assert wider_than_the_window(page) == []
+    keep_screenshot(page, f"report-file-{set_up.name}")
+    page.locator("#live tbody a").first.click()
+    expect(page.locator("article.reader h3")).to_be_focused()
+    assert accessibility_faults(page) == []
+    assert wider_than_the_window(page) == []
+    keep_screenshot(page, f"report-file-pair-{set_up.name}")
+
+
+def test_charts_are_drawn(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en"))
+    widths = page.eval_on_selector_all("img.chart", "all => all.map((one) => one.naturalWidth)")
+    assert len(widths) == 5
+    assert min(widths) > 100
+
+
+def test_pairs_are_filtered_and_their_address_can_be_kept(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en"))
+    page.get_by_label("Outcome").select_option("tie")
+    # 12 ties for each of the two judges
+    expect(page.locator("#live [role=status]")).to_have_text("24 of 240 verdicts")
+    page.get_by_label("Tag").select_option("easy")
+    page.get_by_label("Judge").select_option("first judge")
+    expect(page.locator("#live [role=status]")).to_have_text("12 of 240 verdicts")
+    again = look(page.url)
+    expect(again.locator("#live [role=status]")).to_have_text("12 of 240 verdicts")
+    assert again.get_by_label("Outcome").input_value() == "tie"
+    page.go_back()
+    expect(page.locator("#live [role=status]")).not_to_have_text("12 of 240 verdicts")
+
+
+def test_figure_leads_to_the_pairs_behind_it(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en"))
+    page.locator("a.figure", has_text="60").first.click()  # wins of B by the first judge
+    expect(page.locator("#live [role=status]")).to_have_text("60 of 240 verdicts")
+    assert page.get_by_label("Winner").input_value() == "new"
+
+
+def test_disagreements_with_labels_can_be_looked_at(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en", "#pairs?flag=disagrees"))
+    labelled = [letter for n, letter in enumerate(LETTERS, start=1) if n % 3]
+    wrong = 2 * sum(letter != "B" for letter in labelled)
+    expect(page.locator("#live [role=status]")).to_have_text(f"{wrong} of 240 verdicts")
+
+
+def test_search_reads_every_text(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en"))
+    page.get_by_label("Search the texts").fill("what IS 117 and")
+    expect(page.locator("#live [role=status]")).to_have_text("2 of 240 verdicts")
+    page.get_by_label("Search the texts").fill("nobody wrote that")
+    expect(page.locator("#live")).to_contain_text("Nothing meets these conditions.")
+
+
+def test_table_is_sorted_by_length_both_ways(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en", "#pairs?sort=length&order=down&judge=first+judge"))
+    expect(page.locator("#live tbody tr").first).to_contain_text(
+        "q104"
+    )  # 4 more, first of 3 digits
+    page.get_by_label("Order").select_option("")
+    expect(page.locator("#live tbody tr").first).to_contain_text("q5")
+
+
+def test_keys_move_through_the_table_and_from_pair_to_pair(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en", "#pairs?judge=first+judge"))
+    expect(page.locator("#live tbody tr")).to_have_count(50)
+    for key in ("j", "j", "j", "k"):
+        page.keyboard.press(key)
+    expect(page.locator("#live tr[aria-current]")).to_contain_text("q2")
+    page.keyboard.press("Enter")
+    expect(page.locator("article.reader h3")).to_contain_text("q2")
+    page.keyboard.press("j")
+    expect(page.locator("article.reader h3")).to_contain_text("q3")
+    page.keyboard.press("u")
+    expect(page.locator("#live tbody tr")).to_have_count(50)
+    page.keyboard.press("/")
+    page.keyboard.type("jk")
+    assert page.get_by_label("Search the texts").input_value() == "jk"
+
+
+def test_pages_show_every_verdict_once(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en"))
+    seen: list[str] = []
+    for number in range(1, 6):
+        expect(page.locator("#live nav.pager")).to_contain_text(f"Page {number} of 5")
+        seen += page.locator("#live tbody tr").all_inner_texts()
+        if number < 5:
+            page.locator("#live nav.pager a[rel=next]").click()
+    assert len(seen) == len(set(seen)) == 240
+
+
+def test_report_can_be_read_without_script(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en"), Surroundings(script=False))
+    expect(page.locator("main")).to_contain_text("Win rate of new")
+    pair = page.locator("details.pair").first
+    pair.locator("summary").click()
+    expect(pair).to_contain_text("What is 1 and 1?")
+    expect(pair).to_contain_text("B shown first")
+    assert page.locator("#live").is_hidden()
+
+
+@pytest.mark.parametrize("number", range(1, len(ATTACKS) + 1), ids=[each.name for each in ATTACKS])
+def test_hostile_pair_shows_as_text(number: int, look: Look, reports: Path) -> None:
+    attack = ATTACKS[number - 1]
+    page = look(address(reports, "hostile", f"#pairs?pair={number}"), PHONE)
+    expect(page.locator("article.reader .sides .response").first).to_contain_text(
+        f"A of {attack.name}"
+    )
+    told = page.locator("article.reader .sides .response").first.text_content()
+    assert told == f"A of {attack.name}: {attack.text}"
+    active = "main script, main iframe, main object, main style, main math, main base, main meta"
+    assert page.locator(active).count() == 0
+    assert wider_than_the_window(page) == []

@@ -1,0 +1,74 @@
+"""A run that is started from the page, and watched to its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from browser_data import simple_rows
+from browser_site import Site
+from real_browser import Look, keep_screenshot
+
+
+def test_run_is_started_by_a_file_and_watched_to_its_end(
+    look: Look, site: Site, tmp_path: Path
+) -> None:
+    """40 pairs, of which B wins every third; nothing is reloaded by hand."""
+    file = tmp_path / "from the page.jsonl"
+    rows = [{**row, "prompt": f"{row['prompt']} By page."} for row in simple_rows(40)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    page = look(site.url)
+    page.get_by_label("File", exact=True).set_input_files(file)
+    page.get_by_label("Criteria").fill("accuracy, clarity")
+    page.get_by_label("Name").fill("started here")
+    page.get_by_role("button", name="Start the run").click()
+    page.wait_for_url("**/runs/*")
+    expect(page.locator("h1")).to_contain_text("started here")
+    keep_screenshot(page, "run-going-on")
+    expect(page.locator("#progress .state")).to_have_text("finished", timeout=60_000)
+    expect(page.locator("main")).to_contain_text("32.5")  # 13 of 40
+    page.get_by_role("link", name="Runs").click()
+    line = page.locator("tr", has_text="started here")
+    expect(line).to_contain_text("finished")
+    expect(line).to_contain_text("40 / 40")
+
+
+def test_file_can_be_dropped_on_the_form(look: Look, site: Site) -> None:
+    page = look(site.url)
+    rows = "".join(json.dumps(row) + "\n" for row in simple_rows(3))
+    transfer = page.evaluate_handle(
+        """(text) => {
+          const held = new DataTransfer();
+          held.items.add(new File([text], "dropped.jsonl"));
+          return held;
+        }""",
+        rows,
+    )
+    page.locator("form[data-drop]").dispatch_event("drop", {"dataTransfer": transfer})
+    assert (
+        page.get_by_label("File", exact=True).evaluate("(input) => input.files[0].name")
+        == "dropped.jsonl"
+    )
+    page.get_by_label("Criteria").fill("accuracy")
+    page.get_by_role("button", name="Start the run").click()
+    page.wait_for_url("**/runs/*")
+    expect(page.locator("h1")).to_contain_text("dropped")
+
+
+def test_file_that_is_no_data_is_refused_on_a_page(look: Look, site: Site, tmp_path: Path) -> None:
+    look.watch.allowed |= {400, 422}
+    file = tmp_path / "poem.jsonl"
+    file.write_text("Roses are red\n", "utf-8")
+    page = look(site.url)
+    page.get_by_label("File", exact=True).set_input_files(file)
+    page.get_by_label("Criteria").fill("accuracy")
+    page.get_by_role("button", name="Start the run").click()
+    expect(page.get_by_role("alert")).to_contain_text("poem.jsonl")
+
+
+def test_failed_run_says_why_and_what_to_do(look: Look, site: Site) -> None:
+    page = look(site.run("failed"))
+    expect(page.locator("#progress")).to_contain_text("no such key")
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
