@@ -12,8 +12,8 @@ from real_browser import Look, Surroundings, accessibility_faults, keep_screensh
 def fill(page: Page, place: int = 0) -> None:
     row = [case.row for case in answers_by_model()][place]
     page.fill("[name=prompt]", row["prompt"])
-    page.fill("[name=responseA]", row["responseA"])
-    page.fill("[name=responseB]", row["responseB"])
+    page.fill("[name=responseA]", row["response_a"])
+    page.fill("[name=responseB]", row["response_b"])
     page.fill("[name=criteria]", "accuracy\nclarity")
 
 
