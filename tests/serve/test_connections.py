@@ -14,6 +14,7 @@ from evenhand.serve.config import Limits, ServerConfig
 from evenhand.serve.connections import protocol_class
 from evenhand.serve.doorway import Doorway
 from evenhand.serve.guard import Guard
+from evenhand.serve.problems import Problem
 from live_server import LiveServer
 
 
@@ -70,3 +71,29 @@ def test_two_kinds_of_length_in_one_request_are_refused() -> None:
             answer += chunk
         assert answer.startswith(b"HTTP/1.1 400")
         assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("parser", ["httptools", "h11"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "GET /v1/runs?name=Köln HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "this is no request\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost : localhost\r\nContent-Length: x\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_refused_in_the_servers_one_shape(
+    sent: str, parser: str, request: pytest.FixtureRequest
+) -> None:
+    if parser == "h11":
+        request.getfixturevalue("without_httptools")
+    with served(Limits()) as server, server.connect() as connection:
+        connection.sendall(sent.encode())
+        told = b""
+        while block := connection.recv(65536):
+            told += block
+    head, _, body = told.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"Content-Type: application/problem+json" in head
+    problem = Problem.model_validate_json(body)
+    assert (problem.status, problem.error.kind) == (400, "input")

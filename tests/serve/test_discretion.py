@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,11 @@ import pytest
 from yarl import URL
 
 from command_line import run_command
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges.endpoint import Endpoint
 from evenhand.judges.redaction import Redactor
 from evenhand.serve.discretion import Discretion
-from http_service import PAIR, StartService, start_service
+from http_service import PAIR, StartService, problem, start_service
 from live_server import wait_until
 from run_data import adds_up, sums
 from servers import Reply, SeenRequest, error_reply
@@ -154,3 +156,43 @@ def test_the_log_tells_plain_routes_from_paths_that_lead_nowhere(
     for told in ("POST /mcp ", "GET /mcp ", "GET /openapi.json "):
         assert told in caplog.text
     assert "my-private-words" not in caplog.text
+
+
+def test_a_store_that_fails_is_told_without_its_place(
+    start_service: StartService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = start_service(adds_up)
+
+    def fails(*_: object, **__: object) -> Any:
+        raise StoreError(f"store {service.config.store} cannot be read or written; check its disk")
+
+    monkeypatch.setattr(type(service.app.state.service.store), "find_run", fails)
+    told = problem(service.client.get("/v1/runs/some"), 500, "store")
+    assert told.detail == "the server's store fails; its log says why, tell its operator"
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "runStatus", "arguments": {"run": "some"}},
+    }
+    accepts = {"Accept": "application/json, text/event-stream"}
+    by_mcp = service.client.post("/mcp", json=call, headers=accepts).text
+    assert "the server's store fails" in by_mcp
+    assert str(service.config.store) not in by_mcp
+    assert f"store {service.config.store} cannot be read" in caplog.text
+
+
+def test_an_upload_that_finds_no_room_is_a_problem_and_no_bug(
+    start_service: StartService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start_service(adds_up)
+
+    def full(*_: object, **__: object) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("evenhand.serve.upload.tempfile.NamedTemporaryFile", full)
+    lines = {"Content-Type": "application/x-ndjson"}
+    row = json.dumps(PAIR) + "\n"
+    told = problem(service.client.post("/v1/runs", content=row, headers=lines), 500, "service")
+    assert "the server cannot keep the upload (No space left on device)" in told.detail
+    problem(service.client.post("/v1/runs", json=RUN), 500, "service")

@@ -1,7 +1,8 @@
 """Connections that may not be held open for nothing: bounded in number, in head and in patience.
 
 uvicorn times idle connections between requests, but waits for ever for the head of a request, and
-its faster parser takes heads of any length.
+its faster parser takes heads of any length. What neither parser can read is answered in the
+server's one shape.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from functools import lru_cache
 from typing import Any
+
+from evenhand.errors import InputError
 
 HEAD_TIMEOUT_S = 20.0
 HEAD_BYTES = 128 * 1024
@@ -48,6 +51,11 @@ class _Bounded:
         self._stop_timer()
         super().connection_lost(exc)  # type: ignore[misc]
 
+    def send_400_response(self, msg: str) -> None:
+        """No request came of it, so no app can answer; uvicorn's own answer is a plain text."""
+        self.transport.write(_unreadable())
+        self.transport.close()
+
     def _is_waiting(self) -> bool:
         """Whether the head of the next request is all that it waits for."""
         return self.cycle is None or self.cycle.response_complete
@@ -65,6 +73,26 @@ class _Bounded:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+@lru_cache(maxsize=1)
+def _unreadable() -> bytes:
+    from evenhand.serve.problems import MEDIA_TYPE, problem_of
+
+    error = InputError(
+        "the request is not HTTP that can be read; send HTTP/1.1, and percent-encode what is not "
+        "ASCII in its address"
+    )
+    body = problem_of(error).model_copy(update={"status": 400}).model_dump_json().encode()
+    head = (
+        "HTTP/1.1 400 Bad Request",
+        f"Content-Type: {MEDIA_TYPE}",
+        f"Content-Length: {len(body)}",
+        "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store",
+        "Connection: close",
+    )
+    return "\r\n".join((*head, "", "")).encode() + body
 
 
 @lru_cache(maxsize=1)

@@ -48,7 +48,7 @@ class Offers:
         self._offers = {offer.name: offer for offer in config.judges}
         self._settings = settings
         self._environment = os.environ if environment is None else environment
-        self._shows_addresses = shows_addresses
+        self.shows_addresses = shows_addresses
         self._plans: dict[str, JudgePlan] = {}
 
     @property
@@ -129,7 +129,7 @@ class Offers:
                 )
             options = replace(options, api_key=key)
         judge = judges.open_judge(offer.judge, options)
-        if self._shows_addresses:
+        if self.shows_addresses:
             return judge
         base_url = judge.traits.api_url or options.base_url
         return DiscreetJudge(judge, offer=offer.name, base_url=base_url)

@@ -38,6 +38,7 @@ from evenhand.errors import (
     http_status,
 )
 from evenhand.serve.logs import route_of, shown_path
+from evenhand.serve.wording import for_clients
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:evenhand:problem:"
@@ -58,6 +59,7 @@ class Problem(Model):
 
 
 def problem_of(error: EvenhandError) -> Problem:
+    error = for_clients(error)
     failure = failure_of(error)
     kind = failure.error.kind
     return Problem(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -13,7 +14,7 @@ from typing import IO, Any
 import orjson
 
 from evenhand.data import Source
-from evenhand.errors import DataError, TooLarge
+from evenhand.errors import DataError, ServiceError, TooLarge
 
 _LONGEST_NAME = 100
 _BLOCK = 1 << 20
@@ -26,9 +27,10 @@ class Upload:
     def __init__(self, name: str = "pairs.jsonl") -> None:
         self.name = plain_name(name)
         # Without its name's ending: what clients call it names no file here.
-        self._file: IO[bytes] = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by `close`
-            prefix="evenhand-", suffix=".data"
-        )
+        with _making_room():
+            self._file: IO[bytes] = tempfile.NamedTemporaryFile(  # noqa: SIM115 - `close` does
+                prefix="evenhand-", suffix=".data"
+            )
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[Mapping[str, Any]]) -> Upload:
@@ -42,16 +44,19 @@ class Upload:
         return upload
 
     def write(self, block: bytes) -> None:
-        self._file.write(block)
+        with _making_room():
+            self._file.write(block)
 
     def source(self) -> Source:
         """What has been written, to be read; closing the upload closes it."""
-        self._file.flush()
+        with _making_room():
+            self._file.flush()
         return Source(Path(self._file.name), self.name)
 
     def unpack(self, *, limit_bytes: int) -> None:
         """Gzipped data becomes plain, so that a small file cannot be endless."""
-        self._file.flush()
+        with _making_room():
+            self._file.flush()
         self._file.seek(0)
         if self._file.read(2) != b"\x1f\x8b":
             return
@@ -103,6 +108,18 @@ class Upload:
         self.close()
 
 
+@contextlib.contextmanager
+def _making_room() -> Iterator[None]:
+    """A full disk is no mistake of the program, nor of the client."""
+    try:
+        yield
+    except OSError as error:
+        raise ServiceError(
+            f"the server cannot keep the upload ({error.strerror or type(error).__name__}); its "
+            "operator must make room in the folder for temporary files, then send it again"
+        ) from None
+
+
 def plain_name(given: str) -> str:
     """A file's name without folders and without what terminals and pages act upon."""
     last = re.split(r"[/\\]", given)[-1]
@@ -128,7 +145,8 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str)
                         f"{name} holds more than {limit_bytes:,} bytes when unpacked; "
                         "split it into several runs"
                     )
-                plain.write(block)
+                with _making_room():
+                    plain.write(block)
     except (EOFError, OSError) as error:
         said = " ".join(str(error).split())
         raise DataError(f"{name} is cut or damaged (gzip: {said}); compress it anew") from None

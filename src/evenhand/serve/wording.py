@@ -7,7 +7,8 @@ import re
 from pydantic.alias_generators import to_camel
 
 from evenhand.contract import ErrorBody
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, StoreBusy, StoreError
+from evenhand.serve.logs import log
 
 _OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
 
@@ -17,7 +18,22 @@ def in_clients_words(message: str) -> str:
     return _OPTION.sub(lambda found: to_camel(found[1].replace("-", "_")), message)
 
 
+def for_clients(error: EvenhandError) -> EvenhandError:
+    """Where the store is, and what its engine says, is the operator's affair: that is logged."""
+    if not isinstance(error, StoreError):
+        return error
+    log.error("%s: %s", error.kind, error.message)
+    told = type(error)(
+        "the store is busy; try again"
+        if isinstance(error, StoreBusy)
+        else "the server's store fails; its log says why, tell its operator"
+    )
+    told.metadata = error.metadata
+    return told
+
+
 def error_body(error: EvenhandError) -> ErrorBody:
+    error = for_clients(error)
     return ErrorBody(
         kind=error.kind, message=in_clients_words(error.message), retryable=error.retryable
     )

@@ -7,7 +7,7 @@ and those that follow a handshake (2025 and before).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from evenhand import __version__
@@ -36,6 +36,7 @@ from evenhand.serve.mcp.calls import Call
 from evenhand.serve.mcp.descriptions import INSTRUCTIONS
 from evenhand.serve.mcp.progress import reporting
 from evenhand.serve.mcp.tools import service_tools
+from evenhand.serve.wording import for_clients
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -56,6 +57,10 @@ _HINTS: dict[Any, CacheHint] = {
 def make_server(service: Service) -> Server[Any]:
     """The low-level server with every tool, prompt and resource, for any transport."""
     tools = service_tools()
+    to_operator = service.offers.shows_addresses
+
+    def refusing(method: str) -> AbstractContextManager[None]:
+        return _refusing(method, to_operator=to_operator)
 
     async def list_tools(_: Context, __: _Page) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[tool.definition for tool in tools.values()])
@@ -73,7 +78,7 @@ def make_server(service: Service) -> Server[Any]:
                 answer = await tool.answer(call)
             return answer.told()
         except EvenhandError as error:
-            return failed(error)
+            return failed(error if to_operator else for_clients(error))
         except Exception as error:
             return failed(bug(error, where=params.name))
 
@@ -81,11 +86,11 @@ def make_server(service: Service) -> Server[Any]:
         return types.ListPromptsResult(prompts=prompts.list_prompts())
 
     async def get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        with _refusing("prompts/get"):
+        with refusing("prompts/get"):
             return prompts.get_prompt(params.name, params.arguments or {})
 
     async def list_resources(_: Context, __: _Page) -> types.ListResourcesResult:
-        with _refusing("resources/list"):
+        with refusing("resources/list"):
             listed = await resources.list_resources(service)
         return types.ListResourcesResult(resources=listed)
 
@@ -95,7 +100,7 @@ def make_server(service: Service) -> Server[Any]:
     async def read_resource(
         _: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        with _refusing("resources/read"):
+        with refusing("resources/read"):
             read = await resources.read_resource(service, str(params.uri))
         return types.ReadResourceResult(contents=[read])
 
@@ -104,7 +109,7 @@ def make_server(service: Service) -> Server[Any]:
         if isinstance(params.ref, types.PromptReference):
             found = prompts.complete_argument(name, begun)
         else:
-            with _refusing("completion/complete"):
+            with refusing("completion/complete"):
                 found = await resources.complete_argument(service, name, begun)
         return types.CompleteResult(completion=types.Completion(values=found[:100]))
 
@@ -133,11 +138,12 @@ def make_server(service: Service) -> Server[Any]:
 
 
 @contextmanager
-def _refusing(method: str) -> Iterator[None]:
+def _refusing(method: str, *, to_operator: bool) -> Iterator[None]:
     """What is no tool has no result to fail in: its errors are the protocol's, told as ours."""
     try:
         yield
-    except EvenhandError as error:
+    except EvenhandError as told:
+        error = told if to_operator else for_clients(told)
         body = {"kind": error.kind, "message": error.message, "retryable": error.retryable}
         is_ours = not isinstance(error, InputError | NotFound)
         code = types.INTERNAL_ERROR if is_ours else types.INVALID_PARAMS
