@@ -60,7 +60,9 @@ def calibrate(
     ] = 0,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw it too, to a file.svg or file.png."),
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw it too, to a file.svg, file.png or file.csv."
+        ),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a calibration of that name.")

@@ -89,7 +89,7 @@ PlotFile = Annotated[
     typer.Option(
         "--plot",
         metavar="FILE",
-        help="Draw the leaderboard and the win matrix: FILE.svg, FILE.png, or FILE.json for the "
-        "chart's Vega-Lite specification.",
+        help="Draw the leaderboard and the win matrix: FILE.svg, FILE.png, FILE.csv for the "
+        "figures, or FILE.json for the chart's Vega-Lite specification.",
     ),
 ]

@@ -40,7 +40,9 @@ def report(
     ] = 0.95,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw it too, to a file.svg or file.png."),
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw it too, to a file.svg, file.png or file.csv."
+        ),
     ] = None,
     html: Annotated[
         Path | None,
