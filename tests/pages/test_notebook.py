@@ -73,7 +73,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(shell: InteractiveShell, value: object) -> dict[str, Any]:
     formats: dict[str, Any]
-    formats, _ = formatter_of(shell).format(value)
+    formats, _ = formatter_of(shell).format(value)  # type: ignore[no-untyped-call]
     return formats
 
 

@@ -343,11 +343,12 @@
         await showPair(pair, query, mine);
         return;
       }
-      const from = reader.hidden ? null : Number.parseInt(reader.dataset.number || "", 10);
+      const back = !reader.hidden;
       reader.hidden = true;
+      reader.replaceChildren();
       list.hidden = form.hidden = status.hidden = false;
       showList(filters);
-      if (from) live.scrollIntoView({ block: "start" });
+      if (back) live.scrollIntoView({ block: "start" });
     } catch (error) {
       status.hidden = false;
       status.textContent = say("unreadable");
