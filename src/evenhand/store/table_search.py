@@ -171,20 +171,11 @@ class _Search:
 
     def gathered(self, most: int) -> tuple[list[TablePlace], CountUpTo]:
         """All of them in no order, where they are no more than `most`."""
-        if self._phrases is not None:
-            return self._gathered_by_words(most)
-        query = self._meeting
-        if self._tag is not None:
-            tag = item_tags.c
-            its_item = and_(tag.run_id == _MARK.run_id, tag.number == _MARK.number)
-            query = query.join(item_tags, its_item)
-            query = query.where(tag.run_id == self._run_id, tag.tag == self._tag)
-        found = self._read(query.limit(most + 1))
-        return found, CountUpTo(min(len(found), most), more=len(found) > most)
-
-    def _gathered_by_words(self, most: int) -> tuple[list[TablePlace], CountUpTo]:
-        numbers = items_with(self._connection, self._run_id, self._phrases or [], most=most + 1)
         query = self._tagged(self._meeting)
+        numbers = self._few(most)
+        if numbers is None:
+            found = self._read(query.limit(most + 1))
+            return found, CountUpTo(min(len(found), most), more=len(found) > most)
         found = [
             place
             for some in in_slices(sorted(numbers))
@@ -193,6 +184,18 @@ class _Search:
         # Of more than were looked at, nobody knows how many meet the other conditions.
         more = len(numbers) > most or len(found) > most
         return found, CountUpTo(min(len(found), most), more=more)
+
+    def _few(self, most: int) -> list[int] | None:
+        """The items that have the words, or the tag where it is a rare one; None where that would
+        lead no further than looking at all of them."""
+        if self._phrases is not None:
+            return items_with(self._connection, self._run_id, self._phrases, most=most + 1)
+        if self._tag is None:
+            return None
+        tag = item_tags.c
+        query = select(tag.number).where(tag.run_id == self._run_id, tag.tag == self._tag)
+        numbers = list(self._connection.execute(query.limit(most + 1)).scalars())
+        return numbers if len(numbers) <= most else None
 
     def walked(
         self, order: _Order, start: TablePlace | None, limit: int

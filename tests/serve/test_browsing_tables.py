@@ -1,0 +1,232 @@
+"""Tables, figures and totals as pages get them from the service, and what is filled behind runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.errors import InputError, NotFound
+from evenhand.report.conclusions import conclude
+from evenhand.serve.browsing import TableQuery
+from evenhand.serve.config import ServerConfig
+from evenhand.serve.kept_figures import Kept
+from evenhand.serve.service import Service
+from evenhand.serve.values import AuditRun, RankRuns
+from evenhand.settings import Settings
+from evenhand.store import Store, open_store
+from store_values import Begun, begin, item
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@asynccontextmanager
+async def served(path: Path, *, background: bool = True) -> AsyncIterator[Service]:
+    config = ServerConfig(store=str(path))
+    async with Service.opened(config, Settings(), background=background) as service:
+        yield service
+
+
+def finished(store: Store, pairs: int = 30, **more: Any) -> Begun:
+    rows = [
+        item(
+            f"{number}",
+            prompt=f"river {number}",
+            label="A" if number % 3 else "B",
+            tags=("even",) if number % 2 == 0 else (),
+            model_a="alpha",
+            model_b="beta",
+            response_b="b" * number,
+        )
+        for number in range(1, pairs + 1)
+    ]
+    begun = begin(store, *rows, **more)
+    begun.judge_all("A")
+    store.update_run(begun.run_id, intake_done=True, state="finished")
+    return begun
+
+
+async def until_kept(ask: Any) -> Kept[Any]:
+    async with asyncio.timeout(60):
+        while True:
+            kept: Kept[Any] = await ask()
+            if not kept.computing and (kept.value is not None or kept.error is not None):
+                return kept
+            await asyncio.sleep(0.05)
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            if fact():
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_a_table_is_paged_to_its_end_and_back(path: Path) -> None:
+    with open_store(path) as store:
+        run_id = str(finished(store).run_id)
+    async with served(path) as service:
+        query = TableQuery(sort="length", descending=True)
+        pages = [await service.tables.page(run_id, query, limit=8)]
+        while pages[-1].next:
+            pages.append(await service.tables.page(run_id, query, cursor=pages[-1].next, limit=8))
+        numbers = [line.number for page in pages for line in page.lines]
+        assert numbers == list(range(30, 0, -1))
+        assert (pages[0].count, pages[0].counted_more, pages[0].previous) == (30, False, None)
+        assert (pages[0].table.whole, pages[0].words) == (True, None)
+        back = await service.tables.page(run_id, query, cursor=pages[2].previous, limit=8)
+        assert back.lines == pages[1].lines
+        assert [line.number async for line in service.tables.each(run_id, query)] == numbers
+
+
+async def test_words_are_searched_at_once_in_a_small_run(path: Path) -> None:
+    with open_store(path) as store:
+        run_id = str(finished(store).run_id)
+    async with served(path, background=False) as service:
+        table = await service.tables.page(run_id, TableQuery(query="RIVER 7", tag=None))
+        assert [line.id for line in table.lines] == ["7"]
+        assert table.words is not None
+        assert table.words.whole
+
+
+async def test_neighbours_are_those_of_the_filtered_table(path: Path) -> None:
+    with open_store(path) as store:
+        run_id = str(finished(store).run_id)
+    async with served(path) as service:
+        even = TableQuery(tag="even", sort="length", descending=True)
+        await service.tables.page(run_id, even)
+        beside = await service.tables.neighbours(run_id, even, 10)
+        assert (beside.previous, beside.next) == (12, 8)
+        beside = await service.tables.neighbours(run_id, even, 30)
+        assert (beside.previous, beside.next) == (None, 28)
+        beside = await service.tables.neighbours(run_id, even, 99)
+        assert (beside.previous, beside.next) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "a_1_1", "a1.5_1_1", "c1_1_1", "a1_1", "a9e999_1_1", "a" + "9" * 40, "a1__1"],
+)
+async def test_a_cursor_of_nobody_is_refused(path: Path, cursor: str) -> None:
+    with open_store(path) as store:
+        run_id = str(finished(store).run_id)
+    async with served(path) as service:
+        with pytest.raises(InputError, match="cursor is"):
+            await service.tables.page(run_id, TableQuery(), cursor=cursor)
+
+
+async def test_what_is_not_there_is_said(path: Path) -> None:
+    with open_store(path) as store:
+        run_id = str(finished(store).run_id)
+    async with served(path) as service:
+        with pytest.raises(NotFound):
+            await service.tables.page("99", TableQuery())
+        with pytest.raises(NotFound):
+            await service.kept.totals("99")
+        with pytest.raises(InputError, match="judge is 'nobody'"):
+            await service.tables.page(run_id, TableQuery(judge="nobody"))
+
+
+async def test_figures_are_what_the_rooms_below_say(path: Path) -> None:
+    with open_store(path) as store:
+        begun = finished(store)
+        expected = conclude(store, begun.name).model_copy(update={"store": "this server"})
+    run_id = str(begun.run_id)
+    async with served(path) as service:
+        kept = await until_kept(lambda: service.kept.conclusions(run_id))
+        assert (kept.value, kept.stale, kept.error) == (expected, False, None)
+        report = await until_kept(lambda: service.kept.report(run_id))
+        direct = await service.report(run_id)
+        assert report.value == direct.run
+        ranking = await until_kept(lambda: service.kept.ranking(RankRuns(runs=(run_id,))))
+        assert ranking.value == await service.rank(RankRuns(runs=(run_id,)))
+        audit = await until_kept(lambda: service.kept.audit(AuditRun(run=run_id)))
+        assert audit.value == await service.audit(AuditRun(run=run_id))
+
+
+async def test_totals_add_up(path: Path) -> None:
+    with open_store(path) as store:
+        run_id = str(finished(store).run_id)
+    async with served(path) as service:
+        await service.tables.page(run_id, TableQuery())
+        totals = (await until_kept(lambda: service.kept.totals(run_id))).value
+        assert totals is not None
+        assert (totals.pairs, totals.verdicts, totals.marked) == (30, 30, 30)
+        (judge,) = totals.judges
+        assert (judge.wins_a, judge.pending, judge.labelled, judge.disagrees) == (30, 0, 30, 10)
+        assert [(tag.name, tag.count) for tag in totals.tags] == [("even", 15)]
+
+
+async def test_a_figure_that_cannot_be_says_why(path: Path) -> None:
+    with open_store(path) as store:
+        begun = begin(store, item("x"))
+        begun.judge_all()
+        store.update_run(begun.run_id, intake_done=True, state="finished")
+    request = AuditRun(run=str(begun.run_id))
+    async with served(path) as service:
+        with pytest.raises(InputError) as refused:
+            await service.audit(request)
+        kept = await until_kept(lambda: service.kept.audit(request))
+        assert kept.error is not None
+        assert kept.value is None
+        assert kept.error.message == refused.value.message
+
+
+async def test_a_figure_is_kept_and_worked_out_again_when_its_run_changes(path: Path) -> None:
+    with open_store(path) as store:
+        begun = finished(store)
+        run_id = str(begun.run_id)
+        async with served(path) as one:
+            first = await until_kept(lambda: one.kept.report(run_id))
+            async with served(path, background=False) as other:
+                again = await other.kept.report(run_id)
+                assert (again.value, again.at, again.computing) == (first.value, first.at, False)
+            store.update_run(begun.run_id, state="stopped", stopped_by="interrupt")
+            changed = await one.kept.report(run_id)
+            assert changed.stale
+            assert changed.value == first.value  # the older one, until the newer is there
+            async with asyncio.timeout(60):
+                while True:
+                    changed = await one.kept.report(run_id)
+                    if not changed.stale:
+                        break
+                    await asyncio.sleep(0.1)
+            assert changed.value is not None
+            assert changed.value.state == "stopped"
+
+
+async def test_a_run_that_ended_is_filled_and_worked_out_before_anybody_asks(path: Path) -> None:
+    with open_store(path) as store:
+        run_id = finished(store).run_id
+        async with served(path):
+            await until(lambda: store.index_state(run_id).marked == 30)
+            await until(lambda: store.words_coverage(run_id).whole)
+            await until(lambda: _kept_whats(store) >= {"totals", "report", "conclusions"})
+
+
+async def test_servers_of_one_store_fill_a_run_together(path: Path) -> None:
+    with open_store(path) as store:
+        run_id = finished(store, 600).run_id
+        async with served(path) as one, served(path) as other:
+            tables = await asyncio.gather(
+                *(each.tables.page(str(run_id), TableQuery()) for each in (one, other) * 4)
+            )
+            assert {table.lines for table in tables} == {tables[0].lines}
+            await until(lambda: store.index_state(run_id).marked >= 600)
+        assert store.index_state(run_id).marked == 600
+
+
+def _kept_whats(store: Store) -> set[str]:
+    with store._reading() as connection:
+        told = connection.exec_driver_sql(
+            "SELECT what FROM kept_figures WHERE computed_at IS NOT NULL"
+        )
+        return set(told.scalars())
