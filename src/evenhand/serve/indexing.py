@@ -51,21 +51,24 @@ class Filled:
 
 
 def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> Filled:
-    """As much as can be done in so little time, for a page that waits; a small run is done then."""
+    """As much as can be done in so little time, and a little in any case, for a page that waits; a
+    small run is done then."""
     until = time.monotonic() + within_s
     stamp = stamp_of(store, run)
-    while not _is_marked(store, run, stamp) and time.monotonic() < until:
-        if not store.mark_verdicts(run.id, noted=noted, limit=_ITEMS_AT_ONCE, stamp=stamp):
+    while not _is_marked(store, run, stamp):
+        marked = store.mark_verdicts(run.id, noted=noted, limit=_ITEMS_AT_ONCE, stamp=stamp)
+        if not marked or time.monotonic() > until:
             break
     state = store.index_state(run.id)
     total = state.marked
     if state.stamp != stamp:
         total = max(total, store.count_verdicts(run.id).judged)
     told = store.words_coverage(run.id)
-    while words and not told.whole and time.monotonic() < until:
-        if not store.add_words(run.id, limit=_ITEMS_AT_ONCE):
-            break
+    while words and not told.whole:
+        added = store.add_words(run.id, limit=_ITEMS_AT_ONCE)
         told = store.words_coverage(run.id)
+        if not added or time.monotonic() > until:
+            break
     return Filled(Coverage(state.marked, total), told)
 
 
