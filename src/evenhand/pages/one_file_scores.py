@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from evenhand.pages.figures import rate
+
 if TYPE_CHECKING:
     from evenhand.pages.wording import Wording
     from evenhand.stats.ranking_result import Neighbours, RankedModel, Ranking
@@ -22,6 +24,18 @@ class Scores:
 
     def difference(self, between: Neighbours, ranking: Ranking) -> Markup:
         return self._with_limits(between.difference, between.low, between.high, ranking)
+
+    def expected(self, ranking: Ranking, row: int, column: int) -> Markup:
+        """What the model of a row is expected to score against that of a column."""
+        low, high = (
+            None if matrix is None else matrix[row][column]
+            for matrix in (ranking.win_matrix_low, ranking.win_matrix_high)
+        )
+        limits = self._say("figure.no_interval")
+        if low is not None and high is not None:
+            limits = self._say("figure.between", low=rate(low), high=rate(high))
+        shown = Markup('<span class="figure">{}</span> <span class="interval">{}</span>')
+        return shown.format(rate(ranking.win_matrix[row][column]), limits)
 
     def _with_limits(
         self, value: float, low: float | None, high: float | None, ranking: Ranking
