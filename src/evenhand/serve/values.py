@@ -31,6 +31,7 @@ def _listed(value: Any) -> Any:
 
 Names = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
 Criteria = Annotated[tuple[Criterion, ...], BeforeValidator(_listed)]
+Rows = Annotated[tuple[dict[str, Any], ...], BeforeValidator(_listed)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Level = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
@@ -83,7 +84,7 @@ class StartRun(Model):
 class StartRunWithPairs(StartRun):
     """The same with the pairs themselves: the contract's input, or rows with other columns."""
 
-    pairs: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_listed)] = Field(
+    pairs: Rows = Field(
         min_length=1, description="The contract's input each; criteria may be left to the run"
     )
 

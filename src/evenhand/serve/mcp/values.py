@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.serve.values import AuditReport, AuditRun, Criteria, Level, RunStatus
+from evenhand.serve.values import AuditReport, AuditRun, Criteria, Level, Rows, RunStatus
 
 # As long as clients and proxies let a call take, and no longer.
 MOST_WAIT_S = 300.0
-
-
-def _listed(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 class RunWanted(Model):
@@ -48,7 +44,7 @@ class AuditWanted(AuditRun):
     run: Text | None = Field(  # type: ignore[assignment]  # one of the two is needed here
         default=None, description="A run's id or name; or give pairs"
     )
-    pairs: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_listed)] = Field(
+    pairs: Rows = Field(
         default=(),
         description="The contract's input each, with a label: A, B or TIE, by somebody to trust",
     )
