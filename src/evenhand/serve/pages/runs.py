@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from starlette.responses import RedirectResponse, Response
 
 from evenhand.errors import EvenhandError, InputError
-from evenhand.report.conclusions import Conclusions
+from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.serve.http.bodies import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
 from evenhand.serve.kept_figures import Kept
@@ -22,8 +24,34 @@ from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus, StartRun, read_value
 
 _ROWS = 50
+_RATES_SHOWN = 2
+_KEPT_GLANCES = 500
 _FIELDS = frozenset({"csrf", "criteria", "name", "judges", "badRows", "maxCost"})
 _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """The first win rates of a run; `more` are not shown. `settled`: it stays as it is."""
+
+    rates: tuple[Conclusion, ...]
+    more: int
+    several_judges: bool
+    settled: bool
+
+    @classmethod
+    def of(cls, kept: Kept[Conclusions]) -> Glance:
+        settled = not kept.computing and not kept.stale
+        if kept.value is None:
+            return cls((), 0, several_judges=False, settled=settled)
+        found = kept.value.conclusions
+        # Their parts would be most of them, and are not shown here.
+        rates = tuple(
+            each.model_copy(update={"by_criterion": (), "by_tag": ()})
+            for each in found[:_RATES_SHOWN]
+        )
+        several = len(kept.value.judges) > 1
+        return cls(rates, len(found) - len(rates), several_judges=several, settled=settled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +59,15 @@ class RunLine:
     """`result` is None while a run goes on: its interval would be of a moment long past."""
 
     status: RunStatus
-    result: Kept[Conclusions] | None
+    result: Glance | None
+
+    @property
+    def live(self) -> bool:
+        return not self.status.at_rest or (self.result is not None and not self.result.settled)
+
+
+# Of each service, what its runs at rest came to: a list of fifty would ask the store for each.
+_seen: WeakKeyDictionary[Service, dict[tuple[str, datetime], Glance]] = WeakKeyDictionary()
 
 
 async def list_runs(visit: Visit) -> Filled | Response:
@@ -49,18 +85,23 @@ async def _listed(visit: Visit) -> dict[str, Any]:
     after = visit.request.query_params.get("after") or None
     page = await visit.service.runs(after=after, limit=_ROWS)
     lines = await asyncio.gather(*(_line(visit.service, status) for status in page.runs))
-    live = any(
-        not line.status.at_rest
-        or (line.result is not None and (line.result.computing or line.result.stale))
-        for line in lines
-    )
+    live = any(line.live for line in lines)
     return {"lines": lines, "next": page.next, "after": after, "live": live}
 
 
 async def _line(service: Service, status: RunStatus) -> RunLine:
     if not status.at_rest or not status.done:
         return RunLine(status, None)
-    return RunLine(status, await service.kept.conclusions(status.id))
+    seen = _seen.setdefault(service, {})
+    key = status.id, status.updated_at
+    glance = seen.get(key)
+    if glance is None:
+        glance = Glance.of(await service.kept.conclusions(status.id))
+        if glance.settled:
+            while len(seen) >= _KEPT_GLANCES:
+                del seen[next(iter(seen))]
+            seen[key] = glance
+    return RunLine(status, glance)
 
 
 def offered(service: Service) -> list[OfferView]:
