@@ -139,7 +139,7 @@ class Voting:
         return run, f"goes on {self._store.count_items(run.id)}"
 
     def _ask(self, run: RunRecord, queue: VoteQueue, who: str, number: int | None) -> Question:
-        standing = stand(queue, who, self._store.votes_on_pairs)
+        standing = stand(queue, who, self._store.pair_standings)
         place = standing.asked
         if number is not None:
             wanted = queue.place_of(number)
@@ -158,7 +158,7 @@ class Voting:
     def _asked(self, run: RunRecord, queue: VoteQueue, who: str, number: int) -> tuple[int, Pair]:
         """A pair that the rounds have reached: a vote on any other was not drawn, but picked."""
         place = queue.place_of(number)
-        if place is None or not _is_open(place, stand(queue, who, self._store.votes_on_pairs)):
+        if place is None or not _is_open(place, stand(queue, who, self._store.pair_standings)):
             raise _no_such(run, number)
         return place, self._pair(run, number)
 

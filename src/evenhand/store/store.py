@@ -81,6 +81,7 @@ from evenhand.store.vote_records import (
     AddedVotes,
     ItemVote,
     NewVote,
+    PairStanding,
     RunItem,
     StoredVote,
     VoteColumns,
@@ -421,10 +422,10 @@ class Store:
         with self._reading() as connection:
             return votes.replaced_of(connection, pair_id, who)
 
-    def votes_on_pairs(self, pair_ids: Sequence[int]) -> list[StoredVote]:
-        """Everybody's on these pairs, in whichever run."""
+    def pair_standings(self, pair_ids: Sequence[int], who: str) -> list[PairStanding]:
+        """Of those that anybody has voted on, in whichever run, as one person is to know it."""
         with self._reading() as connection:
-            return votes.votes_on_pairs(connection, pair_ids)
+            return votes.pair_standings(connection, pair_ids, who)
 
     def vote_columns(self, run_id: int) -> VoteColumns:
         with self._reading() as connection:

@@ -63,6 +63,19 @@ class ItemVote(NamedTuple):
     vote: StoredVote
 
 
+class PairStanding(NamedTuple):
+    """How far a pair is voted on, as one person is to know it: `labels` are verdicts of people who
+    met the pair in a fair draw, `others` those of them that are not the person's own."""
+
+    pair_id: int
+    votes: int
+    labels: int
+    others: int
+    own: bool
+    skipped: bool  # by the person
+    page_at: float | None  # when the person voted on it on a page
+
+
 class AddedVotes(NamedTuple):
     """`unchanged` votes said nothing that was not there already."""
 

@@ -8,7 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, delete, insert, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+)
 
 from evenhand.contract import Pair
 from evenhand.errors import InputError
@@ -24,6 +34,7 @@ from evenhand.store.vote_records import (
     AddedVotes,
     ItemVote,
     NewVote,
+    PairStanding,
     RunItem,
     StoredVote,
     VoteColumns,
@@ -36,6 +47,8 @@ _DRAW_CODES[None] = UNKNOWN_DRAW
 # As it stands in the table; everybody else sees a tie.
 _BOTH_BAD = "BOTH_BAD"
 _VERDICT_CODES: dict[str | None, int] = {**WINNERS, _BOTH_BAD: WINNERS["TIE"]}
+# A vote on a pair that was picked, or escalated, says nothing about the others.
+_FAIR_DRAWS = ("random", "weighted")
 _Key = tuple[int, str]
 
 
@@ -238,13 +251,30 @@ def replaced_of(connection: Connection, pair_id: int, who: str) -> list[StoredVo
     return [_stored(row) for row in connection.execute(query).mappings()]
 
 
-def votes_on_pairs(connection: Connection, pair_ids: Sequence[int]) -> list[StoredVote]:
-    """Everybody's on these pairs, in whichever run."""
-    found: list[StoredVote] = []
+def pair_standings(connection: Connection, pair_ids: Sequence[int], who: str) -> list[PairStanding]:
+    """Of those that anybody has voted on, in whichever run; what others said stays there."""
+    vote = votes.c
+    mine = vote.who == who
+    label = and_(vote.verdict.is_not(None), vote.draw.in_(_FAIR_DRAWS), vote.origin != "escalation")
+    query = select(
+        vote.pair_id,
+        func.count(),
+        _how_many(label),
+        _how_many(and_(label, ~mine)),
+        _how_many(mine),
+        _how_many(and_(mine, vote.verdict.is_(None))),
+        func.max(case((and_(mine, vote.origin == "page"), vote.voted_at))),
+    ).group_by(vote.pair_id)
+    found = []
     for some in in_slices(sorted(pair_ids)):
-        query = select(votes).where(votes.c.pair_id.in_(some))
-        found += map(_stored, connection.execute(query).mappings())
+        rows = connection.execute(query.where(vote.pair_id.in_(some)))
+        for pair_id, given, labels, others, own, skipped, at in rows:
+            found.append(PairStanding(pair_id, given, labels, others, bool(own), bool(skipped), at))
     return found
+
+
+def _how_many(fact: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.sum(case((fact, 1), else_=0))
 
 
 def _stored(row: RowMapping) -> StoredVote:

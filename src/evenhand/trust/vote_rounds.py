@@ -9,7 +9,6 @@ of each. Now and then a person gets a pair that others have labelled, for their 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,8 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.stats.seeded_order import order_key
-from evenhand.store import Draw, RunItem, RunRecord, Store, StoredVote
+from evenhand.store import Draw, RunItem, RunRecord, Store
+from evenhand.store.vote_records import PairStanding
 from evenhand.trust.label_queue import label_queue
 from evenhand.trust.predictions import MAJORITY, predictions_of
 
@@ -28,9 +28,8 @@ _FIRST_ROUND = 20
 _GROWTH = 8  # a round is at least an eighth of what was drawn before: there are 60 of them at most
 _SHARED_EVERY = 5  # of a person's votes, one is on a pair that others have voted on
 _READ_AT_ONCE = 1_000
-_FAIR: frozenset[Draw | None] = frozenset({"random", "weighted"})
 
-Votes = Callable[[Sequence[int]], Sequence[StoredVote]]
+Standings = Callable[[Sequence[int], str], Sequence[PairStanding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,9 @@ def rounds(pairs: int) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def stand(queue: VoteQueue, who: str, votes: Votes, *, seed: int = 0) -> Standing:
-    """`votes` reads everybody's on some pairs: those of the rounds so far are enough."""
-    read = _Read(queue, who, votes)
+def stand(queue: VoteQueue, who: str, standings: Standings, *, seed: int = 0) -> Standing:
+    """`standings` reads how far some pairs are: those of the rounds so far are enough."""
+    read = _Read(queue, who, standings)
     fresh: int | None = None
     reach = 0
     for start, end in rounds(queue.numbers.size):
@@ -136,7 +135,7 @@ def stand(queue: VoteQueue, who: str, votes: Votes, *, seed: int = 0) -> Standin
     done = len(read.own)
     shared: int | None = None
     if fresh is None or done % _SHARED_EVERY == _SHARED_EVERY - 1:
-        others = [(count, place) for place, count in read.others.items() if place not in read.own]
+        others = [(count, place) for place, count in read.others.items()]
         shared = min(others)[1] if others else None
     return Standing(
         asked=fresh if shared is None else shared,
@@ -151,16 +150,16 @@ def stand(queue: VoteQueue, who: str, votes: Votes, *, seed: int = 0) -> Standin
 class _Read:
     """What people have said of the beginning of a queue."""
 
-    def __init__(self, queue: VoteQueue, who: str, votes: Votes) -> None:
+    def __init__(self, queue: VoteQueue, who: str, standings: Standings) -> None:
         self._queue = queue
         self._who = who
-        self._votes = votes
+        self._standings = standings
         self._to = 0
         self._last_at: float | None = None
         self._touched: set[int] = set()
         self.own: set[int] = set()
         self.labelled: set[int] = set()
-        self.others: Counter[int] = Counter()
+        self.others: dict[int, int] = {}  # labels of others, where the person has not voted
         self.skipped = 0
         self.last: int | None = None
 
@@ -177,20 +176,19 @@ class _Read:
         start, self._to = self._to, max(end, self._to + _READ_AT_ONCE)
         pair_ids = self._queue.pair_ids[start : self._to].tolist()
         places = {pair_id: start + place for place, pair_id in enumerate(pair_ids)}
-        for vote in self._votes(pair_ids):
-            self._take(places[vote.pair_id], vote)
+        for known in self._standings(pair_ids, self._who):
+            self._take(places[known.pair_id], known)
 
-    def _take(self, place: int, vote: StoredVote) -> None:
+    def _take(self, place: int, known: PairStanding) -> None:
         self._touched.add(place)
-        # Of pairs that were picked, or escalated, a vote says nothing about the others.
-        fair = vote.draw in _FAIR and vote.origin != "escalation"
-        if vote.verdict is not None and fair:
+        if known.labels:
             self.labelled.add(place)
-            self.others[place] += vote.who != self._who
-        if vote.who != self._who:
+        if not known.own:
+            if known.others:
+                self.others[place] = known.others
             return
         self.own.add(place)
-        self.skipped += vote.verdict is None
-        at = vote.at.timestamp()
-        if vote.origin == "page" and (self._last_at is None or at > self._last_at):
+        self.skipped += known.skipped
+        at = known.page_at
+        if at is not None and (self._last_at is None or at > self._last_at):
             self.last, self._last_at = place, at
