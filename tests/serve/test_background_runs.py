@@ -83,6 +83,15 @@ async def until(service: Service, run_id: str, fact: Any) -> RunStatus:
     raise AssertionError(f"run {run_id} came to rest before")
 
 
+async def noticed(service: Service, run_id: int) -> None:
+    """Until whoever judges the run has seen in the store that it is to stop."""
+    stop = service.jobs._judging[run_id].stop
+    asked = asyncio.Event()
+    stop.listen(asked.set)
+    async with asyncio.timeout(30):
+        await asked.wait()
+
+
 async def gone(service: Service, run_id: str) -> None:
     while True:
         await service.run(run_id)
@@ -187,6 +196,7 @@ async def test_another_process_can_cancel_and_resume(
     async with opened(server.url, address) as judging, elsewhere as other:
         async with halfway(judging, gate, sums(300)) as status:
             await other.cancel(status.id)
+            await noticed(judging, int(status.id))
         stopped = await at_rest(other, status.id)
         assert (stopped.state, stopped.stopped_by) == ("stopped", "cancel")
         await other.resume(status.id)

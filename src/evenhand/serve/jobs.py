@@ -57,6 +57,12 @@ class Jobs:
         """There may be something new: look now."""
         self._awake.set()
 
+    def stop(self, run_id: int) -> None:
+        """It was cancelled: where this process has it, at once. Others see it in the store."""
+        judging = self._judging.get(run_id)
+        if judging is not None:
+            judging.cancel()
+
     def refuse_when_full(self) -> None:
         """For a thread, like everything that asks the store."""
         there = self._store.jobs.count_open()

@@ -65,6 +65,10 @@ class Judging(Observer):
     def progress(self, progress: Progress) -> None:
         self._progress = progress
 
+    def cancel(self) -> None:
+        self._cancelled = True
+        self.stop.ask("interrupt")
+
     async def judge(self) -> RunStateView:
         try:
             await self._begin()
@@ -156,8 +160,7 @@ class Judging(Observer):
             pass  # a busy store; the next time will do, and what is judged is the writer's affair
         else:
             if wanted == "stop":
-                self._cancelled = True
-                self.stop.ask("interrupt")
+                self.cancel()
 
     def _count(self, calls: int, verdicts: int) -> None:
         before_calls, before_verdicts = self._told
