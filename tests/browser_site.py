@@ -50,7 +50,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @contextmanager
-def served(directory: Path, judge_url: str, **more: str) -> Iterator[str]:
+def served(
+    directory: Path, judge_url: str, *, log: str = "serve.log", **more: str
+) -> Iterator[str]:
     """`evenhand serve` over the store in this folder; what is in `more` is its environment's."""
     config = directory / "serve.toml"
     offers = [
@@ -61,7 +63,7 @@ def served(directory: Path, judge_url: str, **more: str) -> Iterator[str]:
     config.write_text(f'store = "{directory / "site.db"}"\n' + "".join(offers), "utf-8")
     surroundings = shell(directory, OPENAI_API_KEY="sk-loopback", **more)
     command = [str(BIN / "evenhand"), "serve", "--config", str(config)]
-    with started_server(command, directory, surroundings) as address:
+    with started_server(command, directory, surroundings, log=log) as address:
         yield address
 
 

@@ -49,22 +49,26 @@ def shell(directory: Path, **more: str) -> dict[str, str]:
 
 @contextmanager
 def started_server(
-    arguments: Sequence[str], directory: Path, surroundings: Mapping[str, str]
+    arguments: Sequence[str],
+    directory: Path,
+    surroundings: Mapping[str, str],
+    *,
+    log: str = "serve.log",
 ) -> Iterator[str]:
     """A process that is a server, and says its address; until the test is done with it."""
-    with (directory / "serve.log").open("wb") as log:
+    with (directory / log).open("wb") as kept:
         process = subprocess.Popen(
             [*arguments, "--port", "0"],  # the usual one may be taken
             cwd=directory,
             env=dict(surroundings),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=log,
+            stderr=kept,
         )
         try:
             assert process.stdout is not None
             address = process.stdout.readline().decode().strip()
-            assert address, (directory / "serve.log").read_text("utf-8")
+            assert address, (directory / log).read_text("utf-8")
             yield address
         finally:
             process.terminate()

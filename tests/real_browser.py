@@ -164,7 +164,8 @@ class Look:
         for page in self._pages:
             page.evaluate("0")  # what it has said until now is told before this is answered
             page.context.close()
-        assert self.watch.wrong == []
+        if self.watch.wrong:
+            pytest.fail("\n".join(self.watch.wrong))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import cycle
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from browser_site import Site
 from evenhand.serve.pages.addresses import PAGES
@@ -92,7 +92,7 @@ def opened(look: Look, site: Site, address: str, set_up: Surroundings) -> Page:
 
 def settled(page: Page) -> None:
     """Figures that were being worked out are there, and so is every picture."""
-    page.wait_for_function("document.querySelector('[data-live]') === null")
+    expect(page.locator("[data-live]")).to_have_count(0, timeout=30_000)
     page.evaluate(
         """() => Promise.all(Array.from(document.images, (picture) => {
           picture.loading = "eager";
