@@ -202,6 +202,30 @@ def test_a_link_from_another_site_finds_who_is_logged_in_by_asking_again(
         assert "refresh" not in own.text
 
 
+def test_what_is_sent_to_log_in_is_in_no_log(
+    tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not even where the operator wants texts: a form writes a secret in another spelling."""
+    config = ServerConfig(
+        store=str(tmp_path / "service.db"), port=0, tokens=FULL, voters=(VOTER,), log_texts=True
+    )
+    made = HttpService(config)
+    with caplog.at_level("INFO", logger="evenhand.serve"):
+        made.start()
+        try:
+            with browsing(made) as browser:
+                assert log_in(browser).status_code == 303
+                assert log_in(browser, "wrong+secret/wrong==").status_code == 403
+                browser.cookies.clear()
+                assert log_in(browser, "wrong+secret/wrong==").status_code == 401
+                assert browser.get("/login?lang=zh").status_code == 200
+        finally:
+            made.close()
+    lines = [line for line in caplog.messages if "/login" in line]
+    assert len(lines) == 4
+    assert all("token=" not in line and "0123456789" not in line for line in lines)
+
+
 # -- Forged and stale cookies ----------------------------------------------------------------
 
 
