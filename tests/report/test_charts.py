@@ -210,7 +210,7 @@ def test_nothing_is_fetched_while_it_is_drawn() -> None:
             "encoding": {"x": {"field": "x", "type": "quantitative"}},
         }
         with pytest.raises(ValueError, match="not allowed"):
-            charts._drawn(spec, "svg")
+            charts.draw(spec, "svg")
         server.shutdown()
     assert asked == []
 
