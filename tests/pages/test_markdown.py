@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from html_reading import Html, harm_in
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.pages.markdown import Document
+from html_reading import Html, harm_in
 
 _PIECES = st.sampled_from(
     [
@@ -107,6 +107,11 @@ def test_the_language_of_a_code_block_becomes_no_attribute() -> None:
     page = html('```x" onload="alert(1)\ncode\n```')
     assert harm_in(page) == []
     assert page.one("code").attributes == {}
+
+
+@pytest.mark.parametrize("text", ["[x]()", "[x](<>)", "![x]()", "[](  )", "[x][y]\n\n[y]: <>"])
+def test_an_empty_address_is_no_link(text: str) -> None:
+    assert html(text).links == []
 
 
 @given(st.lists(_PIECES, max_size=60).map("".join))

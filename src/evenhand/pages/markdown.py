@@ -85,8 +85,10 @@ def _plain(tokens: list[Token]) -> list[Token]:
             token.tag = "p"
             token.attrs = {"class": f"heading heading-{level}"} if token.nesting == 1 else {}
         elif token.type == "link_open":
-            kept = {name: token.attrs[name] for name in ("href",) if name in token.attrs}
-            token.attrs = {**kept, "rel": "noopener noreferrer nofollow", "target": "_blank"}
+            href = str(token.attrs.get("href", ""))
+            linked = {"href": href, "rel": "noopener noreferrer nofollow", "target": "_blank"}
+            # An empty address is never asked whether it may be linked; it would be this page's.
+            token.attrs = {**linked} if _may_be_linked(href) else {}
         elif token.type in ("th_open", "td_open"):
             aligned = str(token.attrs.get("style", "")).removeprefix("text-align:")
             token.attrs = {"class": f"to-{aligned}"} if aligned in ("right", "center") else {}
@@ -110,6 +112,8 @@ def _image(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
     token = tokens[at]
     address = escape(token.attrs.get("src", ""))
     shown = escape(token.content) or address
+    if not _may_be_linked(address):
+        return str(shown)
     return (
         f'<a class="image" href="{address}" rel="noopener noreferrer nofollow" '
         f'target="_blank">{shown}</a>'
