@@ -1,0 +1,51 @@
+"""Sentences of the rooms below, told in the page's language."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+
+import pytest
+
+from evenhand.pages.told import Told
+from evenhand.stats.win_rate import not_enough
+
+SENTENCES: dict[str, str] = json.loads(
+    files("evenhand.pages").joinpath("words", "told.json").read_text("utf-8")
+)
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+def filled(sentence: str) -> str:
+    return _SLOT.sub(lambda slot: "12" if slot[1].startswith("n") else "A", sentence)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_every_sentence_is_found_again(sentence: str) -> None:
+    told = Told("zh")(filled(sentence))
+    assert re.search(r"[\u4e00-\u9fff]", told)
+    assert set(_SLOT.findall(SENTENCES[sentence])) <= set(_SLOT.findall(sentence))
+
+
+@pytest.mark.parametrize(
+    "unit", ["valid pair", "prompt", "inconsistent pair", "labelled verdict", "judged pair"]
+)
+def test_what_statistics_say_of_too_few_data_is_told_in_chinese(unit: str) -> None:
+    for have in (0, 1, 5):
+        told = Told("zh")(not_enough(have, unit, 6))
+        assert told.startswith(f"数据不足：只有 {have} 个")
+        assert told.endswith("至少需要 6 个。")
+
+
+def test_in_english_nothing_changes() -> None:
+    assert all(Told("en")(sentence) == sentence for sentence in SENTENCES)
+
+
+def test_what_is_not_known_is_shown_as_it_was_written() -> None:
+    assert Told("zh")("something {else} entirely") == "something {else} entirely"
+
+
+def test_names_in_a_sentence_stay_as_they_are() -> None:
+    said = "{0} <b> favours a place; its inconsistent verdicts count as half"
+    assert Told("zh")(said).startswith("{0} <b> ")
