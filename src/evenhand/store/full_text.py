@@ -6,19 +6,15 @@ Like marks it is filled behind the runs, item by item; pairs that runs share are
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
-    Select,
-    column,
+    bindparam,
     delete,
     exists,
     func,
     insert,
     select,
-    table,
     text,
     update,
 )
@@ -38,7 +34,6 @@ _MAKE_FTS = (
 )
 _ADD_TO_FTS = "INSERT INTO search_words (rowid, prompt, response_a, response_b) VALUES (?, ?, ?, ?)"
 _EMPTY_FTS = text("INSERT INTO search_words (search_words) VALUES ('delete-all')")
-_fts = table(_FTS, column("rowid"))
 # In `run_indexes`, for the store itself: how many documents there are of pairs that are gone.
 _STORE = 0
 _FEW_LEFT = 1_000
@@ -109,14 +104,36 @@ def _add_pairs(connection: Connection, pair_ids: Sequence[int]) -> None:
     connection.exec_driver_sql(_ADD_TO_FTS, written)
 
 
+# CROSS JOIN and the plus sign keep SQLite to this way: from the words, which are few, to the items.
+_ITEMS_IN_FTS = text(
+    "SELECT items.number FROM search_words "
+    "CROSS JOIN search_docs ON search_docs.doc_id = search_words.rowid "
+    "CROSS JOIN items ON items.pair_id = search_docs.pair_id "
+    "WHERE search_words MATCH :asked AND +items.run_id = :run LIMIT :most"
+)
+_ITEMS_IN_POSTGRES = text(
+    "SELECT items.number FROM search_docs "
+    "JOIN items ON items.pair_id = search_docs.pair_id AND items.run_id = :run "
+    "WHERE search_docs.words @@ CAST(:asked AS tsquery) LIMIT :most"
+)
+_DOCS_IN_FTS = text(
+    "SELECT rowid FROM search_words WHERE search_words MATCH :asked AND rowid IN :docs"
+).bindparams(bindparam("docs", expanding=True))
+_PAIRS_IN_POSTGRES = text(
+    "SELECT pair_id FROM search_docs WHERE pair_id IN :pairs AND words @@ CAST(:asked AS tsquery)"
+).bindparams(bindparam("pairs", expanding=True))
+
+
 def items_with(connection: Connection, run_id: int, phrases: Phrases, *, most: int) -> list[int]:
     """The numbers of a run's items that hold all of this, up to `most`, in no order."""
     if not phrases or not _is_filled(connection):
         return []
-    query = _matching(connection, select(items.c.number))
-    query = query.join(items, items.c.pair_id == search_docs.c.pair_id)
-    query = query.where(items.c.run_id == run_id)
-    return list(connection.execute(query.limit(most), _given(connection, phrases)).scalars())
+    asked = {"run": run_id, "most": most}
+    if connection.dialect.name == "postgresql":
+        found = connection.execute(_ITEMS_IN_POSTGRES, {**asked, "asked": ts_query(phrases)})
+    else:
+        found = connection.execute(_ITEMS_IN_FTS, {**asked, "asked": fts_query(phrases)})
+    return list(found.scalars())
 
 
 def pairs_with(connection: Connection, pair_ids: Collection[int], phrases: Phrases) -> set[int]:
@@ -125,31 +142,16 @@ def pairs_with(connection: Connection, pair_ids: Collection[int], phrases: Phras
         return set()
     found: set[int] = set()
     for some in in_slices(sorted(set(pair_ids))):
-        among: ColumnElement[bool] = search_docs.c.pair_id.in_(some)
-        if connection.dialect.name == "sqlite":
-            # By the ids of the documents themselves, so that FTS5 looks at these alone.
-            docs = select(search_docs.c.doc_id).where(among)
-            among = _fts.c.rowid.in_(list(connection.execute(docs).scalars()))
-        query = _matching(connection, select(search_docs.c.pair_id)).where(among)
-        found.update(connection.execute(query, _given(connection, phrases)).scalars())
+        if connection.dialect.name == "postgresql":
+            asked = {"asked": ts_query(phrases), "pairs": list(some)}
+            found.update(connection.execute(_PAIRS_IN_POSTGRES, asked).scalars())
+            continue
+        query = select(search_docs.c.doc_id, search_docs.c.pair_id)
+        rows = connection.execute(query.where(search_docs.c.pair_id.in_(some)))
+        docs = {row.doc_id: row.pair_id for row in rows}
+        asked = {"asked": fts_query(phrases), "docs": list(docs)}
+        found.update(docs[doc] for doc in connection.execute(_DOCS_IN_FTS, asked).scalars())
     return found
-
-
-def _matching(connection: Connection, query: Select[Any]) -> Select[Any]:
-    if connection.dialect.name == "postgresql":
-        return query.select_from(search_docs).where(
-            text("search_docs.words @@ CAST(:asked AS tsquery)")
-        )
-    return (
-        query.select_from(_fts)
-        .join(search_docs, search_docs.c.doc_id == _fts.c.rowid)
-        .where(text("search_words MATCH :asked"))
-    )
-
-
-def _given(connection: Connection, phrases: Phrases) -> dict[str, str]:
-    write = ts_query if connection.dialect.name == "postgresql" else fts_query
-    return {"asked": write(phrases)}
 
 
 def _is_filled(connection: Connection) -> bool:
