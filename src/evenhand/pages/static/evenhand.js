@@ -70,6 +70,9 @@ async function keepUp(address, wait) {
     wait = Math.min(2 * wait, SLOWEST_MS); // the server may be starting anew
   }
   if (live) return keepUp(address, wait);
+  for (const each of document.querySelectorAll("[data-live]")) {
+    if (each.dataset.live === address) each.removeAttribute("data-live");
+  }
   // A run has come to its end: its figures are to be had now.
   if (/^\/runs\/[^/]+\/progress$/.test(address)) location.reload();
 }
