@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.pages.diagrams import interval_line, share_bar
@@ -25,6 +25,7 @@ def test_an_interval_stands_where_its_figures_are() -> None:
     assert page.one("svg").attributes["aria-hidden"] == "true"
 
 
+@settings(deadline=None)
 @given(SHARES, SHARES, SHARES)
 def test_nothing_is_drawn_outside(value: float, low: float, high: float) -> None:
     page = Html(interval_line(value, low, high))
@@ -38,6 +39,7 @@ def test_nothing_is_drawn_outside(value: float, low: float, high: float) -> None
     assert all(0 <= place <= WIDTH for place in places)
 
 
+@settings(deadline=None)
 @given(COUNTS, COUNTS, COUNTS)
 def test_shares_fill_the_bar(a: int, b: int, tie: int) -> None:
     page = Html(share_bar([("A", a), ("B", b), ("tie", tie)]))

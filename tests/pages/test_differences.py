@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.pages.differences import MOST_CHARACTERS, Differences, Span, compare_parts, marked
@@ -54,6 +54,7 @@ def test_marks_are_escaped() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.lists(_TEXTS, max_size=5), st.lists(_TEXTS, max_size=5))
 def test_every_part_comes_back_whole(a: list[str], b: list[str]) -> None:
     found = compare_parts(a, b)
@@ -62,6 +63,7 @@ def test_every_part_comes_back_whole(a: list[str], b: list[str]) -> None:
         assert [joined(spans) for spans in found.b] == b
 
 
+@settings(deadline=None)
 @given(_TEXTS, _TEXTS)
 def test_what_is_not_marked_is_the_same_text_on_both_sides(a: str, b: str) -> None:
     found = compare_parts([a], [b])
@@ -73,6 +75,7 @@ def test_what_is_not_marked_is_the_same_text_on_both_sides(a: str, b: str) -> No
         assert same_a == same_b
 
 
+@settings(deadline=None)
 @given(_TEXTS)
 def test_a_text_does_not_differ_from_itself(text: str) -> None:
     found = compare_parts([text], [text])
@@ -81,6 +84,7 @@ def test_a_text_does_not_differ_from_itself(text: str) -> None:
     assert differing(found.a[0]) == differing(found.b[0]) == []
 
 
+@settings(deadline=None)
 @given(st.lists(_TEXTS, max_size=3), st.lists(_TEXTS, max_size=3))
 def test_exchanged_texts_have_exchanged_differences(a: list[str], b: list[str]) -> None:
     found, exchanged = compare_parts(a, b), compare_parts(b, a)

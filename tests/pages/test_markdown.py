@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.pages.markdown import Document
@@ -114,6 +114,7 @@ def test_an_empty_address_is_no_link(text: str) -> None:
     assert html(text).links == []
 
 
+@settings(deadline=None)
 @given(st.lists(_PIECES, max_size=60).map("".join))
 def test_nothing_that_is_written_can_do_anything(text: str) -> None:
     page = html(text)
