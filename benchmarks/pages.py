@@ -163,7 +163,8 @@ def main(arguments: list[str] | None = None) -> int:
         folder = Path(made)
         path = (chosen.store or folder / "store.db").resolve()
         run_id = fill(path, chosen.pairs) if not path.exists() else 1
-        (folder / "store.db").exists() or (folder / "store.db").symlink_to(path)
+        if not (folder / "store.db").exists():
+            (folder / "store.db").symlink_to(path)
         marks_s, words_s = index(path, run_id)
         print(f"{chosen.pairs:,} verdicts; marks {marks_s:.0f} s, words {words_s:.0f} s")
         wanted = [each for each in addresses(run_id, chosen.pairs) if chosen.only in each]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
@@ -140,7 +140,7 @@ class _Rows:
             )
 
     def _verdicts(
-        self, numbers: range, drawn: list[tuple[str | None, ...]], sure: list[float]
+        self, numbers: range, drawn: Sequence[tuple[str | None, ...]], sure: list[float]
     ) -> Iterator[tuple[object, ...]]:
         for number, kind, confidence in zip(numbers, drawn, sure, strict=True):
             outcome, winner = kind[:2]
@@ -154,7 +154,7 @@ class _Rows:
             yield *key, stated, None, None, body
 
     def _passes(
-        self, numbers: range, drawn: list[tuple[str | None, ...]], sure: list[float]
+        self, numbers: range, drawn: Sequence[tuple[str | None, ...]], sure: list[float]
     ) -> Iterator[tuple[object, ...]]:
         for number, kind, confidence in zip(numbers, drawn, sure, strict=True):
             for order, winner in zip(("original", "swapped"), kind[2:], strict=True):
