@@ -139,8 +139,8 @@ def first_byte(port: int, address: str) -> tuple[int, float]:
         connection.connect()
         begun = time.perf_counter()
         connection.request("GET", address)
+        # Its head is what comes first; a file of a million rows has a body that takes minutes.
         answer = connection.getresponse()
-        answer.read(1)
         took = time.perf_counter() - begun
         return answer.status, 1000 * took
     finally:
