@@ -6,16 +6,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import MissingExtra
+from evenhand.errors import EvenhandError, MissingExtra
 
 try:
     from fastapi import FastAPI
 except ImportError:
     raise MissingExtra("fastapi", "serve") from None
+from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.doorway import Doorway
+from evenhand.serve.doorway import Asked, Doorway
 from evenhand.serve.guard import Guard
 from evenhand.serve.http import compare, health, reports, runs, start_run
 from evenhand.serve.http.document import add_document
@@ -24,6 +26,7 @@ from evenhand.serve.http.head import Heads
 from evenhand.serve.mcp.server import McpEndpoint
 from evenhand.serve.pages.addresses import PAGES
 from evenhand.serve.problems import Unexpected, add_handlers
+from evenhand.serve.refusals import refusal_of
 from evenhand.serve.service import Service
 
 if TYPE_CHECKING:
@@ -80,9 +83,13 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
         page.add_to(app)
     app.router.routes.append(Route("/mcp", endpoint=mcp))
     add_document(app, ENDPOINTS, needs_token=bool(config.tokens))
-    add_handlers(app)
+    add_handlers(app, tell=_tell)
     # The last that is added stands before the others.
     app.add_middleware(Heads)
-    app.add_middleware(Unexpected)
+    app.add_middleware(Unexpected, tell=_tell)
     app.add_middleware(Guard, doorway=doorway)
     return app
+
+
+def _tell(scope: Scope, error: EvenhandError) -> Response:
+    return refusal_of(Asked(scope), scope, error)

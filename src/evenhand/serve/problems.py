@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from fastapi import FastAPI, Request
@@ -93,7 +93,11 @@ def _headers_of(error: EvenhandError, status: int) -> dict[str, str]:
     return headers
 
 
-def add_handlers(app: FastAPI) -> None:
+# How an error is told to whoever asked: this shape for programs, a page for people.
+Telling = Callable[[Scope, EvenhandError], Response]
+
+
+def add_handlers(app: FastAPI, *, tell: Telling) -> None:
     """Whatever FastAPI and Starlette refuse comes out in the same shape."""
 
     async def of_ours(request: Request, error: Exception) -> Response:
@@ -110,7 +114,7 @@ def add_handlers(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)  # noqa: S101
         if error.status_code == 405:
             return _wrong_method(request, error)
-        return problem_response(_named(request, error))
+        return tell(request.scope, _named(request, error))
 
     app.add_exception_handler(EvenhandError, of_ours)
     app.add_exception_handler(RequestValidationError, of_validation)
@@ -203,8 +207,9 @@ class Unexpected:
     where it was raised; Starlette's own handler would hand it on to the server, message and all.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, tell: Telling) -> None:
         self._app = app
+        self._tell = tell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -228,7 +233,11 @@ class Unexpected:
                 fault = EvenhandError(
                     "the server met an error of its own; its log says where, please report it"
                 )
-                await problem_response(fault)(scope, receive, send)
+                try:
+                    response = self._tell(scope, fault)
+                except Exception:  # the page of it fails too
+                    response = problem_response(fault)
+                await response(scope, receive, send)
 
 
 def trail_of(error: BaseException) -> str:
