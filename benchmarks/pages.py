@@ -1,6 +1,6 @@
 """Every page's first byte, in a store with a million verdicts: at most 300 ms, the median of 20.
 
-    python -m benchmarks.pages [--pairs 1000000] [--store FILE] [--only TEXT]
+    python -m benchmarks.pages [--pairs 1000000] [--store FILE] [--only TEXT] [--without TEXT]
 
 The real server answers over loopback, one request at a time. Before it is measured, the indexes
 are filled and the figures worked out, as a server does by itself behind a run; what that takes is
@@ -158,6 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--pairs", type=int, default=PAIRS)
     options.add_argument("--store", type=Path, help="kept, and used again where it is there")
     options.add_argument("--only", default="", help="addresses that hold this")
+    options.add_argument("--without", default="\n", help="but not those that hold this")
     chosen = options.parse_args(arguments)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -167,7 +168,11 @@ def main(arguments: list[str] | None = None) -> int:
             (folder / "store.db").symlink_to(path)
         marks_s, words_s = index(path, run_id)
         print(f"{chosen.pairs:,} verdicts; marks {marks_s:.0f} s, words {words_s:.0f} s")
-        wanted = [each for each in addresses(run_id, chosen.pairs) if chosen.only in each]
+        wanted = [
+            each
+            for each in addresses(run_id, chosen.pairs)
+            if chosen.only in each and chosen.without not in each
+        ]
         with LoopbackServer(answer="short") as judge, Served(judge.url, folder) as served:
             print(f"figures {warm(served, path, wanted):.0f} s\n")
             print("| address | status | median ms | most ms | |\n|---|---|---|---|---|")

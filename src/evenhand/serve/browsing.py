@@ -28,6 +28,7 @@ from evenhand.store.verdict_table import (
 # A page waits so long for what is not indexed yet; a run of some thousand pairs is done by then.
 _FILLED_WITHIN_S = 0.1
 _MOST_LINES = 1000
+_FEW = 500  # nobody is told how many there are beside a pair
 _CURSOR = re.compile(r"([ab])(-?\d{1,15}(?:\.\d{1,20})?(?:e-\d{1,3})?)?_(\d{1,18})_(\d{1,18})")
 
 
@@ -170,6 +171,7 @@ class Browsing:
                     after=None if back else place,
                     before=place if back else None,
                     limit=len(names),
+                    count_to=_FEW,
                 )
                 rows = page.rows[::-1] if back else page.rows
                 return next((row.number for row in rows if row.number != number), None)

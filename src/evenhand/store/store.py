@@ -514,8 +514,10 @@ class Store:
         after: TablePlace | None = None,
         before: TablePlace | None = None,
         limit: int = 50,
+        count_to: int | None = None,
     ) -> TablePage:
-        """A page of the verdicts that are marked, and how many there are in all, up to 10,000."""
+        """A page of the verdicts that are marked, and how many there are in all, up to 10,000, or
+        up to `count_to`."""
         with self._reading() as connection:
             return table_search.browse(
                 connection,
@@ -526,6 +528,7 @@ class Store:
                 after=after,
                 before=before,
                 limit=limit,
+                count_to=count_to,
             )
 
     def count_up_to(

@@ -52,7 +52,7 @@ from evenhand.store.words import phrases_of
 COUNTED_UP_TO = 10_000
 _PROMPT_CHARACTERS = 240
 # Of a walk where words are looked for: so many rows are looked at for one page.
-_LOOKED_AT = 4_000
+_LOOKED_AT = 2_000
 _WALKED_AT_ONCE = 500
 _LETTERS = {"A": "a", "B": "b", "TIE": "t", "inconsistent": "i", "invalid": "x"}
 _MARK = verdict_marks.c
@@ -73,13 +73,14 @@ def browse(
     after: TablePlace | None,
     before: TablePlace | None,
     limit: int,
+    count_to: int | None = None,
 ) -> TablePage:
     """After a place, or before one; `before` is left out where both are given."""
     backwards = before is not None and after is None
     start = before if backwards else after
     order = _Order(sort, descending=descending, backwards=backwards)
     search = _Search(connection, run_id, wanted, sort)
-    found, count = search.gathered(COUNTED_UP_TO)
+    found, count = search.gathered(COUNTED_UP_TO if count_to is None else count_to)
     if count.more:
         places, reached = search.walked(order, start, limit)
     else:
@@ -166,6 +167,7 @@ class _Search:
         self._tag = None if wanted.tag is None else shorten(wanted.tag)
         self._phrases = None if wanted.query is None else phrases_of(wanted.query)
         conditions = list(_conditions(connection, run_id, wanted))
+        self._unconditional = not conditions and self._tag is None
         self._places = select(_KEYS[sort].label("key"), _MARK.number, _MARK.judge_id)
         self._meeting = self._places.where(_MARK.run_id == run_id, *conditions)
 
@@ -176,14 +178,16 @@ class _Search:
         if numbers is None:
             found = self._read(query.limit(most + 1))
             return found, CountUpTo(min(len(found), most), more=len(found) > most)
+        # Of more than these nobody knows how many meet the other conditions: some will do.
+        looked_at = sorted(numbers)[: None if len(numbers) <= most else _LOOKED_AT]
         found = [
             place
-            for some in in_slices(sorted(numbers))
+            for some in in_slices(looked_at)
             for place in self._read(query.where(_MARK.number.in_(some)))
         ]
-        # Of more than were looked at, nobody knows how many meet the other conditions.
         more = len(numbers) > most or len(found) > most
-        return found, CountUpTo(min(len(found), most), more=more)
+        count = most if self._unconditional and more else min(len(found), most)
+        return found, CountUpTo(count, more=more)
 
     def _few(self, most: int) -> list[int] | None:
         """The items that have the words, or the tag where it is a rare one; None where that would
