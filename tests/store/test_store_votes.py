@@ -273,3 +273,16 @@ def test_storing_the_last_words_again_changes_nothing(store: Store, new: list[Ne
     }
     assert store.add_votes(list(last.values())) == (0, 0, len(last))
     assert list(store.each_vote(begun.run_id)) == stored
+
+
+def test_the_votes_on_one_item_are_read_alone(store: Store) -> None:
+    begun = begin(store, item("x"), item("y"))
+    first, second = begun.work()
+    store.add_votes([NewVote(each.pair_id, who, "A") for each in (first, second) for who in "ba"])
+    found = store.votes_on_item(begun.run_id, second.number)
+    assert [(each.number, each.key, each.vote.who) for each in found] == [
+        (2, "y", "a"),
+        (2, "y", "b"),
+    ]
+    assert len(store.votes_on_item(begun.run_id, 1, limit=1)) == 1
+    assert store.votes_on_item(begun.run_id, 9) == []

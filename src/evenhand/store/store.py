@@ -439,6 +439,11 @@ class Store:
         with self._reading() as connection:
             return votes.vote_page(connection, run_id, after=after, limit=limit)
 
+    def votes_on_item(self, run_id: int, number: int, *, limit: int = 1000) -> list[ItemVote]:
+        """Those on one item, by who."""
+        with self._reading() as connection:
+            return votes.votes_on_item(connection, run_id, number, limit=limit)
+
     def each_vote(self, run_id: int) -> Iterator[ItemVote]:
         """All of them, each once, under the first item of the run that has its pair."""
         firsts: dict[int, int] = {}

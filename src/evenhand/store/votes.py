@@ -241,6 +241,23 @@ def vote_page(
     ]
 
 
+def votes_on_item(
+    connection: Connection, run_id: int, number: int, *, limit: int
+) -> list[ItemVote]:
+    """Of one item alone: a page would look through all that come after it."""
+    query = (
+        select(items.c.number, items.c.key, items.c.full_key, votes)
+        .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
+        .where(items.c.run_id == run_id, items.c.number == number)
+        .order_by(votes.c.who)
+        .limit(limit)
+    )
+    return [
+        ItemVote(row["number"], row["full_key"] or row["key"], _stored(row))
+        for row in connection.execute(query).mappings()
+    ]
+
+
 def replaced_of(connection: Connection, pair_id: int, who: str) -> list[StoredVote]:
     """What a person said of a pair before, oldest first."""
     query = (

@@ -22,8 +22,6 @@ from evenhand.store import ItemVote, RunRecord, Store
 
 _BESIDE = frozenset({"cursor", "view", "marks"})
 _MOST_VOTES = 200
-# After every name that the item before could have.
-_LAST_NAME = "\U0010ffff"
 
 View = Literal["rendered", "raw"]
 
@@ -132,11 +130,11 @@ def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: bool) 
     if whole is None:
         raise NotFound(f"run {run.name!r} has no pair {number}; its table lists them")
     pair = whole.pair
-    votes = store.votes(run.id, after=(number - 1, _LAST_NAME), limit=_MOST_VOTES)
+    votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
     rendered = not raw
     return ShownPair(
         report=whole_pair(run, whole),
-        votes=tuple(vote for vote in votes if vote.number == number),
+        votes=tuple(votes),
         prompt=show_text(pair.prompt, rendered=rendered),
         context=None if pair.context is None else show_text(pair.context, rendered=rendered),
         reference=None if pair.reference is None else show_text(pair.reference, rendered=rendered),
