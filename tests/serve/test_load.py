@@ -13,7 +13,13 @@ from scripts.verify_load import overload
 def test_a_server_loaded_twice_over_answers_what_it_accepts_and_refuses_the_rest(
     tmp_path: Path, workers: int
 ) -> None:
-    report = overload(tmp_path, seconds=3, slots=4, queue=4, workers=workers)
+    # A machine that is busy with other tests may not bring up the load: then it is tried again.
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        report = overload(folder, seconds=3, slots=4, queue=4, workers=workers)
+        if report.tally.statuses[429]:
+            break
     assert report.problems == []
     assert report.tally.statuses[200] > 0
 
