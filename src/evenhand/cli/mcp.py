@@ -28,7 +28,7 @@ def mcp(
     the next start. Exit codes: 0 it was ended, 2 bad input or the store cannot be used.
     """
     try:
-        import mcp as sdk  # noqa: F401
+        import mcp as sdk  # noqa: F401 - only whether it is there
     except ImportError:
         session.fail(MissingExtra("mcp", "serve"), as_json=False, of_pair=False)
     from evenhand.serve.config_file import read_config

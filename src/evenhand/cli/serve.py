@@ -89,7 +89,7 @@ def serve(
     cannot be used, 130 ended at once.
     """
     try:
-        import fastapi  # noqa: F401
+        import fastapi  # noqa: F401 - only whether they are there
         import uvicorn  # noqa: F401
     except ImportError:
         session.fail(MissingExtra("fastapi", "serve"), as_json=False, of_pair=False)

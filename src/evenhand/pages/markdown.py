@@ -40,6 +40,7 @@ class Document:
             token.meta["shown"] = marked(its_spans)
         parser = _parser()
         # Each piece of it was escaped by the rules below, or by the renderer itself.
+        # The parser takes no HTML and escapes every text that it renders.
         return Markup(parser.renderer.render(self._tokens, parser.options, {}))  # noqa: S704
 
 
@@ -53,6 +54,7 @@ def _parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTED_AT_MOST})
     parser.enable(["table", "strikethrough"])
+    # The parser's own way to be told which links are allowed is to set this.
     parser.validateLink = _may_be_linked  # type: ignore[method-assign]
     for kind, rule in {
         "text": _text,

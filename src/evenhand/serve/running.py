@@ -106,7 +106,7 @@ def _uvicorn_config(app: Any, config: ServerConfig) -> uvicorn.Config:
 
 def _has_uvloop() -> bool:
     try:
-        import uvloop  # noqa: F401
+        import uvloop  # noqa: F401 - only whether it is there
     except ImportError:
         return False
     return True

@@ -157,6 +157,7 @@ _OF_CONCLUSIONS: dict[str, Callable[..., Any]] = {
 
 
 def _of_conclusions(name: str, found: Conclusions, of: tuple[object, ...]) -> Drawable:
+    # `name` is one of the five above; who calls has looked it up there.
     return Drawable(
         of=of,
         rows=lambda: conclusion_rows(found, name),  # type: ignore[arg-type]
