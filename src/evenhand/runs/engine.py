@@ -11,27 +11,28 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from evenhand.contract import ErrorBody
-from evenhand.errors import CapReached, EvenhandError, InputError
+from evenhand.errors import EvenhandError, InputError
 from evenhand.runs.budget import Budget
+from evenhand.runs.closing import close_run
 from evenhand.runs.estimate import Estimate, Range, estimate
-from evenhand.runs.executor import Executor, LocalExecutor, Seat
-from evenhand.runs.intake import note_on_repeats, take_in
+from evenhand.runs.executor import Seat
+from evenhand.runs.executors import choose_executor
+from evenhand.runs.intake import take_in
 from evenhand.runs.naming import find_or_create, refuse_other
 from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.pricing import model_of, reckon
-from evenhand.runs.progress import Count, Progress, Rate
+from evenhand.runs.progress import Count
 from evenhand.runs.pursuit import EveryPair, Pursuit
 from evenhand.runs.rank_adaptive import RankPursuit
 from evenhand.runs.sources import Sources
 from evenhand.runs.stop import Stop
-from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
+from evenhand.runs.summary import RunSummary
 from evenhand.runs.until_decided import DecisionPursuit
+from evenhand.runs.watch import Watch
 from evenhand.store import RunRecord, Store, Tally
 
-_TOLD_EVERY_S = 0.25
 _ESTIMATED_FROM = 50
 _LOOKED_EVERY_S = 0.05
 
@@ -228,11 +229,19 @@ class _Engine:
 
     async def _execute(self) -> None:
         self.began = True
-        executor = LocalExecutor(self._store, self._options, self._budget, self._stop)
+        executor = choose_executor(
+            self._store,
+            self._run,
+            self._judges,
+            self._options,
+            budget=self._budget,
+            stop=self._stop,
+        )
         await asyncio.to_thread(
             self._store.update_run, self._run.id, state="judging", stopped_by=None
         )
-        async with self._told(executor), self._looked():
+        watch = Watch(self._run.name, self._seats, self._budget, self._stop, total=self._most)
+        async with watch.told(executor, self._observer), self._looked():
             await executor.execute(self._run.id, self._seats)
         # Also where it was broken off: what was in flight has come since the last look.
         await self._look()
@@ -276,137 +285,23 @@ class _Engine:
         if found is not None:
             self._stop.ask(found)
 
-    @contextlib.asynccontextmanager
-    async def _told(self, executor: Executor) -> AsyncIterator[None]:
-        begun = time.monotonic()
-        rate = Rate(begun, self._done)
-
-        def tell() -> None:
-            now = time.monotonic()
-            told = self._progress(executor, now - begun, rate.at(now, self._done))
-            # Who watches may fail, e.g. write to a closed pipe; what is watched goes on.
-            with contextlib.suppress(Exception):
-                self._observer.progress(told)
-
-        async def keep_telling() -> None:
-            while True:
-                tell()
-                await asyncio.sleep(_TOLD_EVERY_S)
-
-        telling = asyncio.create_task(keep_telling())
-        try:
-            yield
-        finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
-            tell()
-
-    def _why_capped(self) -> list[str]:
-        error = self._stop.error
-        unpriced = self._budget.unpriced and self._stop.by == "max-cost"
-        return [error.message] if error is not None and unpriced else []
-
     @property
     def _in_store(self) -> int:
         """Verdicts that a look can see."""
         return sum(seat.count.in_store for seat in self._seats)
 
-    @property
-    def _done(self) -> int:
-        return sum(seat.count.done for seat in self._seats)
-
-    def _progress(self, executor: Executor, elapsed_s: float, rate: float | None) -> Progress:
-        counts = [seat.count for seat in self._seats]
-        return Progress(
-            run=self._run.name,
-            done=self._done,
-            total=self._most,
-            calls=self._budget.calls,
-            in_flight=executor.in_flight,
-            limit=executor.limit,
-            paused_s=executor.paused_s,
-            elapsed_s=elapsed_s,
-            pairs_per_s=rate,
-            cost_usd=self._budget.known_cost_usd,
-            reused=sum(count.reused for count in counts),
-            wins_a=sum(count.wins_a for count in counts),
-            wins_b=sum(count.wins_b for count in counts),
-            ties=sum(count.ties for count in counts),
-            inconsistent=sum(count.inconsistent for count in counts),
-            invalid=sum(count.invalid for count in counts),
-            passes=sum(count.passes for count in counts),
-            unread=sum(count.unread for count in counts),
-            stopping=self._stop.by is not None,
-        )
-
     async def summary(self, seconds: float) -> RunSummary:
-        store, run, stop = self._store, self._run, self._stop
-        found = await asyncio.to_thread(self._pursuit.found)
-        account = await asyncio.to_thread(self._pursuit.account)
-        recorded = await asyncio.to_thread(store.find_run, run.name)
-        said = [note_on_repeats(recorded) if recorded else None, account]
-        tally = await asyncio.to_thread(store.tally, run.id)
-        judges = [
-            _judge_summary(
-                seat,
-                # One judge's tally is the run's: counting a million passes takes seconds.
-                tally
-                if len(self._seats) == 1
-                else await asyncio.to_thread(store.tally, run.id, seat.judge_id),
-            )
-            for seat in self._seats
-        ]
-        spent = tally.made
-        budget = self._budget
-        summary = RunSummary(
-            run=run.name,
-            store=store.address,
-            pairs=tally.pairs,
-            wins_a=tally.wins_a,
-            wins_b=tally.wins_b,
-            ties=tally.ties,
-            inconsistent=tally.inconsistent,
-            invalid=tally.invalid,
-            pending=tally.pending,
-            skipped_rows=tally.skipped_rows,
-            calls=budget.calls,
-            reused_passes=sum(seat.count.reused for seat in self._seats),
-            input_tokens=budget.known_input_tokens,
-            output_tokens=budget.known_output_tokens,
-            cost_usd=budget.known_cost_usd,
-            seconds=round(seconds, 3),
-            stopped_by=stop.by,
-            judges=tuple(judges),
-            total=Spent(
-                # A command that was killed could not say what it had made.
-                calls=max(run.calls + budget.calls, spent.requests),
-                input_tokens=None if spent.uncounted_passes else spent.input_tokens or 0,
-                output_tokens=None if spent.uncounted_passes else spent.output_tokens or 0,
-                cost_usd=None if spent.unpriced_passes else spent.cost_usd or 0.0,
-                seconds=round(run.seconds + seconds, 3),
-            ),
-            error=_body(stop.error),
-            notes=(*self._notes, *self._why_capped(), *(note for note in said if note)),
-            decision=found.decision,
-            ranking=found.ranking,
+        return await asyncio.to_thread(
+            close_run,
+            self._store,
+            self._run,
+            self._seats,
+            budget=self._budget,
+            stop=self._stop,
+            pursuit=self._pursuit,
+            notes=self._notes,
+            seconds=seconds,
         )
-        await asyncio.to_thread(
-            store.update_run,
-            run.id,
-            state="finished" if summary.finished else "stopped",
-            stopped_by=stop.by,
-            seconds=summary.total.seconds,
-            calls=summary.total.calls,
-            reused_passes=run.reused_passes + summary.reused_passes,
-        )
-        return summary
-
-
-def _body(error: EvenhandError | None) -> ErrorBody | None:
-    """A cap is no error: whoever set it has got what they asked for."""
-    if error is None or isinstance(error, CapReached):
-        return None
-    return ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
 
 
 def _count(plan: JudgePlan, tally: Tally) -> Count:
@@ -418,21 +313,4 @@ def _count(plan: JudgePlan, tally: Tally) -> Count:
         ties=tally.ties,
         inconsistent=tally.inconsistent,
         invalid=tally.invalid,
-    )
-
-
-def _judge_summary(seat: Seat, tally: Tally) -> JudgeSummary:
-    judge = seat.judge
-    reads_prompt = judge.traits.needs_prompt
-    template = seat.procedure.template_for(seat.procedure.mode_for(judge)) if reads_prompt else None
-    return JudgeSummary(
-        judge=judge.name,
-        prompt_version=template.version if template else None,
-        wins_a=tally.wins_a,
-        wins_b=tally.wins_b,
-        ties=tally.ties,
-        inconsistent=tally.inconsistent,
-        invalid=tally.invalid,
-        pending=tally.pending,
-        unread_passes=tally.unread_passes,
     )
