@@ -36,6 +36,7 @@ from evenhand.judges.openai_dialect import (
     OPENAI_LIMITS,
     TOP_LOGPROBS,
     Dialect,
+    Learned,
     refused_feature,
     uses,
 )
@@ -120,6 +121,7 @@ class OpenAIOptions:
 
 
 _UNNAMED_REFUSALS = frozenset({400, 422})
+_UNWELL = frozenset({401, 402, 403, 407, 408, 425, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _NO_CREDIT = re.compile(r"insufficient_quota|billing|insufficient_(?:balance|credit|fund)")
@@ -129,7 +131,7 @@ _FILTERED = re.compile(r"content_filter|content_policy|responsibleaipolicy", re.
 class OpenAIJudge:
     """Asks one model on one server. Open it, ask it, and close it in the same event loop."""
 
-    def __init__(self, options: OpenAIOptions) -> None:
+    def __init__(self, options: OpenAIOptions, *, learned: Learned | None = None) -> None:
         self._options = options
         given = read_base_url(options.base_url)
         self._base_url = str(given.with_user(None).with_query(None))
@@ -148,7 +150,9 @@ class OpenAIJudge:
             redact=self._redact,
         )
         self._transport = open_transport(self._endpoint, headers, name=options.transport)
-        self._dialect = Dialect()
+        self._headers = headers
+        self._models_url = URL(f"{self._base_url}/models", encoded=True).with_query(given.query)
+        self._learned = learned or Learned()
         self._traits = Traits(api_url=self._base_url)
 
     def __repr__(self) -> str:
@@ -193,7 +197,7 @@ class OpenAIJudge:
     async def ask(self, call: JudgeCall) -> Completion:
         now = asyncio.get_running_loop().time
         deadline = now() + self._options.timeout_s
-        dialect = self._dialect
+        dialect = self._learned.dialect
         first_refusals: dict[str, JudgeError] = {}
         requests = 0
         try:
@@ -207,13 +211,32 @@ class OpenAIJudge:
                 reply = await self._transport.post(_encoded(request), timeout_s=remaining_s)
                 answer = self._read(reply, requests=requests)
                 if isinstance(answer, Completion):
-                    if dialect is not self._dialect:
-                        self._dialect = self._dialect.joined(dialect)
+                    if dialect is not self._learned.dialect:
+                        self._learned.join(dialect)
                     return answer
                 dialect = self._next_dialect(answer, request, dialect, first_refusals)
         except JudgeError as error:
             error.requests = max(1, requests)
             raise
+
+    async def check(self, *, timeout_s: float) -> None:
+        """Whether the server can be asked; raises what is wrong with it. No model is asked."""
+        from evenhand.judges.aiohttp_transport import AiohttpTransport
+
+        endpoint = Endpoint(
+            self._models_url,
+            timeout_s=timeout_s,
+            connect_timeout_s=timeout_s,
+            redact=self._redact,
+        )
+        transport = AiohttpTransport(endpoint, self._headers)
+        try:
+            reply = await transport.get()
+        finally:
+            await transport.close()
+        # Not every server lists its models; one that says so is there.
+        if reply.status in _UNWELL or reply.status >= 500:
+            raise self._error(fault_of(reply.status, decoded(reply.body), reply))
 
     def _next_dialect(
         self,
@@ -240,8 +263,8 @@ class OpenAIJudge:
         # may be about anything: those steps are kept only once a request with them succeeds.
         if named is not None and fault.status != 500:
             rung: int = getattr(stepped, feature)
-            self._dialect = self._dialect.joined(Dialect()._replace(**{feature: rung}))
-        return stepped.joined(self._dialect)
+            self._learned.join(Dialect()._replace(**{feature: rung}))
+        return stepped.joined(self._learned.dialect)
 
     def _request(self, call: JudgeCall, dialect: Dialect) -> dict[str, Any]:
         options = self._options

@@ -29,6 +29,19 @@ class Dialect(NamedTuple):
         return Dialect(*map(max, self, other))
 
 
+class Learned:
+    """What servers have taught so far. Those of a fleet share it: both orders of a pair are to be
+    asked alike, whichever server gets them."""
+
+    __slots__ = ("dialect",)
+
+    def __init__(self) -> None:
+        self.dialect = Dialect()
+
+    def join(self, other: Dialect) -> None:
+        self.dialect = self.dialect.joined(other)
+
+
 FORMATS = ("json_schema", "json_object", None)
 LIMITS = ("max_tokens", "max_completion_tokens", None)
 OPENAI_LIMITS = ("max_completion_tokens", "max_tokens", None)  # its newer models refuse the old

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -14,9 +14,12 @@ __all__ = [
     "JudgeCall",
     "Message",
     "Segment",
+    "Telling",
     "TokenLogprob",
     "Traits",
+    "account_of",
     "identity_of",
+    "news_of",
 ]
 
 
@@ -79,7 +82,7 @@ class Traits:
 class Judge(Protocol):
     """Opened by `open_judge`, closed by `close`. Raises only JudgeError from `ask`.
 
-    It may also have an `identity`, which `identity_of` reads.
+    It may also have an `identity`, an account and news, which the functions below read.
     """
 
     @property
@@ -100,3 +103,22 @@ def identity_of(judge: Judge) -> Mapping[str, object]:
     """
     identity: Mapping[str, object] = getattr(judge, "identity", {})
     return identity
+
+
+Telling = Callable[[], tuple[str, ...]]  # lines for people; asked again, they may be others
+
+
+def account_of(judge: Judge) -> Telling:
+    """Opened as a run begins; afterwards it tells what the judge has to say of that time."""
+    opened: Callable[[], Telling] | None = getattr(judge, "open_account", None)
+    return _nothing if opened is None else opened()
+
+
+def news_of(judge: Judge) -> Telling:
+    """What has happened to the judge since it was last asked here, e.g. a server that is gone."""
+    opened: Callable[[], Telling] | None = getattr(judge, "open_news", None)
+    return _nothing if opened is None else opened()
+
+
+def _nothing() -> tuple[str, ...]:
+    return ()
