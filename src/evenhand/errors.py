@@ -5,6 +5,7 @@
     │   ├── TemplateError         a prompt template lacks a slot, or has an unknown one
     │   ├── SettingsError         the environment, a config file or an option is wrong
     │   ├── DataError             a data file, or a row of it, cannot be used
+    │   │   └── DataUnreachable   the store that holds the data does not answer
     │   └── MissingExtra          an optional part is not installed
     ├── JudgeError                the judge could not be asked, or did not answer
     │   ├── JudgeUnreachable      no connection could be made
@@ -69,6 +70,13 @@ class SettingsError(InputError):
 
 class DataError(InputError):
     kind = "data"
+
+
+class DataUnreachable(DataError):
+    """What was read before it stays read: the same command goes on."""
+
+    kind = "data_unreachable"
+    retryable = True
 
 
 class MissingExtra(InputError):
