@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from evenhand.contract import Winner
 from evenhand.errors import InputError, StoreBusy
 from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
+from evenhand.store.batches import NewBatch, RequestAsked
 from evenhand.store.jobs import NewJob
 from evenhand.store.kept import FigureKey
 from evenhand.store.schema import metadata
@@ -39,6 +40,8 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     store.mark_verdicts(begun.run_id, noted=lambda *_: False)
     store.add_words(begun.run_id)
     store.kept.take(FigureKey.of(begun.run_id, "totals", {}), "me")
+    batch = NewBatch(begun.run_id, begun.judge_id, "n", first_number=1, last_number=1)
+    store.batches.intend(batch, [RequestAsked(first.pair_id, "original", 1, 1)])
     # All but the answers to requests, which are of no run.
     assert set(sizes(store)) == set(metadata.tables) - {"idempotency"}
     store.delete_run("run", with_votes=True)

@@ -17,6 +17,8 @@ from sqlalchemy import (
 
 from evenhand.store.full_text import forget_words
 from evenhand.store.schema import (
+    batch_requests,
+    batches,
     item_tags,
     items,
     jobs,
@@ -40,6 +42,7 @@ from evenhand.store.schema import (
 _BESIDE_ITEMS = (
     *(verdicts, queue, item_tags, skipped_rows, jobs),
     *(verdict_marks, run_criteria, run_indexes, kept_figures),
+    *(batch_requests, batches),
 )
 
 

@@ -36,6 +36,7 @@ REVISIONS = (
     "0003",
     "0004",
     "0005",
+    "0006",
 )  # oldest first; the last is what this evenhand reads and writes
 HEAD = REVISIONS[-1]
 
@@ -385,4 +386,41 @@ kept_figures = Table(
     Column("failed", Boolean, nullable=False),
     Column("body", Text),  # JSON: the figure, or why there is none
     PrimaryKeyConstraint("run_id", "what", "parameters"),
+)
+
+# Requests that a provider answers by the batch, which may take a day.
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", _Key, Identity(), primary_key=True),
+    Column("run_id", _Key, nullable=False),
+    Column("judge_id", _Key, nullable=False),
+    Column("nonce", Text, nullable=False, unique=True),  # by which it is found at the provider
+    Column("state", Text, nullable=False),  # intended, open, done
+    Column("requests", Integer, nullable=False),
+    Column("first_number", _Key, nullable=False),  # of the items that it asks about
+    Column("last_number", _Key, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("sent_at", Double),  # just before it was sent: from then on it may be there
+    Column("reserved_usd", Double),  # what it may cost; null where nobody knows
+    Column("provider_id", SafeText),
+    Index(None, "run_id", "state"),
+)
+
+# What was asked in them, and what came: kept until its pass is stored.
+batch_requests = Table(
+    "batch_requests",
+    metadata,
+    Column("batch_id", _Key, nullable=False),
+    Column("place", Integer, nullable=False),  # in the batch, from 1
+    Column("run_id", _Key, nullable=False),
+    Column("judge_id", _Key, nullable=False),
+    Column("pair_id", _Key, nullable=False),
+    Column("shown_order", Text, nullable=False),
+    Column("sample", Integer, nullable=False),
+    Column("turn", Integer, nullable=False),  # which request of the pass, from 1
+    Column("form", Text),  # in which of the judge's ways it was written
+    Column("answer", Text),  # JSON, as the provider sent it; null until it comes
+    PrimaryKeyConstraint("batch_id", "place"),
+    Index(None, "run_id", "judge_id", "pair_id"),
 )

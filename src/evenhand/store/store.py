@@ -36,6 +36,7 @@ from evenhand.store import (
     work,
 )
 from evenhand.store.address import FileAddress, ServerAddress, read_address
+from evenhand.store.batches import BatchBook, PassAsked, forget
 from evenhand.store.columns import (
     BattleColumns,
     BattleCount,
@@ -123,6 +124,7 @@ class Store:
         self._writes = writes
         self._growth = postgres.Growth(writes) if isinstance(where, ServerAddress) else None
         self.jobs = JobBook(self._reading, self._writing)
+        self.batches = BatchBook(self._reading, self._writing)
         self.kept = KeptBook(self._reading, self._writing)
 
     @property
@@ -315,10 +317,18 @@ class Store:
         with self._reading() as connection:
             return work.pending(connection, run_id, judge_id, after=after, limit=limit)
 
-    def write(self, passes: Sequence[NewPass], verdicts: Sequence[NewVerdict]) -> None:
-        """All of it or nothing. What is there already stays as it is."""
+    def write(
+        self,
+        passes: Sequence[NewPass],
+        verdicts: Sequence[NewVerdict],
+        *,
+        settled: Sequence[PassAsked] = (),
+    ) -> None:
+        """All of it or nothing. What is there already stays as it is. `settled` passes need the
+        answers of their batches no more."""
         with self._writing() as connection:
             work.write(connection, passes, verdicts)
+            forget(connection, settled)
         if self._growth:
             self._growth.note("passes, verdicts", len(passes))
 
