@@ -62,20 +62,20 @@ class Serving:
         url = self.process.stdout.readline().strip()
         self.client = httpx.Client(base_url=url, trust_env=False, timeout=30)
         if not url:
-            self._ended()
+            self.leave()
             raise AssertionError((folder / "serve.log").read_text("utf-8"))
 
     def kill(self) -> None:
         """All of its processes at once, as a power cut would."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        self._ended()
+        self.leave()
 
     def end(self) -> int:
         self.process.terminate()
-        return self._ended()
+        return self.leave()
 
-    def _ended(self) -> int:
-        code = self.process.wait(60)
+    def leave(self) -> int:
+        code = self.process.wait(120)
         self.client.close()
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -100,16 +100,21 @@ def serving(judge: JudgeServer, store: str, folder: Path, *, workers: int = 1) -
     server = Serving(judge, store, folder, workers=workers)
     try:
         yield server
+    except BaseException:
+        sys.stderr.write((folder / "serve.log").read_text("utf-8"))  # shown with the failure
+        raise
     finally:
         if server.process.poll() is None:
             server.kill()
+        else:
+            server.leave()
 
 
-def wait_until(fact: Callable[[], bool], *, within_s: float = 60) -> None:
+def wait_until(fact: Callable[[], bool], *, within_s: float = 120) -> None:
     deadline = time.monotonic() + within_s
     while not fact():
         assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.01)
+        time.sleep(0.02)
 
 
 def stored(store: str) -> tuple[int, int]:
@@ -158,12 +163,14 @@ def test_a_run_goes_on_when_its_worker_dies(
         for worker in workers_of(server.process.pid):
             os.kill(worker, signal.SIGKILL)
         wait_until(lambda: state(server, run_id) == "finished")
+        assert server.process.poll() is None  # however soon after its start they were killed
         assert server.end() == 0
     assert stored(address) == (2 * PAIRS, PAIRS)
 
 
 def state(server: Serving, run_id: str) -> str | None:
     """None while nobody answers."""
+    assert server.process.poll() is None, "the server ended with its workers"
     try:
         told: str = server.status(run_id)["state"]
     except httpx.HTTPError:

@@ -24,9 +24,13 @@ from evenhand.serve.metrics import FOLDER_VARIABLE, forget_process
 from evenhand.serve.tokens import SharedLedger
 
 _READY = b"ready"
-# One that dies so soon after its start will not fare better next time.
-_TOO_SOON_S = 5.0
 _LOOK_EVERY_S = 0.2
+# One that dies so soon may well do so again: the next is given a little longer to come, each time.
+_TOO_SOON_S = 5.0
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 30.0
+# So many that never came up, one after the other: the fault is none that passes.
+_MOST_IN_VAIN = 8
 
 
 def serve_by_several(
@@ -44,10 +48,17 @@ def serve_by_several(
 
 
 class _Worker:
-    def __init__(self, process: SpawnProcess, ears: Connection) -> None:
+    """`early` and `in_vain` are how many before it, in its place, died soon or never came up."""
+
+    def __init__(
+        self, process: SpawnProcess, ears: Connection, *, early: int = 0, in_vain: int = 0
+    ) -> None:
         self.process = process
         self.ears = ears
+        self.early = early
+        self.in_vain = in_vain
         self.began = time.monotonic()
+        self.ended: float | None = None
         self.ready = False
 
     def look(self) -> None:
@@ -56,6 +67,20 @@ class _Worker:
                 self.ready = self.ears.recv_bytes() == _READY
             except EOFError:
                 return
+
+    def note_end(self) -> None:
+        """For the one that takes its place."""
+        self.ended = time.monotonic()
+        self.early = self.early + 1 if self.ended - self.began < _TOO_SOON_S else 0
+        self.in_vain = 0 if self.ready else self.in_vain + 1
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it is too early for another in its place."""
+        if self.ended is None or not (self.early or self.in_vain):
+            return False
+        pause = _FIRST_PAUSE_S * 2.0 ** (max(self.early, self.in_vain) - 1)
+        return time.monotonic() - self.ended < min(pause, _LONGEST_PAUSE_S)
 
 
 class _Workers:
@@ -82,39 +107,54 @@ class _Workers:
                 signal.signal(each, handler)
         return Status.OK
 
-    def _started(self) -> _Worker:
+    def _started(self, before: _Worker | None = None) -> _Worker:
         ears, mouth = self._context.Pipe(duplex=False)
         process = self._context.Process(
             target=_work, args=(self._config, self._listener, self._ledger, mouth), daemon=False
         )
         process.start()
         mouth.close()
-        return _Worker(process, ears)
+        if before is None:
+            return _Worker(process, ears)
+        return _Worker(process, ears, early=before.early, in_vain=before.in_vain)
 
     def _watch(self) -> None:
         told = False
         while not self._ending:
-            wait([worker.process.sentinel for worker in self._workers], timeout=_LOOK_EVERY_S)
+            self._rest()
             for place, worker in enumerate(self._workers):
-                worker.look()
-                if not worker.process.is_alive() and not self._ending:
-                    self._workers[place] = self._replaced(worker)
+                if worker.ended is None:
+                    worker.look()
+                    if not worker.process.is_alive():
+                        self._part_with(worker, told=told)
+                elif not worker.is_awaited and not self._ending:
+                    self._workers[place] = self._started(worker)
             if not told and all(worker.ready for worker in self._workers):
                 told = True
                 self._on_ready()
 
-    def _replaced(self, worker: _Worker) -> _Worker:
+    def _rest(self) -> None:
+        """Until one of them ends, or for a moment."""
+        alive = [each.process.sentinel for each in self._workers if each.ended is None]
+        if alive:
+            wait(alive, timeout=_LOOK_EVERY_S)
+        else:
+            time.sleep(_LOOK_EVERY_S)
+
+    def _part_with(self, worker: _Worker, *, told: bool) -> None:
+        """Before the server has said that it answers, what ails a worker is told and is the end;
+        afterwards the others go on answering, and another one comes."""
+        worker.note_end()
         worker.ears.close()
         if worker.process.pid is not None:
             forget_process(worker.process.pid)
-        if not worker.ready or time.monotonic() - worker.began < _TOO_SOON_S:
+        if not self._ending and (worker.in_vain >= _MOST_IN_VAIN or (worker.in_vain and not told)):
             self._ending = True
             raise StoreError(
                 f"a worker ended with {worker.process.exitcode} right after its start; "
                 "its log above says why"
             )
         log.warning("worker %s ended; another takes its place", worker.process.pid)
-        return self._started()
 
     def _told(self, sig: int, frame: FrameType | None) -> None:
         if self._ending:  # the second time: at once
