@@ -49,7 +49,7 @@ KINDS = (
 class JudgeOptions:
     """Where a judge is and how it is asked. None: its own default. No repr shows a secret."""
 
-    base_url: str | None = None
+    base_url: str | tuple[str, ...] | None = None  # several are a fleet, of openai: judges alone
     api_key: str | None = field(default=None, repr=False)
     timeout_s: float | None = None
     max_tokens: int | None = None
@@ -58,17 +58,47 @@ class JudgeOptions:
     cache_dir: Path | None = None
     transport: TransportName | None = None
 
+    def __post_init__(self) -> None:
+        given: object = self.base_url  # callers may be untyped
+        if given is None or isinstance(given, str):
+            return
+        if not isinstance(given, (list, tuple)) or not all(
+            isinstance(each, str) and each.strip() for each in given
+        ):
+            raise InputError(
+                "base_url takes an address such as 'http://localhost:8000/v1', or several of them"
+            )
+        # One is no fleet, and none is nothing given.
+        plain = tuple(given) if len(given) > 1 else given[0] if given else None
+        object.__setattr__(self, "base_url", plain)
+
+    @property
+    def base_urls(self) -> tuple[str, ...]:
+        if self.base_url is None:
+            return ()
+        return (self.base_url,) if isinstance(self.base_url, str) else self.base_url
+
+    def one_base_url(self, spec: str) -> str | None:
+        """For a judge that is no fleet."""
+        if isinstance(self.base_url, tuple):
+            raise InputError(
+                f"{spec} takes one base URL, and {len(self.base_url)} are given; "
+                "only openai: judges are asked at several servers"
+            )
+        return self.base_url
+
     def __repr__(self) -> str:
         shown = ((f.name, self._shown(f.name)) for f in fields(self) if f.repr)
         return f"JudgeOptions({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
     def _shown(self, name: str) -> object:
         value = getattr(self, name)
-        if name != "base_url" or not isinstance(value, str):
+        if name != "base_url" or value is None:
             return value
         from evenhand.judges.redaction import shown_url
 
-        return shown_url(value)
+        shown = tuple(shown_url(each) for each in self.base_urls)
+        return shown if isinstance(value, tuple) else shown[0]
 
 
 def reads_prompt(spec: str | None) -> bool:
@@ -90,6 +120,11 @@ def open_judge(spec: str, options: JudgeOptions | None = None) -> Judge:
             "e.g. JudgeOptions(base_url='http://localhost:8000/v1')"
         )
     kind, colon, rest = spec.strip().partition(":")
+    if kind == "openai" and rest and len(options.base_urls) > 1:
+        from evenhand.judges.fleet import open_fleet
+
+        return open_fleet(rest, options)
+    options.one_base_url(spec.strip())
     if kind == "local":
         from evenhand.judges.local import open_local
 

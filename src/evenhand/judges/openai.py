@@ -76,7 +76,7 @@ class OpenAIOptions:
     def from_judge_options(cls, model: str, options: JudgeOptions) -> Self:
         """What every judge can be told; where it says nothing, the defaults above."""
         told = {
-            "base_url": options.base_url,
+            "base_url": options.one_base_url(f"openai:{model}"),
             "api_key": options.api_key,
             "timeout_s": options.timeout_s,
             "max_tokens": options.max_tokens,

@@ -55,7 +55,7 @@ def open_provider(spec: str, options: JudgeOptions | None = None) -> ProviderJud
     return ProviderJudge(
         spec,
         ProviderOptions(
-            base_url=options.base_url,
+            base_url=options.one_base_url(spec),
             api_key=options.api_key,
             temperature=options.temperature,
             seed=options.seed,

@@ -1,0 +1,83 @@
+"""What happened to a fleet's servers, in lines for people."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from evenhand.judges.fleet_member import Member
+from evenhand.judges.protocol import Telling
+
+_LINES_KEPT = 200
+# More servers than this are summed up.
+_NAMED_EACH = 6
+
+
+class Story:
+    def __init__(self, judge: str, members: Sequence[Member]) -> None:
+        self._judge = judge
+        self._members = members
+        self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
+        self._told = 0
+
+    def left(self, member: Member) -> None:
+        self._tell(f"{self._judge}: {member.address} is left alone for now: {member.why}")
+
+    def returned(self, member: Member) -> None:
+        self._tell(f"{self._judge}: {member.address} answers again")
+
+    def _tell(self, line: str) -> None:
+        self._lines.append(line)
+        self._told += 1
+
+    def open_news(self) -> Telling:
+        seen = self._told
+
+        def news() -> tuple[str, ...]:
+            nonlocal seen
+            if seen == self._told:
+                return ()
+            new, seen = self._told - seen, self._told
+            return tuple(self._lines)[-new:]
+
+        return news
+
+    def open_account(self) -> Telling:
+        before = [(each.answers, each.answers_s, each.times_out) for each in self._members]
+
+        def account() -> tuple[str, ...]:
+            shares, troubles = [], []
+            for member, (answers, answers_s, times_out) in zip(self._members, before, strict=True):
+                made, took_s = member.answers - answers, member.answers_s - answers_s
+                shares.append((member.address, made, took_s / made if made else 0.0))
+                times = member.times_out - times_out
+                if times or member.is_out:
+                    troubles.append(_trouble(member, times))
+            if not any(made for _, made, _ in shares):
+                return tuple(f"{self._judge}: {line}" for line in troubles)
+            return tuple(f"{self._judge}: {line}" for line in (_shares(shares), *troubles))
+
+        return account
+
+
+def _shares(shares: Sequence[tuple[str, int, float]]) -> str:
+    """Addresses with the calls that each answered, and the seconds that one took."""
+    if len(shares) <= _NAMED_EACH:
+        told = [
+            f"{address} {made:,} ({each_s:.2f} s each)" if made else f"{address} none"
+            for address, made, each_s in shares
+        ]
+        return f"answers by server: {', '.join(told)}"
+    counts = [made for _, made, _ in shares]
+    slowest, _, slowest_s = max(shares, key=lambda each: each[2])
+    mean_s = sum(made * each_s for _, made, each_s in shares) / sum(counts)
+    return (
+        f"{len(shares)} servers gave {min(counts):,} to {max(counts):,} answers each; the slowest "
+        f"was {slowest} ({slowest_s:.2f} s each, {mean_s:.2f} s over all)"
+    )
+
+
+def _trouble(member: Member, times: int) -> str:
+    often = {0: "", 1: " once"}.get(times, f" {times} times")
+    end = "it had not come back when this ended" if member.is_out else "it came back"
+    return f"{member.address} was left alone{often} ({member.why}); {end}"
