@@ -26,11 +26,13 @@ def test_a_batch_is_known_before_it_is_sent(store: Store) -> None:
     intend(store, begun, "first", asked(1))
     (batch,) = store.batches.unfinished(begun.run_id)
     assert (batch.nonce, batch.state, batch.requests) == ("first", "intended", 2)
-    assert batch.sent_at is None and batch.provider_id is None
+    assert batch.sent_at is None
+    assert batch.provider_id is None
     store.batches.sending(batch.id)
     (batch,) = store.batches.unfinished(begun.run_id, begun.judge_id)
     assert batch.state == "intended"
-    assert batch.sent_at is not None and batch.sent_at >= before
+    assert batch.sent_at is not None
+    assert batch.sent_at >= before
     store.batches.opened(batch.id, "batch_1")
     (batch,) = store.batches.unfinished(begun.run_id)
     assert (batch.state, batch.provider_id) == ("open", "batch_1")
