@@ -142,7 +142,7 @@ class OpenAIJudge:
         headers["User-Agent"] = "evenhand"
         if authorization is not None:
             headers["Authorization"] = authorization
-        self._has_credentials = authorization is not None
+        self._authorization = authorization
         self._endpoint = Endpoint(
             URL(f"{self._base_url}/chat/completions", encoded=True).with_query(given.query),
             timeout_s=options.timeout_s,
@@ -237,6 +237,35 @@ class OpenAIJudge:
         # Not every server lists its models; one that says so is there.
         if reply.status in _UNWELL or reply.status >= 500:
             raise self._error(fault_of(reply.status, decoded(reply.body), reply))
+
+    # By the batch: the same requests and answers, while another way carries them.
+
+    @property
+    def options(self) -> OpenAIOptions:
+        return self._options
+
+    @property
+    def authorization(self) -> str | None:
+        return self._authorization
+
+    @property
+    def dialect(self) -> Dialect:
+        """What its server has been found to take so far."""
+        return self._learned.dialect
+
+    def written(self, call: JudgeCall, dialect: Dialect) -> bytes:
+        return _encoded(self._request(call, dialect))
+
+    def read(
+        self, call: JudgeCall, reply: Reply, *, sent: Dialect, refusals: dict[str, JudgeError]
+    ) -> Completion | Dialect:
+        """The answer to a request in this dialect, or the one to ask again in; raises what `ask`
+        would. `refusals` are those of the same call so far."""
+        answer = self._read(reply, requests=1)
+        if isinstance(answer, Completion):
+            self._learned.join(sent)
+            return answer
+        return self._next_dialect(answer, self._request(call, sent), sent, refusals)
 
     def _next_dialect(
         self,
@@ -362,7 +391,7 @@ class OpenAIJudge:
         if status == 402 or (status in (403, 429) and _NO_CREDIT.search(fault.code)):
             return JudgeQuotaExceeded(f"{said}; add credit to the account, or use another key")
         if status in (401, 403):
-            if not self._has_credentials:
+            if self._authorization is None:
                 return JudgeAuthentication(f"{said}; no API key was given: set OPENAI_API_KEY")
             return JudgeAuthentication(
                 f"{said}; check the key in OPENAI_API_KEY and what it is allowed to do"

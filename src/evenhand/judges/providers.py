@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
     from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse
     from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.models.batch import BatchRequest, BatchResult
     from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
 
@@ -125,6 +126,39 @@ class ProviderJudge:
                 f"{self.name} sent a reply that cannot be read ({type(error).__name__}); ask again"
             ) from None
         return _completion(response)
+
+    # By the batch: the same requests and answers, while another way carries them.
+
+    async def opened_model(self) -> Model[Any]:
+        """pydantic-ai's model, whose client `close` closes."""
+        await self._enter()
+        return self._model
+
+    def batch_request(self, call: JudgeCall) -> BatchRequest:
+        from pydantic_ai.models.batch import BatchRequest
+
+        settings = self._settings()
+        for of_one_call in ("timeout", "max_retries", "request_timeout"):
+            settings.pop(of_one_call, None)  # type: ignore[misc]
+        return BatchRequest(
+            custom_id="-",
+            messages=_history(call.messages),
+            model_settings=settings,
+            model_request_parameters=_parameters(self._model, call.answer_schema),
+        )
+
+    def batch_completion(self, call: JudgeCall, result: BatchResult) -> Completion:
+        """What came back for a batch's request; raises what `ask` would."""
+        from pydantic_ai.exceptions import ModelAPIError
+
+        try:
+            return _completion(self._model.batch_decode(result, self.batch_request(call)))
+        except ModelAPIError as error:
+            self._refuse(error)
+        except _UNREADABLE as error:
+            raise JudgeGarbled(
+                f"{self.name} sent a reply that cannot be read ({type(error).__name__}); ask again"
+            ) from None
 
     async def close(self) -> None:
         self._closed = True
