@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import DataUnreachable, EvenhandError, InputError
 from evenhand.runs.budget import Budget
 from evenhand.runs.closing import close_run
 from evenhand.runs.estimate import Estimate, Range, estimate
@@ -58,8 +58,9 @@ async def judge_pairs(
             if await engine.take_in(sources):
                 await engine.judge()
             return await engine.summary(time.monotonic() - begun)
-    except BaseException:
-        if created and not engine.began:
+    except BaseException as error:
+        # Rows that were hours on their way stay, where only the way was cut.
+        if created and not engine.began and not isinstance(error, DataUnreachable):
             await asyncio.to_thread(store.delete_run, run.name)
         raise
 
