@@ -26,11 +26,12 @@ def as_data(given: str | None) -> Source | None:
     """The file that is meant, or None where a run's name is."""
     from evenhand.cli.run_inputs import data_path
     from evenhand.data import open_source
+    from evenhand.data.remote import url_in
 
     if given is None:
         return None
     path = data_path(given)
-    if path != "-" and (not Path(path).exists() or Path(path).is_dir()):
+    if path != "-" and url_in(path) is None and (not Path(path).exists() or Path(path).is_dir()):
         return None
     return open_source(path)
 
@@ -93,7 +94,7 @@ def vote_lists_note(data: Source, run: str) -> str | None:
     from evenhand.data.votes import VOTE_FIELDS
 
     known = Columns({"votes": VOTE_FIELDS["votes"]}, {})
-    table = open_table(data, wanted=known.wanted)
+    table = open_table(data.files[0], wanted=known.wanted)
     for _, row in islice(table.rows, 1):
         found = known.find(tuple(row)) if not isinstance(row, str) else {}
         if "votes" in found:

@@ -94,14 +94,15 @@ def label(
 def _of_draw(
     store: Store, run_id: int, who: str, file: str, *, number: int | None, seed: int
 ) -> Labelling:
-    from pathlib import Path
-
+    from evenhand.cli.run_inputs import data_path
+    from evenhand.data import open_source
     from evenhand.data.drawn_pairs import read_drawn
     from evenhand.report.csv_table import unescape
     from evenhand.trust.labelling import begin_drawn
 
-    rows = read_drawn(Path(file).expanduser(), unescape=unescape)
-    return begin_drawn(store, run_id, who, rows=rows, number=number, seed=seed)
+    with open_source(data_path(file)) as source:
+        rows = read_drawn(source, unescape=unescape)
+        return begin_drawn(store, run_id, who, rows=rows, number=number, seed=seed)
 
 
 def _person(given: str | None) -> str:

@@ -54,11 +54,11 @@ def read_price(given: str | None) -> Price | None:
 
 def read_sources(
     pairs: list[str] | None,
-    a: Path | None,
-    b: Path | None,
-    outputs: list[Path] | None,
+    a: str | None,
+    b: str | None,
+    outputs: list[str] | None,
     baseline: str | None,
-    questions: Path | None,
+    questions: str | None,
     reading: Reading,
 ) -> Sources:
     """Which of the three ways of giving data was taken; more than one is an error."""
@@ -93,8 +93,10 @@ def read_sources(
 
 
 def data_path(given: str | Path) -> Path | str:
+    from evenhand.data.remote import url_in
+
     if str(given) != "-":
-        return Path(given).expanduser()
+        return url_in(given) or Path(given).expanduser()
     if sys.stdin is None:
         raise InputError("standard input is closed; give a file instead")
     return "-"

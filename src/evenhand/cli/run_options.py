@@ -11,19 +11,19 @@ PairFilesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[PAIRS]...",
-        help="Files of pairs: JSON lines, JSON, CSV (each also gzipped), Parquet; - for standard "
-        "input.",
+        help="Files of pairs: JSON lines, JSON, CSV (each also gzipped), Parquet; URLs such as "
+        "s3://bucket/folder/*.parquet; - for standard input.",
         show_default=False,
     ),
 ]
 FileA = Annotated[
-    Path | None, typer.Option("--a", help="A file of model outputs: response A of each pair.")
+    str | None, typer.Option("--a", help="A file of model outputs: response A of each pair.")
 ]
 FileB = Annotated[
-    Path | None, typer.Option("--b", help="A file of model outputs: response B of each pair.")
+    str | None, typer.Option("--b", help="A file of model outputs: response B of each pair.")
 ]
 Outputs = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
         "--outputs",
         help="A file of model outputs, two or more of them: every model against every other, or "
@@ -35,7 +35,7 @@ Baseline = Annotated[
     typer.Option("--baseline", help="With --outputs: the model that the others are held against."),
 ]
 Questions = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--questions", help="The prompts of answer files that have none (MT-Bench, Arena-Hard)."
     ),

@@ -3,7 +3,7 @@
 from evenhand.data.llm_comparator import Example, Rating, write_llm_comparator
 from evenhand.data.options import Reading
 from evenhand.data.outputs import OutputFile, read_outputs
-from evenhand.data.pairs import pairs_from, read_pairs
+from evenhand.data.pairs import Place, pairs_from, read_files, read_pairs
 from evenhand.data.record import BadRow, Record, Records
 from evenhand.data.source import Source, file_digest, open_source, spool
 
@@ -11,6 +11,7 @@ __all__ = [
     "BadRow",
     "Example",
     "OutputFile",
+    "Place",
     "Rating",
     "Reading",
     "Record",
@@ -19,6 +20,7 @@ __all__ = [
     "file_digest",
     "open_source",
     "pairs_from",
+    "read_files",
     "read_outputs",
     "read_pairs",
     "spool",

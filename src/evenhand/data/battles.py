@@ -15,7 +15,7 @@ from typing import Any
 
 from evenhand.data.columns import Columns
 from evenhand.data.fields import FieldValues, read_tags, sendable
-from evenhand.data.formats import open_table
+from evenhand.data.formats import open_tables
 from evenhand.data.labels import read_label
 from evenhand.data.record import BadRow
 from evenhand.data.rows import Table, kind_of
@@ -75,18 +75,16 @@ def read_battles(
     """
     source = source_of(path)
     mapped = columns or {}
-    table = open_table(source, wanted=Columns(BATTLE_FIELDS, mapped).wanted)
-    reader = _Rows(source.name, mapped)
-    if table.columns is not None:
-        reader.check(table.columns)
+    reader = _Rows(mapped)
     bad: list[BadRow] = []
     bad_count = 0
-    for row in reader.read(table):
-        bad_count += 1
-        if on_bad_row is not None:
-            on_bad_row(row)
-        if len(bad) < bad_rows_kept:
-            bad.append(row)
+    for file, table in open_tables(source, wanted=Columns(BATTLE_FIELDS, mapped).wanted):
+        for row in reader.read(table, file.name):
+            bad_count += 1
+            if on_bad_row is not None:
+                on_bad_row(row)
+            if len(bad) < bad_rows_kept:
+                bad.append(row)
     if not bad_count and not len(reader.preference):
         raise DataError(f"{source.name} holds no rows; give a file with at least one")
     return reader.columns(tuple(bad), bad_count)
@@ -101,8 +99,7 @@ class _Numbers(dict[Any, int]):
 
 
 class _Rows:
-    def __init__(self, source: str, mapped: Mapping[str, str]) -> None:
-        self._source = source
+    def __init__(self, mapped: Mapping[str, str]) -> None:
         self._fields = FieldValues(BATTLE_FIELDS, mapped, required=("model_a", "model_b"))
         self._models = _Numbers()
         self._prompts = _Numbers()
@@ -115,27 +112,29 @@ class _Rows:
         self._prompt, self._weight, self._tag = array("i"), array("d"), array("i")
         self._has = dict.fromkeys(("prompt", "weight", "tags"), False)
 
-    def check(self, columns: Sequence[str]) -> None:
+    def _check(self, columns: Sequence[str], source: str) -> None:
         shape = self._fields.shape(tuple(columns))
         fields = {field for field, _ in (*shape.single, *shape.several)}
         missing = shape.missing
         if missing is None and not fields & {"winner", "preference"}:
             missing = _NO_WINNER
         if missing:
-            raise DataError(f"{self._source}: {missing}")
+            raise DataError(f"{source}: {missing}")
 
-    def read(self, table: Table) -> Iterator[BadRow]:
+    def read(self, table: Table, source: str) -> Iterator[BadRow]:
         """Take in every battle, and hand out the rows that are none."""
+        if table.columns is not None:
+            self._check(table.columns, source)
         fields = self._fields.read
         for number, row in table.rows:
             if isinstance(row, str):
-                yield BadRow(self._source, number, row)
+                yield BadRow(source, number, row)
                 continue
             try:
                 _, values = fields(row)
                 self._take(values)
             except InputError as error:
-                yield BadRow(self._source, number, error.message)
+                yield BadRow(source, number, error.message)
 
     def _take(self, values: Mapping[str, Any]) -> None:
         # Everything is read before anything is put down: a bad row leaves no trace.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import dropwhile
 from pathlib import Path
 
 from evenhand.data.csv_table import open_csv
@@ -17,8 +20,26 @@ _TABLES = (".csv", ".tsv")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def open_table(source: Source, *, wanted: Wanted) -> Table:
-    """The rows of a file, whatever it is called; `wanted` says which columns are looked at."""
+def open_tables(source: Source, *, wanted: Wanted) -> Iterator[tuple[Source, Table]]:
+    """Each file of a data set with its rows, one after another."""
+    for file in source.files:
+        yield file, open_table(file, wanted=wanted)
+
+
+def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
+    """The rows of a file, whatever it is called; `wanted` says which columns are looked at.
+
+    They begin after the row of that number, where one is given.
+    """
+    if after and _is_parquet(source):
+        return open_parquet(source, wanted=wanted, after=after)
+    table = _open_whole(source, wanted=wanted)
+    if not after:
+        return table
+    return replace(table, rows=dropwhile(lambda row: row[0] <= after, table.rows))
+
+
+def _open_whole(source: Source, *, wanted: Wanted) -> Table:
     start = beginning(source, size=1 << 12)
     ending = _ending(source.name) or _ending(source.path.name)
     if start.startswith(MAGIC) or ending == ".parquet":
@@ -40,6 +61,10 @@ def open_table(source: Source, *, wanted: Wanted) -> Table:
             "convert it to one of them"
         )
     return open_csv(source)
+
+
+def _is_parquet(source: Source) -> bool:
+    return beginning(source, size=len(MAGIC)) == MAGIC
 
 
 def _ending(name: str) -> str:

@@ -12,11 +12,12 @@ from evenhand.contract import Pair
 from evenhand.data.answers import Answer, AnswerRows, Question, conversation, read_question
 from evenhand.data.columns import OUTPUT_FIELDS, Columns
 from evenhand.data.fields import FieldValues
-from evenhand.data.formats import open_table
+from evenhand.data.formats import open_tables
 from evenhand.data.options import Reading
 from evenhand.data.pair_rows import make_pair
 from evenhand.data.record import BadRow, Record
-from evenhand.data.rows import shortened
+from evenhand.data.row_places import RowPlaces
+from evenhand.data.rows import Wanted, shortened
 from evenhand.data.scratch import Scratch, Stored, scratch
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
@@ -47,69 +48,79 @@ def read_outputs(
         raise DataError(f"{len(files)} file of model outputs is no comparison; give two or more")
     with scratch() as store:
         sources = [source_of(file.path) for file in files]
+        places = [RowPlaces(source) for source in sources]
         named: list[str | None] = [file.model for file in files]
         if questions is not None:
             yield from _take_questions(source_of(questions), store, reading)
         for number, source in enumerate(sources):
-            yield from _take_answers(number, source, store, reading, named)
+            yield from _take_answers(number, source.name, places[number], store, reading, named)
         store.finish()
         models = _distinct_names(sources, named)
-        join = _Join(store, sources, models, reading, _baseline(baseline, sources, models))
+        join = _Join(store, places, models, reading, _baseline(baseline, sources, models))
         for group in store.groups():
             yield from join.pairs(group)
 
 
 def _take_answers(
-    number: int, source: Source, store: Scratch, reading: Reading, named: list[str | None]
+    number: int,
+    name: str,
+    places: RowPlaces,
+    store: Scratch,
+    reading: Reading,
+    named: list[str | None],
 ) -> Iterator[BadRow]:
-    columns = Columns(OUTPUT_FIELDS, reading.columns)
-    table = open_table(source, wanted=lambda name: columns.wanted(name) or name in _CHAT_COLUMNS)
     rows = AnswerRows(reading.columns)
-    if table.columns is not None:
-        rows.check(source.name, table.columns)
     given, empty = named[number] is not None, True
-    for row_number, row in table.rows:
-        empty = False
-        if isinstance(row, str):
-            yield BadRow(source.name, row_number, row)
-            continue
-        try:
-            answers = rows.read(row)
-            model = answers[0].model
-            if not given and model is not None:
-                if named[number] not in (None, model):
-                    raise DataError(
-                        f"the answer is of {model!r}, the rows before of {named[number]!r}; "
-                        "give each model a file of its own"
-                    )
-                named[number] = model
-            for answer in answers:
-                if answer.id is None and answer.prompt is None:
-                    raise DataError("the answer has neither an id nor a prompt to join it by")
-                store.add(Stored(number, row_number, answer))
-        except InputError as error:
-            yield BadRow(source.name, row_number, error.message)
+    for file, table in places.tables(_wanted(reading)):
+        if table.columns is not None:
+            rows.check(file.name, table.columns)
+        for row_number, row in table.rows:
+            empty = False
+            counted = places.number(row_number)
+            if isinstance(row, str):
+                yield BadRow(file.name, row_number, row)
+                continue
+            try:
+                answers = rows.read(row)
+                model = answers[0].model
+                if not given and model is not None:
+                    if named[number] not in (None, model):
+                        raise DataError(
+                            f"the answer is of {model!r}, the rows before of {named[number]!r}; "
+                            "give each model a file of its own"
+                        )
+                    named[number] = model
+                for answer in answers:
+                    if answer.id is None and answer.prompt is None:
+                        raise DataError("the answer has neither an id nor a prompt to join it by")
+                    store.add(Stored(number, counted, answer))
+            except InputError as error:
+                yield BadRow(file.name, row_number, error.message)
     if empty:
-        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+        raise DataError(f"{name} holds no rows; give a file with at least one")
 
 
 def _take_questions(source: Source, store: Scratch, reading: Reading) -> Iterator[BadRow]:
-    columns = Columns(OUTPUT_FIELDS, reading.columns)
     fields = FieldValues(OUTPUT_FIELDS, reading.columns, required=())
-    table = open_table(source, wanted=lambda name: columns.wanted(name) or name in _CHAT_COLUMNS)
     empty = True
-    for number, row in table.rows:
-        empty = False
-        try:
-            if isinstance(row, str):
-                raise DataError(row)
-            question = read_question(row, fields)
-            if not store.add_question(question):
-                raise DataError(f"the question {question.id!r} stands twice; keep one")
-        except InputError as error:
-            yield BadRow(source.name, number, error.message)
+    for file, table in open_tables(source, wanted=_wanted(reading)):
+        for number, row in table.rows:
+            empty = False
+            try:
+                if isinstance(row, str):
+                    raise DataError(row)
+                question = read_question(row, fields)
+                if not store.add_question(question):
+                    raise DataError(f"the question {question.id!r} stands twice; keep one")
+            except InputError as error:
+                yield BadRow(file.name, number, error.message)
     if empty:
         raise DataError(f"{source.name} holds no rows; give a file with at least one")
+
+
+def _wanted(reading: Reading) -> Wanted:
+    columns = Columns(OUTPUT_FIELDS, reading.columns)
+    return lambda name: columns.wanted(name) or name in _CHAT_COLUMNS
 
 
 def _distinct_names(sources: Sequence[Source], named: Sequence[str | None]) -> list[str]:
@@ -140,7 +151,7 @@ def _baseline(baseline: str | None, sources: Sequence[Source], models: Sequence[
 @dataclass(frozen=True, slots=True)
 class _Join:
     store: Scratch
-    sources: Sequence[Source]
+    places: Sequence[RowPlaces]
     models: Sequence[str]
     reading: Reading
     baseline: int | None
@@ -154,18 +165,17 @@ class _Join:
         prompt = _prompt_of(question, first.answer.turn)
         agreed_at = "the questions file"
         for stored in chain((first,), group):
-            place = self.sources[stored.file].name
             own = stored.answer.prompt
             if stored.file in by_file:
-                earlier = by_file[stored.file].row
-                yield self._bad(stored, f"stands twice, first in row {earlier}; keep one")
+                earlier = self._beside(by_file[stored.file], stored)
+                yield self._bad(stored, f"stands twice, first in {earlier}; keep one")
             elif prompt is not None and own is not None and own != prompt:
                 refused.add(stored.file)
                 yield self._bad(stored, f"has another prompt than in {agreed_at}; correct one")
             else:
                 by_file[stored.file] = stored
                 if prompt is None and own is not None:
-                    prompt, agreed_at = own, f"{place}, row {stored.row}"
+                    prompt, agreed_at = own, "{}, row {}".format(*self._place(stored))
         if prompt is None:
             yield self._bad(first, "has no prompt; give the questions in a file, with their ids")
         elif by_file:
@@ -204,12 +214,11 @@ class _Join:
         try:
             pair = self._pair(key, prompt, question, one, two)
         except InputError as error:
-            return BadRow(self.sources[left.file].name, left.row, error.message)
+            return BadRow(*self._place(left), error.message)
         return Record(
             key,
             pair,
-            self.sources[left.file].name,
-            left.row,
+            *self._place(left),
             None,
             name_a,
             name_b,
@@ -243,7 +252,15 @@ class _Join:
         called = repr(answer.id) if self.store.joined_by_id else _quoted(answer.prompt)
         turn = f", turn {answer.turn}," if answer.turns > 1 else ""
         reason = f"the answer to {called}{turn} {fact}"
-        return BadRow(self.sources[stored.file].name, stored.row, reason)
+        return BadRow(*self._place(stored), reason)
+
+    def _place(self, stored: Stored) -> tuple[str, int]:
+        return self.places[stored.file].place(stored.row)
+
+    def _beside(self, stored: Stored, other: Stored) -> str:
+        """Where it is, for a message that names the other's file already."""
+        file, row = self._place(stored)
+        return f"row {row}" if file == self._place(other)[0] else f"{file}, row {row}"
 
 
 def _quoted(prompt: str | None) -> str:

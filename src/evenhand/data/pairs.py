@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,41 @@ from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far files have been read: the number of the file, from 0, and the last row of it."""
+
+    file: int = 0
+    row: int = 0
+
+
 def read_pairs(paths: Sequence[Source | Path | str], reading: Reading) -> Iterator[Record | BadRow]:
     """Every row of every file, in order, as a record or as the reason why it is none."""
+    for _, records in read_files(paths, reading):
+        yield from records
+
+
+def read_files(
+    paths: Sequence[Source | Path | str], reading: Reading, *, after: Place | None = None
+) -> Iterator[tuple[int, Iterator[Record | BadRow]]]:
+    """The same file by file, with the file's number; those before a place are not opened."""
     sources = [source_of(path) for path in paths]
-    prefixes = _prefixes(sources)
-    for source, prefix in zip(sources, prefixes, strict=True):
-        yield from _of_source(source, reading, prefix=prefix)
+    files = [file for source in sources for file in source.files]
+    prefixes = _prefixes(files)
+    after = after or Place()
+    begin = 0
+    for source in sources:
+        seen = [0]
+        for number, file in enumerate(source.files, begin):
+            row = after.row if number == after.file else 0
+            if number < after.file or row:
+                seen[0] += 1
+            if number >= after.file:
+                prefix = prefixes[number]
+                yield number, _of_file(file, reading, prefix=prefix, after=row, seen=seen)
+        begin += len(source.files)
+        if not seen[0]:
+            raise DataError(f"{source.name} holds no rows; give a file with at least one")
 
 
 def pairs_from(pairs: Iterable[Any], reading: Reading) -> Iterator[Record | BadRow]:
@@ -40,17 +70,17 @@ def pairs_from(pairs: Iterable[Any], reading: Reading) -> Iterator[Record | BadR
         raise DataError("pairs holds no rows; give at least one pair")
 
 
-def _of_source(source: Source, reading: Reading, *, prefix: str) -> Iterator[Record | BadRow]:
-    table = open_table(source, wanted=Columns(PAIR_FIELDS, reading.columns).wanted)
+def _of_file(
+    source: Source, reading: Reading, *, prefix: str, after: int, seen: list[int]
+) -> Iterator[Record | BadRow]:
+    wanted = Columns(PAIR_FIELDS, reading.columns).wanted
+    table = open_table(source, wanted=wanted, after=after)
     rows = PairRows(source.name, reading, prefix=prefix, tabular=table.tabular)
     if table.columns is not None:
         rows.check(table.columns)
-    empty = True
     for number, row in table.rows:
-        empty = False
+        seen[0] += 1
         yield rows.read(number, row)
-    if empty:
-        raise DataError(f"{source.name} holds no rows; give a file with at least one")
 
 
 def _of_pair(pair: Pair, number: int, reading: Reading) -> Record | BadRow:

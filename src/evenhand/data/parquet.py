@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from evenhand.data.remote_file import READ_AHEAD
 from evenhand.data.rows import RawRows, Table, Wanted
 from evenhand.data.source import Source, after_row
 from evenhand.errors import DataError, MissingExtra
@@ -12,9 +13,11 @@ from evenhand.errors import DataError, MissingExtra
 MAGIC = b"PAR1"
 # Rows are texts of unknown length: few enough of them that a batch of long ones still fits.
 _BATCH_ROWS = 64
+_READ_AHEAD = 1 << 16
 
 
-def open_parquet(source: Source, *, wanted: Wanted) -> Table:
+def open_parquet(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
+    """`after`: rows that are passed over, whole row groups without reading them."""
     try:
         pyarrow = import_module("pyarrow")
         parquet = import_module("pyarrow.parquet")
@@ -23,28 +26,49 @@ def open_parquet(source: Source, *, wanted: Wanted) -> Table:
     faults = (pyarrow.ArrowException, OSError, ValueError, MemoryError, OverflowError)
     try:
         # pre_buffer would hold whole row groups, which are often the whole file.
-        file = parquet.ParquetFile(source.path, pre_buffer=False, buffer_size=1 << 16)
+        if source.content is None:
+            file = parquet.ParquetFile(source.path, pre_buffer=False, buffer_size=_READ_AHEAD)
+        else:
+            held = source.content.open_anywhere()
+            file = parquet.ParquetFile(held, pre_buffer=False, buffer_size=READ_AHEAD)
         columns = tuple(str(name) for name in file.schema_arrow.names)
     except faults as error:
         raise DataError(_broken(source, 0, error)) from None
     used = [name for name in columns if wanted(name)]
     if not used:
         return Table(iter(()), columns=columns, tabular=True)
-    return Table(_rows(source, file, used, faults), columns=columns, tabular=True)
+    return Table(_rows(source, file, used, faults, after), columns=columns, tabular=True)
 
 
 def _rows(
-    source: Source, file: Any, used: list[str], faults: tuple[type[Exception], ...]
+    source: Source,
+    file: Any,
+    used: list[str],
+    faults: tuple[type[Exception], ...],
+    after: int,
 ) -> RawRows:
     number = 0
     with file:
         try:
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=used, use_threads=False):
+            number, groups = _groups_after(file.metadata, after)
+            for batch in file.iter_batches(
+                batch_size=_BATCH_ROWS, row_groups=groups, columns=used, use_threads=False
+            ):
                 for row in _of_batch(batch):
                     number += 1
-                    yield number, row
+                    if number > after:
+                        yield number, row
         except faults as error:
             raise DataError(_broken(source, number, error)) from None
+
+
+def _groups_after(metadata: Any, after: int) -> tuple[int, list[int]]:
+    """How many rows stand before the row group that holds the next one, and the groups from it."""
+    passed, first, count = 0, 0, metadata.num_row_groups
+    while first < count and passed + metadata.row_group(first).num_rows <= after:
+        passed += metadata.row_group(first).num_rows
+        first += 1
+    return passed, list(range(first, count))
 
 
 def _of_batch(batch: Any) -> list[dict[str, Any] | str]:

@@ -1,40 +1,74 @@
-"""Where rows come from: files by name, gzipped or not, and streams spooled into a file."""
+"""Where rows come from: files by name, gzipped or not, streams spooled into a file, and URLs."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import io
+import re
 import shutil
 import stat
 import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Protocol
 
 from evenhand.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
+DATA_ENDINGS = (".jsonl", ".ndjson", ".jsonlines", ".json", ".csv", ".tsv", ".parquet")
 _BLOCK = 1 << 18
+_AT_ONCE = 16  # questions to a store, which takes its time for each
+_DATA_ENDING = re.compile(
+    rf"(?:{'|'.join(map(re.escape, DATA_ENDINGS))})?(?:\.gz)?$", re.IGNORECASE
+)
+
+
+class Content(Protocol):
+    """What stands in for a file of this machine."""
+
+    def open(self) -> BinaryIO: ...
+
+    def open_anywhere(self) -> io.RawIOBase:
+        """For a reader that jumps, and has buffers of its own."""
+
+    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file, and the name that messages call it by. Close it where it came from `spool`."""
+    """A file, and the name that messages call it by. Close it where it came from `spool`.
+
+    `content` is where it is no file of this machine. `parts` are the files of a data set that is
+    in several: rows come from one after another.
+    """
 
     path: Path
     name: str
     held: IO[bytes] | None = field(default=None, repr=False, compare=False)
+    content: Content | None = field(default=None, repr=False, compare=False)
+    parts: tuple[Source, ...] = ()
 
     @property
     def stem(self) -> str:
-        """The name without folders and endings: `out/gpt.jsonl.gz` is `gpt`."""
-        return Path(self.name.removesuffix(".gz")).stem or self.name
+        """The name without folders and endings: `out/gpt.jsonl.gz` is `gpt`, and so are
+        `out/gpt/*.jsonl` and `out/gpt-*.jsonl`."""
+        if not self.parts:
+            return Path(self.name.removesuffix(".gz")).stem or self.name
+        steps = self.name.partition("://")[2].split("/")
+        told = (_DATA_ENDING.sub("", step).replace("*", "").strip("-_.") for step in steps[::-1])
+        return next((step for step in told if step), self.name)
+
+    @property
+    def files(self) -> tuple[Source, ...]:
+        """The files that it is read from, in their order."""
+        return self.parts or (self,)
 
     def close(self) -> None:
         if self.held is not None:
@@ -53,16 +87,23 @@ class Source:
 
 
 def source_of(given: Source | Path | str) -> Source:
+    from evenhand.data.remote import open_url, url_in
+
     if isinstance(given, Source):
         return given
+    url = url_in(given)
+    if url is not None:
+        return open_url(url)
     return Source(Path(given), str(given))
 
 
 def open_source(given: Path | str) -> Source:
-    """What a command line names: a file, `-`, or a pipe, which is spooled. Close it after use."""
+    """What a command line names: a file, a URL, `-`, or a pipe, which is spooled. Close it."""
     if str(given) == "-":
         return spool(sys.stdin)
     source = source_of(given)
+    if source.content is not None or source.parts:
+        return source
     with _readable(source):
         mode = source.path.stat().st_mode
         if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
@@ -85,8 +126,18 @@ def spool(stream: IO[Any], name: str = "standard input") -> Source:
 
 
 def file_digest(path: Source | Path | str) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
+    """The SHA-256 of a file's bytes, in hexadecimal; of what is in a store, of what names it and
+    its version. It changes with the data, and downloads nothing."""
     source = source_of(path)
+    if source.parts:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            digests = pool.map(file_digest, source.parts)
+            told = "".join(
+                f"{part.name}\n{each}\n" for part, each in zip(source.parts, digests, strict=True)
+            )
+        return hashlib.sha256(told.encode()).hexdigest()
+    if source.content is not None:
+        return source.content.digest()
     with _readable(source), source.path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -101,7 +152,7 @@ def beginning(source: Source, *, size: int) -> bytes:
 
 
 def is_gzipped(source: Source) -> bool:
-    with _readable(source), source.path.open("rb") as file:
+    with _readable(source), _open(source) as file:
         return file.read(2) == GZIP_MAGIC
 
 
@@ -109,7 +160,7 @@ def is_gzipped(source: Source) -> bool:
 def opened(source: Source) -> Iterator[BinaryIO]:
     """The content as bytes, unpacked where it is gzipped, whatever the file is called."""
     with _readable(source):
-        file = source.path.open("rb", buffering=_BLOCK)
+        file = _open(source)
     with file:
         gzipped = file.read(2) == GZIP_MAGIC
         file.seek(0)
@@ -133,6 +184,12 @@ def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise DataError(_unreadable(source, error)) from None
+
+
+def _open(source: Source) -> BinaryIO:
+    if source.content is not None:
+        return source.content.open()
+    return source.path.open("rb", buffering=_BLOCK)
 
 
 def after_row(number: int) -> str:

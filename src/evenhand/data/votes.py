@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from evenhand.contract import Order, Winner
 from evenhand.data.columns import Columns, plain
 from evenhand.data.fields import FieldValues, optional_text, sendable, text_of_id
-from evenhand.data.formats import open_table
+from evenhand.data.formats import open_tables
 from evenhand.data.labels import read_label
 from evenhand.data.record import BadRow
 from evenhand.data.rows import kind_of, shortened
@@ -89,23 +89,23 @@ def read_votes(
     """Every vote of a file; `models` tells a pair's two, whose names may stand for A and B."""
     source = source_of(path)
     reading = reading or VoteReading()
-    table = open_table(source, wanted=Columns(VOTE_FIELDS, reading.columns).wanted)
-    rows = _Rows(source.name, reading, models, tabular=table.tabular)
-    if table.columns is not None:
-        rows.check(table.columns)
     empty = True
-    for number, row in table.rows:
-        empty = False
-        if isinstance(row, str):
-            yield BadRow(source.name, number, row)
-            continue
-        try:
-            # A row counts whole or not at all.
-            read = list(rows.read(number, row))
-        except InputError as error:
-            yield BadRow(source.name, number, error.message)
-            continue
-        yield from read
+    for file, table in open_tables(source, wanted=Columns(VOTE_FIELDS, reading.columns).wanted):
+        rows = _Rows(file.name, reading, models, tabular=table.tabular)
+        if table.columns is not None:
+            rows.check(table.columns)
+        for number, row in table.rows:
+            empty = False
+            if isinstance(row, str):
+                yield BadRow(file.name, number, row)
+                continue
+            try:
+                # A row counts whole or not at all.
+                read = list(rows.read(number, row))
+            except InputError as error:
+                yield BadRow(file.name, number, error.message)
+                continue
+            yield from read
     if empty:
         raise DataError(f"{source.name} holds no rows; give a file with at least one")
 

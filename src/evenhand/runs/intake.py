@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 
-from evenhand.data import BadRow, Record
+from evenhand.data import BadRow, Place, Record, Records
 from evenhand.errors import DataError
 from evenhand.runs.options import BadRows
-from evenhand.runs.sources import Sources
+from evenhand.runs.sources import PairFiles, Sources
 from evenhand.runs.stop import Stop
 from evenhand.store import NewItem, RunRecord, SkippedRow, Store
 
 _AT_ONCE = 500
 _CHARACTERS_AT_ONCE = 8_000_000  # a response may have 50 million
 REPEATED_ROWS = "repeatedRows"  # in a run's summary; reports read it
+_TAKEN_IN = "takenIn"  # likewise, until all rows are in
+_NOTED_EVERY = 20  # batches
 
 
 def take_in(
@@ -28,10 +31,12 @@ def take_in(
 ) -> bool:
     """Whether all of it was read; a second time changes nothing. `told` hears of the rows so far.
 
-    `by_id`: some judge finds its answers by a pair's id, so that equal texts are not equal pairs.
+    What broke off goes on after the last place that was noted, where the rows come from files of
+    pairs. `by_id`: some judge finds its answers by a pair's id, so that equal texts are not equal
+    pairs.
     """
-    rows = records = 0
-    for batch in _batches(sources):
+    taken = _Taken.of(store.run_at(run_id)) if isinstance(sources, PairFiles) else _Taken()
+    for count, (file, batch) in enumerate(_batches(sources, taken), start=1):
         if stop.by is not None:
             return False
         bad = [row for row in batch if isinstance(row, BadRow)]
@@ -41,19 +46,35 @@ def take_in(
             )
         items = [_item(row, by_id) for row in batch if isinstance(row, Record)]
         store.add_items(run_id, items)
-        records += len(items)
         if bad:
             store.add_skipped(run_id, [SkippedRow(b.source, b.row, b.reason) for b in bad])
-        rows += len(batch)
-        told(rows)
+        taken = taken.and_then(file, batch, records=len(items))
+        told(taken.rows)
+        if isinstance(sources, PairFiles) and count % _NOTED_EVERY == 0:
+            store.update_run(run_id, summary={_TAKEN_IN: asdict(taken)})
     kept = store.count_items(run_id)
     if kept == 0:
         raise DataError(f"{', '.join(sources.names)} holds no pairs that can be judged; check it")
-    # Every reading begins with the first row, so that this holds for a second one too; what a
-    # batch added would not.
-    if records > kept:
-        store.update_run(run_id, summary={REPEATED_ROWS: records - kept})
+    repeated = taken.records - kept
+    store.update_run(run_id, summary={REPEATED_ROWS: repeated} if repeated > 0 else {})
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """How far the intake is, all its commands together: the last row, and what came up to it."""
+
+    file: int = 0
+    row: int = 0
+    rows: int = 0
+    records: int = 0
+
+    @classmethod
+    def of(cls, run: RunRecord | None) -> _Taken:
+        return cls(**run.summary.get(_TAKEN_IN, {})) if run is not None else cls()
+
+    def and_then(self, file: int, batch: Sequence[Record | BadRow], *, records: int) -> _Taken:
+        return _Taken(file, batch[-1].row, self.rows + len(batch), self.records + records)
 
 
 def note_on_repeats(run: RunRecord) -> str | None:
@@ -64,10 +85,19 @@ def note_on_repeats(run: RunRecord) -> str | None:
     return f"{rows} another row with the same id and content; each pair is judged once"
 
 
-def _batches(sources: Sources) -> Iterator[list[Record | BadRow]]:
+def _batches(sources: Sources, taken: _Taken) -> Iterator[tuple[int, list[Record | BadRow]]]:
+    """Batches of rows with the number of the file that all of them are from."""
+    if not isinstance(sources, PairFiles):
+        yield from ((0, batch) for batch in _sliced(sources.records()))
+        return
+    for file, records in sources.records_by_file(Place(taken.file, taken.row)):
+        yield from ((file, batch) for batch in _sliced(records))
+
+
+def _sliced(records: Records) -> Iterator[list[Record | BadRow]]:
     batch: list[Record | BadRow] = []
     characters = 0
-    for row in sources.records():
+    for row in records:
         batch.append(row)
         if isinstance(row, Record):
             pair = row.pair

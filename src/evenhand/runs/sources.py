@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,11 +13,13 @@ import orjson
 from evenhand.contract import Pair
 from evenhand.data import (
     OutputFile,
+    Place,
     Reading,
     Records,
     Source,
     file_digest,
     open_source,
+    read_files,
     read_outputs,
     read_pairs,
 )
@@ -72,6 +74,11 @@ class PairFiles:
 
     def records(self) -> Records:
         return read_pairs(self.files, self.reading)
+
+    def records_by_file(self, after: Place) -> Iterator[tuple[int, Records]]:
+        """The same with the number of the file that they are from, from a place on. It is the same
+        file each time: `describe` would not have found the run otherwise."""
+        return read_files(self.files, self.reading, after=after)
 
     def close(self) -> None:
         for file in self.files:
