@@ -36,6 +36,7 @@ from evenhand.store import (
     work,
 )
 from evenhand.store.address import FileAddress, ServerAddress, read_address
+from evenhand.store.attendance import attend_by_server, is_attended_at_server
 from evenhand.store.batches import BatchBook, PassAsked, forget
 from evenhand.store.columns import (
     BattleColumns,
@@ -273,6 +274,22 @@ class Store:
                     held.enter_context(hold_by_server(self._reads, run_id, self.address))
             yield
 
+    @contextmanager
+    def attend(self, run_id: int) -> Iterator[None]:
+        """Work on a run that another process holds; several may. Ends with the process."""
+        with ExitStack() as attending:
+            if isinstance(self._where, ServerAddress):
+                with self.faults_told():
+                    attending.enter_context(attend_by_server(self._reads, run_id))
+            yield
+
+    def is_attended(self, run_id: int) -> bool:
+        """Whether somebody attends to the run: workers of a holder who is gone, maybe."""
+        if isinstance(self._where, FileAddress):
+            return False
+        with self.faults_told():
+            return is_attended_at_server(self._reads, run_id)
+
     # Judges
 
     def add_judge(self, judge: NewJudge) -> int:
@@ -312,10 +329,52 @@ class Store:
 
     # Work
 
-    def pending(self, run_id: int, judge_id: int, *, after: int, limit: int) -> list[WorkItem]:
-        """Items after number `after` that this judge has no verdict on, by number."""
+    def pending(
+        self,
+        run_id: int,
+        judge_id: int,
+        *,
+        after: int,
+        limit: int,
+        up_to: int | None = None,
+        firsts: bool = False,
+    ) -> list[WorkItem]:
+        """Items after number `after` that this judge has no verdict on, by number.
+
+        `firsts`: of items with the same content only the first.
+        """
         with self._reading() as connection:
-            return work.pending(connection, run_id, judge_id, after=after, limit=limit)
+            return work.pending(
+                connection,
+                run_id,
+                judge_id,
+                after=after,
+                limit=limit,
+                up_to=up_to,
+                firsts=firsts,
+            )
+
+    def pending_span(
+        self,
+        run_id: int,
+        judge_id: int,
+        *,
+        after: int,
+        limit: int,
+        up_to: int | None = None,
+        firsts: bool = False,
+    ) -> tuple[int, int, int] | None:
+        """Their first number, their last and their count, without their texts."""
+        with self._reading() as connection:
+            return work.pending_span(
+                connection,
+                run_id,
+                judge_id,
+                after=after,
+                limit=limit,
+                up_to=up_to,
+                firsts=firsts,
+            )
 
     def write(
         self,

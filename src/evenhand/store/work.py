@@ -53,11 +53,29 @@ _has_no_verdict = (
     )
     .exists()
 )
+_earlier = items.alias()
+_is_first_of_its_pair = (
+    ~select(literal(1))
+    .where(
+        _earlier.c.run_id == items.c.run_id,
+        _earlier.c.pair_id == items.c.pair_id,
+        _earlier.c.number < items.c.number,
+    )
+    .exists()
+)
 _PENDING = (
     select(items.c.number, items.c.key, items.c.full_key, items.c.swap_positions, pairs)
     .join(pairs, pairs.c.id == items.c.pair_id)
     .where(items.c.run_id == bindparam("run"), items.c.number > bindparam("after"))
     .where(_has_no_verdict)
+    .order_by(items.c.number)
+    .limit(bindparam("most"))
+)
+_PENDING_UP_TO = _PENDING.where(items.c.number <= bindparam("up_to"))
+_PENDING_NUMBERS = (
+    select(items.c.number)
+    .where(items.c.run_id == bindparam("run"), items.c.number > bindparam("after"))
+    .where(items.c.number <= bindparam("up_to"), _has_no_verdict)
     .order_by(items.c.number)
     .limit(bindparam("most"))
 )
@@ -71,11 +89,47 @@ _PASSES_OF_PENDING = (
 )
 
 
+_LAST_OF_ALL = 2**62
+
+
+def pending_span(
+    connection: Connection,
+    run_id: int,
+    judge_id: int,
+    *,
+    after: int,
+    up_to: int | None,
+    limit: int,
+    firsts: bool,
+) -> tuple[int, int, int] | None:
+    """The first and the last number of the next pending items, and how many they are."""
+    numbers = _PENDING_NUMBERS.where(_is_first_of_its_pair) if firsts else _PENDING_NUMBERS
+    each = numbers.subquery().c.number
+    asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
+    asked["up_to"] = _LAST_OF_ALL if up_to is None else up_to
+    first, last, count = connection.execute(
+        select(func.min(each), func.max(each), func.count(each)), asked
+    ).one()
+    return (first, last, count) if count else None
+
+
 def pending(
-    connection: Connection, run_id: int, judge_id: int, *, after: int, limit: int
+    connection: Connection,
+    run_id: int,
+    judge_id: int,
+    *,
+    after: int,
+    limit: int,
+    up_to: int | None = None,
+    firsts: bool = False,
 ) -> list[WorkItem]:
     asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
-    rows = connection.execute(_PENDING, asked).mappings().all()
+    query = _PENDING
+    if up_to is not None:
+        query, asked["up_to"] = _PENDING_UP_TO, up_to
+    if firsts:
+        query = query.where(_is_first_of_its_pair)
+    rows = connection.execute(query, asked).mappings().all()
     if not rows:
         return []
     reach = {"run": run_id, "judge": judge_id}
