@@ -59,7 +59,7 @@ lock: ## Pin the requirements anew (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
 	  --extra local --extra postgres --extra parquet --extra telemetry --extra providers \
-	  --extra tools --extra plot --extra serve --extra speed --group dev \
+	  --extra tools --extra plot --extra serve --extra speed --extra ray --group dev \
 	  -c requirements/demo.txt -o requirements/test.txt
 
 clean: ## Remove the environment and every cache in the tree
