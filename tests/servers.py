@@ -211,10 +211,17 @@ class JudgeServer:
     """An HTTP server in a thread of its own. Start and stop it with `with`."""
 
     def __init__(
-        self, script: Script, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+        self,
+        script: Script,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        """`port` is for one that comes back where another was; 0 is any that is free."""
         self._script = script
         self._host = host
+        self._wanted_port = port
         self._tls = tls
         self._lock = threading.Lock()
         self._seen: list[SeenRequest] = []
@@ -300,7 +307,7 @@ class JudgeServer:
         runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._host, 0, ssl_context=self._tls).start()
+            await web.TCPSite(runner, self._host, self._wanted_port, ssl_context=self._tls).start()
             self.port = runner.addresses[0][1]
             self._ready.set()
             await self._stopping.wait()

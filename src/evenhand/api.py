@@ -33,18 +33,21 @@ if TYPE_CHECKING:
 _SAMPLING_TEMPERATURE = 1.0
 
 
-def judge_options(settings: Settings, spec: str, *, base_url: str | None = None) -> JudgeOptions:
+def judge_options(
+    settings: Settings, spec: str, *, base_url: str | Sequence[str] | None = None
+) -> JudgeOptions:
     """What the settings say for the judge named `spec`.
 
     Their base URL and key are those of OpenAI-compatible servers: no other provider is sent them.
-    `base_url` was chosen for this very judge.
+    `base_url` was chosen for this very judge; several are a fleet.
     """
     is_openai = spec.strip().startswith("openai:")
     temperature = settings.temperature
     if temperature is None and (settings.samples or 1) > 1:
         temperature = _SAMPLING_TEMPERATURE
+    chosen = base_url if base_url is None or isinstance(base_url, str) else tuple(base_url)
     return JudgeOptions(
-        base_url=base_url or (settings.base_url if is_openai else None),
+        base_url=chosen or (settings.base_url if is_openai else None),
         api_key=settings.api_key if is_openai else None,
         timeout_s=settings.timeout_s,
         max_tokens=settings.max_tokens,
@@ -54,7 +57,9 @@ def judge_options(settings: Settings, spec: str, *, base_url: str | None = None)
     )
 
 
-def open_judge_for(settings: Settings, spec: str, *, base_url: str | None = None) -> Judge:
+def open_judge_for(
+    settings: Settings, spec: str, *, base_url: str | Sequence[str] | None = None
+) -> Judge:
     options = judge_options(settings, spec, base_url=base_url)
     return judges.open_judge(spec, options)
 

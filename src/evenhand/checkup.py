@@ -7,8 +7,8 @@ import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,8 @@ from evenhand import __version__, api
 from evenhand.comparer import settle
 from evenhand.contract import Outcome, Pair, Verdict
 from evenhand.errors import EvenhandError, SettingsError, Status, exit_code
-from evenhand.judges import Judge, RetryPolicy
+from evenhand.judges import Judge, JudgeOptions, RetryPolicy, open_judge
+from evenhand.judges.redaction import shown_url
 from evenhand.procedure import Procedure
 from evenhand.settings import Settings, load_settings
 
@@ -120,17 +121,32 @@ def _check_model(settings: Settings) -> Check:
     return Check("embedded model", "ok", str(found))
 
 
-async def check_judge(settings: Settings, *, base_url: str | None = None) -> Check:
-    """Ask the judge something with one right answer, once in each order."""
+async def check_judges(
+    settings: Settings, *, base_url: str | Sequence[str] | None = None
+) -> list[Check]:
+    """Ask the judge something with one right answer, once in each order; a fleet at each server."""
     if settings.judge is None:
-        return Check(
-            "judge",
-            "missing",
-            "none named; give --judge openai:MODEL or set EVENHAND_JUDGE",
-        )
+        said = "none named; give --judge openai:MODEL or set EVENHAND_JUDGE"
+        return [Check("judge", "missing", said)]
     name = f"judge {settings.judge}"
+    options = api.judge_options(settings, settings.judge, base_url=base_url)
+    if len(options.base_urls) < 2:
+        return [await _check(name, settings.judge, options)]
     try:
-        judge = api.open_judge_for(settings, settings.judge, base_url=base_url)
+        await open_judge(settings.judge, options).close()
+    except EvenhandError as error:  # of them together, e.g. one is named twice
+        return [Check(name, "wrong", error.message, exit_code(error))]
+    return [
+        await _check(
+            f"{name} at {shown_url(each)}", settings.judge, replace(options, base_url=each)
+        )
+        for each in options.base_urls
+    ]
+
+
+async def _check(name: str, spec: str, options: JudgeOptions) -> Check:
+    try:
+        judge = open_judge(spec, options)
     except EvenhandError as error:
         return Check(name, "wrong", error.message, exit_code(error))
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 _LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0}
 _LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0}
+# Several addresses in one variable. A comma inside an address is not before another scheme.
+_BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
 _KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE)
 _ONLY_FROM_THE_USER = ("base_url", "template", "store")
 
@@ -38,7 +41,7 @@ class Settings:
     """What holds unless a caller says otherwise. None: not set."""
 
     judge: str | None = None
-    base_url: str | None = None
+    base_url: str | tuple[str, ...] | None = None
     api_key: str | None = field(default=None, repr=False)
     locale: Literal["en", "zh"] | None = None
     mode: Literal["reasoned", "letter"] | None = None
@@ -128,6 +131,13 @@ def check_setting(where: str, name: str, value: object) -> object:
     if name in _CHOICES:
         if value not in _CHOICES[name]:
             raise SettingsError(f"{where} is {value!r}; it takes {' or '.join(_CHOICES[name])}")
+    elif name == "base_url" and isinstance(value, (list, tuple)):
+        if not value or not all(isinstance(each, str) and each.strip() for each in value):
+            raise SettingsError(
+                f"{where} is no list of addresses; give e.g. "
+                '["http://gpu-1:8000/v1", "http://gpu-2:8000/v1"]'
+            )
+        return tuple(value)
     elif name in _TEXT:
         if not isinstance(value, str) or not value.strip():
             raise SettingsError(f"{where} is {value!r}; it takes a text")
@@ -153,7 +163,7 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
 
     values: dict[str, Any] = {
         "judge": text("EVENHAND_JUDGE"),
-        "base_url": text("OPENAI_BASE_URL"),
+        "base_url": _addresses(text("OPENAI_BASE_URL")),
         "api_key": text("OPENAI_API_KEY"),
         "locale": text("EVENHAND_LOCALE"),
         "store": text("EVENHAND_STORE"),
@@ -165,3 +175,11 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
         if values[name] is not None:
             check_setting(f"EVENHAND_{name.upper()}", name, values[name])
     return replace(settings, **{key: value for key, value in values.items() if value is not None})
+
+
+def _addresses(text: str | None) -> str | tuple[str, ...] | None:
+    """One address, or several with spaces or commas between them."""
+    if text is None:
+        return None
+    several = tuple(_BETWEEN_ADDRESSES.split(text.strip(" ,")))
+    return several if len(several) > 1 else text

@@ -57,7 +57,9 @@ def demo(
         session.fail(error, as_json=False)
 
 
-async def _play(settings: Settings, *, base_url: str | None, offline: bool, whole: bool) -> None:
+async def _play(
+    settings: Settings, *, base_url: list[str] | None, offline: bool, whole: bool
+) -> None:
     from evenhand.demo import demo_pairs
 
     console = session.out()
@@ -176,7 +178,9 @@ def _summary(pair: DemoPair, result: Verdict | Failure) -> Text:
     )
 
 
-def _strong_judge(settings: Settings, *, base_url: str | None, offline: bool) -> tuple[Judge, str]:
+def _strong_judge(
+    settings: Settings, *, base_url: list[str] | None, offline: bool
+) -> tuple[Judge, str]:
     from evenhand import api, judges
     from evenhand.cli.terminal import one_line
     from evenhand.demo import EXAMPLES_LABEL, answers_file

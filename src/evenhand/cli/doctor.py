@@ -36,13 +36,13 @@ def doctor(
     Exit codes: 0 nothing is wrong (what is merely not there is no fault, nor is a warning),
     2 the set-up is wrong, 3 the judge failed, 4 no valid verdict.
     """
-    from evenhand.checkup import check_judge, check_set_up, settings_and_fault
+    from evenhand.checkup import check_judges, check_set_up, settings_and_fault
 
     try:
         found, fault = settings_and_fault(os.environ)
         settings = opt.with_judge_options(found, judge=judge, timeout_s=timeout)
         checks = list(check_set_up(settings, os.environ, fault))
-        checks.append(session.run_async(check_judge(settings, base_url=base_url)))
+        checks += session.run_async(check_judges(settings, base_url=base_url))
     except EvenhandError as error:
         session.fail(error, as_json=as_json)
     code = max(check.exit_code for check in checks)

@@ -70,11 +70,12 @@ JudgeName = Annotated[
     ),
 ]
 BaseUrl = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--base-url",
-        help="The address of the judge's server, e.g. http://localhost:8000/v1. "
-        "Default: OPENAI_BASE_URL, for openai: judges.",
+        help="The address of the judge's server, e.g. http://localhost:8000/v1. Repeatable: "
+        "several servers of one model share the calls. Default: OPENAI_BASE_URL, for openai: "
+        "judges.",
     ),
 ]
 LocaleName = Annotated[

@@ -165,7 +165,7 @@ def _judge_plans(
     settings: Settings,
     named: list[str] | None,
     *,
-    base_url: str | None,
+    base_url: list[str] | None,
     locale: opt.LocaleName,
     mode: opt.ModeName,
 ) -> list[JudgePlan]:

@@ -115,7 +115,7 @@ def serve(
 
 
 def chosen_offers(
-    named: list[str] | None, base_url: str | None, config: Path | None
+    named: list[str] | None, base_url: list[str] | None, config: Path | None
 ) -> tuple[JudgeOffer, ...] | None:
     """None: the config file's. Without one, the settings' judge, where there is one."""
     from evenhand.errors import InputError
@@ -125,7 +125,7 @@ def chosen_offers(
     if named:
         return offers_of(named, base_url=base_url)
     if config is not None:
-        if base_url is not None:
+        if base_url:
             raise InputError("--base-url belongs to --judge; in the config file it is base_url")
         return None
     settled = load_settings().judge

@@ -23,7 +23,7 @@ from evenhand.judges.fleet_asking import OF_ACCOUNT, Asking
 from evenhand.judges.fleet_choice import choose, key_of, seed_of
 from evenhand.judges.fleet_member import Member, Server, Turn
 from evenhand.judges.fleet_story import Story
-from evenhand.judges.protocol import Completion, JudgeCall, Telling, Traits, identity_of
+from evenhand.judges.protocol import Account, Completion, JudgeCall, News, Traits, identity_of
 
 if TYPE_CHECKING:
     from evenhand.judges import JudgeOptions
@@ -85,10 +85,10 @@ class FleetJudge:
         """Where the servers are, without credentials and query."""
         return tuple(member.address for member in self._members)
 
-    def open_account(self) -> Telling:
+    def open_account(self) -> Account:
         return self._story.open_account()
 
-    def open_news(self) -> Telling:
+    def open_news(self) -> News:
         return self._story.open_news()
 
     async def __aenter__(self) -> Self:
@@ -185,7 +185,7 @@ class FleetJudge:
         why = error.message.partition(";")[0]
         slow = isinstance(error, JudgeTimeout)
         if member.failed(turn, self._clock(), why=why, at_once=at_once, slow=slow):
-            self._story.left(member)
+            self._story.left(member, kind=error.kind)
 
     def _given_up(self, asking: Asking) -> JudgeError:
         now, count = self._clock(), len(self._members)

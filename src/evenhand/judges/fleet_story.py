@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Sequence
 
 from evenhand.judges.fleet_member import Member
-from evenhand.judges.protocol import Telling
+from evenhand.judges.protocol import Account, News, ServerNews
 
-_LINES_KEPT = 200
+_NEWS_KEPT = 200
 # More servers than this are summed up.
 _NAMED_EACH = 6
 
@@ -17,32 +17,32 @@ class Story:
     def __init__(self, judge: str, members: Sequence[Member]) -> None:
         self._judge = judge
         self._members = members
-        self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
+        self._news: deque[ServerNews] = deque(maxlen=_NEWS_KEPT)
         self._told = 0
 
-    def left(self, member: Member) -> None:
-        self._tell(f"{self._judge}: {member.address} is left alone for now: {member.why}")
+    def left(self, member: Member, *, kind: str) -> None:
+        self._tell(ServerNews(self._judge, member.address, kind, member.why))
 
     def returned(self, member: Member) -> None:
-        self._tell(f"{self._judge}: {member.address} answers again")
+        self._tell(ServerNews(self._judge, member.address))
 
-    def _tell(self, line: str) -> None:
-        self._lines.append(line)
+    def _tell(self, news: ServerNews) -> None:
+        self._news.append(news)
         self._told += 1
 
-    def open_news(self) -> Telling:
+    def open_news(self) -> News:
         seen = self._told
 
-        def news() -> tuple[str, ...]:
+        def news() -> tuple[ServerNews, ...]:
             nonlocal seen
             if seen == self._told:
                 return ()
             new, seen = self._told - seen, self._told
-            return tuple(self._lines)[-new:]
+            return tuple(self._news)[-new:]
 
         return news
 
-    def open_account(self) -> Telling:
+    def open_account(self) -> Account:
         before = [(each.answers, each.answers_s, each.times_out) for each in self._members]
 
         def account() -> tuple[str, ...]:

@@ -9,12 +9,14 @@ from typing import Any, Literal, Protocol
 from evenhand.contract import Message, Mode, Order, Pair, Segment, Usage, Winner
 
 __all__ = [
+    "Account",
     "Completion",
     "Judge",
     "JudgeCall",
     "Message",
+    "News",
     "Segment",
-    "Telling",
+    "ServerNews",
     "TokenLogprob",
     "Traits",
     "account_of",
@@ -105,20 +107,36 @@ def identity_of(judge: Judge) -> Mapping[str, object]:
     return identity
 
 
-Telling = Callable[[], tuple[str, ...]]  # lines for people; asked again, they may be others
+@dataclass(frozen=True, slots=True)
+class ServerNews:
+    """One of a judge's servers is left alone, or answers again (no kind). `why` may quote it."""
+
+    judge: str
+    address: str
+    kind: str | None = None  # of the error
+    why: str = ""
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return f"{self.judge}: {self.address} answers again"
+        return f"{self.judge}: {self.address} is left alone for now: {self.why}"
 
 
-def account_of(judge: Judge) -> Telling:
+Account = Callable[[], tuple[str, ...]]  # lines for people
+News = Callable[[], tuple[ServerNews, ...]]  # each time, what is new
+
+
+def account_of(judge: Judge) -> Account:
     """Opened as a run begins; afterwards it tells what the judge has to say of that time."""
-    opened: Callable[[], Telling] | None = getattr(judge, "open_account", None)
+    opened: Callable[[], Account] | None = getattr(judge, "open_account", None)
     return _nothing if opened is None else opened()
 
 
-def news_of(judge: Judge) -> Telling:
+def news_of(judge: Judge) -> News:
     """What has happened to the judge since it was last asked here, e.g. a server that is gone."""
-    opened: Callable[[], Telling] | None = getattr(judge, "open_news", None)
+    opened: Callable[[], News] | None = getattr(judge, "open_news", None)
     return _nothing if opened is None else opened()
 
 
-def _nothing() -> tuple[str, ...]:
+def _nothing() -> tuple[()]:
     return ()

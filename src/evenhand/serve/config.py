@@ -22,7 +22,7 @@ class JudgeOffer:
 
     name: str
     judge: str
-    base_url: str | None = field(default=None, repr=False)
+    base_url: str | tuple[str, ...] | None = field(default=None, repr=False)
     api_key_env: str | None = None  # the variable that holds its key
     mode: Literal["reasoned", "letter"] | None = None
     locale: Literal["en", "zh"] | None = None

@@ -49,17 +49,20 @@ def read_config(
     )
 
 
-def offers_of(specs: Sequence[str], *, base_url: str | None = None) -> tuple[JudgeOffer, ...]:
+def offers_of(
+    specs: Sequence[str], *, base_url: str | Sequence[str] | None = None
+) -> tuple[JudgeOffer, ...]:
     """What `--judge` offers, by names that tell clients no path.
 
     Of several judges the address goes to those that speak its language alone: it must not get
     another provider's key.
     """
+    address = base_url if base_url is None or isinstance(base_url, str) else tuple(base_url)
     return tuple(
         JudgeOffer(
             _offered_name(spec),
             spec,
-            base_url=base_url if len(specs) == 1 or spec.strip().startswith("openai:") else None,
+            base_url=address if len(specs) == 1 or spec.strip().startswith("openai:") else None,
         )
         for spec in specs
     )

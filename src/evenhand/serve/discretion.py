@@ -4,34 +4,61 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from yarl import URL
 
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.addresses import proxy_for
-from evenhand.judges.protocol import identity_of
+from evenhand.judges.protocol import identity_of, news_of
 from evenhand.serve.logs import log
 
 # A judge that is down fails every call; the log says so once in a while.
 _LOGGED_EVERY_S = 10.0
 _THE_SERVER = "the judge's server"
 _REDIRECT = re.compile(r"\bredirects to \S+")
+_ANY_SERVER = (
+    (re.compile(r"\bhost name [^\s;]+"), f"host name of {_THE_SERVER}"),
+    (re.compile(r"\badd [^\s;]+ to NO_PROXY"), f"add {_THE_SERVER} to NO_PROXY"),
+    (re.compile(r"\bproxy [^\s;]+:\d+"), "proxy"),
+    (re.compile(r"\bbase URL https?://[^\s;]+"), "base URL"),
+    (re.compile(r"\bhttps?://[^\s;,)]+"), _THE_SERVER),
+    # An IPv6 address has colons of its own, with or without brackets.
+    (
+        re.compile(r"(?<![\w.:[-])\[?(?:[\da-fA-F]*:){2,}[\da-fA-F]*\]?:\d{1,5}(?![\w-])"),
+        _THE_SERVER,
+    ),
+    (re.compile(r"(?<![\w.-])(?=[\w.-]*[a-zA-Z.])[\w.-]+:\d{1,5}(?![\w-])"), _THE_SERVER),
+)
 
 
 class Discretion:
-    """Cuts a judge's address, and that of the proxy before it, out of a message."""
+    """Cuts the addresses of a judge's servers, and of the proxy before them, out of a message."""
 
-    def __init__(self, base_url: str | None) -> None:
+    def __init__(self, *base_urls: str | None) -> None:
         self._rules: list[tuple[re.Pattern[str], str]] = [(_REDIRECT, "redirects elsewhere")]
-        self.address = "no address"
-        if not base_url:
-            return
+        given = [base_url for base_url in base_urls if base_url]
+        for base_url in given:
+            self._hide_server(base_url)
+        hosts = [f"{url.host}:{url.port}" for url in map(URL, given)]
+        self.address = ", ".join(hosts) or "no address"
+
+    @classmethod
+    def of_record(cls, settings: Mapping[str, Any]) -> Self:
+        """For what a stored run says of its judge. The settings that it keeps tell one address;
+        the other servers of a fleet may have been anywhere, so nothing like one is let through."""
+        address = settings.get("base_url")
+        if not isinstance(address, str):
+            return cls()
+        hide = cls(address)
+        hide._rules += _ANY_SERVER
+        return hide
+
+    def _hide_server(self, base_url: str) -> None:
         url = URL(base_url)
         host, name = f"{url.host}:{url.port}", url.host or ""
-        self.address = host
         proxy = proxy_for(url)
         if proxy is not None:
             self._hide(f"proxy {proxy.host}:{proxy.port}", "proxy")
@@ -56,19 +83,14 @@ class Discretion:
         self._rules.append((pattern, instead))
 
 
-def recorded_address(settings: Mapping[str, Any]) -> str | None:
-    """Where a judge of a stored run was, by the settings that the run keeps of it."""
-    address = settings.get("base_url")
-    return address if isinstance(address, str) else None
-
-
 class DiscreetJudge:
     """An offered judge as clients meet it."""
 
-    def __init__(self, judge: Judge, *, offer: str, base_url: str | None) -> None:
+    def __init__(self, judge: Judge, *, offer: str, base_urls: Sequence[str] = ()) -> None:
         self._judge = judge
         self._offer = offer
-        self._hide = Discretion(base_url)
+        self._hide = Discretion(*base_urls)
+        self._news = news_of(judge)
         self._logged_at: dict[str, float] = {}
 
     @property
@@ -91,6 +113,10 @@ class DiscreetJudge:
             error.message = self._hide(error.message)
             error.args = (error.message,)
             raise
+        finally:
+            for each in self._news():
+                what = "answers again" if each.kind is None else f"is left alone: {each.kind}"
+                log.warning("judge %s: %s %s", self._offer, each.address, what)
 
     async def close(self) -> None:
         await self._judge.close()

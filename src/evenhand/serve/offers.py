@@ -131,8 +131,9 @@ class Offers:
         judge = judges.open_judge(offer.judge, options)
         if self.shows_addresses:
             return judge
-        base_url = judge.traits.api_url or options.base_url
-        return DiscreetJudge(judge, offer=offer.name, base_url=base_url)
+        named = () if judge.traits.api_url is None else (judge.traits.api_url,)
+        base_urls = getattr(judge, "base_urls", named) or options.base_urls
+        return DiscreetJudge(judge, offer=offer.name, base_urls=base_urls)
 
 
 def _with_offer(settings: Settings, offer: JudgeOffer) -> Settings:

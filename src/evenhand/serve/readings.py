@@ -9,7 +9,7 @@ from evenhand.report.conclusions import Conclusions, Side, Ties, conclude
 from evenhand.report.lookup import nearest
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
-from evenhand.serve.discretion import Discretion, recorded_address
+from evenhand.serve.discretion import Discretion
 from evenhand.serve.values import AuditReport, AuditRun, RankRuns, Report
 from evenhand.store import RunRecord, Store
 from evenhand.trust.audit import audit_run
@@ -64,7 +64,7 @@ def _without_addresses(report: RunReport) -> RunReport:
         )
         for judge in report.judges
     )
-    hide = {judge.judge: Discretion(recorded_address(judge.settings)) for judge in report.judges}
+    hide = {judge.judge: Discretion.of_record(judge.settings) for judge in report.judges}
     invalid = tuple(
         pair.model_copy(update={"message": hide[pair.judge](pair.message)})
         for pair in report.invalid_pairs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from evenhand.contract import Failure
 from evenhand.errors import InputError
 from evenhand.report.records import RunRow, row_of
-from evenhand.serve.discretion import Discretion, recorded_address
+from evenhand.serve.discretion import Discretion
 from evenhand.serve.values import VerdictFilters, VerdictLine, VerdictPage
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 from evenhand.store.verdict_search import RUN_START, VerdictFilter, VerdictPlace
@@ -52,7 +52,7 @@ def read_page(
         if time.monotonic() > until:
             break
     if not full:
-        hide = {judge.id: Discretion(recorded_address(judge.settings)) for judge in judges}
+        hide = {judge.id: Discretion.of_record(judge.settings) for judge in judges}
         lines = tuple(_line(row, names[row.judge_id], hide=hide[row.judge_id]) for row in rows)
         return VerdictPage(verdicts=lines, next=_told(place))
     whole, ended = _whole_rows(store, run, rows, {judge.id: judge for judge in judges}, names)
@@ -72,7 +72,7 @@ def _whole_rows(
     """As many as fit into memory comfortably, and whether that is all of them."""
     places = [VerdictPlace(row.item.number, row.judge_id) for row in rows]
     whole: list[RunRow] = []
-    hide = {number: Discretion(recorded_address(each.settings)) for number, each in judges.items()}
+    hide = {number: Discretion.of_record(each.settings) for number, each in judges.items()}
     characters = 0
     size = 1
     start = 0
