@@ -14,6 +14,7 @@ from evenhand.cli import session
 from evenhand.cli.amounts import counted, dollars, number, rate, seconds, tokens
 from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
+from evenhand.judges.protocol import news_of
 from evenhand.runs import Observer
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class View(Observer):
         self._judges = judges
         self._as_json = as_json
         self._confirm_above = confirm_above
+        self._news = [news_of(judge) for judge in judges]
         self._logged = time.monotonic()
         self._tenths = 0
 
@@ -112,7 +114,13 @@ class View(Observer):
     def announce(self, what: str) -> None:
         self.say(what)
 
+    def tell_news(self) -> None:
+        for news in self._news:
+            for each in news():
+                self.say(str(each))
+
     def progress(self, progress: Progress) -> None:
+        self.tell_news()
         now = time.monotonic()
         tenths = 10 * progress.done // max(1, progress.total)
         since = now - self._logged
@@ -159,6 +167,7 @@ class LiveView(View):
 
             self._live = Live(console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
+        self.tell_news()
         self._live.update(_drawn(progress))
 
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from evenhand.errors import DataUnreachable, EvenhandError, InputError
+from evenhand.judges.protocol import account_of
 from evenhand.runs.budget import Budget
 from evenhand.runs.closing import close_run
 from evenhand.runs.estimate import Estimate, Range, estimate
@@ -230,6 +231,7 @@ class _Engine:
 
     async def _execute(self) -> None:
         self.began = True
+        accounts = [account_of(seat.judge) for seat in self._seats]
         executor = choose_executor(
             self._store,
             self._run,
@@ -244,6 +246,7 @@ class _Engine:
         watch = Watch(self._run.name, self._seats, self._budget, self._stop, total=self._most)
         async with watch.told(executor, self._observer), self._looked():
             await executor.execute(self._run.id, self._seats)
+        self._notes += [line for account in accounts for line in account()]
         # Also where it was broken off: what was in flight has come since the last look.
         await self._look()
 
