@@ -195,9 +195,12 @@ async def _letter_pass(case: Case, order: Order, sample: int) -> Pass:
             case.pair, order, sample, messages=messages, letters=prompt.letters, logprobs=True
         )
 
-    # The first question fills the server's prefix cache; the others then share it.
     first, *others = prompt.questions()
-    completions = [await _ask(case, call(first))]
+    completions: list[Completion] = []
+    if case.judge.traits.deferred:
+        others = [first, *others]
+    else:  # The first question fills the server's prefix cache; the others then share it.
+        completions = [await _ask(case, call(first))]
     if case.judge.traits.parallel:
         completions += await _all_or_first_error([_ask(case, call(q)) for q in others])
     else:

@@ -79,6 +79,7 @@ class Traits:
     provider: str | None = None  # whose price list counts, where the provider is known by name
     api_url: str | None = None  # …or by its address
     by_id: bool = False  # True: it finds its answers by the pair's id, not by its texts
+    deferred: bool = False  # True: answers come hours later, so no question waits for another's
 
 
 class Judge(Protocol):
