@@ -14,6 +14,7 @@ from evenhand.runs.until_decided import UntilDecided
 
 Again = Literal["failed", "unread"]
 BadRows = Literal["stop", "skip"]
+ExecutorName = Literal["local", "ray"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,16 @@ class RunOptions:
     bad_rows: BadRows = "stop"
     until_decided: UntilDecided | None = None
     rank_adaptive: RankAdaptive | None = None
+    executor: ExecutorName = "local"
+    ray_address: str | None = None  # None: Ray is started on this machine
+    ray_workers: int | None = None
 
     def __post_init__(self) -> None:
-        for name, number in (("concurrency", self.concurrency), ("max_calls", self.max_calls)):
+        for name, number in (
+            ("concurrency", self.concurrency),
+            ("max_calls", self.max_calls),
+            ("ray_workers", self.ray_workers),
+        ):
             if number is not None and (type(number) is not int or number < 1):
                 raise InputError(f"{name} is {number!r}; it takes a whole number from 1")
         for name, amount in (("rpm", self.rpm), ("tpm", self.tpm), ("max_cost", self.max_cost)):
@@ -51,6 +59,22 @@ class RunOptions:
         if self.until_decided is not None and self.rank_adaptive is not None:
             raise InputError(
                 "until_decided and rank_adaptive are two ways to end a run; give one of them"
+            )
+
+        self._check_executor()
+
+    def _check_executor(self) -> None:
+        if self.executor not in ("local", "ray"):
+            raise InputError(f"executor is {self.executor!r}; it takes local or ray")
+        if self.executor == "local":
+            for name in ("ray_address", "ray_workers"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name} belongs to executor ray; give both, or neither")
+        elif self.pursued:
+            option = "--until-decided" if self.until_decided else "--rank-adaptive"
+            raise InputError(
+                f"{option} chooses by every few verdicts what to ask next, which workers far from "
+                "each other cannot; leave out --executor ray"
             )
 
     @property

@@ -12,6 +12,7 @@ from evenhand.judges import Judge
 from evenhand.judges.prices import Price
 from evenhand.judges.protocol import identity_of
 from evenhand.procedure import Procedure
+from evenhand.runs.recipe import JudgeRecipe
 from evenhand.store import NewJudge
 
 
@@ -22,6 +23,7 @@ class JudgePlan:
     judge: Judge
     procedure: Procedure
     price: Price | None = None  # its own; else that of the run's options, or of the price lists
+    recipe: JudgeRecipe | None = None  # None: only this process has the judge
 
     def record(self, *, salt: str | None = None) -> NewJudge:
         """Everything that an answer depends on. Salted, it shares passes with no other run."""
