@@ -1,0 +1,399 @@
+"""A fleet as one judge: what goes on to another server, what goes up, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from evenhand.errors import (
+    InputError,
+    JudgeAuthentication,
+    JudgeConnectionLost,
+    JudgeError,
+    JudgeGarbled,
+    JudgeQuotaExceeded,
+    JudgeRateLimited,
+    JudgeRejected,
+    JudgeServerError,
+    JudgeTimeout,
+    JudgeUnreachable,
+    SettingsError,
+)
+from evenhand.judges import Completion, Judge, JudgeCall, JudgeOptions, open_judge
+from evenhand.judges.fleet import FleetJudge
+from evenhand.judges.protocol import account_of, identity_of, news_of
+from fleets import Clock, ScriptedServer
+from scripted import make_pair
+from servers import StartServer, chat_reply, error_reply, in_turn
+
+
+def call(number: int = 0) -> JudgeCall:
+    return JudgeCall(make_pair(prompt=f"question {number}"), "original", 1)
+
+
+def made(count: int = 3) -> tuple[FleetJudge, list[ScriptedServer], Clock]:
+    servers = [ScriptedServer(f"http://gpu-{place}:8000/v1") for place in range(1, count + 1)]
+    clock = Clock()
+    return FleetJudge(servers, clock=clock), servers, clock
+
+
+async def favourite_of(fleet: FleetJudge, servers: list[ScriptedServer], number: int) -> int:
+    """The place of the server that an idle fleet asks about this question."""
+    await fleet.ask(call(number))
+    return next(place for place, server in enumerate(servers) if server.calls)
+
+
+async def asked(fleet: FleetJudge, count: int, *, start: int = 0) -> list[Completion]:
+    return [await fleet.ask(call(number)) for number in range(start, start + count)]
+
+
+def refusing(error: Callable[[str], JudgeError], what: str = "no") -> Callable[[], JudgeError]:
+    """A new error each time: those that go up are marked on their way."""
+    return lambda: error(what)
+
+
+def limiting(wait_s: float) -> Callable[[], JudgeError]:
+    return lambda: JudgeRateLimited("slow down", retry_after_s=wait_s)
+
+
+async def test_each_server_gets_its_part_and_a_question_always_the_same_one() -> None:
+    fleet, servers, _ = made()
+    first = [completion.text for completion in await asked(fleet, 60)]
+    assert [completion.text for completion in await asked(fleet, 60)] == first
+    assert all(len(server.calls) >= 20 for server in servers)  # of 120
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        JudgeUnreachable,
+        JudgeConnectionLost,
+        JudgeTimeout,
+        JudgeServerError,
+        JudgeGarbled,
+        JudgeRateLimited,
+        JudgeAuthentication,
+        JudgeQuotaExceeded,
+        JudgeRejected,
+    ],
+)
+async def test_what_one_server_fails_another_answers(error: type[JudgeError]) -> None:
+    fleet, servers, _ = made()
+    place = await favourite_of(fleet, servers, 0)
+    servers[place].outcome = refusing(error)
+    completion = await fleet.ask(call(0))
+    assert completion.text != servers[place].base_url
+    assert completion.usage.requests == 2, "the failed one is counted too"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [JudgeUnreachable, JudgeConnectionLost, JudgeTimeout, JudgeServerError, JudgeGarbled],
+)
+async def test_a_server_that_fails_every_call_is_soon_left_alone(error: type[JudgeError]) -> None:
+    fleet, servers, _ = made()
+    servers[1].outcome = refusing(error)
+    await asked(fleet, 100)
+    assert len(servers[1].calls) == (1 if error is JudgeUnreachable else 3)
+
+
+@pytest.mark.parametrize("error", [JudgeAuthentication, JudgeQuotaExceeded])
+async def test_one_server_that_refuses_the_key_alone_is_left_alone_and_told(
+    error: type[JudgeError],
+) -> None:
+    fleet, servers, _ = made()
+    account, news = account_of(fleet), news_of(fleet)
+    servers[1].outcome = refusing(error, "gpu-2 answered HTTP 401; check the key")
+    await asked(fleet, 100)
+    assert len(servers[1].calls) == 1
+    [told] = news()
+    assert str(told) == (
+        "openai:m: http://gpu-2:8000/v1 is left alone for now: gpu-2 answered HTTP 401"
+    )
+    assert account()[1] == (
+        "openai:m: http://gpu-2:8000/v1 was left alone once (gpu-2 answered HTTP 401); "
+        "it had not come back when this ended"
+    )
+
+
+@pytest.mark.parametrize("error", [JudgeAuthentication, JudgeQuotaExceeded])
+async def test_a_key_that_all_refuse_is_nobodys_fault(error: type[JudgeError]) -> None:
+    fleet, servers, _ = made()
+    news = news_of(fleet)
+    for server in servers:
+        server.outcome = refusing(error, "the key is wrong; check it")
+    with pytest.raises(error, match=r"^the key is wrong; check it$") as caught:
+        await fleet.ask(call())
+    assert caught.value.requests == 3
+    assert news() == ()
+    for server in servers:
+        server.outcome = lambda: None
+    await asked(fleet, 30)
+    assert all(len(server.calls) > 1 for server in servers)
+
+
+async def test_a_request_that_two_servers_reject_is_rejected() -> None:
+    fleet, servers, _ = made()
+    for server in servers:
+        server.outcome = refusing(JudgeRejected, "it is too long; shorten it")
+    with pytest.raises(JudgeRejected, match=r"^it is too long; shorten it$") as caught:
+        await fleet.ask(call())
+    assert caught.value.requests == 2
+    assert sum(len(server.calls) for server in servers) == 2
+
+
+async def test_a_server_that_rejects_what_others_take_is_left_alone() -> None:
+    """E.g. it serves another model: its checks are good, and its trials fail."""
+    fleet, servers, clock = made()
+    servers[1].outcome = refusing(JudgeRejected, "there is no model m")
+    for _ in range(100):
+        await asked(fleet, 10)
+        await asyncio.sleep(0)
+        clock.now += 1.0
+    # 3 in a row, then a trial after 1, 2, 4, 8, 16 and 30 s, and at 91 s.
+    assert 3 + 5 <= len(servers[1].calls) <= 3 + 7
+
+
+async def test_what_may_pass_goes_up_before_what_will_not() -> None:
+    """One server rejects the question, perhaps for itself alone; the other failed by accident."""
+    fleet, servers, _ = made(2)
+    servers[0].outcome = refusing(JudgeRejected)
+    servers[1].outcome = refusing(JudgeServerError)
+    with pytest.raises(JudgeServerError):
+        await fleet.ask(call())
+
+
+async def test_a_text_that_brings_servers_down_meets_three_at_most() -> None:
+    fleet, servers, _ = made(6)
+    for server in servers:
+        server.outcome = refusing(JudgeConnectionLost, "gone")
+    with pytest.raises(JudgeConnectionLost) as caught:
+        await fleet.ask(call())
+    assert caught.value.requests == 3
+
+
+async def test_a_fleet_that_is_all_gone_says_so_and_is_tried_like_one_server() -> None:
+    fleet, servers, _ = made()
+    for server in servers:
+        server.outcome = refusing(JudgeUnreachable, "cannot connect to gpu; check it")
+    with pytest.raises(JudgeUnreachable) as caught:
+        await fleet.ask(call())
+    assert caught.value.requests == 3
+    assert caught.value.message == (
+        "none of the 3 servers answered; the last one: cannot connect to gpu; check it"
+    )
+    with pytest.raises(JudgeUnreachable) as again:
+        await fleet.ask(call())
+    assert again.value.requests == 1
+    for server in servers:
+        server.outcome = lambda: None
+    assert (await fleet.ask(call())).text
+
+
+async def test_a_limit_rests_one_server_as_long_as_it_says() -> None:
+    fleet, servers, clock = made()
+    servers[1].outcome = limiting(20.0)
+    await asked(fleet, 100)
+    assert len(servers[1].calls) == 1
+    servers[1].outcome = lambda: None
+    clock.now += 19.9
+    await asked(fleet, 30)
+    assert len(servers[1].calls) == 1
+    clock.now += 0.2
+    await asked(fleet, 30)
+    assert len(servers[1].calls) > 1
+    assert servers[1].checks == 0
+
+
+async def test_where_all_are_limited_the_shortest_wait_goes_up() -> None:
+    fleet, servers, clock = made()
+    for server, wait_s in zip(servers, (30.0, 7.0, 50.0), strict=True):
+        server.outcome = limiting(wait_s)
+    with pytest.raises(JudgeRateLimited, match="none of the 3 servers answered") as caught:
+        await fleet.ask(call())
+    assert (caught.value.retry_after_s, caught.value.requests) == (7.0, 3)
+    clock.now += 2.0
+    with pytest.raises(JudgeRateLimited, match=r"for another 5\.0 s; ask less") as again:
+        await fleet.ask(call())
+    assert (again.value.retry_after_s, again.value.requests) == (5.0, 0)
+
+
+async def test_an_answer_that_announces_a_pause_rests_its_server_alone() -> None:
+    fleet, servers, clock = made(2)
+    for server in servers:
+        server.outcome = lambda: Completion(text="A", pause_s=10.0)
+    assert (await fleet.ask(call())).pause_s is None
+    clock.now += 4.0
+    assert (await fleet.ask(call())).pause_s == 6.0, "until the first may be asked again"
+    assert sorted(len(server.calls) for server in servers) == [1, 1]
+
+
+async def test_a_server_that_is_gone_gets_checks_alone_until_it_is_back() -> None:
+    fleet, servers, clock = made()
+    news = news_of(fleet)
+    gone = servers[1]
+    gone.outcome = refusing(JudgeUnreachable, "cannot connect to gpu-2 (refused); check it")
+    gone.unwell = JudgeUnreachable("cannot connect")
+    await asked(fleet, 20)
+    for _ in range(20):
+        clock.now += 1.0
+        await asked(fleet, 10)
+        await asyncio.sleep(0)
+    assert len(gone.calls) == 1
+    assert gone.checks == 4  # after 1, 2, 4 and 8 s: the next would be after 31
+    gone.unwell, gone.outcome = None, lambda: None
+    clock.now += 31.0
+    await asked(fleet, 10)
+    await asyncio.sleep(0)
+    await asked(fleet, 60)
+    assert gone.checks == 5
+    assert len(gone.calls) > 10
+    assert [str(each) for each in news()] == [
+        "openai:m: http://gpu-2:8000/v1 is left alone for now: cannot connect to gpu-2 (refused)",
+        "openai:m: http://gpu-2:8000/v1 answers again",
+    ]
+    assert news() == ()
+
+
+async def test_the_account_is_of_its_own_time() -> None:
+    fleet, servers, _ = made(2)
+    await asked(fleet, 10)
+    account = account_of(fleet)
+    assert account() == ()
+    before = [len(server.calls) for server in servers]
+    await asked(fleet, 10)
+    first, second = (len(s.calls) - was for s, was in zip(servers, before, strict=True))
+    assert account() == (
+        f"openai:m: answers by server: http://gpu-1:8000/v1 {first} (0.00 s each), "
+        f"http://gpu-2:8000/v1 {second} (0.00 s each)",
+    )
+
+
+async def test_many_servers_are_summed_up() -> None:
+    fleet, servers, _ = made(7)
+    account = account_of(fleet)
+    await asked(fleet, 100)
+    counts = [len(server.calls) for server in servers]
+    [line] = account()
+    assert line.startswith(
+        f"openai:m: 7 servers gave {min(counts)} to {max(counts)} answers each; the slowest was "
+    )
+
+
+async def test_a_call_that_is_given_up_leaves_no_trace() -> None:
+    fleet, servers, _ = made()
+    held = asyncio.Event()
+    for server in servers:
+        server.held = held
+    asking = [asyncio.create_task(fleet.ask(call(number))) for number in range(9)]
+    await asyncio.sleep(0)
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    held.set()
+    for server in servers:
+        server.calls.clear()
+    await asked(fleet, 60)
+    assert all(len(server.calls) > 5 for server in servers)
+
+
+async def test_the_first_server_names_the_fleet() -> None:
+    fleet, servers, _ = made()
+    assert fleet.name == "openai:m"
+    assert identity_of(fleet) == {"base_url": "http://gpu-1:8000/v1"}
+    assert fleet.traits.api_url == "http://gpu-1:8000/v1"
+    await fleet.close()
+    assert all(server.closed for server in servers)
+
+
+def opened(*base_urls: str, key: str | None = None) -> Judge:
+    return open_judge("openai:m", JudgeOptions(base_url=base_urls, api_key=key))
+
+
+async def test_a_server_may_grow_into_a_fleet_and_keep_its_identity() -> None:
+    alone = opened("http://gpu-1:8000/v1")
+    grown = opened("http://gpu-1:8000/v1", "http://gpu-2:8000/v1")
+    assert not isinstance(alone, FleetJudge)
+    assert isinstance(grown, FleetJudge)
+    assert identity_of(grown) == identity_of(alone)
+    assert (grown.name, grown.traits) == (alone.name, alone.traits)
+
+
+def test_one_address_is_no_fleet_and_none_is_none() -> None:
+    assert JudgeOptions(base_url=("http://a/v1",)).base_url == "http://a/v1"
+    assert JudgeOptions(base_url=()).base_url is None
+    several = JudgeOptions(base_url=["http://a/v1", "http://b/v1"])  # type: ignore[arg-type]
+    assert several.base_urls == ("http://a/v1", "http://b/v1")
+
+
+@pytest.mark.parametrize("wrong", [3, ["http://a/v1", 3], ["http://a/v1", " "], {"a": 1}])
+def test_what_is_no_address_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match="base_url takes an address"):
+        JudgeOptions(base_url=wrong)  # type: ignore[arg-type]
+
+
+def test_a_server_named_twice_is_refused() -> None:
+    with pytest.raises(SettingsError, match="base URL http://a/v1 is given twice; name each"):
+        opened("http://a/v1", "http://user:pass@a/v1/")
+
+
+@pytest.mark.parametrize("spec", ["anthropic:claude", "local", "baseline:longer", "replay:x"])
+def test_other_judges_refuse_several_servers(spec: str) -> None:
+    with pytest.raises(InputError, match=f"{spec} takes one base URL, and 2 are given; only"):
+        open_judge(spec, JudgeOptions(base_url=("http://a/v1", "http://b/v1")))
+
+
+def test_no_text_shows_what_the_addresses_hide() -> None:
+    judge = opened("https://u:SECRET@a/v1?key=SECRET-Q", "https://u:SECRET@b/v1", key="SECRET-K")
+    options = JudgeOptions(base_url=("https://u:SECRET@a/v1", "https://u:SECRET@b/v1"))
+    told = repr(judge) + repr(options) + str(identity_of(judge))
+    assert "SECRET" not in told
+    assert "https://a/v1" in told
+    assert "https://b/v1" in told
+
+
+async def test_what_one_server_does_not_take_is_asked_of_none(start_server: StartServer) -> None:
+    """Both orders of a pair are asked alike: after the first refusal no server gets the schema."""
+    refusal = error_reply(400, "response_format is not supported", param="response_format")
+    servers = [
+        start_server(
+            lambda request: (
+                refusal
+                if request.json.get("response_format", {}).get("type") == "json_schema"
+                else chat_reply("A")
+            )
+        )
+        for _ in range(2)
+    ]
+    judge = opened(*(server.url for server in servers))
+    try:
+        for number in range(20):
+            asked_for = JudgeCall(
+                make_pair(prompt=f"{number}"), "original", 1, answer_schema={"type": "object"}
+            )
+            await judge.ask(asked_for)
+    finally:
+        await judge.close()
+    assert all(server.requests for server in servers)
+    assert sum(len(server.requests) for server in servers) == 21
+
+
+async def test_a_real_server_is_looked_at_by_its_list_of_models(start_server: StartServer) -> None:
+    server = start_server(in_turn(error_reply(503, "loading"), error_reply(404), chat_reply("x")))
+    judge = opened(server.url, "http://127.0.0.1:1/v1", key="sk-right")
+    assert isinstance(judge, FleetJudge)
+    try:
+        first = judge._members[0].judge
+        with pytest.raises(JudgeServerError, match="HTTP 503: loading"):
+            await first.check(timeout_s=5)
+        await first.check(timeout_s=5)  # a server without such a list is there
+        await first.check(timeout_s=5)
+        with pytest.raises(JudgeUnreachable):
+            await judge._members[1].judge.check(timeout_s=5)
+    finally:
+        await judge.close()
+    assert {(seen.method, seen.path) for seen in server.requests} == {("GET", "/v1/models")}
+    assert server.requests[0].headers["authorization"] == "Bearer sk-right"
+    assert server.wait_until_idle()
