@@ -20,7 +20,8 @@ def tree(kind: type[EvenhandError]) -> Iterator[type[EvenhandError]]:
 def test_every_error_has_a_documented_code_and_a_fitting_status(kind: type[EvenhandError]) -> None:
     error = kind("x", "y") if kind is errors.MissingExtra else kind("x")
     of_client = isinstance(error, errors.ServiceError) and not error.retryable
-    blames_caller = isinstance(error, (errors.InputError, errors.StoreError)) or (
+    of_surroundings = (errors.InputError, errors.StoreError, errors.ClusterError)
+    blames_caller = isinstance(error, of_surroundings) or (
         of_client and kind is not errors.ServiceError
     )
     assert (exit_code(error) == 2) == blames_caller

@@ -20,6 +20,7 @@
     │   └── NotRecorded           a replayed judge has no recording of this pass
     ├── StoreError                the store cannot be opened, read or written
     │   └── StoreBusy             another process has the store, or the run, in use
+    ├── ClusterError              Ray cannot be started or reached, or its workers do not live
     ├── CapReached                a run came to its limit of cost or calls
     ├── NoVerdict                 the judge answered, but no valid verdict came of it
     ├── Interrupted               somebody stopped it before there was a verdict
@@ -159,6 +160,13 @@ class StoreBusy(StoreError):
     retryable = True
 
 
+class ClusterError(EvenhandError):
+    """What was judged is stored: the same command goes on once the cluster is well."""
+
+    kind = "cluster"
+    retryable = True
+
+
 class CapReached(EvenhandError):
     """A resumable stop: what was judged is stored, the rest waits for the next command."""
 
@@ -247,6 +255,7 @@ _STATUS: tuple[tuple[type[EvenhandError], int, int], ...] = (
     (JudgeError, Status.JUDGE_FAILED, 502),
     (StoreBusy, Status.BAD_INPUT, 503),
     (StoreError, Status.BAD_INPUT, 500),
+    (ClusterError, Status.BAD_INPUT, 503),
     (CapReached, Status.CAP_REACHED, 402),
     (NoVerdict, Status.NO_VERDICT, 422),
     (Interrupted, Status.INTERRUPTED, 503),

@@ -315,4 +315,5 @@ _WHY: dict[StoppedBy, str] = {
     "interrupt": "interrupted",
     "judge": "the judge failed",
     "store": "the store failed",
+    "cluster": "the cluster failed",
 }

@@ -27,10 +27,10 @@ class Budget:
     def begin(self) -> bool:
         """Whether one more call may begin; where not, the run is asked to stop."""
         if self._max_calls is not None and self.calls >= self._max_calls:
-            self._stop.ask("max-calls", CapReached(f"--max-calls {self._max_calls} is reached"))
+            self.stop_at_calls()
             return False
         if self._max_cost is not None and self._would_exceed(self._max_cost):
-            self._stop.ask("max-cost", CapReached(f"--max-cost {self._max_cost:g} is reached"))
+            self.stop_at_cost()
             return False
         self.calls += 1
         self._in_flight += 1
@@ -44,6 +44,19 @@ class Budget:
         # What is in flight is reckoned at the mean so far, this call included.
         mean = self.cost_usd / self._priced
         return self.cost_usd + (self._in_flight + 1) * mean > most
+
+    def submitted(self, calls: int) -> None:
+        """Calls that somebody else makes for us, within caps that were looked at before."""
+        self.calls += calls
+        self._in_flight += calls
+
+    def came(
+        self, *, cost_usd: float | None, input_tokens: int | None, output_tokens: int | None
+    ) -> None:
+        """What one of those came to."""
+        self.end(
+            requests=1, cost_usd=cost_usd, input_tokens=input_tokens, output_tokens=output_tokens
+        )
 
     def end(
         self,
@@ -64,9 +77,18 @@ class Budget:
             self._priced += 1
         elif answered:
             self.unpriced += 1
-            if self._max_cost is not None:
-                message = "--max-cost cannot be kept: the judge does not tell what a call took"
-                self._stop.ask("max-cost", CapReached(f"{message}; use --max-calls instead"))
+            self.stop_where_unpriced()
+
+    def stop_at_calls(self) -> None:
+        self._stop.ask("max-calls", CapReached(f"--max-calls {self._max_calls} is reached"))
+
+    def stop_at_cost(self) -> None:
+        self._stop.ask("max-cost", CapReached(f"--max-cost {self._max_cost:g} is reached"))
+
+    def stop_where_unpriced(self) -> None:
+        if self._max_cost is not None and self.unpriced:
+            message = "--max-cost cannot be kept: the judge does not tell what a call took"
+            self._stop.ask("max-cost", CapReached(f"{message}; use --max-calls instead"))
 
     @property
     def known_cost_usd(self) -> float | None:

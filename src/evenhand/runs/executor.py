@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -61,12 +62,23 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    def __init__(self, store: Store, options: RunOptions, budget: Budget, stop: Stop) -> None:
+    def __init__(
+        self,
+        store: Store,
+        options: RunOptions,
+        budget: Budget,
+        stop: Stop,
+        *,
+        paces: Sequence[Pace] | None = None,
+    ) -> None:
+        """`paces`: of each judge, where the options' are not to be kept by this process alone."""
         self._store = store
         self._options = options
         self._budget = budget
         self._stop = stop
+        self._paces = paces
         self._gates: list[Gate] = []
+        self._lanes: list[Lane] = []
         self._telemetry = Telemetry.found()
 
     @property
@@ -81,12 +93,24 @@ class LocalExecutor:
     def paused_s(self) -> float:
         return max((gate.paused_s() for gate in self._gates), default=0.0)
 
+    @property
+    def waiting(self) -> list[int]:
+        """Calls that wait for their turn, judge by judge."""
+        return [gate.waiting for gate in self._gates]
+
+    @property
+    def pairs_open(self) -> int:
+        return sum(lane.pairs_open for lane in self._lanes)
+
     async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None:
         writer = Writer(self._store, lambda error: self._stop.ask("store", error))
-        lanes = [self._lane(run_id, seat, writer) for seat in seats]
+        paces = self._paces or [self._pace() for _ in seats]
+        self._lanes = [
+            self._lane(run_id, seat, pace, writer) for seat, pace in zip(seats, paces, strict=True)
+        ]
         try:
             with self._telemetry.run(str(run_id)):
-                await self._all(lanes)
+                await self._all(self._lanes)
         except EvenhandError as error:
             # A store that fails takes the run with it; what it holds stays.
             self._stop.ask("store", error)
@@ -108,11 +132,11 @@ class LocalExecutor:
         except EvenhandError as error:
             self._stop.ask("store", error)
 
-    def _lane(self, run_id: int, seat: Seat, writer: Writer) -> Lane:
-        gate = Gate(self._adaptive(seat.judge), self._pace(), clock=time.monotonic)
+    def _lane(self, run_id: int, seat: Seat, pace: Pace, writer: Writer) -> Lane:
+        gate = Gate(self._adaptive(seat.judge), pace, clock=time.monotonic)
         self._gates.append(gate)
         self._stop.listen(gate.stop)
-        health = Health(seat.judge.name, self._stop, proven=seat.count.done > seat.count.invalid)
+        health = Health(seat.judge.name, self._stop, proven=seat.count.proven)
         gated = GatedJudge(seat.judge, gate, self._budget, price=seat.price)
         usual = seat.procedure.retry
         retry = replace(

@@ -54,6 +54,10 @@ class Gate:
         return self._limit.current
 
     @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
     def counts_tokens(self) -> bool:
         return self._pace.counts_tokens
 

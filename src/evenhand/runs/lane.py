@@ -64,6 +64,11 @@ class Lane:
         self._doubtful: list[tuple[NewVerdict, list[NewPass]]] = []
         self._broken: BaseException | None = None
 
+    @property
+    def pairs_open(self) -> int:
+        """Begun and not at their end."""
+        return len(self._active)
+
     async def run(self) -> None:
         """Until nothing is pending, or the gate is shut and what was in flight has come."""
         try:

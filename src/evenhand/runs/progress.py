@@ -33,6 +33,11 @@ class Count:
         return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
 
     @property
+    def proven(self) -> bool:
+        """The judge has answered in this run before."""
+        return self.done > self.invalid
+
+    @property
     def in_store(self) -> int:
         return self.done - self.waiting
 

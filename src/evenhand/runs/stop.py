@@ -8,7 +8,15 @@ from typing import Literal
 from evenhand.errors import EvenhandError, Status
 
 StoppedBy = Literal[
-    "max-calls", "max-cost", "interrupt", "judge", "store", "decided", "certain", "budget"
+    "max-calls",
+    "max-cost",
+    "interrupt",
+    "judge",
+    "store",
+    "cluster",
+    "decided",
+    "certain",
+    "budget",
 ]
 
 STOPPED_STATUS: dict[StoppedBy, int] = {
@@ -17,6 +25,7 @@ STOPPED_STATUS: dict[StoppedBy, int] = {
     "interrupt": Status.INTERRUPTED,
     "judge": Status.JUDGE_FAILED,
     "store": Status.BAD_INPUT,
+    "cluster": Status.BAD_INPUT,
     # It has found what it was after, or asked as much as it was told to.
     "decided": Status.OK,
     "certain": Status.OK,

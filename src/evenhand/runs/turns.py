@@ -43,6 +43,10 @@ class GatedJudge:
                 turn, overloaded=isinstance(error, _OVERLOADED), pause_s=_asked_to_wait_s(error)
             )
             raise
+        except Stopped:  # it waited for leave to ask, and the run ended before
+            self._budget.end(requests=0, answered=False)
+            self._gate.left(turn)
+            raise
         except BaseException:
             self._budget.end(requests=1, answered=False)
             self._gate.left(turn)
