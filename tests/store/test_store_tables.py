@@ -47,7 +47,13 @@ ENDS: dict[CriterionEnd, tuple[Outcome, Winner | None, Winner | None]] = {
     "inconsistent": (Outcome.INCONSISTENT, "A", "B"),
     "invalid": (Outcome.INVALID, None, None),
 }
+MODELS = (None, "left", "right", "a\x00b")
 PROMPTS = ("why does the river flow", "河流为什么改变", "what is a stone", "")
+ENDINGS = {
+    "valid": {Outcome.WIN, Outcome.TIE, Outcome.INCONSISTENT},
+    "decided": {Outcome.WIN, Outcome.TIE},
+    "undecided": {Outcome.INCONSISTENT, Outcome.INVALID},
+}
 SORTS: tuple[Sort, ...] = ("number", "confidence", "length")
 
 
@@ -90,6 +96,8 @@ def _item(number: int, rng: random.Random) -> NewItem:
     return item(
         f"item-{number}",
         label=rng.choice([None, *WINNERS]),
+        model_a=rng.choice(MODELS),
+        model_b=rng.choice(MODELS),
         tags=tuple(tag for tag in TAGS if rng.random() < 0.3),
         prompt=rng.choice(PROMPTS) + f" #{number}",
         response_a="a" * rng.randrange(6) + rng.choice(["", "!"]),
@@ -177,14 +185,56 @@ class Expected:
             and wanted.noted in (None, noted(pair.response_a, pair.response_b))
             and wanted.unread in (None, False)
             and wanted.judges_differ in (None, len(self.ends.get(row.item.number, ())) > 1)
-            and self._on_criterion(each.settled, wanted)
+            and self._on_criterion(each, wanted)
+            and self._about_models(row, wanted)
+            and (wanted.ending is None or row.outcome in ENDINGS[wanted.ending])
+            and (
+                wanted.label in (None, row.item.label)
+                or (
+                    (wanted.label in ("any", "none"))
+                    and (wanted.label == "any") == (row.item.label is not None)
+                )
+            )
             and (wanted.query is None or wanted.query.casefold() in texts)
         )
 
     @staticmethod
-    def _on_criterion(settled: Any, wanted: TableFilter) -> bool:
+    def _about_models(row: VerdictRow, wanted: TableFilter) -> bool:
+        a, b = row.item.model_a, row.item.model_b
+        sides = [(a, b, "A"), (b, a, "B")]
+        if wanted.named is not None:
+            there = [name for name in (a, b) if name is not None]
+            kinds = {0: "none", 1: "one", 2: "same" if a == b else "two"}
+            if kinds[len(there)] != wanted.named:
+                return False
+        if not any(
+            wanted.model in (None, own) and wanted.against in (None, other)
+            for own, other, _ in sides
+        ):
+            return False
+        if wanted.model is None or wanted.model_wins is None:
+            return True
+        return row.outcome == Outcome.WIN and any(
+            own == wanted.model and wanted.model_wins == (row.winner == label)
+            for own, _, label in sides
+        )
+
+    @staticmethod
+    def _on_criterion(each: Any, wanted: TableFilter) -> bool:
+        settled, item = each.settled, each.row.item
         if wanted.criterion is None and wanted.criterion_end is None:
             return True
+        if wanted.criterion_end in ("model", "other"):
+            ends: set[Any] = {"A", "B"}
+            if wanted.model is not None:
+                turned = wanted.criterion_end == "other"
+                ends = {
+                    label if not turned else {"A": "B", "B": "A"}[label]
+                    for name, label in ((item.model_a, "A"), (item.model_b, "B"))
+                    if name == wanted.model
+                }
+        else:
+            ends = {wanted.criterion_end}
         told: dict[str, str]
         if isinstance(settled, Failure):
             told = dict.fromkeys(CRITERIA, "invalid")
@@ -197,7 +247,7 @@ class Expected:
                 for each in settled.criteria
             }
         return any(
-            wanted.criterion in (None, name) and wanted.criterion_end in (None, end)
+            wanted.criterion in (None, name) and (end in ends or None in ends)
             for name, end in told.items()
         )
 
@@ -234,6 +284,14 @@ def places(rows: list[TableRow]) -> list[tuple[int, int]]:
 
 
 some = st.none() | st.booleans()
+about: dict[str, Any] = {
+    "ending": st.none() | st.sampled_from(list(ENDINGS)),
+    "label": st.none() | st.sampled_from([*WINNERS, "any", "none"]),
+    "model": st.sampled_from([*MODELS, "nobody"]),
+    "against": st.sampled_from([None, *MODELS]),
+    "model_wins": some,
+    "named": st.sampled_from([None, None, "two", "same", "one", "none"]),
+}
 filters = st.builds(
     TableFilter,
     outcome=st.none() | st.sampled_from(Outcome),
@@ -245,17 +303,27 @@ filters = st.builds(
     min_confidence=st.none() | st.sampled_from([0.0, 0.5]),
     max_confidence=st.none() | st.sampled_from([0.3, 1.0]),
     criterion=st.none() | st.sampled_from([*CRITERIA, "nowhere"]),
-    criterion_end=st.none() | st.sampled_from(list(ENDS)),
+    criterion_end=st.none() | st.sampled_from([*ENDS, "model", "other"]),
     judges_differ=some,
     noted=some,
     unread=some,
     query=st.none() | st.sampled_from(["stone", "RIVER", "河流", "流为什", "nowhere"]),
+    **about,
+)
+# With so many conditions hardly anything meets all of them; so also these alone.
+few_filters = st.builds(
+    TableFilter,
+    criterion_end=st.sampled_from([None, None, "A", "model", "other"]),
+    **about,
 )
 
 
 @pytest.mark.parametrize("counted_up_to", [10_000, 3])
 @given(
-    wanted=filters, sort=st.sampled_from(SORTS), descending=st.booleans(), limit=st.integers(1, 60)
+    wanted=filters | few_filters,
+    sort=st.sampled_from(SORTS),
+    descending=st.booleans(),
+    limit=st.integers(1, 60),
 )
 @settings(
     max_examples=60,

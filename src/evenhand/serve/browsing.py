@@ -6,19 +6,15 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 
-from pydantic import Field
-
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.model import Model
-from evenhand.contract.pair import Text
 from evenhand.errors import InputError
 from evenhand.serve.indexing import fill_some
 from evenhand.serve.readings import needed_run
-from evenhand.serve.values import VerdictFilters
+from evenhand.serve.verdict_filters import VerdictFilters
 from evenhand.store import RunRecord, Store
 from evenhand.store.verdict_table import (
     Coverage,
-    CriterionEnd,
     Sort,
     TableFilter,
     TablePlace,
@@ -35,12 +31,6 @@ _CURSOR = re.compile(r"([ab])(-?\d{1,15}(?:\.\d{1,20})?(?:e-\d{1,3})?)?_(\d{1,18
 class TableQuery(VerdictFilters):
     """What a table shows and how it is sorted; all of it fits into an address."""
 
-    criterion: Text | None = Field(default=None, description="One of the run's criteria")
-    criterion_end: CriterionEnd | None = Field(default=None, description="How it came out")
-    judges_differ: bool | None = None
-    noted: bool | None = None
-    unread: bool | None = None
-    query: Text | None = Field(default=None, max_length=1000, description="Words to be found")
     sort: Sort = "number"
     descending: bool = False
 
@@ -117,7 +107,7 @@ class Browsing:
                 self._looked_at(run.id)
             page = self._store.browse(
                 run.id,
-                _filter(query, names),
+                table_filter(query, names),
                 sort=query.sort,
                 descending=query.descending,
                 after=after,
@@ -156,7 +146,7 @@ class Browsing:
             run, names = self._run(run_id)
             # Whoever was sent the address of a pair has not been to the table.
             fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
-            wanted = _filter(query, names)
+            wanted = table_filter(query, names)
             meant = wanted.judge_ids if judge is None else _judge_ids(judge, names)
             place = self._store.place_of(run.id, number, judge_ids=meant, sort=query.sort)
             if place is None:
@@ -202,7 +192,8 @@ def _judge_ids(judge: str, names: dict[int, str]) -> tuple[int, ...]:
     return found
 
 
-def _filter(query: TableQuery, names: dict[int, str]) -> TableFilter:
+def table_filter(query: VerdictFilters, names: dict[int, str]) -> TableFilter:
+    """`names` are what clients call the run's judges."""
     return TableFilter(
         outcome=query.outcome,
         winner=query.winner,
@@ -218,6 +209,12 @@ def _filter(query: TableQuery, names: dict[int, str]) -> TableFilter:
         noted=query.noted,
         unread=query.unread,
         query=query.query,
+        ending=query.ending,
+        label=query.label,
+        model=query.model,
+        against=query.against,
+        named=query.named,
+        model_wins=query.model_wins,
     )
 
 

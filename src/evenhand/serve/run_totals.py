@@ -58,6 +58,9 @@ class RunTotals(Model):
     judges: tuple[JudgeTotals, ...]
     tags: tuple[Counted, ...]  # the most frequent first, at most 1,000
     criteria: tuple[CriterionTotals, ...]  # in the order in which they first come
+    models: tuple[str, ...] = ()  # by name; of the first 1,000 that meet
+    # Whether A is the same model in every pair, and B is: then labels say what models would.
+    one_contest: bool = True
 
 
 def read_totals(store: Store, run: RunRecord) -> RunTotals:
@@ -105,6 +108,10 @@ def read_totals(store: Store, run: RunRecord) -> RunTotals:
             _criterion(name, sum(of_judges.values(), Tallied()))
             for name, of_judges in counted.criteria.items()
         ),
+        models=tuple(
+            sorted({name for met in counted.contests for name in met if name is not None})
+        ),
+        one_contest=len(counted.contests) < 2,
     )
 
 

@@ -40,9 +40,9 @@ from evenhand.serve.values import (
     RunPage,
     RunStatus,
     StartRun,
-    VerdictFilters,
     VerdictPage,
 )
+from evenhand.serve.verdict_filters import VerdictFilters
 from evenhand.serve.verdict_pages import read_page
 from evenhand.serve.voting import Voting
 from evenhand.serve.watch import Watch

@@ -133,22 +133,6 @@ class RunPage(Model):
     next: str | None = None
 
 
-class VerdictFilters(Model):
-    """Every one that is given must hold."""
-
-    outcome: Outcome | None = None
-    winner: Winner | None = None
-    judge: Text | None = None
-    tag: Text | None = None
-    disagrees: bool | None = Field(
-        default=None,
-        description="Only labelled pairs: those whose label the judge did not come to, or did",
-    )
-    abstained: bool | None = None
-    min_confidence: Share | None = None
-    max_confidence: Share | None = None
-
-
 class VerdictLine(Model):
     """One judge's verdict on one pair, without its texts."""
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from evenhand.contract import Failure
-from evenhand.errors import InputError
+from evenhand.errors import InputError, ServerBusy
 from evenhand.report.records import RunRow, row_of
+from evenhand.serve.browsing import table_filter
 from evenhand.serve.discretion import Discretion
-from evenhand.serve.values import VerdictFilters, VerdictLine, VerdictPage
+from evenhand.serve.indexing import fill_some
+from evenhand.serve.values import VerdictLine, VerdictPage
+from evenhand.serve.verdict_filters import VerdictFilters
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
-from evenhand.store.verdict_search import RUN_START, VerdictFilter, VerdictPlace
+from evenhand.store.verdict_search import (
+    RUN_START,
+    FoundVerdicts,
+    VerdictFilter,
+    VerdictPlace,
+)
+from evenhand.store.verdict_table import TablePlace
 
 if TYPE_CHECKING:
     from evenhand.contract import ConfidenceSource
@@ -41,12 +51,13 @@ def read_page(
         judge.id: offered[place] if place < len(offered) else judge.name
         for place, judge in enumerate(judges)
     }
-    wanted = _filter(filters, judges, names)
+    search = _by_marks if filters.of_table else _by_verdicts
     place: VerdictPlace | None = _place(cursor)
     rows: list[VerdictRow] = []
     until = time.monotonic() + _SEARCHED_FOR_S
+    find = search(store, run, filters, judges=judges, names=names)
     while place is not None and len(rows) < limit:
-        found = store.find_verdicts(run.id, wanted, after=place, limit=limit - len(rows))
+        found = find(place, limit - len(rows))
         rows += found.rows
         place = found.reached
         if time.monotonic() > until:
@@ -60,6 +71,56 @@ def read_page(
         last = rows[len(whole) - 1]
         place = VerdictPlace(last.item.number, last.judge_id)
     return VerdictPage(verdicts=tuple(whole), next=_told(place))
+
+
+_Find = Callable[[VerdictPlace, int], FoundVerdicts]
+
+
+def _by_verdicts(
+    store: Store,
+    run: RunRecord,
+    filters: VerdictFilters,
+    *,
+    judges: Sequence[JudgeRecord],
+    names: dict[int, str],
+) -> _Find:
+    wanted = _filter(filters, judges, names)
+    return lambda after, limit: store.find_verdicts(run.id, wanted, after=after, limit=limit)
+
+
+def _by_marks(
+    store: Store,
+    run: RunRecord,
+    filters: VerdictFilters,
+    *,
+    judges: Sequence[JudgeRecord],
+    names: dict[int, str],
+) -> _Find:
+    """As tables are read; a client is told to wait where they do not hold all of it yet, since a
+    part would look like the whole."""
+    searched = filters.query is not None
+    filled = fill_some(store, run, words=searched, within_s=_SEARCHED_FOR_S)
+    for told, what in ((filled.table, "verdicts"), (filled.words, "pairs' words")):
+        if not told.whole and (searched or told is filled.table):
+            raise ServerBusy(
+                f"{told.done} of {told.total} {what} of run {run.name!r} are indexed so far, "
+                "which this filter needs; try again later",
+                retry_after_s=5,
+            )
+    wanted = replace(
+        table_filter(filters.model_copy(update={"judge": None}), names),
+        judge_ids=_filter(filters, judges, names).judge_ids,
+    )
+
+    def find(after: VerdictPlace, limit: int) -> FoundVerdicts:
+        # In the order of the items, which is what a table's places by number are.
+        place = TablePlace(after.number, *after)
+        page = store.browse(run.id, wanted, after=place, limit=limit)
+        rows = store.verdicts_at(run.id, [VerdictPlace(*each.place[1:]) for each in page.rows])
+        reached = None if page.next is None else VerdictPlace(*page.next[1:])
+        return FoundVerdicts(rows, reached)
+
+    return find
 
 
 def _whole_rows(

@@ -27,6 +27,7 @@ from evenhand.contract import Winner
 from evenhand.store.bulk import insert_where_new
 from evenhand.store.catalogue import judges_of_run
 from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.contests import add_contests, contest_key
 from evenhand.store.criteria import UNTOLD, CriteriaReader
 from evenhand.store.rows import read_criteria
 from evenhand.store.schema import (
@@ -51,6 +52,9 @@ ENDINGS: tuple[tuple[str, Winner | None], ...] = (
 )
 _ENDING = {end: place for place, end in enumerate(ENDINGS)}
 LABELLED, DISAGREES, JUDGES_DIFFER, NOTED, UNREAD, ABSTAINED = (1 << bit for bit in range(6))
+# Two more bits: which label, where there is one.
+LABELS: dict[str, int] = {"A": 1 << 6, "B": 2 << 6, "TIE": 3 << 6}
+ANY_LABEL = 3 << 6
 CRITERION_LETTERS = {WIN_A: "a", WIN_B: "b", TIE: "t", INCONSISTENT: "i", INVALID: "x", UNTOLD: "u"}
 # A run whose rows have criteria of their own may have very many; filters offer the first of them.
 MOST_CRITERIA = 1000
@@ -180,6 +184,8 @@ _VERDICTS = (
         items.c.length_a,
         items.c.length_b,
         items.c.pair_id,
+        items.c.model_a,
+        items.c.model_b,
     )
     .join_from(
         verdicts,
@@ -234,9 +240,12 @@ class _Marking:
                     "confidence": row["confidence"],
                     "longer": row["length_b"] - row["length_a"],
                     "criteria": self._criteria(row, criteria[pair_id]),
+                    "contest": contest_key((row["model_a"], row["model_b"])),
                 }
             )
         self._write_places()
+        met = {(row["model_a"], row["model_b"]) for row in rows}
+        add_contests(self._connection, self._run_id, met)
         return marks
 
     def _criteria(self, row: RowMapping, named: str) -> str:
@@ -284,7 +293,7 @@ def _agreement(row: RowMapping) -> int:
     if row["label"] is None:
         return 0
     agrees = row["outcome"] in ("win", "tie") and row["winner"] == row["label"]
-    return LABELLED if agrees else LABELLED | DISAGREES
+    return LABELS[row["label"]] | (LABELLED if agrees else LABELLED | DISAGREES)
 
 
 def _differing(rows: Sequence[RowMapping]) -> set[int]:

@@ -37,6 +37,7 @@ REVISIONS = (
     "0004",
     "0005",
     "0006",
+    "0007",
 )  # oldest first; the last is what this evenhand reads and writes
 HEAD = REVISIONS[-1]
 
@@ -318,6 +319,8 @@ verdict_marks = Table(
     Column("confidence", Double),
     Column("longer", Integer, nullable=False),  # by how many characters B is longer than A
     Column("criteria", Text, nullable=False),  # their places, each with how it came out
+    # Which two models it is about; SQLite adds a column only with a default, which nobody takes.
+    Column("contest", _Key, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("run_id", "number", "judge_id"),
     # With what is asked most often, so that a walk in this order need not look anything up.
     Index(
@@ -327,6 +330,10 @@ verdict_marks = Table(
     Index(
         "ix_verdict_marks_longer",
         *("run_id", "longer", "number", "judge_id", "ending", "flags", "confidence"),
+    ),
+    Index(
+        "ix_verdict_marks_contest",
+        *("run_id", "contest", "number", "judge_id", "ending", "flags"),
     ),
     sqlite_with_rowid=False,
 )
@@ -339,6 +346,21 @@ run_criteria = Table(
     Column("place", Integer, nullable=False),
     Column("name", SafeText, nullable=False),
     PrimaryKeyConstraint("run_id", "place"),
+)
+
+# The two models that marks name by one number, and numbers of their names, which may be long.
+run_contests = Table(
+    "run_contests",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("contest", _Key, nullable=False),
+    Column("key_a", _Key),
+    Column("key_b", _Key),
+    Column("model_a", SafeText),
+    Column("model_b", SafeText),
+    PrimaryKeyConstraint("run_id", "contest"),
+    Index(None, "run_id", "key_a"),
+    Index(None, "run_id", "key_b"),
 )
 
 # How far what is filled behind a run has come.

@@ -337,11 +337,11 @@ class Store:
         after: int,
         limit: int,
         up_to: int | None = None,
-        firsts: bool = False,
+        firsts: bool | None = None,
     ) -> list[WorkItem]:
         """Items after number `after` that this judge has no verdict on, by number.
 
-        `firsts`: of items with the same content only the first.
+        `firsts`: of items with the same content only the first, or only the others.
         """
         with self._reading() as connection:
             return work.pending(
@@ -362,7 +362,7 @@ class Store:
         after: int,
         limit: int,
         up_to: int | None = None,
-        firsts: bool = False,
+        firsts: bool | None = None,
     ) -> tuple[int, int, int] | None:
         """Their first number, their last and their count, without their texts."""
         with self._reading() as connection:
@@ -681,6 +681,12 @@ class Store:
             return verdict_search.find_verdicts(
                 connection, run_id, wanted, after=after, limit=limit, look_at=look_at
             )
+
+    def verdicts_at(
+        self, run_id: int, places: Sequence[verdict_search.VerdictPlace]
+    ) -> list[VerdictRow]:
+        with self._reading() as connection:
+            return verdict_search.rows_at(connection, run_id, places)
 
     def whole_verdicts_at(
         self, run_id: int, places: Sequence[verdict_search.VerdictPlace]

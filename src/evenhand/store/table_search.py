@@ -12,13 +12,11 @@ from typing import Any
 
 import orjson
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     RowMapping,
     Select,
     and_,
     exists,
-    false,
     func,
     select,
     tuple_,
@@ -35,9 +33,9 @@ from evenhand.store.marks import (
     LABELLED,
     NOTED,
     UNREAD,
-    criteria_places,
 )
 from evenhand.store.schema import item_tags, items, pairs, verdict_marks
+from evenhand.store.table_conditions import about_models, conditions_of
 from evenhand.store.texts import SafeText, shorten
 from evenhand.store.verdict_table import (
     CountUpTo,
@@ -54,7 +52,6 @@ _PROMPT_CHARACTERS = 240
 # Of a walk where words are looked for: so many rows are looked at for one page.
 _LOOKED_AT = 2_000
 _WALKED_AT_ONCE = 500
-_LETTERS = {"A": "a", "B": "b", "TIE": "t", "inconsistent": "i", "invalid": "x"}
 _MARK = verdict_marks.c
 _KEYS: dict[Sort, Any] = {
     "number": _MARK.number,
@@ -166,10 +163,17 @@ class _Search:
         self._run_id = run_id
         self._tag = None if wanted.tag is None else shorten(wanted.tag)
         self._phrases = None if wanted.query is None else phrases_of(wanted.query)
-        conditions = list(_conditions(connection, run_id, wanted))
-        self._unconditional = not conditions and self._tag is None
-        self._places = select(_KEYS[sort].label("key"), _MARK.number, _MARK.judge_id)
-        self._meeting = self._places.where(_MARK.run_id == run_id, *conditions)
+        conditions = list(conditions_of(connection, run_id, wanted))
+        # Led by an index to what is gathered, and along another one where it is walked: there it
+        # may only be looked at.
+        led = list(about_models(_MARK.contest, run_id, wanted))
+        looked_at = list(about_models(_MARK.contest + 0, run_id, wanted))
+        self._unconditional = not conditions and not led and self._tag is None
+        of_run = select(_KEYS[sort].label("key"), _MARK.number, _MARK.judge_id).where(
+            _MARK.run_id == run_id, *conditions
+        )
+        self._meeting = of_run.where(*led)
+        self._walking = of_run.where(*looked_at)
 
     def gathered(self, most: int) -> tuple[list[TablePlace], CountUpTo]:
         """All of them in no order, where they are no more than `most`."""
@@ -208,7 +212,7 @@ class _Search:
         if self._phrases is not None:
             return self._walked_by_words(order, start, limit)
         found: list[TablePlace] = []
-        for query in order.segments(self._tagged(self._meeting), start):
+        for query in order.segments(self._tagged(self._walking), start):
             found += self._read(query.limit(limit + 1 - len(found)))
             if len(found) > limit:
                 return found[:limit], found[limit - 1]
@@ -219,7 +223,7 @@ class _Search:
     ) -> tuple[list[TablePlace], TablePlace | None]:
         pair_id = items.c.pair_id
         its_item = and_(items.c.run_id == _MARK.run_id, items.c.number == _MARK.number)
-        with_pairs = self._tagged(self._meeting).add_columns(pair_id).join(items, its_item)
+        with_pairs = self._tagged(self._walking).add_columns(pair_id).join(items, its_item)
         found: list[TablePlace] = []
         reached = start
         for _ in range(_LOOKED_AT // _WALKED_AT_ONCE):
@@ -249,47 +253,6 @@ class _Search:
 
     def _read(self, query: Select[Any]) -> list[TablePlace]:
         return [TablePlace(*row) for row in self._connection.execute(query)]
-
-
-def _conditions(
-    connection: Connection, run_id: int, wanted: TableFilter
-) -> Iterator[ColumnElement[bool]]:
-    if wanted.judge_ids is not None:
-        yield _MARK.judge_id.in_(list(wanted.judge_ids))
-    if wanted.outcome is not None or wanted.winner is not None:
-        yield _MARK.ending.in_(
-            [
-                place
-                for place, (outcome, winner) in enumerate(ENDINGS)
-                if wanted.outcome in (None, outcome) and wanted.winner in (None, winner)
-            ]
-        )
-    if wanted.min_confidence is not None:
-        yield _MARK.confidence >= wanted.min_confidence
-    if wanted.max_confidence is not None:
-        yield _MARK.confidence <= wanted.max_confidence
-    for flag, value in (
-        (DISAGREES, wanted.disagrees),
-        (JUDGES_DIFFER, wanted.judges_differ),
-        (NOTED, wanted.noted),
-        (UNREAD, wanted.unread),
-        (ABSTAINED, wanted.abstained),
-    ):
-        if value is not None:
-            # Of pairs without a label nobody knows whether the verdict agrees.
-            asked = flag | LABELLED if flag == DISAGREES else flag
-            met = asked if value else asked & ~flag
-            yield _MARK.flags.bitwise_and(asked) == met
-    if wanted.criterion is not None or wanted.criterion_end is not None:
-        yield _on_criterion(connection, run_id, wanted)
-
-
-def _on_criterion(connection: Connection, run_id: int, wanted: TableFilter) -> ColumnElement[bool]:
-    letter = "_" if wanted.criterion_end is None else _LETTERS[wanted.criterion_end]
-    if wanted.criterion is None:
-        return _MARK.criteria.like(f"%{letter},%")
-    place = criteria_places(connection, run_id).get(wanted.criterion)
-    return false() if place is None else _MARK.criteria.like(f"%,{place}{letter},%")
 
 
 _ROWS = (

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from evenhand.store.contests import Models, contests_of
 from evenhand.store.marks import CRITERION_LETTERS, criteria_places
 from evenhand.store.schema import item_tags, verdict_marks, verdicts
 
 MOST_TAGS = 1000
+MOST_CONTESTS = 1000
 _CODES = {letter: code for code, letter in CRITERION_LETTERS.items()}
 
 
@@ -23,6 +25,7 @@ class MarkTotals:
     endings: dict[int, Counter[tuple[int, int]]]
     criteria: dict[str, dict[int, Counter[int]]]
     tags: tuple[tuple[str, int], ...]  # items; the most frequent first, at most 1,000
+    contests: tuple[Models, ...]  # A and B of the pairs; one more than a thousand at most
 
 
 def count_marked(connection: Connection, run_id: int) -> MarkTotals:
@@ -31,6 +34,7 @@ def count_marked(connection: Connection, run_id: int) -> MarkTotals:
         endings=_endings(connection, run_id),
         criteria=_criteria(connection, run_id),
         tags=_tags(connection, run_id),
+        contests=tuple(contests_of(connection, run_id, most=MOST_CONTESTS + 1)),
     )
 
 

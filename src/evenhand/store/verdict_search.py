@@ -109,7 +109,7 @@ def find_verdicts(
     searches = list(_searches(connection, run_id, wanted, after, last))
     found = merge(*(_places(connection, each.limit(limit + 1)) for each in searches))
     places = list(islice(found, limit + 1))
-    rows = _rows_at(connection, run_id, places[:limit])
+    rows = rows_at(connection, run_id, places[:limit])
     if len(places) > limit:
         return FoundVerdicts(rows, places[limit - 1])
     if wanted.sifted and last < count_items(connection, run_id):
@@ -172,9 +172,10 @@ def _places(connection: Connection, query: Select[Any]) -> Iterator[VerdictPlace
     return (VerdictPlace(*row) for row in connection.execute(query))
 
 
-def _rows_at(
+def rows_at(
     connection: Connection, run_id: int, places: Sequence[VerdictPlace]
 ) -> list[VerdictRow]:
+    """These very verdicts, by item, then by judge."""
     rows: list[VerdictRow] = []
     for some in in_slices(places):
         query = LIGHT.where(_at(run_id, some)).order_by(verdicts.c.number, verdicts.c.judge_id)

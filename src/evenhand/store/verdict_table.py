@@ -6,17 +6,23 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from evenhand.contract import Outcome, Winner
+from evenhand.store.contests import Named
 from evenhand.store.verdict_search import VerdictFilter
 
 Sort = Literal["number", "confidence", "length"]
-# How a criterion came out; a winner, or what is none.
-CriterionEnd = Literal["A", "B", "TIE", "inconsistent", "invalid"]
+# How a criterion came out: a winner, by its label or as the model that was asked for or the other
+# one; or what is none.
+CriterionEnd = Literal["A", "B", "TIE", "inconsistent", "invalid", "model", "other"]
+# Several outcomes at once: any but invalid; a win or a tie; neither of them.
+Ends = Literal["valid", "decided", "undecided"]
+LabelIs = Literal["A", "B", "TIE", "any", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class TableFilter(VerdictFilter):
     """Every condition that is given must hold; `query` are words that must all stand in the
-    prompt or the responses."""
+    prompt or the responses. `model` is one of the pair's two, wherever it stands, and `against`
+    the other one; `model_wins` is whether it won, or else the other one did."""
 
     criterion: str | None = None
     criterion_end: CriterionEnd | None = None
@@ -24,6 +30,12 @@ class TableFilter(VerdictFilter):
     noted: bool | None = None  # with a note on the pair: a much longer response, talk to the judge
     unread: bool | None = None  # an answer behind it could not be read
     query: str | None = None
+    ending: Ends | None = None
+    label: LabelIs | None = None
+    model: str | None = None
+    against: str | None = None
+    named: Named | None = None
+    model_wins: bool | None = None
 
 
 class TablePlace(NamedTuple):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Select,
     Table,
     and_,
     bindparam,
@@ -44,6 +46,8 @@ from evenhand.store.schema import (
     verdicts,
 )
 
+_Query = TypeVar("_Query", bound=Select[Any])
+
 _has_no_verdict = (
     ~select(literal(1))
     .where(
@@ -54,8 +58,8 @@ _has_no_verdict = (
     .exists()
 )
 _earlier = items.alias()
-_is_first_of_its_pair = (
-    ~select(literal(1))
+_repeats_another = (
+    select(literal(1))
     .where(
         _earlier.c.run_id == items.c.run_id,
         _earlier.c.pair_id == items.c.pair_id,
@@ -92,6 +96,12 @@ _PASSES_OF_PENDING = (
 _LAST_OF_ALL = 2**62
 
 
+def _only(query: _Query, firsts: bool | None) -> _Query:
+    if firsts is None:
+        return query
+    return query.where(~_repeats_another if firsts else _repeats_another)
+
+
 def pending_span(
     connection: Connection,
     run_id: int,
@@ -100,11 +110,10 @@ def pending_span(
     after: int,
     up_to: int | None,
     limit: int,
-    firsts: bool,
+    firsts: bool | None,
 ) -> tuple[int, int, int] | None:
     """The first and the last number of the next pending items, and how many they are."""
-    numbers = _PENDING_NUMBERS.where(_is_first_of_its_pair) if firsts else _PENDING_NUMBERS
-    each = numbers.subquery().c.number
+    each = _only(_PENDING_NUMBERS, firsts).subquery().c.number
     asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
     asked["up_to"] = _LAST_OF_ALL if up_to is None else up_to
     first, last, count = connection.execute(
@@ -121,15 +130,13 @@ def pending(
     after: int,
     limit: int,
     up_to: int | None = None,
-    firsts: bool = False,
+    firsts: bool | None = None,
 ) -> list[WorkItem]:
     asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
     query = _PENDING
     if up_to is not None:
         query, asked["up_to"] = _PENDING_UP_TO, up_to
-    if firsts:
-        query = query.where(_is_first_of_its_pair)
-    rows = connection.execute(query, asked).mappings().all()
+    rows = connection.execute(_only(query, firsts), asked).mappings().all()
     if not rows:
         return []
     reach = {"run": run_id, "judge": judge_id}

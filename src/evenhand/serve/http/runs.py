@@ -17,9 +17,9 @@ from evenhand.serve.values import (
     RunPage,
     RunStateView,
     RunStatus,
-    VerdictFilters,
     VerdictPage,
 )
+from evenhand.serve.verdict_filters import VerdictFilters
 
 _MOST_ROWS = 10_000
 
