@@ -46,24 +46,36 @@ def demo(
     whole: Annotated[
         bool, typer.Option("--whole", help="Show every verdict of the second act whole.")
     ] = False,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            "--pairs", min=1, help="Only so many of the pairs, where the machine is slow."
+        ),
+    ] = None,
 ) -> None:
     """See it work: a tiny model follows the place, a strong judge gives reasons."""
     from evenhand.settings import load_settings
 
     try:
         settings = opt.with_judge_options(load_settings(), judge=judge)
-        session.run_async(_play(settings, base_url=base_url, offline=offline, whole=whole))
+        played = _play(settings, base_url=base_url, offline=offline, whole=whole, most=pairs)
+        session.run_async(played)
     except EvenhandError as error:
         session.fail(error, as_json=False)
 
 
 async def _play(
-    settings: Settings, *, base_url: list[str] | None, offline: bool, whole: bool
+    settings: Settings,
+    *,
+    base_url: list[str] | None,
+    offline: bool,
+    whole: bool,
+    most: int | None,
 ) -> None:
     from evenhand.demo import demo_pairs
 
     console = session.out()
-    pairs = demo_pairs()
+    pairs = demo_pairs()[:most]
     strong = _strong_judge(settings, base_url=base_url, offline=offline)
     await _first_act(console, pairs, settings)
     if console.quiet:  # the reader went away, and the second act may cost money
