@@ -12,12 +12,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from evenhand.errors import DataUnreachable, EvenhandError, InputError
+from evenhand.judges.batch import refuse_without_batches
 from evenhand.judges.protocol import account_of
+from evenhand.runs.batch.submission import still_to_submit
 from evenhand.runs.budget import Budget
 from evenhand.runs.closing import close_run
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.executor import Seat
-from evenhand.runs.executors import choose_executor
+from evenhand.runs.executors import account_of_executor, choose_executor
 from evenhand.runs.intake import take_in
 from evenhand.runs.naming import find_or_create, refuse_other
 from evenhand.runs.observer import Observer
@@ -88,11 +90,14 @@ async def judge_stored(
 
 
 def refuse_judges(judges: Sequence[JudgePlan], options: RunOptions) -> None:
-    """One twice, or several where one is followed."""
+    """One twice, several where one is followed, or one that cannot be asked in this way."""
     keys = [plan.record().key for plan in judges]
     for place, plan in enumerate(judges):
         if keys[place] in keys[:place]:
             raise InputError(f"judge {plan.judge.name} is given twice; name it once")
+    if options.batch:
+        for plan in judges:
+            refuse_without_batches(plan.judge)
     if len(judges) > 1 and options.pursued:
         option = "--until-decided" if options.until_decided else "--rank-adaptive"
         raise InputError(f"{option} follows one judge, and {len(judges)} are named; name one")
@@ -219,7 +224,7 @@ class _Engine:
         whole = Estimate(0, 0, nothing, nothing, nothing)
         for seat in self._seats:
             work = self._store.pending(self._run.id, seat.judge_id, after=0, limit=_ESTIMATED_FROM)
-            whole += estimate(
+            its = estimate(
                 self._pursuit.most_pairs(seat.count.pairs - seat.count.done),
                 [item.pair for item in work],
                 seat.judge,
@@ -227,6 +232,9 @@ class _Engine:
                 model=model_of(seat.judge),
                 price=seat.price,
             )
+            if self._options.batch:
+                its = still_to_submit(its, self._store, self._run.id, seat.judge_id)
+            whole += its
         return whole
 
     async def _execute(self) -> None:
@@ -239,6 +247,7 @@ class _Engine:
             self._options,
             budget=self._budget,
             stop=self._stop,
+            observer=self._observer,
         )
         await asyncio.to_thread(
             self._store.update_run, self._run.id, state="judging", stopped_by=None
@@ -247,6 +256,7 @@ class _Engine:
         async with watch.told(executor, self._observer), self._looked():
             await executor.execute(self._run.id, self._seats)
         self._notes += [line for account in accounts for line in account()]
+        self._notes += account_of_executor(executor)
         # Also where it was broken off: what was in flight has come since the last look.
         await self._look()
 

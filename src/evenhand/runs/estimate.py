@@ -16,7 +16,7 @@ from evenhand.runs.size import tokens_of
 _REASONED_LOW, _REASONED_HIGH = 120, 500
 _CRITERION_LOW, _CRITERION_HIGH = 60, 250
 # Tokens a character differ by tokenizer.
-_TOKENIZERS_LOW, _TOKENIZERS_HIGH = 0.8, 1.25
+_TOKENIZERS_LOW, TOKENIZERS_HIGH = 0.8, 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Estimate:
     input_tokens: Range
     output_tokens: Range
     cost_usd: Range | None
+    batch: bool = False  # the cost is at batch rates
 
     def __add__(self, other: Estimate) -> Estimate:
         cost = None
@@ -51,7 +52,22 @@ class Estimate:
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             cost,
+            self.batch or other.batch,
         )
+
+    def share(self, share: float) -> Estimate:
+        """Of the calls, and what they take."""
+        return replace(
+            self,
+            calls=round(self.calls * share),
+            input_tokens=self.input_tokens.times(share),
+            output_tokens=self.output_tokens.times(share),
+            cost_usd=None if self.cost_usd is None else self.cost_usd.times(share),
+        )
+
+    def at_batch_rates(self, rate: float) -> Estimate:
+        cost = None if self.cost_usd is None else self.cost_usd.times(rate)
+        return replace(self, cost_usd=cost, batch=True)
 
     def capped(self, most: float | None) -> Estimate:
         """With a cap on the cost the run takes no more than that, though its pairs would."""
@@ -86,18 +102,23 @@ def estimate(
     template = procedure.template_for(mode)
     rendered = [_input_tokens(Prompt.of(pair, template), mode) for pair in sample]
     each = sum(rendered) / len(rendered)
-    inputs = Range(each * _TOKENIZERS_LOW, each * _TOKENIZERS_HIGH).times(calls)
+    inputs = Range(each * _TOKENIZERS_LOW, each * TOKENIZERS_HIGH).times(calls)
     criteria = sum(len(pair.criteria) for pair in sample) / len(sample)
-    outputs = Range(1, 1)
-    if mode == "reasoned":
-        outputs = Range(
-            _REASONED_LOW + criteria * _CRITERION_LOW, _REASONED_HIGH + criteria * _CRITERION_HIGH
-        )
+    outputs = output_tokens(mode, criteria)
     # By the single call, since prices step with a request's size.
     low = _cost(each * _TOKENIZERS_LOW, outputs.low, model, judge, price)
-    high = _cost(each * _TOKENIZERS_HIGH, outputs.high, model, judge, price)
+    high = _cost(each * TOKENIZERS_HIGH, outputs.high, model, judge, price)
     cost = None if low is None or high is None else Range(low, high).times(calls)
     return Estimate(pending, calls, inputs, outputs.times(calls), cost)
+
+
+def output_tokens(mode: Mode, criteria: float) -> Range:
+    """Of one call, by how many criteria it is asked about."""
+    if mode == "letter":
+        return Range(1, 1)
+    return Range(
+        _REASONED_LOW + criteria * _CRITERION_LOW, _REASONED_HIGH + criteria * _CRITERION_HIGH
+    )
 
 
 def _input_tokens(prompt: Prompt, mode: Mode) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evenhand.errors import InputError
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import Executor, LocalExecutor
+from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.stop import Stop
@@ -20,5 +22,28 @@ def choose_executor(
     *,
     budget: Budget,
     stop: Stop,
+    observer: Observer,
 ) -> Executor:
+    if options.batch:
+        from evenhand.runs.batch.executor import BatchExecutor
+
+        return BatchExecutor(store, options, budget=budget, stop=stop, observer=observer)
+    _refuse_batches_elsewhere(store, run)
     return LocalExecutor(store, options, budget, stop)
+
+
+def account_of_executor(executor: Executor) -> tuple[str, ...]:
+    """What an executor leaves behind, where it has anything to say of that."""
+    account = getattr(executor, "account", None)
+    return account() if account is not None else ()
+
+
+def _refuse_batches_elsewhere(store: Store, run: RunRecord) -> None:
+    """Who asks one by one what is at a provider already pays for it twice."""
+    there = store.batches.unfinished(run.id)
+    if there:
+        requests = sum(batch.requests for batch in there)
+        raise InputError(
+            f"run {run.name} has {requests:,} requests at a provider's batch API; add --batch to "
+            "collect them, or --batch --cancel-batches to give them up"
+        )

@@ -37,6 +37,9 @@ class RunOptions:
     executor: ExecutorName = "local"
     ray_address: str | None = None  # None: Ray is started on this machine
     ray_workers: int | None = None
+    batch: bool = False  # by the providers' batch APIs, at half the price
+    batch_poll_s: float | None = None  # how often to look there
+    cancel_batches: bool = False  # give up what is there
 
     def __post_init__(self) -> None:
         for name, number in (
@@ -46,7 +49,12 @@ class RunOptions:
         ):
             if number is not None and (type(number) is not int or number < 1):
                 raise InputError(f"{name} is {number!r}; it takes a whole number from 1")
-        for name, amount in (("rpm", self.rpm), ("tpm", self.tpm), ("max_cost", self.max_cost)):
+        for name, amount in (
+            ("rpm", self.rpm),
+            ("tpm", self.tpm),
+            ("max_cost", self.max_cost),
+            ("batch_poll_s", self.batch_poll_s),
+        ):
             if amount is not None and not (_is_number(amount) and 0 < amount < math.inf):
                 raise InputError(f"{name} is {amount!r}; it takes a number above 0")
         if self.bad_rows not in ("stop", "skip"):
@@ -62,6 +70,7 @@ class RunOptions:
             )
 
         self._check_executor()
+        self._check_batch()
 
     def _check_executor(self) -> None:
         if self.executor not in ("local", "ray"):
@@ -75,6 +84,27 @@ class RunOptions:
             raise InputError(
                 f"{option} chooses by every few verdicts what to ask next, which workers far from "
                 "each other cannot; leave out --executor ray"
+            )
+
+    def _check_batch(self) -> None:
+        if not self.batch:
+            for name in ("batch_poll_s", "cancel_batches"):
+                if getattr(self, name):
+                    raise InputError(f"{name} belongs to batch; give both, or neither")
+            return
+        if self.executor != "local":
+            raise InputError("batch and executor ray are two ways to carry a run out; give one")
+        for name in ("concurrency", "rpm", "tpm"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{name} paces calls that are made one by one, and a provider paces its "
+                    "batches itself; leave it out, or batch"
+                )
+        if self.pursued:
+            option = "--until-decided" if self.until_decided else "--rank-adaptive"
+            raise InputError(
+                f"{option} chooses by every few verdicts what to ask next, and a batch asks "
+                "everything at once; leave out --batch"
             )
 
     @property

@@ -1,0 +1,1 @@
+"""Runs by a provider's batch API: passes are submitted, collected hours later, and settled."""

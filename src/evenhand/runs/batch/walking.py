@@ -1,0 +1,118 @@
+"""Over the pending pairs: settle what has come, and submit what is wanted next."""
+
+from __future__ import annotations
+
+import asyncio
+
+from evenhand.errors import CapReached, JudgeError
+from evenhand.judges.batch.faults import never_arrived
+from evenhand.runs.batch.collecting import Wanted
+from evenhand.runs.batch.course import Course
+from evenhand.runs.batch.drafting import Drafting
+from evenhand.runs.batch.settling import Settling
+from evenhand.runs.batch.tending import Tending
+from evenhand.store import WorkItem
+
+_TAKEN_AT_ONCE = 256
+_Key = tuple[int, str, int, int]  # pair, order, sample, turn
+
+
+class Walking:
+    def __init__(self, course: Course, tending: Tending, settling: Settling) -> None:
+        self._course = course
+        self._tending = tending
+        self._settling = settling
+        self._drafting = Drafting(course.limits)
+        # The same pair may be in the data again: what the draft has is not drafted twice.
+        self._drafted: set[_Key] = set()
+        self._submitted = False
+        self.capped: CapReached | None = None  # on the last walk
+
+    async def walk(self, after: int = 0, up_to: int | None = None) -> bool:
+        """Over the pairs of these numbers. Whether anything was submitted."""
+        self._submitted, self.capped = False, None
+        unproven = not self._settling.proven
+        await self._over(after, up_to)
+        if unproven and self._settling.proven and self._settling.doubted:
+            # What failed before the first answer was seen can be believed now.
+            await self._over(after, up_to)
+        return self._submitted
+
+    async def _over(self, after: int, up_to: int | None) -> None:
+        course = self._course
+        self._settling.doubted = 0
+        while not course.is_stopped:
+            works = await asyncio.to_thread(
+                course.store.pending,
+                course.run_id,
+                course.seat.judge_id,
+                after=after,
+                limit=_TAKEN_AT_ONCE,
+                up_to=up_to,
+            )
+            if not works:
+                break
+            after = works[-1].number
+            if not await self._draft(await self._settling.settle(works)):
+                return
+        if len(self._drafting):
+            await self._submit()
+
+    async def _draft(self, lacking: list[tuple[WorkItem, list[Wanted]]]) -> bool:
+        """Whether there is a use in going on."""
+        looked_at: set[_Key] = set()
+        for work, wants in lacking:
+            for wanted in wants:
+                key = (work.pair_id, wanted.order, wanted.sample, wanted.turn)
+                if key in looked_at or key in self._drafted:
+                    continue
+                if not self._drafting.has_room(wanted) and not await self._submit():
+                    return False
+                allowed, expected = self._allowed(work, wanted)
+                if allowed:
+                    self._drafting.add(work, wanted, reserved_usd=expected)
+                    self._drafted.add(key)
+                    looked_at.add(key)
+        return True
+
+    def _allowed(self, work: WorkItem, wanted: Wanted) -> tuple[bool, float | None]:
+        """Whether it may be asked, and what it may cost."""
+        course = self._course
+        if self.capped is not None or course.giving_up or course.is_stopped:
+            return False, None
+        expected = course.allowance.expected_usd(course.seat, work, wanted.input_tokens)
+        self.capped = course.allowance.take(expected)
+        return self.capped is None, expected
+
+    async def _submit(self) -> bool:
+        """Whether it went: not where the provider takes nothing now."""
+        course, batches = self._course, self._course.store.batches
+        drafting, self._drafting = self._drafting, Drafting(course.limits)
+        self._drafted.clear()
+        new, asked, draft = drafting.closed(course.run_id, course.seat.judge_id)
+        course.allowance.closed(len(drafting), drafting.reserved_usd)
+        batch = await asyncio.to_thread(batches.intend, new, asked)
+        course.allowance.sent(batch)
+        sent = False
+
+        async def sending() -> None:
+            nonlocal sent
+            await asyncio.to_thread(batches.sending, batch.id)
+            sent = True
+
+        try:
+            provider_id = await course.api.submit(draft, sending)
+        except JudgeError as error:
+            course.looks_everywhere = True
+            if not sent or never_arrived(error):
+                await self._tending.drop(batch)
+            if not course.waiting.failed(error):
+                course.stop.ask("judge", error)
+            return False
+        course.waiting.worked()
+        await self._tending.opened(batch, provider_id)
+        course.observer.announce(
+            f"batch {provider_id} with {batch.requests:,} requests is at {course.host}"
+        )
+        self._submitted = True
+        return True
