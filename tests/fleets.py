@@ -48,6 +48,27 @@ class ScriptedServer:
 class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
+        self._sleepers: list[tuple[float, asyncio.Event]] = []
 
     def __call__(self) -> float:
         return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        woken = asyncio.Event()
+        self._sleepers.append((self.now + seconds, woken))
+        await woken.wait()
+
+    async def pass_by(self, seconds: float) -> None:
+        """Whoever sleeps until then does what it was going to do."""
+        await _all_others()
+        self.now += seconds
+        for until, woken in self._sleepers:
+            if self.now >= until:
+                woken.set()
+        await _all_others()
+
+
+async def _all_others() -> None:
+    """More turns of the loop than anything here takes."""
+    for _ in range(10):
+        await asyncio.sleep(0)

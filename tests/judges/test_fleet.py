@@ -36,7 +36,7 @@ def call(number: int = 0) -> JudgeCall:
 def made(count: int = 3) -> tuple[FleetJudge, list[ScriptedServer], Clock]:
     servers = [ScriptedServer(f"http://gpu-{place}:8000/v1") for place in range(1, count + 1)]
     clock = Clock()
-    return FleetJudge(servers, clock=clock), servers, clock
+    return FleetJudge(servers, clock=clock, sleep=clock.sleep), servers, clock
 
 
 async def favourite_of(fleet: FleetJudge, servers: list[ScriptedServer], number: int) -> int:
@@ -150,8 +150,7 @@ async def test_a_server_that_rejects_what_others_take_is_left_alone() -> None:
     servers[1].outcome = refusing(JudgeRejected, "there is no model m")
     for _ in range(100):
         await asked(fleet, 10)
-        await asyncio.sleep(0)
-        clock.now += 1.0
+        await clock.pass_by(1.0)
     # 3 in a row, then a trial after 1, 2, 4, 8, 16 and 30 s, and at 91 s.
     assert 3 + 5 <= len(servers[1].calls) <= 3 + 7
 
@@ -238,15 +237,12 @@ async def test_a_server_that_is_gone_gets_checks_alone_until_it_is_back() -> Non
     gone.unwell = JudgeUnreachable("cannot connect")
     await asked(fleet, 20)
     for _ in range(20):
-        clock.now += 1.0
+        await clock.pass_by(1.0)
         await asked(fleet, 10)
-        await asyncio.sleep(0)
     assert len(gone.calls) == 1
-    assert gone.checks == 4  # after 1, 2, 4 and 8 s: the next would be after 31
+    assert gone.checks == 4  # after 1, 3, 7 and 15 s: the next comes after 31
     gone.unwell, gone.outcome = None, lambda: None
-    clock.now += 31.0
-    await asked(fleet, 10)
-    await asyncio.sleep(0)
+    await clock.pass_by(11.0)
     await asked(fleet, 60)
     assert gone.checks == 5
     assert len(gone.calls) > 10

@@ -52,18 +52,14 @@ def test_checks_come_after_1_2_4_8_16_and_then_every_30_seconds(member: Member) 
     now = 10.0
     fail(member, now, at_once=True)
     for wait_s in (1, 2, 4, 8, 16, 30, 30):
-        assert not member.is_due(now + wait_s - 0.01)
+        assert member.out_s(now) == wait_s
         now += wait_s
-        assert member.is_due(now)
-        member.check_begins()
-        assert not member.is_due(now), "one check at a time"
-        member.check_ends(now, well=False)
+        member.checked(now, well=False)
 
 
 def test_after_a_good_check_one_call_proves_it_well(member: Member) -> None:
     fail(member, 0.0, at_once=True)
-    member.check_begins()
-    member.check_ends(1.0, well=True)
+    member.checked(1.0, well=True)
     assert member.is_ready(1.0)
     trial = member.begin(1.0)
     assert not member.is_ready(1.0), "one call, until it is answered"
@@ -77,8 +73,7 @@ def test_after_a_good_check_one_call_proves_it_well(member: Member) -> None:
 
 def test_a_trial_that_fails_costs_twice_the_time_and_is_the_same_trouble(member: Member) -> None:
     fail(member, 0.0, at_once=True)
-    member.check_begins()
-    member.check_ends(1.0, well=True)
+    member.checked(1.0, well=True)
     assert fail(member, 1.0)
     assert member.out_s(1.0) == 2.0
     assert member.times_out == 1
@@ -86,8 +81,7 @@ def test_a_trial_that_fails_costs_twice_the_time_and_is_the_same_trouble(member:
 
 def test_a_trial_that_its_caller_gives_up_leaves_room_for_another(member: Member) -> None:
     fail(member, 0.0, at_once=True)
-    member.check_begins()
-    member.check_ends(1.0, well=True)
+    member.checked(1.0, well=True)
     member.end(member.begin(1.0))
     assert member.is_ready(1.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -52,7 +52,11 @@ class FleetJudge:
     """The first server names the fleet: its identity, its price. The others may come and go."""
 
     def __init__(
-        self, servers: Sequence[Server], *, clock: Callable[[], float] = time.monotonic
+        self,
+        servers: Sequence[Server],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         addresses = [server.base_url for server in servers]
         for place, address in enumerate(addresses):
@@ -62,8 +66,9 @@ class FleetJudge:
         self._seeds = [seed_of(address) for address in addresses]
         self._first = servers[0]
         self._clock = clock
+        self._sleep = sleep
         self._story = Story(self._first.name, self._members)
-        self._checks: set[asyncio.Task[None]] = set()
+        self._watches: dict[Member, asyncio.Task[None]] = {}
 
     def __repr__(self) -> str:
         return f"FleetJudge({self.name!r}, base_url={self.base_urls!r})"
@@ -103,13 +108,13 @@ class FleetJudge:
         await self.close()
 
     async def close(self) -> None:
-        checks = tuple(self._checks)
-        for check in checks:
-            if check.get_loop() is asyncio.get_running_loop():
-                check.cancel()
-                await asyncio.wait([check])
-            elif not check.get_loop().is_closed():
-                check.get_loop().call_soon_threadsafe(check.cancel)
+        for watch in self._watches.values():
+            loop = watch.get_loop()
+            if loop is asyncio.get_running_loop():
+                watch.cancel()
+                await asyncio.wait([watch])
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(watch.cancel)
         for member in self._members:
             await member.judge.close()
 
@@ -142,8 +147,6 @@ class FleetJudge:
             for member, seed in zip(members, self._seeds, strict=True)
             if member.is_ready(now) and member not in asking.met
         ]
-        if len(ready) < len(members):
-            self._check_those_due(now)
         if ready:
             return choose(ready, asking.key, now=now)
         if not asking.met and all(member.is_out for member in members):
@@ -184,8 +187,14 @@ class FleetJudge:
     def _blame(self, member: Member, turn: Turn, error: JudgeError, *, at_once: bool) -> None:
         why = error.message.partition(";")[0]
         slow = isinstance(error, JudgeTimeout)
-        if member.failed(turn, self._clock(), why=why, at_once=at_once, slow=slow):
+        times_out = member.times_out
+        if not member.failed(turn, self._clock(), why=why, at_once=at_once, slow=slow):
+            return
+        if member.times_out > times_out:  # a trial that failed is no news
             self._story.left(member, kind=error.kind)
+        if member in self._watches:
+            self._watches[member].cancel()
+        self._watches[member] = asyncio.create_task(self._watch(member))
 
     def _given_up(self, asking: Asking) -> JudgeError:
         now, count = self._clock(), len(self._members)
@@ -211,20 +220,15 @@ class FleetJudge:
         rests = [member.rests_s(now) for member in self._members if not member.is_out]
         return min((rest for rest in rests if rest > 0), default=None)
 
-    def _check_those_due(self, now: float) -> None:
-        for member in self._members:
-            if member.is_due(now):
-                member.check_begins()
-                check = asyncio.create_task(self._check(member))
-                self._checks.add(check)
-                check.add_done_callback(self._checks.discard)
-
-    async def _check(self, member: Member) -> None:
-        well = False
-        try:
-            await member.judge.check(timeout_s=_CHECK_S)
-            well = True
-        except JudgeError:
-            pass  # it is out already, and stays so
-        finally:
-            member.check_ends(self._clock(), well=well)
+    async def _watch(self, member: Member) -> None:
+        """Until its server is well, or has answered a call after all."""
+        while True:
+            await self._sleep(member.out_s(self._clock()))
+            if not member.is_left_alone:
+                return
+            try:
+                await member.judge.check(timeout_s=_CHECK_S)
+            except JudgeError:
+                member.checked(self._clock(), well=False)
+            else:
+                member.checked(self._clock(), well=True)

@@ -56,13 +56,16 @@ class Member:
         self._out_since: float | None = None
         self._out_until = float("-inf")
         self._outs = 0  # since it last answered
-        self._checking = False
         self._on_trial = False
         self._trial: Turn | None = None
 
     @property
     def in_flight(self) -> int:
         return len(self._turns)
+
+    @property
+    def is_left_alone(self) -> bool:
+        return self._out_since is not None
 
     @property
     def is_out(self) -> bool:
@@ -152,16 +155,7 @@ class Member:
         usual = self._usual_s
         self._usual_s = took_s if usual is None else usual + _WEIGHT * (took_s - usual)
 
-    # Health checks
-
-    def is_due(self, now: float) -> bool:
-        return self._out_since is not None and not self._checking and now >= self._out_until
-
-    def check_begins(self) -> None:
-        self._checking = True
-
-    def check_ends(self, now: float, *, well: bool) -> None:
-        self._checking = False
+    def checked(self, now: float, *, well: bool) -> None:
         if self._out_since is None:
             return  # it has answered a call in the meantime
         if well:
