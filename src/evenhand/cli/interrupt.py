@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def stop_when_told(
-    stop: Stop, say: Callable[[str], None], leave: Callable[[], NoReturn]
+    stop: Stop,
+    say: Callable[[str], None],
+    leave: Callable[[], NoReturn],
+    *,
+    by_the_batch: bool = False,
 ) -> Iterator[None]:
     """For SIGINT and SIGTERM, while the body runs."""
     loop = asyncio.get_running_loop()
@@ -26,7 +30,10 @@ def stop_when_told(
             leave()
         told = True
         stop.ask("interrupt")
-        say("stopping: what is in flight is finished and saved; Ctrl-C again leaves at once")
+        what = "what is in flight is finished and saved"
+        if by_the_batch:
+            what = "what is at the provider stays there, and the same command collects it"
+        say(f"stopping: {what}; Ctrl-C again leaves at once")
 
     def tell_from_handler(*_: object) -> None:
         loop.call_soon_threadsafe(tell)

@@ -49,7 +49,7 @@ async def watched(
     with (
         open_store(options.store) as store,
         watching(judges, as_json=as_json, confirm_above=confirm_above) as view,
-        stop_when_told(stop, view.say, view.leave),
+        stop_when_told(stop, view.say, view.leave, by_the_batch=options.batch),
     ):
         return await judge_pairs(sources, plans, options, store=store, stop=stop, observer=view)
 

@@ -41,6 +41,9 @@ def run(
     yes: ropt.Yes = False,
     fresh: ropt.Fresh = False,
     retry: ropt.Again = None,
+    batch: ropt.Batch = False,
+    batch_poll: ropt.BatchPoll = None,
+    cancel_batches: ropt.CancelBatches = False,
     until_decided: ropt.UntilDecidedFlag = False,
     alpha: ropt.Alpha = None,
     rank_adaptive: ropt.RankAdaptiveFlag = False,
@@ -121,6 +124,9 @@ def run(
             rank_adaptive=_rank_adaptive(
                 rank_adaptive, budget=budget, certainty=certainty, seed=seed
             ),
+            batch=batch,
+            batch_poll_s=batch_poll,
+            cancel_batches=cancel_batches,
         )
         # Of several judges only those that speak its language: it must not get another's key.
         addresses = [

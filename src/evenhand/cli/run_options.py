@@ -122,7 +122,7 @@ PriceOption = Annotated[
         "--price",
         metavar="INPUT/OUTPUT",
         help="What the judge costs, in dollars for a million tokens, where no list has it: "
-        "e.g. 0.15/0.60.",
+        "e.g. 0.15/0.60; --batch takes half of it.",
     ),
 ]
 ConfirmAbove = Annotated[
@@ -135,6 +135,31 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Fresh = Annotated[
     bool,
     typer.Option("--fresh", help="Ask everything anew, and share no passes with earlier runs."),
+]
+Batch = Annotated[
+    bool,
+    typer.Option(
+        "--batch",
+        help="By the provider's batch API (openai:, anthropic:): half the price, within a day. "
+        "Ctrl-C leaves what is there, and the same command collects it.",
+    ),
+]
+BatchPoll = Annotated[
+    float | None,
+    typer.Option(
+        "--batch-poll",
+        min=0.1,
+        metavar="SECONDS",
+        help="With --batch: how often to look whether it is done. Default: from 2 s to a minute.",
+    ),
+]
+CancelBatches = Annotated[
+    bool,
+    typer.Option(
+        "--cancel-batches",
+        help="With --batch: cancel what is at the provider, keep what it has answered, and ask "
+        "nothing more.",
+    ),
 ]
 UntilDecidedFlag = Annotated[
     bool,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LOGGED_EVERY_S = 10.0
 _LOGGED_AT_MOST_EVERY_S = 2.0
+_STILL_LOGGED_EVERY_S = 600.0
 _READ_SHOWN_EVERY = 50_000
 
 
@@ -51,6 +52,7 @@ class View(Observer):
         self._news = [news_of(judge) for judge in judges]
         self._logged = time.monotonic()
         self._tenths = 0
+        self._stand = (0, 0)
 
     def __enter__(self) -> View:
         return self
@@ -125,9 +127,12 @@ class View(Observer):
         tenths = 10 * progress.done // max(1, progress.total)
         since = now - self._logged
         grown = tenths > self._tenths and since >= _LOGGED_AT_MOST_EVERY_S
-        if since < _LOGGED_EVERY_S and not grown:
+        stand = (progress.done, progress.in_flight)
+        # What is at a provider may stand still for hours.
+        quiet = progress.limit == 0 and stand == self._stand and since < _STILL_LOGGED_EVERY_S
+        if quiet or (since < _LOGGED_EVERY_S and not grown):
             return
-        self._logged, self._tenths = now, tenths
+        self._logged, self._tenths, self._stand = now, tenths, stand
         self.say(" · ".join([_so_far(progress), *_facts(progress)]))
 
 
@@ -199,7 +204,10 @@ def _grouped(progress: Progress) -> list[str]:
     if progress.remaining_s is not None and progress.done < progress.total:
         pace.append(f"{seconds(progress.remaining_s)} left")
     pace.append(counted(progress.calls, "call"))
-    pace.append(f"{progress.in_flight} of {progress.limit} in flight")
+    if progress.limit:
+        pace.append(f"{progress.in_flight} of {progress.limit} in flight")
+    else:
+        pace.append(f"{counted(progress.in_flight, 'request')} at the provider")
     if progress.cost_usd is not None:
         pace.append(f"{dollars(progress.cost_usd)} spent")
     if progress.reused:
@@ -228,6 +236,8 @@ def _outcomes(progress: Progress) -> list[str]:
 
 
 def _told(estimate: Estimate) -> str:
+    if estimate.batch and not estimate.calls:
+        return f"{counted(estimate.pairs, 'pair')}, of which nothing is left to submit"
     parts = [counted(estimate.pairs, "pair"), counted(estimate.calls, "call")]
     if estimate.input_tokens.high:
         parts.append(f"{tokens(estimate.input_tokens)} tokens in")
@@ -235,7 +245,8 @@ def _told(estimate: Estimate) -> str:
     if estimate.cost_usd is None:
         parts.append("cost not known (--price sets it)")
     elif estimate.cost_usd.high:
-        parts.append(f"{dollars(estimate.cost_usd.low)} to {dollars(estimate.cost_usd.high)}")
+        cost = f"{dollars(estimate.cost_usd.low)} to {dollars(estimate.cost_usd.high)}"
+        parts.append(f"{cost} at batch rates" if estimate.batch else cost)
     else:
         parts.append("no cost")
     return ", ".join(parts)
