@@ -17,7 +17,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -93,7 +94,9 @@ def _free_port() -> int:
         return port
 
 
-def _start(binaries: Path, folder: Path) -> tuple[subprocess.Popen[bytes], PostgresServer]:
+def _start(
+    binaries: Path, folder: Path, settings: Sequence[str]
+) -> tuple[subprocess.Popen[bytes], PostgresServer]:
     user = _other_user()
     if user is not None:
         shutil.chown(folder, user)
@@ -126,7 +129,7 @@ def _start(binaries: Path, folder: Path) -> tuple[subprocess.Popen[bytes], Postg
         "-p",
         str(server.port),
     ]
-    for setting in ("listen_addresses=127.0.0.1", "max_connections=60", *_CARELESS):
+    for setting in ("listen_addresses=127.0.0.1", "max_connections=60", *settings):
         postgres += ["-c", setting]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -153,11 +156,18 @@ def postgres() -> Iterator[PostgresServer]:
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)
+    with running(binaries) as server:
+        yield server
+
+
+@contextmanager
+def running(binaries: Path, settings: Sequence[str] = _CARELESS) -> Iterator[PostgresServer]:
+    """Also for measurements, which want one as careful as people's own: without settings."""
     # A socket's path may have some hundred characters: not pytest's own folders.
     folder = Path(tempfile.mkdtemp(prefix="evenhand-pg-"))
     process = None
     try:
-        process, server = _start(binaries, folder)
+        process, server = _start(binaries, folder, settings)
         yield server
     finally:
         if process is not None:
