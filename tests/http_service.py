@@ -97,7 +97,7 @@ def start_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
         started.append(judge)
         config = ServerConfig(
             judges=tuple(
-                JudgeOffer(name, f"openai:{name}-1", base_url=judge.url, **(offer or {}))
+                JudgeOffer(name, f"openai:{name}-1", **({"base_url": judge.url} | (offer or {})))
                 for name in judges
             ),
             store=store or str(tmp_path / "service.db"),

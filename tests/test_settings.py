@@ -174,3 +174,32 @@ def test_config_file_can_be_named_and_must_then_be_there(directory: Path) -> Non
 def test_directory_with_the_files_name_is_no_config_file(directory: Path) -> None:
     (directory / "evenhand.toml").mkdir()
     assert load_settings({}, user_file=directory / "none", directory=directory) == Settings()
+
+
+@pytest.mark.parametrize(
+    "given", ["http://a/v1,http://b/v1", "http://a/v1 http://b/v1", " http://a/v1,\n http://b/v1, "]
+)
+def test_environment_may_say_several_addresses(directory: Path, given: str) -> None:
+    settings = load(directory, OPENAI_BASE_URL=given)
+    assert settings.base_url == ("http://a/v1", "http://b/v1")
+
+
+def test_an_address_with_a_comma_is_one(directory: Path) -> None:
+    address = "http://a/v1,beta?x=1,2"
+    assert load(directory, OPENAI_BASE_URL=address).base_url == address
+
+
+def test_a_users_file_may_list_addresses(directory: Path) -> None:
+    settings = load(directory, user='base_url = ["http://a/v1", "http://b/v1"]')
+    assert settings.base_url == ("http://a/v1", "http://b/v1")
+
+
+@pytest.mark.parametrize("given", ["[]", "[1]", '["http://a/v1", " "]'])
+def test_a_list_that_holds_no_addresses_is_refused(directory: Path, given: str) -> None:
+    with pytest.raises(SettingsError, match=r"base_url is no list of addresses; give e\.g\. \["):
+        load(directory, user=f"base_url = {given}")
+
+
+def test_a_list_of_addresses_too_comes_from_the_user_alone(directory: Path) -> None:
+    with pytest.raises(SettingsError, match="sets base_url, which a file in the working directory"):
+        load(directory, local='base_url = ["http://a/v1", "http://b/v1"]')

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import unused_port
 from yarl import URL
 
 from command_line import run_command
@@ -20,7 +21,7 @@ from evenhand.serve.discretion import Discretion
 from http_service import PAIR, StartService, problem, start_service
 from live_server import wait_until
 from run_data import adds_up, sums
-from servers import Reply, SeenRequest, error_reply
+from servers import JudgeServer, Reply, SeenRequest, error_reply, forget_proxies
 
 __all__ = ["start_service"]
 
@@ -61,6 +62,56 @@ def test_no_fault_on_the_way_to_a_judge_tells_where_it_is(
         for part in (*hidden, "proxy-7", "3128"):
             assert part not in told, (name, told)
     assert faults > 10
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+@pytest.mark.parametrize(
+    ("url", "hidden"),
+    [
+        ("http://10.1.2.3:8000/v1", ("10.1.2.3", "8000")),
+        ("http://gpu-1.inner.example:8000/v1", ("gpu-1", "inner", "8000")),
+        ("http://gpu7:8000/v1", ("gpu7", "8000")),
+        ("http://[fd00::1]:8000/v1", ("fd00", "8000")),
+    ],
+)
+def test_no_stored_fault_tells_where_another_server_of_its_fleet_was(
+    url: str, hidden: tuple[str, ...], proxied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run keeps the first address alone, and the others may have come and gone."""
+    forget_proxies(monkeypatch)
+    if proxied:
+        monkeypatch.setenv("http_proxy", "http://proxy-7.inner.example:3128")
+    endpoint = Endpoint(URL(url), timeout_s=1, connect_timeout_s=1, redact=Redactor())
+    hide = Discretion.of_record({"base_url": "http://first.example:8000/v1"})
+    for name, method in inspect.getmembers(endpoint, inspect.ismethod):
+        if name.startswith("_"):
+            continue
+        error = method(*("a reason" for _ in inspect.signature(method).parameters))
+        told = hide(f"none of the 3 servers answered; the last one: {error.message}")
+        assert told.startswith("none of the 3 servers answered; the last one: ")
+        for part in (*hidden, "proxy-7", "3128"):
+            assert part not in told, (name, told)
+
+
+def test_what_a_judge_without_an_address_said_stays() -> None:
+    hide = Discretion.of_record({"temperature": 0})
+    assert hide("at 12:30 row:7 of x:80 failed") == "at 12:30 row:7 of x:80 failed"
+
+
+def test_no_server_of_a_fleet_is_told_to_clients_and_the_log_knows_each(
+    start_service: StartService, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = f"http://127.0.0.1:{unused_port()}/v1"
+    with JudgeServer(lambda _: error_reply(500, "on fire")) as broken:
+        service = start_service(adds_up, offer={"retries": 0, "base_url": (broken.url, gone)})
+        answer = service.client.post("/v1/compare", json=PAIR)
+    assert answer.status_code == 502
+    detail = answer.json()["detail"]
+    assert "none of the 2 servers answered; the last one: " in detail
+    assert "127.0.0.1" not in detail
+    assert str(broken.port) not in detail
+    assert f"judge good: {gone} is left alone: judge_unreachable" in caplog.text
+    assert "on fire" not in caplog.text
 
 
 def test_the_texts_around_an_address_stay() -> None:
