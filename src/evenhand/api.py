@@ -186,27 +186,30 @@ async def run(
     that was reached is in the summary.
     """
     from evenhand.runs import JudgePlan, RunOptions, Stop, judge_pairs
+    from evenhand.runs.recipe import JudgeRecipe
     from evenhand.store import open_store
 
     options = options or RunOptions()
     procedure = procedure or Procedure()
     settings = replace(load_settings(), samples=procedure.samples)
-    opened: list[Judge] = []
+    plans: list[JudgePlan] = []
     ours: list[Judge] = []  # to be closed here
     stop = Stop()
     try:
         for each in _each(judge):
             if each is None or isinstance(each, str):
                 ours.append(_open(settings, each))
-                opened.append(ours[-1])
+                spec = each or settings.judge or ""
+                recipe = JudgeRecipe.of(spec, judge_options(settings, spec))
+                plans.append(JudgePlan(ours[-1], procedure, recipe=recipe))
             else:
-                opened.append(each)
-        sources = _sources(pairs, criteria, columns, opened)
+                plans.append(JudgePlan(each, procedure))
+        sources = _sources(pairs, criteria, columns, [plan.judge for plan in plans])
         try:
             with open_store(options.store or settings.store) as store:
                 summary = await judge_pairs(
                     sources,
-                    [JudgePlan(each, procedure) for each in opened],
+                    plans,
                     options,
                     store=store,
                     stop=stop,

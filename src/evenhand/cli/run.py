@@ -41,6 +41,9 @@ def run(
     yes: ropt.Yes = False,
     fresh: ropt.Fresh = False,
     retry: ropt.Again = None,
+    executor: ropt.ExecutorChoice = "local",
+    ray_address: ropt.RayAddress = None,
+    ray_workers: ropt.RayWorkers = None,
     batch: ropt.Batch = False,
     batch_poll: ropt.BatchPoll = None,
     cancel_batches: ropt.CancelBatches = False,
@@ -80,6 +83,7 @@ def run(
     from evenhand.cli.run_inputs import read_price, read_reading, read_sources
     from evenhand.defaults import make_procedure
     from evenhand.runs import JudgePlan, RunOptions
+    from evenhand.runs.recipe import JudgeRecipe
     from evenhand.settings import load_settings
 
     try:
@@ -124,6 +128,9 @@ def run(
             rank_adaptive=_rank_adaptive(
                 rank_adaptive, budget=budget, certainty=certainty, seed=seed
             ),
+            executor=executor,
+            ray_address=ray_address,
+            ray_workers=ray_workers,
             batch=batch,
             batch_poll_s=batch_poll,
             cancel_batches=cancel_batches,
@@ -133,13 +140,17 @@ def run(
             base_url if len(named) == 1 or spec.strip().startswith("openai:") else None
             for spec in named
         ]
+        recipes = [
+            JudgeRecipe.of(spec, api.judge_options(settings, spec, base_url=at))
+            for spec, at in zip(named, addresses, strict=True)
+        ]
         asked = [
             api.open_judge_for(settings, spec, base_url=at)
             for spec, at in zip(named, addresses, strict=True)
         ]
         calibrating = calibrations_of(calibration, asked, forced=force_calibration)
         plans = []
-        for opened, its_calibration in zip(asked, calibrating, strict=True):
+        for opened, its_calibration, recipe in zip(asked, calibrating, recipes, strict=True):
             procedure = make_procedure(
                 settings,
                 opened.traits,
@@ -154,7 +165,7 @@ def run(
                 ask_identical=ask_identical,
                 calibration=its_calibration,
             )
-            plans.append(JudgePlan(opened, procedure))
+            plans.append(JudgePlan(opened, procedure, recipe=recipe))
         if escalate:
             from evenhand.cli.escalating import judge_in_stages
 

@@ -136,6 +136,31 @@ Fresh = Annotated[
     bool,
     typer.Option("--fresh", help="Ask everything anew, and share no passes with earlier runs."),
 ]
+ExecutorChoice = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--executor",
+        help="Who carries the run out: local: this process; ray: workers of a Ray cluster, with a "
+        "PostgreSQL store that they share.",
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address",
+        metavar="HOST:PORT|auto",
+        help="With --executor ray: the cluster. Default: RAY_ADDRESS, or Ray is started on this "
+        "machine.",
+    ),
+]
+RayWorkers = Annotated[
+    int | None,
+    typer.Option(
+        "--ray-workers",
+        min=1,
+        help="With --executor ray: how many workers. Default: one for each CPU, up to 16.",
+    ),
+]
 Batch = Annotated[
     bool,
     typer.Option(

@@ -19,7 +19,7 @@ from evenhand.runs.budget import Budget
 from evenhand.runs.closing import close_run
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.executor import Seat
-from evenhand.runs.executors import account_of_executor, choose_executor
+from evenhand.runs.executors import account_of_executor, choose_executor, refuse_executor
 from evenhand.runs.intake import take_in
 from evenhand.runs.naming import find_or_create, refuse_other
 from evenhand.runs.observer import Observer
@@ -54,6 +54,7 @@ async def judge_pairs(
     stop = stop or Stop()
     begun = time.monotonic()
     refuse_judges(judges, options)
+    refuse_executor(store, judges, options)
     run, created = await asyncio.to_thread(find_or_create, store, sources, judges, options)
     engine = _Engine(run, judges, options, store, stop, observer or Observer())
     try:
@@ -83,6 +84,7 @@ async def judge_stored(
     """
     begun = time.monotonic()
     refuse_judges(judges, options)
+    refuse_executor(store, judges, options)
     refuse_other(run, judges, options)
     engine = _Engine(run, judges, options, store, stop or Stop(), observer or Observer())
     await engine.judge()

@@ -29,7 +29,19 @@ def choose_executor(
 
         return BatchExecutor(store, options, budget=budget, stop=stop, observer=observer)
     _refuse_batches_elsewhere(store, run)
+    if options.executor == "ray":
+        from evenhand.runs.ray.executor import RayExecutor
+
+        return RayExecutor(store, run, judges, options, budget=budget, stop=stop, observer=observer)
     return LocalExecutor(store, options, budget, stop)
+
+
+def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:
+    """What the chosen one cannot do, before anything is read."""
+    if options.executor == "ray":
+        from evenhand.runs.ray.refusal import refuse_what_ray_cannot
+
+        refuse_what_ray_cannot(store, judges, options)
 
 
 def account_of_executor(executor: Executor) -> tuple[str, ...]:

@@ -133,6 +133,14 @@ class Store:
         """As given, without a password."""
         return self._where.shown
 
+    @property
+    def address_with_secrets(self) -> str | None:
+        """For the environment of processes that this one starts, and nothing else; None where
+        there are no secrets in it."""
+        if isinstance(self._where, FileAddress) or not self._where.secrets:
+            return None
+        return self._where.url.render_as_string(hide_password=False)
+
     def close(self) -> None:
         self._reads.dispose()
         self._writes.dispose()

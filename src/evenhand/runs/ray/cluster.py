@@ -1,0 +1,178 @@
+"""Ray, joined or started. What is started here listens on the loopback alone, asks for a token that
+nobody else has, shows no dashboard, tells nobody of its use, and is gone with this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import ClusterError
+
+_OBJECTS_BYTES = 80 * 2**20  # about the least that Ray takes; what goes through it is small
+_FOLDER = "evenhand-ray-"
+# A socket's path has to fit into some hundred characters, and Ray adds sixty.
+_LONGEST_FOLDER = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    cpus: int
+    hosts: tuple[str, ...]
+
+
+@contextlib.asynccontextmanager
+async def joined(
+    address: str | None, *, cpus: int, environment: Mapping[str, str]
+) -> AsyncIterator[Cluster]:
+    """Without an address Ray is started, with so many CPUs and these variables more. Whoever has
+    joined a cluster before keeps it."""
+    import ray
+
+    if ray.is_initialized():
+        yield await asyncio.to_thread(_described)
+        return
+    with contextlib.ExitStack() as left:
+        if address is None:
+            await asyncio.to_thread(_start, cpus, environment, left)
+        else:
+            await asyncio.to_thread(_join, address)
+        try:
+            yield await asyncio.to_thread(_described)
+        finally:
+            await asyncio.to_thread(ray.shutdown)
+
+
+def _join(address: str) -> None:
+    import ray
+
+    try:
+        with _hushed():
+            ray.init(address=address, **_QUIET)
+    except Exception as error:
+        raise ClusterError(
+            f"the Ray cluster at {address} cannot be joined: {_said(error)}; start one with "
+            "ray start --head, or leave out --ray-address"
+        ) from None
+
+
+def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack) -> None:
+    folder = _folder()
+    left.callback(shutil.rmtree, folder, ignore_errors=True)
+    with _variables({**_PRIVATE, "RAY_AUTH_TOKEN": _token(), **environment}), _hushed():
+        import ray
+        from ray._private import ray_constants
+        from ray._raylet import Config  # type: ignore[attr-defined]
+
+        # Both were read when Ray was imported, maybe before the variables were set.
+        Config.initialize("")
+        clusters, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+        try:
+            ray.init(
+                address="local",
+                num_cpus=cpus,
+                num_gpus=0,
+                include_dashboard=False,
+                object_store_memory=_OBJECTS_BYTES,
+                _temp_dir=str(folder),
+                **_QUIET,
+            )
+        except Exception as error:
+            raise ClusterError(
+                f"Ray could not be started: {_said(error)}; run the command again, or without "
+                "--executor ray"
+            ) from None
+        finally:
+            ray_constants.ENABLE_RAY_CLUSTER = clusters
+
+
+_QUIET: dict[str, Any] = {
+    "log_to_driver": False,
+    "configure_logging": False,
+    "logging_level": "ERROR",
+}
+_PRIVATE = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Ray then takes the loopback for its own address, and listens nowhere else.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Ray would tell at each start, among others, that it leaves our signals alone."""
+    logger = logging.getLogger("ray")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@cache
+def _token() -> str:
+    """One for this process: Ray reads it once."""
+    return secrets.token_hex(32)
+
+
+@contextlib.contextmanager
+def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
+    """For the processes that are started meanwhile."""
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _folder() -> Path:
+    """Of this process; those of processes that were killed are swept away."""
+    place = Path(tempfile.gettempdir())
+    if len(str(place)) > _LONGEST_FOLDER:
+        place = Path("/tmp")  # noqa: S108 - mkdtemp makes a folder that only its user can enter
+    for old in place.glob(f"{_FOLDER}*"):
+        owner = old.name.removeprefix(_FOLDER).partition("-")[0]
+        if owner.isdigit() and not _lives(int(owner)):
+            shutil.rmtree(old, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=place))
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+def _described() -> Cluster:
+    import ray
+
+    told: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call] # Ray is half typed
+    nodes = [node for node in told if node.get("Alive")]
+    cpus = sum(node.get("Resources", {}).get("CPU", 0) for node in nodes)
+    hosts = {str(node.get("NodeManagerAddress")) for node in nodes}
+    return Cluster(int(cpus), tuple(sorted(hosts)))
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__

@@ -1,0 +1,193 @@
+"""Carries a run's pending pairs to their verdicts on a Ray cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from evenhand.errors import EvenhandError, StoreError
+from evenhand.runs.budget import Budget
+from evenhand.runs.executor import Seat
+from evenhand.runs.observer import Observer
+from evenhand.runs.options import RunOptions
+from evenhand.runs.plan import JudgePlan
+from evenhand.runs.ray.cluster import Cluster, joined
+from evenhand.runs.ray.crew import LEASED_S, Crew
+from evenhand.runs.ray.messages import Assignment, SeatTask
+from evenhand.runs.stop import Stop
+from evenhand.store import RunRecord, Store
+
+_MOST_WORKERS = 16  # by default: each takes a core and some connections to the database
+_PAIRS_EACH = 16  # fewer are not worth another process
+_LOOKED_EVERY_S = 0.2
+_GRACE_S = 10.0
+
+
+class RayExecutor:
+    def __init__(
+        self,
+        store: Store,
+        run: RunRecord,
+        judges: Sequence[JudgePlan],
+        options: RunOptions,
+        *,
+        budget: Budget,
+        stop: Stop,
+        observer: Observer,
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._judges = judges
+        self._options = options
+        self._budget = budget
+        self._stop = stop
+        self._announce = observer.announce
+        self._notes: list[str] = []
+        # As Ray's own commands take it: in a job that was submitted, it is the job's cluster.
+        self._address = options.ray_address or os.environ.get("RAY_ADDRESS", "").strip() or None
+        self._crew: Crew | None = None
+        self._limit = options.concurrency or 1
+
+    @property
+    def in_flight(self) -> int:
+        return self._crew.in_flight if self._crew else 0
+
+    @property
+    def limit(self) -> int:
+        told = self._crew.limit if self._crew else 0
+        self._limit = told or self._limit  # at the end there is nobody left to tell it
+        return self._limit
+
+    @property
+    def paused_s(self) -> float:
+        return self._crew.paused_s if self._crew else 0.0
+
+    def account(self) -> tuple[str, ...]:
+        return tuple(self._notes)
+
+    async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None:
+        pending = sum(seat.count.pairs - seat.count.done for seat in seats)
+        wanted = self._options.ray_workers or min(_own_cpus(), _MOST_WORKERS)
+        try:
+            async with joined(
+                self._address,
+                cpus=wanted,
+                environment=self._environment(),
+            ) as cluster:
+                await self._until_unattended()
+                count = self._workers(cluster, pending)
+                self._say_where(cluster, count)
+                await self._work(run_id, seats, count)
+        except EvenhandError as error:
+            self._stop.ask("store" if isinstance(error, StoreError) else "cluster", error)
+
+    async def _work(self, run_id: int, seats: tuple[Seat, ...], count: int) -> None:
+        from evenhand.runs.ray.actors import ActorHandle
+
+        crew = self._crew = Crew(
+            partial(ActorHandle, self._announce),
+            [self._assignment(run_id, seats, place, count) for place in range(count)],
+            seats,
+            store=self._store,
+            options=self._options,
+            budget=self._budget,
+            stop=self._stop,
+            announce=self._announce,
+        )
+        try:
+            await crew.work()
+        finally:
+            if crew.lost:
+                self._tell_of_lost(crew)
+                await self._count_anew(run_id, seats)
+
+    def _environment(self) -> dict[str, str]:
+        """For a Ray that is started here: its workers find the store's password as others do."""
+        whole = self._store.address_with_secrets
+        return {} if whole is None else {"EVENHAND_STORE": whole}
+
+    async def _until_unattended(self) -> None:
+        """The driver before may have died a moment ago, and its workers not yet: what they have
+        in flight would be asked twice. None outlives its lease."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LEASED_S + _GRACE_S
+        told = False
+        while self._stop.by is None and loop.time() < until:
+            if not await asyncio.to_thread(self._store.is_attended, self._run.id):
+                return
+            if not told:
+                self._announce("workers of an earlier command are still at this run; waiting")
+            told = True
+            await asyncio.sleep(_LOOKED_EVERY_S)
+
+    def _workers(self, cluster: Cluster, pending: int) -> int:
+        named = self._options.ray_workers
+        count = named or min(cluster.cpus, _MOST_WORKERS, -(-pending // _PAIRS_EACH))
+        return max(1, min(count, self._options.concurrency or count))
+
+    def _say_where(self, cluster: Cluster, count: int) -> None:
+        nodes = len(cluster.hosts)
+        where = "on this machine" if self._address is None else f"on {nodes} hosts"
+        self._announce(f"{count} worker{'s' if count > 1 else ''} of Ray {where}")
+        if nodes > 1 and any(_is_here(plan) for plan in self._judges):
+            self._notes.append(
+                "the judge's address is that of a node itself (localhost), so that each worker "
+                "asks the server of its own node"
+            )
+
+    def _assignment(
+        self, run_id: int, seats: tuple[Seat, ...], place: int, count: int
+    ) -> Assignment:
+        options, salt = self._options, self._run.plan.get("fresh")
+        most = options.concurrency
+        return Assignment(
+            run_id=run_id,
+            store=self._store.address,
+            salt=salt,
+            seats=tuple(self._tasks(seats, salt)),
+            # As many in flight in all as on one machine; the first ones take the rest.
+            concurrency=None if most is None else most // count + (place < most % count),
+            paced_by_requests=options.rpm is not None,
+            paced_by_tokens=options.tpm is not None,
+            capped_calls=options.max_calls is not None,
+            capped_cost=options.max_cost is not None,
+        )
+
+    def _tasks(self, seats: tuple[Seat, ...], salt: str | None) -> Iterator[SeatTask]:
+        for seat, plan in zip(seats, self._judges, strict=True):
+            if plan.recipe is not None:  # what has none was refused
+                yield SeatTask(
+                    judge_id=seat.judge_id,
+                    recipe=plan.recipe,
+                    procedure=plan.procedure,
+                    price=seat.price,
+                    key=plan.record(salt=salt).key,
+                    name=plan.judge.name,
+                    proven=seat.count.proven,
+                )
+
+    def _tell_of_lost(self, crew: Crew) -> None:
+        lost = "1 worker was lost" if crew.lost == 1 else f"{crew.lost} workers were lost"
+        calls = f", and up to {crew.lost_calls:,} calls count as made" if crew.lost_calls else ""
+        self._notes.append(f"{lost}; what was in flight there was asked again{calls}")
+
+    async def _count_anew(self, run_id: int, seats: tuple[Seat, ...]) -> None:
+        """What a lost worker stored and did not live to tell is in the store."""
+        for seat in seats:
+            tally = await asyncio.to_thread(self._store.tally, run_id, seat.judge_id)
+            for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid"):
+                setattr(seat.count, name, getattr(tally, name))
+
+
+def _own_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _is_here(plan: JudgePlan) -> bool:
+    given = plan.recipe.options.base_url if plan.recipe else None
+    addresses = (given,) if isinstance(given, str) else given or ()
+    return any("//localhost" in each or "//127." in each for each in addresses)

@@ -1,0 +1,195 @@
+"""A worker's lease: what it may spend before it has to ask again, and for how long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from evenhand.judges import Completion, Judge, JudgeCall, Traits
+from evenhand.runs.budget import Budget
+from evenhand.runs.gate import Stopped
+from evenhand.runs.ray.messages import Grant
+from evenhand.runs.stop import Stop
+
+_LOOKED_EVERY_S = 0.2
+
+
+class Lease:
+    """A call that has no leave waits for it. Where there is no cap, leave only has an end."""
+
+    def __init__(
+        self, *, capped_calls: bool, capped_cost: bool, clock: Callable[[], float]
+    ) -> None:
+        self._capped_calls = capped_calls
+        self._capped_cost = capped_cost
+        self._clock = clock
+        self._calls_left = 0
+        self._cost_left = 0.0
+        self._mean: float | None = None
+        self._expires_at = float("-inf")
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+        self._looked_at = clock()
+        self._calls_then = 0
+        self._calls_per_s = 0.0
+        self.in_flight = 0
+        self.calls = 0  # begun, each with all its requests
+        self.cost_usd = 0.0
+        self.priced = 0
+        self.returned_calls = 0
+        self.returned_cost_usd = 0.0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_expired(self) -> bool:
+        return self._clock() >= self._expires_at
+
+    @property
+    def starves(self) -> bool:
+        return bool(self._waiting) and not self.in_flight and not self._allows()
+
+    def is_low(self, limit: int) -> bool:
+        """It is time to ask for more, with so many calls in flight at once."""
+        enough = self._enough(limit) / 2
+        if self._capped_calls and self._calls_left < enough:
+            return True
+        return self._capped_cost and self._cost_left < enough * (self._mean or 0.0)
+
+    def wanted_calls(self, limit: int) -> int:
+        left = self._calls_left if self._capped_calls else 0
+        return max(0, self._enough(limit) - left)
+
+    def _enough(self, limit: int) -> int:
+        """For two rounds of so many calls at once, or for a second where they are quick."""
+        return max(2 * limit, int(self._calls_per_s))
+
+    def look_at_clock(self) -> None:
+        """How fast calls are begun, from one look to the next."""
+        now = self._clock()
+        if (passed := now - self._looked_at) >= _LOOKED_EVERY_S:
+            self._calls_per_s = (self.calls - self._calls_then) / passed
+            self._looked_at, self._calls_then = now, self.calls
+
+    @property
+    def wants_cost(self) -> bool:
+        return self._capped_cost
+
+    def accept(self, grant: Grant) -> None:
+        self._calls_left += grant.calls
+        self._cost_left += grant.cost_usd
+        self._mean = grant.mean_cost_usd if grant.mean_cost_usd is not None else self._mean
+        self._expires_at = self._clock() + grant.valid_s
+        self._admit()
+
+    def give_back(self) -> None:
+        """All that is left; for a worker that cannot use it just now."""
+        calls, cost = max(0, self._calls_left), max(0.0, self._cost_left)
+        self._calls_left -= calls
+        self._cost_left -= cost
+        self.returned_calls += calls
+        self.returned_cost_usd += cost
+
+    def close(self) -> None:
+        """Nothing begins any more."""
+        self._closed = True
+        for place in self._waiting:
+            if not place.done():
+                place.set_exception(Stopped())
+        self._waiting.clear()
+
+    async def take(self) -> None:
+        if self._closed:
+            raise Stopped
+        if not self._waiting and self._allows():
+            self._begin()
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled() and place.exception() is None:
+                self.settle(requests=0, cost_usd=None)  # let in and cancelled at the same moment
+            raise
+
+    def settle(self, *, requests: int, cost_usd: float | None) -> None:
+        self.in_flight -= 1
+        self.calls += requests - 1
+        self._calls_left -= requests - 1
+        if cost_usd is not None:
+            self.cost_usd += cost_usd
+            self._cost_left -= cost_usd
+            self.priced += 1
+            self._mean = self._mean if self._mean is not None else cost_usd
+        self._admit()
+
+    def _begin(self) -> None:
+        self.in_flight += 1
+        self.calls += 1
+        self._calls_left -= 1
+
+    def _allows(self) -> bool:
+        if self._closed or self.is_expired:
+            return False
+        if self._capped_calls and self._calls_left < 1:
+            return False
+        if not self._capped_cost:
+            return True
+        if self._mean is None:  # the first finds out what a call costs
+            return not self.in_flight and self._cost_left > 0
+        return self._cost_left > 0 and (self.in_flight + 1) * self._mean <= self._cost_left
+
+    def _admit(self) -> None:
+        while self._waiting and self._allows():
+            place = self._waiting.popleft()
+            if not place.done():
+                self._begin()
+                place.set_result(None)
+
+
+class LeasedBudget(Budget):
+    """Counts as any budget does; what may begin is the lease's to say."""
+
+    def __init__(self, stop: Stop, lease: Lease) -> None:
+        super().__init__(stop)
+        self._lease = lease
+
+    def end(
+        self,
+        *,
+        requests: int,
+        cost_usd: float | None = None,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        answered: bool = True,
+    ) -> None:
+        super().end(
+            requests=requests,
+            cost_usd=cost_usd,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            answered=answered,
+        )
+        if requests:  # else it never got leave
+            self._lease.settle(requests=requests, cost_usd=cost_usd)
+
+
+class LeasedJudge:
+    """Waits for leave before each question."""
+
+    def __init__(self, judge: Judge, lease: Lease) -> None:
+        self._judge = judge
+        self._lease = lease
+        self.name: str = judge.name
+        self.traits: Traits = judge.traits
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        await self._lease.take()
+        return await self._judge.ask(call)
+
+    async def close(self) -> None:
+        await self._judge.close()

@@ -1,0 +1,165 @@
+"""One ledger for a whole cluster: calls and dollars are leased from it, and never twice.
+
+Pure: it is told what workers report, and says what they may have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from evenhand.runs.ray.messages import Report, Spending
+
+# Of what is free, a worker gets at most its part of a half at once: the rest is for the others,
+# and for whoever is faster.
+_PARTS = 2
+_TINY_USD = 1e-9
+
+
+@dataclass(slots=True)
+class Account:
+    """Of one worker; sums since it began."""
+
+    calls_granted: int = 0
+    calls_returned: int = 0
+    cost_granted: float = 0.0
+    cost_returned: float = 0.0
+    spent: Spending = field(default_factory=Spending)
+
+    @property
+    def calls_out(self) -> int:
+        """Leased and not begun. A call that took several requests may have overdrawn it."""
+        return max(0, self.calls_granted - self.calls_returned - self.spent.calls)
+
+    @property
+    def cost_out(self) -> float:
+        """Leased and not spent, what is in flight included."""
+        return max(0.0, self.cost_granted - self.cost_returned - self.spent.cost_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    calls: int = 0
+    cost_usd: float = 0.0
+
+
+class Ledger:
+    def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
+        self._max_calls = max_calls
+        self._max_cost = max_cost
+        self._accounts: dict[int, Account] = {}
+        self._closed = Spending()
+        self.lost_calls = 0  # leased to workers that were lost: made or not, nobody knows
+        self.lost_cost_usd = 0.0
+
+    def open(self, worker: int) -> None:
+        self._accounts[worker] = Account()
+
+    def enter(self, worker: int, report: Report) -> Spending:
+        """What is new in the report."""
+        account = self._accounts[worker]
+        new = _less(report.spending, account.spent)
+        account.spent = report.spending
+        account.calls_returned = report.returned_calls
+        account.cost_returned = report.returned_cost_usd
+        return new
+
+    def lend(self, worker: int, report: Report) -> Lent:
+        account = self._accounts[worker]
+        lent = Lent(self._calls_for(report), self._cost_for(report))
+        account.calls_granted += lent.calls
+        account.cost_granted += lent.cost_usd
+        return lent
+
+    def close(self, worker: int) -> None:
+        """It ended, and has told all; what it did not use is free again."""
+        self._closed = _more(self._closed, self._accounts.pop(worker).spent)
+
+    def lose(self, worker: int) -> None:
+        """It died. What it had leased may have been spent, so it counts as spent."""
+        account = self._accounts.pop(worker)
+        self.lost_calls += account.calls_out
+        self.lost_cost_usd += account.cost_out
+        self._closed = _more(self._closed, account.spent)
+
+    def reached(self) -> Literal["max-calls", "max-cost"] | None:
+        """A cap that lets no worker begin another call, now or when leases come back. To be asked
+        when a worker starves."""
+        accounts = self._accounts.values()
+        no_call_out = not any(account.calls_out for account in accounts)
+        if self._max_calls is not None and self.free_calls < 1 and no_call_out:
+            return "max-calls"
+        no_cost_out = all(account.cost_out <= _TINY_USD for account in accounts)
+        if self._max_cost is not None and self.free_cost_usd < self._least_cost and no_cost_out:
+            return "max-cost"
+        return None
+
+    @property
+    def free_calls(self) -> int:
+        out = sum(account.calls_out for account in self._accounts.values())
+        return max(0, (self._max_calls or 0) - self.spent.calls - self.lost_calls - out)
+
+    @property
+    def free_cost_usd(self) -> float:
+        out = sum(account.cost_out for account in self._accounts.values())
+        return max(0.0, (self._max_cost or 0.0) - self.spent.cost_usd - self.lost_cost_usd - out)
+
+    @property
+    def spent(self) -> Spending:
+        whole = self._closed
+        for account in self._accounts.values():
+            whole = _more(whole, account.spent)
+        return whole
+
+    @property
+    def mean_cost_usd(self) -> float | None:
+        spent = self.spent
+        return spent.cost_usd / spent.priced if spent.priced else None
+
+    @property
+    def _least_cost(self) -> float:
+        return max(_TINY_USD, self.mean_cost_usd or 0.0)
+
+    @property
+    def _shares(self) -> int:
+        return _PARTS * max(1, len(self._accounts))
+
+    def _calls_for(self, report: Report) -> int:
+        if self._max_calls is None or report.wants_calls < 1:
+            return 0
+        free = self.free_calls
+        return min(report.wants_calls, free, max(1, free // self._shares))
+
+    def _cost_for(self, report: Report) -> float:
+        if self._max_cost is None or not report.wants_cost:
+            return 0.0
+        free, least = self.free_cost_usd, self._least_cost
+        if free < least:
+            return 0.0
+        mean = self.mean_cost_usd
+        most = free if mean is None else max(1, report.wants_calls) * mean
+        return min(free, most, max(least, free / self._shares))
+
+
+def _more(one: Spending, other: Spending) -> Spending:
+    return Spending(
+        calls=one.calls + other.calls,
+        cost_usd=one.cost_usd + other.cost_usd,
+        priced=one.priced + other.priced,
+        unpriced=one.unpriced + other.unpriced,
+        uncounted=one.uncounted + other.uncounted,
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+    )
+
+
+def _less(one: Spending, other: Spending) -> Spending:
+    return Spending(
+        calls=one.calls - other.calls,
+        cost_usd=one.cost_usd - other.cost_usd,
+        priced=one.priced - other.priced,
+        unpriced=one.unpriced - other.unpriced,
+        uncounted=one.uncounted - other.uncounted,
+        input_tokens=one.input_tokens - other.input_tokens,
+        output_tokens=one.output_tokens - other.output_tokens,
+    )

@@ -1,0 +1,293 @@
+"""A worker: the engine of one machine, with work and leave to spend from a driver elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+
+from evenhand.errors import EvenhandError
+from evenhand.judges import Judge
+from evenhand.runs.executor import LocalExecutor, Seat
+from evenhand.runs.options import RunOptions
+from evenhand.runs.plan import JudgePlan
+from evenhand.runs.ray.lease import Lease, LeasedBudget, LeasedJudge
+from evenhand.runs.ray.leased_pace import LeasedPace
+from evenhand.runs.ray.messages import (
+    Assignment,
+    Grant,
+    Report,
+    SeatReport,
+    SeatTask,
+    Spending,
+    Trouble,
+)
+from evenhand.runs.ray.secret_address import with_own_secrets
+from evenhand.runs.ray.shard_supply import ShardSupply
+from evenhand.runs.ray.stored_count import StoredCount
+from evenhand.runs.stop import Stop
+from evenhand.store import Store, open_store
+
+_TOLD_EVERY_S = 0.25
+_LOOKED_EVERY_S = 0.05
+_SOONEST_S = 0.01
+_SIFTED_EVERY_S = 1.0
+
+
+class Worker:
+    """Begun once, then told and asked again and again by `exchange`, until it says that it ended.
+
+    It ends by itself when it is told nothing for longer than its lease lasts.
+    """
+
+    def __init__(self) -> None:
+        self._stop = Stop()
+        self._news = asyncio.Event()
+        self._kept = contextlib.ExitStack()
+        self._judges: list[Judge] = []
+        self._counts: list[StoredCount] = []
+        self._supplies: list[ShardSupply] = []
+        self._paces: list[LeasedPace] = []
+        self._broken: Exception | None = None
+        self._expired = False
+        self._working: asyncio.Task[None] | None = None
+        self._sifted_at = 0.0
+        self._over: list[int] = []
+
+    async def begin(self, assignment: Assignment) -> Trouble | None:
+        """What keeps it from beginning."""
+        try:
+            await self._prepare(assignment)
+        except EvenhandError as error:
+            await self._close()
+            return Trouble("cluster", error.kind, error.message)
+        except Exception as error:
+            await self._close()
+            return Trouble("cluster", "cluster", _told(error))
+        self._working = asyncio.create_task(self._work(assignment.run_id))
+        self._watching = asyncio.create_task(self._watch())
+        return None
+
+    async def where(self) -> str:
+        return f"process {os.getpid()} on {socket.gethostname()}"
+
+    async def exchange(self, grant: Grant) -> Report:
+        self._accept(grant)
+        await self._something_new()
+        await self._sift()
+        return self._report()
+
+    async def _prepare(self, assignment: Assignment) -> None:
+        address = with_own_secrets(assignment.store)
+        self._store = await asyncio.to_thread(open_store, address, create=False)
+        self._kept.callback(self._store.close)
+        await asyncio.to_thread(self._kept.enter_context, self._store.attend(assignment.run_id))
+        self._lease = Lease(
+            capped_calls=assignment.capped_calls,
+            capped_cost=assignment.capped_cost,
+            clock=time.monotonic,
+        )
+        self._stop.listen(self._wind_up)
+        seats = [self._seat(assignment, task, self._store) for task in assignment.seats]
+        self._seats = tuple(seats)
+        self._paces = [
+            LeasedPace(
+                by_requests=assignment.paced_by_requests, by_tokens=assignment.paced_by_tokens
+            )
+            for _ in seats
+        ]
+        self._budget = LeasedBudget(self._stop, self._lease)
+        self._executor = LocalExecutor(
+            self._store,
+            RunOptions(concurrency=assignment.concurrency),
+            self._budget,
+            self._stop,
+            paces=self._paces,
+        )
+
+    def _seat(self, assignment: Assignment, task: SeatTask, store: Store) -> Seat:
+        judge = task.recipe.open()
+        self._judges.append(judge)
+        key = JudgePlan(judge, task.procedure).record(salt=assignment.salt).key
+        if key != task.key:
+            raise EvenhandError(
+                f"{task.name} would be asked differently here than where the run was begun; "
+                "install the same evenhand on every node"
+            )
+        count = StoredCount(judge.name, known=task.proven)
+        supply = ShardSupply(store, assignment.run_id, task.judge_id, hungry=self._news.set)
+        self._counts.append(count)
+        self._supplies.append(supply)
+        leased = LeasedJudge(judge, self._lease)
+        return Seat(task.judge_id, leased, task.procedure, task.price, count, supply)
+
+    async def _work(self, run_id: int) -> None:
+        try:
+            await self._executor.execute(run_id, self._seats)
+        except Exception as error:  # whatever it is, the driver is to hear of it
+            self._broken = error
+        finally:
+            await self._close()
+            self._news.set()
+
+    async def _close(self) -> None:
+        for judge in self._judges:
+            with contextlib.suppress(Exception):
+                await judge.close()
+        self._judges = []
+        with contextlib.suppress(Exception):
+            await asyncio.to_thread(self._kept.close)
+
+    async def _watch(self) -> None:
+        """Who leases may have died, or be cut off: nothing is spent beyond the lease's end."""
+        while self._working is not None and not self._working.done():
+            if self._has_begun and self._lease.is_expired:
+                self._expired = True
+                self._stop.ask("interrupt")
+                return
+            await asyncio.sleep(_TOLD_EVERY_S)
+
+    _has_begun = False  # with its first grant
+
+    def _accept(self, grant: Grant) -> None:
+        self._has_begun = True
+        self._news.clear()
+        now = time.monotonic()
+        for pace, permits in zip(self._paces, grant.permits, strict=False):
+            pace.accept(permits, now)
+        self._lease.accept(grant)
+        for shard in grant.shards:
+            self._supplies[shard.seat].give(shard)
+        if grant.stop:
+            self._stop.ask("interrupt")
+        if grant.done:
+            for supply in self._supplies:
+                supply.end()
+
+    def _wind_up(self) -> None:
+        self._lease.close()
+        for supply in self._supplies:
+            supply.end()
+        self._news.set()
+
+    async def _something_new(self) -> None:
+        """Soon where something is wanted, and after a moment in any case."""
+        until = time.monotonic() + _TOLD_EVERY_S
+        await asyncio.sleep(_SOONEST_S)
+        if self._wants_leave:  # it was refused just now, or the end of the cap is near
+            await asyncio.sleep(_LOOKED_EVERY_S)
+        was_idle = self._is_idle
+        while (left := until - time.monotonic()) > 0:
+            if self._ended or self._wants_leave or self._is_idle != was_idle:
+                return
+            if self._news.is_set():
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), min(left, _LOOKED_EVERY_S))
+
+    @property
+    def _wants_leave(self) -> bool:
+        executor, lease = self._executor, self._lease
+        if lease.starves or (executor.pairs_open and lease.is_low(max(1, executor.limit))):
+            return True
+        return any(
+            calls and pace.wait_s(time.monotonic()) > 0
+            for calls, pace in zip(executor.waiting, self._paces, strict=False)
+        )
+
+    @property
+    def _ended(self) -> bool:
+        return self._working is not None and self._working.done()
+
+    @property
+    def _is_idle(self) -> bool:
+        return (
+            all(supply.is_empty for supply in self._supplies)
+            and not self._executor.pairs_open
+            and not any(count.waiting for count in self._counts)
+        )
+
+    async def _sift(self) -> None:
+        """Which shards are at their ends; not too often, for it asks the store."""
+        now = time.monotonic()
+        if self._ended or (not self._is_idle and now - self._sifted_at < _SIFTED_EVERY_S):
+            return
+        self._sifted_at = now
+        try:
+            for supply in self._supplies:
+                over = await asyncio.to_thread(supply.finished)
+                self._over += [shard.number for shard in over]
+        except EvenhandError as error:
+            self._stop.ask("store", error)
+
+    def _report(self) -> Report:
+        lease, executor, ended = self._lease, self._executor, self._ended
+        lease.look_at_clock()
+        starving, idle = lease.starves, self._is_idle
+        if starving or idle or ended:
+            lease.give_back()
+        limit = max(1, executor.limit)
+        over, self._over = self._over, []
+        return Report(
+            seats=tuple(self._seat_reports()),
+            spending=self._spending(),
+            returned_calls=lease.returned_calls,
+            returned_cost_usd=lease.returned_cost_usd,
+            wants_calls=0 if idle or ended else lease.wanted_calls(limit),
+            wants_cost=not idle and not ended and lease.wants_cost and lease.is_low(limit),
+            starving=starving,
+            idle=idle,
+            in_flight=max(0, executor.in_flight - lease.waiting),
+            limit=executor.limit,
+            paused_s=executor.paused_s,
+            finished=tuple(over),
+            ended=ended,
+            expired=self._expired,
+            trouble=self._trouble() if ended or self._stop.by else None,
+        )
+
+    def _seat_reports(self) -> Iterator[SeatReport]:
+        waiting = self._executor.waiting or [0] * len(self._seats)
+        each = zip(self._counts, self._supplies, self._paces, waiting, strict=True)
+        for count, supply, pace, calls in each:
+            yield SeatReport(
+                wins_a=count.wins_a,
+                wins_b=count.wins_b,
+                ties=count.ties,
+                inconsistent=count.inconsistent,
+                invalid=count.invalid,
+                passes=count.passes,
+                unread=count.unread,
+                reused=count.reused,
+                wants_shard=supply.wants_shard,
+                wants=pace.wanted(calls),
+                unused=pace.give_back(),
+            )
+
+    def _spending(self) -> Spending:
+        budget, lease = self._budget, self._lease
+        return Spending(
+            calls=lease.calls,
+            cost_usd=lease.cost_usd,
+            priced=lease.priced,
+            unpriced=budget.unpriced,
+            uncounted=budget.uncounted,
+            input_tokens=budget.input_tokens,
+            output_tokens=budget.output_tokens,
+        )
+
+    def _trouble(self) -> Trouble | None:
+        if self._broken is not None:
+            return Trouble("cluster", "cluster", _told(self._broken))
+        by, error = self._stop.by, self._stop.error
+        if by in ("judge", "store") and error is not None:
+            return Trouble(by, error.kind, error.message)
+        return None
+
+
+def _told(error: Exception) -> str:
+    said = " ".join(str(error).split())[:200]
+    return f"a worker failed ({type(error).__name__}: {said}); the same command goes on"
