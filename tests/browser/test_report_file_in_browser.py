@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from evenhand.pages.one_file import write_one_file
+from evenhand.pages.texts import show_text
 from evenhand.report import charts
 from evenhand.report.conclusions import conclude
 from evenhand.store import open_store
 from hostile_markup import ATTACKS
+from html_reading import Html
 from one_files import finished_run, hostile_rows, rows_of
 from real_browser import (
     EVERY,
@@ -28,12 +31,24 @@ from real_browser import (
 )
 
 LETTERS = "BBABBTIBXA" * 12
+MARKDOWN = (
+    "# Head\n\nA *b* **c** `d` ~~e~~\nnext  \nbroken",
+    "- a\n- b\n  - c\n- d\n\nAfter.",
+    "3. three\n4. four",
+    "> quoted\n> more\n\nAfter.",
+    "```python\ndef f(x):\n    return x\n```\nAfter.",
+    "| a | b |\n|---|--:|\n| 1 | **2** |",
+    "snake_case_word and __init__ and 2 * 3 * 4",
+    "[one](https://example.org/a) [two](javascript:alert(1)) <https://example.org>",
+    "***both*** and \\*none\\* and **open",
+    "Title\n=====\n\nSub\n---\n\n    code\n\n***\nEnd.",
+)
 
 
 # Made before the browser, whose loop counts as running while it is there.
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`rich` in both languages with charts, and `hostile` without."""
+    """`rich` in both languages with charts, `hostile` and `markdown` without."""
     directory = tmp_path_factory.mktemp("reports")
     rows = [
         replace(
@@ -43,7 +58,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pair={
                 "prompt": f"What is {n} and {n}?",
                 "response_a": f"It is {2 * n}.",
-                "response_b": f"The sum is {2 * n}. " + "As one sees. " * (n % 5),
+                "response_b": f"The sum is **{2 * n}**. " + "As one sees. " * (n % 5),
             },
         )
         for n, row in enumerate(rows_of(LETTERS), start=1)
@@ -51,12 +66,18 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_store(directory / "evenhand.db") as store:
         finished_run(store, "rich", rows, judges=("first judge", "second judge"))
         finished_run(store, "hostile", hostile_rows())
+        written = [
+            replace(row, key=f"m{n}", pair={"prompt": "?", "response_a": text, "response_b": "b"})
+            for n, (row, text) in enumerate(zip(rows_of("A" * 99), MARKDOWN, strict=False), start=1)
+        ]
+        finished_run(store, "markdown", written)
         found = conclude(store, "rich")
         write_one_file(store, found, directory / "rich-en.html")
         write_one_file(store, found, directory / "rich-zh.html", language="zh")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(charts, "can_draw", lambda: False)
-            write_one_file(store, conclude(store, "hostile"), directory / "hostile.html")
+            for name in ("hostile", "markdown"):
+                write_one_file(store, conclude(store, name), directory / f"{name}.html")
     return directory
 
 
@@ -171,16 +192,64 @@ def test_report_can_be_read_without_script(look: Look, reports: Path) -> None:
     assert page.locator("#live").is_hidden()
 
 
+def test_pair_shows_what_differs_rendered_or_raw(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en", "#pairs?pair=5"))
+    reader = page.locator("article.reader")
+    expect(reader.locator(".markdown strong")).to_have_text("10")
+    # "It is 10." and "The sum is **10**.": "is 10." is in both.
+    expect(reader.locator(".side-B mark").first).to_have_text("The sum")
+    reader.get_by_text("Show raw").click()
+    expect(reader.locator(".side-B pre")).to_contain_text("The sum is **10**.")
+    reader.get_by_text("Hide differences").click()
+    expect(reader.locator("mark")).to_have_count(0)
+    page.keyboard.press("j")
+    expect(reader.locator("h3")).to_contain_text("q6")
+    expect(reader.locator(".side-B pre")).to_be_visible()  # as it was chosen
+
+
+def test_pair_has_what_the_judge_wrote_to_the_letter(look: Look, reports: Path) -> None:
+    page = look(address(reports, "rich-en", "#pairs?pair=1"))
+    answer = page.locator("article.reader .ballot details").first
+    answer.locator("summary").click()
+    expect(answer.locator("pre")).to_contain_text('"winner": "B"')
+
+
+def test_markdown_reads_as_on_the_served_pages(look: Look, reports: Path) -> None:
+    """The kinds of elements and the text in them, whichever of the two makes them."""
+    page = look(address(reports, "markdown"))
+    for number, text in enumerate(MARKDOWN, start=1):
+        page.goto(address(reports, "markdown", f"#pairs?pair={number}&marks=off"))
+        expect(page.locator("article.reader h3")).to_contain_text(f"m{number}")
+        shown = page.locator("article.reader .side-A .markdown")
+        ours = Html(f"<main>{show_text(text, rendered=True).html}</main>")
+        kinds = shown.evaluate(
+            "box => Array.from(box.querySelectorAll('*'), (each) => each.tagName)"
+        )
+        assert [kind.lower() for kind in kinds if kind != "DIV"] == [
+            each.tag for each in ours.elements if each.tag != "main"
+        ], text
+        told = "".join((shown.text_content() or "").split())
+        assert told == "".join(ours.text.split()), text
+
+
 @pytest.mark.parametrize("number", range(1, len(ATTACKS) + 1), ids=[each.name for each in ATTACKS])
 def test_hostile_pair_shows_as_text(number: int, look: Look, reports: Path) -> None:
     attack = ATTACKS[number - 1]
-    page = look(address(reports, "hostile", f"#pairs?pair={number}"), PHONE)
-    expect(page.locator("article.reader .sides .response").first).to_contain_text(
-        f"A of {attack.name}"
-    )
-    told = page.locator("article.reader .sides .response").first.text_content()
-    assert told == f"A of {attack.name}: {attack.text}"
+    page = look(address(reports, "hostile", f"#pairs?pair={number}&view=raw&marks=off"), PHONE)
+    first = page.locator("article.reader .sides .response").first
+    expect(first).to_contain_text(f"A of {attack.name}")
+    assert first.text_content() == f"A of {attack.name}: {attack.text}"
+    page.goto(address(reports, "hostile", f"#pairs?pair={number}"))
+    expect(page.locator("article.reader .side-A .response")).to_contain_text(f"A of {attack.name}")
     active = "main script, main iframe, main object, main style, main math, main base, main meta"
     assert page.locator(active).count() == 0
+    attributes = page.eval_on_selector_all(
+        "article.reader *", "all => all.flatMap((each) => each.getAttributeNames())"
+    )
+    assert not [name for name in attributes if name.startswith("on") or name == "style"]
+    links = page.eval_on_selector_all(
+        "article.reader a", "all => all.map((each) => each.getAttribute('href'))"
+    )
+    assert all(re.match(r"#pairs|https?://|mailto:", str(link)) for link in links)
     # Marks that are stacked on one letter have no place where they could be broken.
     assert wider_than_the_window(page, whole=False) == []

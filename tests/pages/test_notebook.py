@@ -125,7 +125,7 @@ def test_verdict_shows_criteria_and_both_passes(shell: InteractiveShell, store: 
     formats = shown(shell, verdict)
     assert VEGA not in formats
     text = told(formats["text/html"])
-    assert text.startswith("B won · confidence 0.80 (as the judge said) · scripted")
+    assert text.startswith("B won · confidence 0.80 (as the judge stated it) · scripted")
     assert "A shown first B won 0.80" in text
     assert "B shown first B won 0.80" in text
 

@@ -80,6 +80,7 @@ def report(
             found = conclude(opened, name, side=side, ties=ties, level=level)
             if html is not None:
                 from evenhand.pages.one_file import write_one_file
+                from evenhand.pages.one_file_parts import usable_processes
 
                 written = write_one_file(
                     opened,
@@ -87,6 +88,7 @@ def report(
                     html,
                     pairs=20_000 if pairs is None else pairs,
                     language=locale or "en",
+                    processes=usable_processes(),
                 )
         if plot is not None:
             from evenhand.report.charts import write_report_chart

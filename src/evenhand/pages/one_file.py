@@ -38,7 +38,8 @@ _WHOLE_AT_MOST = 12
 _GROUPS_AT_MOST = 200
 _MATRIX_AT_MOST = 30
 _LIVE = "file.live."
-_OUTCOMES = "outcome."
+# Words of the served pages that the script says too.
+_SHARED = ("outcome.", "winner.", "pair.", "ballot.", "verdict.", "source.", "votes.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +61,22 @@ def write_one_file(
     *,
     pairs: int = MOST_PAIRS,
     language: Language = "en",
+    processes: int = 1,
 ) -> OneFile:
     """What `conclude` found, and the pairs behind it. It takes the place of an older file of its
-    name: it can be made anew from the store at any time."""
+    name: it can be made anew from the store at any time. Many pairs are packed by several
+    `processes`, each of which imports the main module anew."""
     if not 0 <= pairs <= MOST_PAIRS:
         raise InputError(f"pairs is {pairs:,}; give a number from 0 to {MOST_PAIRS:,}")
     if language not in LANGUAGES:
         raise InputError(f'language is {language!r}; give "en" or "zh"')
     run = find_run(store, found.run)
-    figures = gather(store, found, language=language)
     choice = choose(store, run, at_most=pairs)
-    data = PairData(store, run, choice)
-    with written_whole(path.expanduser(), overwrite=True) as stream:
-        for text in _rendered(figures, choice, data, language):
-            stream.write(text.encode())
+    with PairData(store, run, choice, language=language, processes=processes) as data:
+        figures = gather(store, found, language=language)
+        with written_whole(path.expanduser(), overwrite=True) as stream:
+            for text in _rendered(figures, choice, data, language):
+                stream.write(text.encode())
     return OneFile(
         path=path,
         pairs=len(choice.numbers),
@@ -89,7 +92,7 @@ def _rendered(
 ) -> Iterator[str]:
     """Piece by piece: a file of many pairs is never in memory whole."""
     say = Wording(language)
-    style, script = _inline("evenhand.css", "report.css"), _inline("report.js")
+    style, script = _inline("evenhand.css", "report.css"), _inline("report_texts.js", "report.js")
     # Both are ours and are held to their hashes; the rest is base64 or JSON without an `<`.
     parts = (Markup(part) for part in data.parts())  # noqa: S704
     yield from (
@@ -104,6 +107,7 @@ def _rendered(
             figures=figures,
             choice=choice,
             first=data.first(_READ_PLAINLY),
+            judges=data.judges,
             parts=lambda: parts,
             table=lambda: Markup(data.table()),  # noqa: S704
             words=Markup(inert_json(_live_words(language))),  # noqa: S704
@@ -142,8 +146,9 @@ def _inline(*names: str) -> str:
 def _live_words(language: Language) -> dict[str, str]:
     """What the script says."""
     told = words(language)
+    shared = {key: said for key, said in told.items() if key.startswith(_SHARED)}
     live = {key.removeprefix(_LIVE): said for key, said in told.items() if key.startswith(_LIVE)}
-    return live | {key: said for key, said in told.items() if key.startswith(_OUTCOMES)}
+    return shared | live
 
 
 def outcomes(found: Conclusion) -> Iterator[tuple[str, str | None, int, str]]:

@@ -1,7 +1,6 @@
 // The pairs of a report that is one file: filtered, searched, sorted and read in the browser. What
-// people and models wrote becomes text nodes alone. Without this script the page shows the first
-// pairs by itself.
-"use strict";
+// people and models wrote becomes text nodes alone (report_texts.js stands before this). Without
+// this script the page shows the first pairs by itself.
 
 (() => {
   const live = document.getElementById("live");
@@ -36,7 +35,7 @@
 
   const pairs = table.pairs.map(
     ([number, id, label, a, b, tags, begins, lengthA, lengthB, part, at]) =>
-      ({ number, id, label, a, b, tags, begins, longer: lengthB - lengthA, part, at, rows: [] }));
+      ({ number, id, label, a, b, tags, begins, lengthA, lengthB, longer: lengthB - lengthA, part, at, rows: [] }));
   const rows = table.rows.map(([pair, judge, outcome, winner, won, confidence, flags], place) => {
     const row = { pair: pairs[pair], judge, outcome, winner, won, confidence, flags, place };
     pairs[pair].rows.push(row);
@@ -213,7 +212,7 @@
       make("td", {}, badge(kind(row))),
       make("td", {}, row.won >= 0 ? name(table.names[row.won]) : "—"),
       make("td", { class: "number" }, row.confidence === null ? "—" : row.confidence.toFixed(2)),
-      make("td", {}, pair.label ? badge(pair.label) : "—"),
+      make("td", {}, pair.label ? winnerOf(pair.label) : "—"),
       make("td", {}, ...pair.tags.flatMap((at) => [make("span", { class: "tag" }, name(table.tags[at])), " "])),
       make("td", {}, name(pair.begins)));
   }
@@ -250,70 +249,126 @@
 
   // One pair whole ----------------------------------------------------------------------------
 
-  const text = (title, said, full) => make("div", {},
-    make("h4", {}, ...title), written(said, "response raw"),
-    full ? make("p", { class: "quiet" }, say("cut", { n: number(full) })) : null);
+  const known = (value) => (value === null ? "—" : number(value));
+  const dollars = (value) => (value === null ? "—" : `$${Number(value.toPrecision(2))}`);
+  const two = (value) => value.toFixed(2);
+  const likely = ([a, b, tie]) => make("p", { class: "quiet" }, say("verdict.probabilities", { a: two(a), b: two(b), tie: two(tie) }));
+  const winnerOf = (winner) => (winner ? make("span", { class: `outcome outcome-${winner}` }, say(`winner.${winner}`)) : make("span", { class: "quiet" }, say("ballot.not_judged")));
+  const cutAt = (full) => (full ? make("p", { class: "quiet" }, say("cut", { n: number(full) })) : null);
+  const folded = (title, ...inside) => make("details", {}, make("summary", {}, title), ...inside);
+  const scrolled = (label, table) => make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, table);
+  const verbatim = (text) => make("pre", { dir: "auto", tabindex: "0" }, text);
+  const tabled = (heads, lines) => make("table", {},
+    make("thead", {}, make("tr", {}, ...heads.map((each) => make("th", { scope: "col" }, each)))), make("tbody", {}, ...lines));
 
   function passOf(made) {
-    const card = make("div", { class: "card" }, make("h5", {},
-      say("shown_first", { side: made.first }), made.sample > 1 ? ` (${number(made.sample)})` : ""));
+    const card = make("div", { class: "card ballot" }, make("h5", {},
+      say(made.first === "A" ? "ballot.order_original" : "ballot.order_swapped"),
+      made.sample > 1 ? ` · ${say("ballot.sample", { number: number(made.sample) })}` : ""));
     if (made.winner) {
-      card.append(make("p", {}, badge(made.winner),
-        made.confidence === null ? "" : ` ${say("stated", { value: made.confidence.toFixed(2) })}`));
-      if (made.why) card.append(written(made.why, "said"));
-      const told = made.criteria.filter(([, , why]) => why);
-      if (told.length) {
-        card.append(make("dl", {}, ...told.flatMap(([at, winner, why]) => [
-          make("dt", {}, name(table.criteria[at]), ": ", winner ? say(`outcome.${winner}`) : "—"),
-          make("dd", { class: "isolated", dir: "auto" }, why)])));
+      card.append(make("p", {}, winnerOf(made.winner),
+        made.confidence === null ? "" : ` ${say("stated", { value: two(made.confidence) })}`,
+        made.scores ? ` ${say("ballot.scores", { a: made.scores[0], b: made.scores[1] })}` : ""));
+      if (made.likely) card.append(likely(made.likely));
+      if (made.flags) card.append(make("p", {}, ...made.flags.flatMap((each) => [make("span", { class: "tag" }, name(each)), " "])));
+      if (made.criteria.length) {
+        card.append(make("table", {}, make("tbody", {}, ...made.criteria.map(([criterion, winner, why, a, b]) => make("tr", {},
+          make("th", { scope: "row", class: "wraps" }, name(criterion)), make("td", {}, winnerOf(winner)),
+          make("td", {}, why ? written(why, "said") : null,
+            ...[["strength_a", a], ["strength_b", b]].filter(([, said]) => said)
+              .map(([key, said]) => make("div", { class: "quiet" }, `${say(`pair.${key}`)}: `, name(said)))))))));
       }
+      if (made.why) card.append(written(made.why, "said"));
     } else if (made.unread) {
-      card.append(make("p", { class: "error" }, name(made.unread)), written(made.raw, "raw"));
+      card.append(make("p", { class: "error" }, say("ballot.unread"), ": ", name(made.unread)));
+    }
+    card.append(make("p", { class: "quiet" }, made.model ? name(made.model) : "", made.model ? " · " : "",
+      say("took", { into: known(made.in), out: known(made.out), cost: dollars(made.cost), seconds: (made.ms / 1000).toFixed(1) })));
+    if (made.raw) card.append(folded(say("ballot.raw"), make("p", { class: "quiet" }, say("ballot.raw_note")), verbatim(made.raw)));
+    for (const [at, [reason, raw]] of (made.before || []).entries()) {
+      card.append(folded(say("ballot.repaired", { number: number(at + 1) }), make("p", { class: "error" }, name(reason)), verbatim(raw)));
     }
     return card;
   }
 
   function judgedOf(judged, row) {
-    const box = make("section", {}, make("h4", {}, name(table.judges[judged.judge]), " ", badge(kind(row)),
-      row.confidence === null ? "" : ` ${say("confidence", { value: row.confidence.toFixed(2), source: say(`source.${judged.source}`) })}`));
+    const box = make("section", {}, make("h4", {}, `${say("pair.judged_by")} `, name(table.judges[judged.judge])),
+      make("p", {}, badge(kind(row)), " ",
+        judged.decided ? `${say("verdict.decided_for", { winner: judged.decided })} ` : "",
+        row.confidence === null ? make("span", { class: "quiet" }, say("verdict.no_confidence"))
+          : say("confidence", { value: two(row.confidence), source: say(`source.${judged.source}`) }),
+        row.flags & FLAGS.abstained ? make("span", { class: "tag" }, say("flag.abstained")) : ""));
     if (judged.error) box.append(make("p", { class: "error" }, name(judged.error)));
-    if (judged.why) box.append(written(judged.why, "said"));
-    if (judged.criteria.length) {
-      box.append(make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": say("criteria") }, make("table", {},
-        make("thead", {}, make("tr", {}, ...["criterion", "outcome", "winner"].map((each) => make("th", { scope: "col" }, say(`head.${each}`))))),
-        make("tbody", {}, ...judged.criteria.map(([at, outcome, winner]) => make("tr", {},
-          make("th", { scope: "row" }, name(table.criteria[at])),
-          make("td", {}, say(`outcome.${outcome}`)), make("td", {}, winner || "—")))))));
+    if (judged.orders) {
+      const [first, second, same] = judged.orders;
+      const of = (winner) => (winner ? say(`winner.${winner}`) : "—");
+      box.append(make("p", {}, `${say("verdict.first_pass")}: ${of(first)}; ${say("verdict.second_pass")}: ${of(second)}. ${say(same ? "verdict.consistent" : "verdict.inconsistent")}`));
     }
-    box.append(make("div", { class: "sides" }, ...judged.passes.map(passOf)));
-    if (judged.notes) box.append(make("ul", {}, ...judged.notes.map((each) => make("li", {}, name(each)))));
-    const known = (value) => (value === null ? "—" : number(value));
-    box.append(make("p", { class: "quiet" }, say("took", { into: known(judged.in), out: known(judged.out),
-      cost: judged.cost === null ? "—" : `$${Number(judged.cost.toPrecision(2))}`, seconds: (judged.ms / 1000).toFixed(1) })));
+    if (judged.likely) box.append(likely(judged.likely));
+    for (const note of judged.notes || []) box.append(make("p", { class: "note" }, name(note)));
+    if (judged.criteria.length) {
+      box.append(scrolled(say("criteria"), tabled(["criterion", "outcome", "winner"].map((each) => say(`head.${each}`)),
+        judged.criteria.map(([criterion, outcome, winner]) => make("tr", {},
+          make("th", { scope: "row", class: "wraps" }, name(criterion)),
+          make("td", {}, say(`outcome.${outcome}`)), make("td", {}, winnerOf(winner)))))));
+    }
+    if (judged.why) box.append(written(judged.why, "said"));
+    if (judged.advantages) {
+      box.append(make("div", { class: "sides" }, ...["a", "b"].map((label, at) => (judged.advantages[at].length
+        ? make("div", {}, make("h5", {}, say(`pair.advantages_${label}`)), make("ul", {}, ...judged.advantages[at].map((each) => make("li", { class: "isolated", dir: "auto" }, each)))) : null))));
+    }
+    if (judged.passes.length) box.append(make("div", { class: "sides" }, ...judged.passes.map(passOf)));
     return box;
+  }
+
+  function votesOf(votes) {
+    return make("section", {}, make("h4", {}, say("votes.title")), scrolled(say("votes.title"),
+      tabled([say("votes.said"), say("votes.comment")], votes.map(([winner, bad, comment]) => make("tr", {},
+        make("td", {}, winner ? make("span", { class: `outcome outcome-${winner}` }, say(bad ? "both_bad" : `winner.${winner}`)) : make("span", { class: "quiet" }, say("votes.skipped"))),
+        make("td", { class: "prose", dir: "auto" }, comment))))));
+  }
+
+  function responsesOf(pair, whole, rendered, marks) {
+    const boxes = [texts.shown(whole.a, rendered), texts.shown(whole.b, rendered)];
+    const share = marks ? texts.mark(...boxes) : null;
+    const side = (label, place, length, box, full) => make("section", { class: `side side-${label}` },
+      make("h4", {}, say("pair.response", { label }), table.names[place] === label ? "" : " · ",
+        table.names[place] === label ? "" : name(table.names[place]), " ",
+        make("small", {}, say(length === 1 ? "pair.length.one" : "pair.length", { n: number(length) }))), box, cutAt(full));
+    return [
+      make("p", { class: "quiet" }, !marks ? "" : share === null ? say("pair.unlike") : say("pair.alike", { share: Math.round(100 * share) })),
+      make("div", { class: "sides" }, side("A", pair.a, pair.lengthA, boxes[0], whole.cut.a), side("B", pair.b, pair.lengthB, boxes[1], whole.cut.b))];
   }
 
   async function showPair(pair, query, mine) {
     const whole = (await part(pair.part))[pair.at];
     if (mine !== turn) return;
+    const rendered = query.get("view") !== "raw";
+    const marks = query.get("marks") !== "off";
     const order = [...new Set(shown.map((row) => row.pair))];
     const at = order.indexOf(pair);
     const step = (to, word, key) => (to ? make("a", { class: "button", href: addressOf(query, { pair: to.number }), "data-step": key }, say(word), " ", make("kbd", {}, key)) : null);
-    const title = make("h3", { id: "pair-title", tabindex: "-1" }, `${number(pair.number)} · `, name(pair.id));
-    const side = (label, place) => (table.names[place] === label ? [say(`response_${label.toLowerCase()}`)] : [say(`response_${label.toLowerCase()}`), " · ", name(table.names[place])]);
+    const change = (changes, word) => make("a", { class: "button", href: addressOf(query, changes) }, say(word));
+    const title = make("h3", { id: "pair-title", tabindex: "-1" }, `${say("pair.title", { number: number(pair.number) })} · `, name(pair.id));
+    const again = reader.hidden || reader.dataset.pair !== String(pair.number);
+    reader.dataset.pair = String(pair.number);
     reader.replaceChildren(
       make("nav", { class: "pager", "aria-label": say("pair_steps") },
-        make("a", { class: "button", href: addressOf(query, { pair: "" }), "data-step": "u" }, say("back"), " ", make("kbd", {}, "u")), " ",
-        ...[step(order[at - 1], "previous", "k"), " ", at >= 0 ? step(order[at + 1], "next", "j") : null].filter(Boolean)),
+        make("a", { class: "button", href: addressOf(query, { pair: "", view: "", marks: "" }), "data-step": "u" }, say("back"), " ", make("kbd", {}, "u")),
+        step(order[at - 1], "previous", "k"), at >= 0 ? step(order[at + 1], "next", "j") : null,
+        change({ view: rendered ? "raw" : "" }, rendered ? "pair.raw" : "pair.rendered"),
+        change({ marks: marks ? "off" : "" }, marks ? "pair.unmarked" : "pair.marked")),
       title,
       make("p", {}, ...pair.tags.flatMap((tag) => [make("span", { class: "tag" }, name(table.tags[tag])), " "]),
-        ...(pair.label ? [`${say("head.label")}: `, badge(pair.label)] : [])),
-      text([say("prompt")], whole.prompt, whole.cut.prompt),
-      ...["context", "reference"].filter((key) => key in whole).map((key) => text([say(key)], whole[key], whole.cut[key])),
-      make("div", { class: "sides" }, text(side("A", pair.a), whole.a, whole.cut.a), text(side("B", pair.b), whole.b, whole.cut.b)),
-      ...whole.judged.map((judged, place) => judgedOf(judged, pair.rows[place])));
+        ...(pair.label ? [`${say("head.label")}: `, winnerOf(pair.label)] : [])),
+      ...["prompt", "context", "reference"].filter((key) => key in whole).flatMap((key) =>
+        [make("h4", {}, say(`pair.${key}`)), texts.shown(whole[key], rendered), cutAt(whole.cut[key])].filter(Boolean)),
+      ...responsesOf(pair, whole, rendered, marks),
+      ...whole.judged.map((judged, place) => judgedOf(judged, pair.rows[place])),
+      ...(whole.votes ? [votesOf(whole.votes)] : []));
     list.hidden = form.hidden = status.hidden = true;
     reader.hidden = false;
+    if (!again) return;
     title.focus({ preventScroll: true });
     reader.scrollIntoView({ block: "start" });
   }
@@ -326,7 +381,7 @@
     const query = asked();
     const wantsPair = query.get("pair");
     const filters = new URLSearchParams(query);
-    filters.delete("pair");
+    for (const key of ["pair", "view", "marks"]) filters.delete(key);
     for (const [key, control] of Object.entries(controls)) {
       if (document.activeElement !== control) control.value = query.get(key) || "";
     }
