@@ -36,6 +36,7 @@ from evenhand.trust.calibrations import (
     open_calibration,
     save_calibration,
 )
+from evenhand.trust.labelled_verdicts import labelled_verdicts
 from mirror import mirrored, plain
 from run_data import right_place, sums
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
@@ -595,3 +596,25 @@ def test_a_comparison_without_a_calibration_loads_no_numpy() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.split() == ["False"]
+
+
+def test_of_many_labels_some_prompts_are_drawn_and_that_is_said(learned: tuple[Path, str]) -> None:
+    found = calibrated(learned, most=30)
+    assert (found.verdicts, found.prompts, found.drawn_from) == (30, 30, PAIRS)
+    assert found.notes[0].startswith("30 of 400 labelled verdicts were drawn at random")
+    everything = calibrated(learned, most=PAIRS)
+    assert everything == calibrated(learned)
+    assert everything.drawn_from is None
+
+
+def test_a_drawn_verdict_is_read_as_it_is_among_all(learned: tuple[Path, str]) -> None:
+    at, run = learned
+    with open_store(at) as store:
+        everything = labelled_verdicts(store, run)
+        drawn = labelled_verdicts(store, run, most=30, seed=3)
+    rows = np.isin(everything.prompts, drawn.prompts)
+    assert rows.sum() == 30
+    assert (everything.right[rows] == drawn.right).all()
+    assert np.array_equal(everything.before[rows], drawn.before, equal_nan=True)
+    for name, column in drawn.signals.items():
+        assert np.array_equal(everything.signals[name][rows], column, equal_nan=True)

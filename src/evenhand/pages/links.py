@@ -18,17 +18,21 @@ CountLink = tuple[Kind, int, str]  # of what, how many, and where they are
 
 @dataclass(frozen=True, slots=True)
 class RunLinks:
-    """`straight` are the judges whose A and B are those of every row. Where models change places
-    from row to row, a side's wins are not those of a label, and lead to all wins. `offered` is
-    what the table calls a judge."""
+    """`one_contest`: A is one model in every pair, and B another. Otherwise models change places
+    from row to row, and a side's wins are not those of a label: the table is asked for models.
+    `offered` is what the table calls a judge."""
 
     run_id: str
-    straight: frozenset[str]
+    one_contest: bool
     offered: Mapping[str, str]
 
     def pairs(self, *, judge: str | None = None, **filters: Any) -> str:
         known = None if judge is None else self.offered.get(judge, judge)
         return address(f"/runs/{self.run_id}/pairs", judge=known, **filters)
+
+    def of(self, conclusion: Conclusion, **filters: Any) -> str:
+        """The verdicts that a conclusion is drawn from."""
+        return self.pairs(judge=conclusion.judge, **self._models(conclusion), **filters)
 
     def pair(self, pair_id: str) -> str:
         return address(f"/runs/{self.run_id}/pair", id=pair_id)
@@ -49,22 +53,59 @@ class RunLinks:
         if part == "tag":
             yield from self._ends(conclusion, counts, {"tag": group.name})
             return
-        straight = conclusion.judge in self.straight
         for kind, count in _counts(counts):
-            end = {"tie": "TIE"}.get(kind, kind)
-            chosen = end if straight or kind not in ("A", "B") else None
-            to = self.pairs(judge=conclusion.judge, criterion=group.name, criterionEnd=chosen)
-            yield kind, count, to
+            models, wins = self._won(conclusion, kind)
+            end: str = {"tie": "TIE"}.get(kind, kind)
+            if wins is not None:
+                end = "model" if wins else "other"
+            yield (
+                kind,
+                count,
+                self.pairs(
+                    judge=conclusion.judge, criterion=group.name, criterionEnd=end, **models
+                ),
+            )
 
     def _ends(
         self, conclusion: Conclusion, counts: OutcomeCounts, filters: dict[str, Any]
     ) -> Iterator[CountLink]:
-        straight = conclusion.judge in self.straight
         for kind, count in _counts(counts):
-            winner = kind if kind in ("A", "B") and straight else None
-            outcome = "win" if kind in ("A", "B") else kind
-            to = self.pairs(judge=conclusion.judge, outcome=outcome, winner=winner, **filters)
+            models, wins = self._won(conclusion, kind)
+            to = self.pairs(
+                judge=conclusion.judge,
+                outcome="win" if kind in ("A", "B") else kind,
+                winner=kind if kind in ("A", "B") and wins is None else None,
+                modelWins=wins,
+                **models,
+                **filters,
+            )
             yield kind, count, to
+
+    def _models(self, conclusion: Conclusion) -> dict[str, str]:
+        """As the table is asked for the pairs of these two."""
+        if self.one_contest:
+            return {}
+        named = [name for name in self._by_label(conclusion) if name is not None]
+        if len(named) < 2:
+            return {"named": "one", "model": named[0]} if named else {"named": "none"}
+        return {"model": named[0], "against": named[1]}
+
+    def _won(self, conclusion: Conclusion, kind: Kind) -> tuple[dict[str, str], bool | None]:
+        """And whether the model that is asked for won; None where a label says it, or nobody."""
+        models = self._models(conclusion)
+        own, other = self._by_label(conclusion)
+        if kind not in ("A", "B") or "model" not in models or own == other:
+            return models, None
+        if kind == "B":
+            own, other = other, own
+        if own is None:
+            return models, False
+        return {**models, "model": own, **({} if other is None else {"against": other})}, True
+
+    @staticmethod
+    def _by_label(conclusion: Conclusion) -> tuple[str | None, str | None]:
+        own, other = conclusion.model, conclusion.against
+        return (own, other) if conclusion.side == "A" else (other, own)
 
 
 def _counts(counts: OutcomeCounts) -> tuple[tuple[Kind, int], ...]:

@@ -11,8 +11,8 @@ import re
 _UNITS = {
     "pair": "个配对",
     "prompt": "个提示",
-    "label": "个标签",
-    "labelled pair": "个有标签的配对",
+    "label": "个标注",
+    "labelled pair": "个有标注的配对",
     "valid pair": "个有效配对",
     "decided pair": "个分出胜负的配对",
     "decided answer": "个分出胜负的回答",
@@ -23,9 +23,9 @@ _UNITS = {
     "battle": "场对战",
     "twice-rated unit": "个被评两次的配对",
     "decided unequally long pair": "个长度不等且分出胜负的配对",
-    "labelled unequally long pair": "个长度不等且有标签的配对",
-    "decided pair with its own answer": "个含自家回答且分出胜负的配对",
-    "labelled pair with its own answer": "个含自家回答且有标签的配对",
+    "labelled unequally long pair": "个长度不等且有标注的配对",
+    "decided pair with its own answer": "个含自家响应且分出胜负的配对",
+    "labelled pair with its own answer": "个含自家响应且有标注的配对",
 }
 _COUNT = r"([\d,]+)"
 _FORMS: tuple[tuple[str, str], ...] = (
@@ -37,7 +37,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ),
     (
         "no interval: all but one prompt have the same one verdict and label",
-        "无区间：除一个提示外，裁决与标签全都相同",
+        "无区间：除一个提示外，裁决与标注全都相同",
     ),
     ("macro F1 is not defined", "宏平均 F1 无定义"),
     ("prompts repeat: intervals are clustered by prompt", "提示有重复：区间按提示聚类"),
@@ -47,7 +47,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ),
     (
         rf"{_COUNT} pairs? ha(?:s|ve) no label: people are equally divided",
-        r"\1 个配对没有标签：人们的意见相持不下",
+        r"\1 个配对没有标注：人们的意见相持不下",
     ),
     (
         rf"{_COUNT} votes? (?:is|are) left out: on pairs that were chosen for what was known of "
@@ -57,7 +57,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     (
         rf"{_COUNT} pairs? ha(?:s|ve) a label by a draw that prefers doubtful pairs: over all "
         "pairs the judge is likely to be right oftener than here",
-        r"\1 个配对的标签来自偏重可疑配对的抽样：在全部配对上，评审可能比这里更常正确",
+        r"\1 个配对的标注来自偏重可疑配对的抽样：在全部配对上，评审可能比这里更常正确",
     ),
     # Rankings
     ("its battles do not differ enough for an interval", "对战结果差异不足，无法给出区间"),
@@ -134,7 +134,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("no signal: none of them has two values", "没有信号：没有一个信号有两种取值"),
     (
         rf"not enough data: {_COUNT} labelled prompts; at least {_COUNT} are needed",
-        r"数据不足：\1 个有标签的提示；至少需要 \2",
+        r"数据不足：\1 个有标注的提示；至少需要 \2",
     ),
     (
         rf"not enough data: {_COUNT} right and {_COUNT} wrong verdicts; (.+)",
@@ -143,17 +143,17 @@ _FORMS: tuple[tuple[str, str], ...] = (
     (
         r"no labelled pair of run (.+) has a verdict: all are inconsistent or invalid; "
         "a calibration needs wins or ties",
-        r"运行 \1 中有标签的配对都没有裁决：全部不一致或无效；校准需要胜或平局",
+        r"运行 \1 中有标注的配对都没有裁决：全部不一致或无效；校准需要胜或平局",
     ),
     # Audits
     (
         r"no judged pair of run (.+) has a label; (?:.+)",
-        r"运行 \1 中已评判的配对都没有标签；请提供带 label 列（A、B 或 TIE）的数据，或让人投票",
+        r"运行 \1 中已评判的配对都没有标注；请提供带 label 列（A、B 或 TIE）的数据，或让人投票",
     ),
     (
         r"no judged pair of run (.+) has a label \(people are equally divided on ([\d,]+)\); "
         "(?:.+)",
-        r"运行 \1 中已评判的配对都没有标签（人们对 \2 个相持不下）；"
+        r"运行 \1 中已评判的配对都没有标注（人们对 \2 个相持不下）；"
         "请提供带 label 列的数据，或让人投票",
     ),
     (
@@ -166,7 +166,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ),
     (
         rf"right on (.+) \((.+) to (.+)\) of {_COUNT} labelled pairs",
-        r"在 \4 个有标签的配对中正确 \1（\2 至 \3）",
+        r"在 \4 个有标注的配对中正确 \1（\2 至 \3）",
     ),
     ("not shown to be right on two pairs of three", "未能证明三个配对中有两个正确"),
     (
@@ -201,20 +201,20 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ALARM: it goes by length: of 100 pairs the longer answer wins (\d+) more than it should",
-        r"警报：它以长度取人：每 100 个配对中较长的回答多赢 \1 个",
+        r"警报：它以长度取人：每 100 个配对中较长的响应多赢 \1 个",
     ),
     (
         r"ALARM: it goes by length: of 100 pairs the shorter answer wins (\d+) more than it should",
-        r"警报：它以长度取人：每 100 个配对中较短的回答多赢 \1 个",
+        r"警报：它以长度取人：每 100 个配对中较短的响应多赢 \1 个",
     ),
     (r"no valid verdict on (.+) \((.+) to (.+)\)", r"没有有效裁决的占 \1（\2 至 \3）"),
     (
         "better than baseline:longer, which is right on (.+)",
-        r"优于“选较长的回答”（正确 \1）",
+        r"优于“选较长的响应”（正确 \1）",
     ),
     (
         "not shown to be better than baseline:longer, which is right on (.+)",
-        r"未能证明优于“选较长的回答”（正确 \1）",
+        r"未能证明优于“选较长的响应”（正确 \1）",
     ),
     ("better than baseline:random, which is right on (.+)", r"优于掷硬币（正确 \1）"),
     (
@@ -225,18 +225,24 @@ _FORMS: tuple[tuple[str, str], ...] = (
         rf"{_COUNT} labels? (?:is|are) of a draw that prefers doubtful pairs: the curve holds "
         "where its signals tell the doubt, and over all pairs more verdicts are likely to be "
         "right than here",
-        r"\1 个标签来自偏重可疑配对的抽样：曲线在其信号能说明疑点之处成立；"
+        r"\1 个标注来自偏重可疑配对的抽样：曲线在其信号能说明疑点之处成立；"
         "在全部配对上，正确的裁决可能比这里多",
     ),
     (
         rf"{_COUNT} labelled pairs are ties of identical responses that no judge was asked "
         "about: nothing is learned from them",
-        r"\1 个有标签的配对是相同回答的平局，没有询问评审：不从中学习",
+        r"\1 个有标注的配对是相同响应的平局，没有询问评审：不从中学习",
     ),
     (
         rf"{_COUNT} labelled pairs are inconsistent: they keep 0\.5 by rule, and nothing is "
         "learned from them",
-        r"\1 个有标签的配对不一致：按规则保持 0.5，不从中学习",
+        r"\1 个有标注的配对不一致：按规则保持 0.5，不从中学习",
+    ),
+    (
+        rf"{_COUNT} of {_COUNT} labelled verdicts were drawn at random, by whole prompts, and "
+        "everything here is of these; evenhand calibrate takes all",
+        r"按整个提示从 \2 个有标注的裁决中随机抽取了 \1 个，此处一切均出自这些；"
+        "evenhand calibrate 使用全部",
     ),
     # Probes
     (
@@ -248,7 +254,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("does not miss what is missing", "没有发现缺失的内容"),
     ("is taken in by empty phrases", "被空话所骗"),
     ("prefers length", "偏爱长度"),
-    ("does not miss an answer", "没有发现缺少回答"),
+    ("does not miss an answer", "没有发现缺少响应"),
     ("can be flattered", "会被奉承"),
     ("obeys what it should judge", "听从了它本应评判的内容"),
     ("likes refusals", "偏爱拒答"),
@@ -268,7 +274,7 @@ _OF_PLACES = tuple(
         ),
         (
             f"position: of two identical responses it chose the {place}",
-            f"位置：两个回答相同，它却选了{told}",
+            f"位置：两个响应相同，它却选了{told}",
         ),
     )
 )

@@ -126,6 +126,16 @@ class Browsing:
 
         return await asyncio.to_thread(read)
 
+    async def prepare(self, run_id: str) -> None:
+        """Fill what is missing for a moment, for a page whose figures come from it."""
+
+        def fill() -> None:
+            run = needed_run(self._store, run_id)
+            if not fill_some(self._store, run, words=False, within_s=_FILLED_WITHIN_S).table.whole:
+                self._looked_at(run.id)
+
+        await asyncio.to_thread(fill)
+
     async def each(self, run_id: str, query: TableQuery) -> AsyncIterator[TableLine]:
         """All of the table, a page in memory at a time: for files."""
         cursor: str | None = None

@@ -50,8 +50,11 @@ _R = TypeVar("_R")
 DependsOn = Literal["verdicts", "votes", "marks"]
 
 _AT_ONCE = 2
-# A page waits so long for a figure that is being worked out: those of small runs come by then.
+# A page waits so long for a figure that is being worked out. Those of small runs come by then;
+# for others it waits only in the moment after they were begun, lest every look takes as long.
 _AWAITED_S = 0.15
+_SMALL_AWAITED_S = 0.25
+_SMALL = 2_000
 # A run that goes on changes all the time; its figures are worked out again after so long, and
 # never so often that they would take more than a tenth of a processor.
 _AGAIN_AFTER_S = 10.0
@@ -162,7 +165,7 @@ class KeptFigures:
         """
         store = self._store
 
-        def named() -> tuple[RunRecord, _Figure[_T]]:
+        def named() -> tuple[RunRecord, _Figure[_T], bool]:
             run = needed_run(store, run_id)
             runs = [run, *(beside or ())]
             key = FigureKey.of(run.id, what, dict(parameters))
@@ -176,14 +179,15 @@ class KeptFigures:
                     told.append(str(store.index_state(run.id).marked))
                 return "; ".join(told)
 
-            return run, _Figure(key, model, lambda: work(store, run), stamp)
+            small = all(store.count_items(each.id) <= _SMALL for each in runs)
+            return run, _Figure(key, model, lambda: work(store, run), stamp), small
 
-        run, figure = await asyncio.to_thread(named)
+        run, figure, small = await asyncio.to_thread(named)
         stamp, found = await asyncio.to_thread(self._found, figure)
         if found is None or found.stamp != stamp:
-            if self._is_due(found, at_rest=is_at_rest(run)):
+            if self._is_due(found, at_rest=is_at_rest(run), small=small):
                 self._begin(figure)
-            if await self._came(figure.key):
+            if await self._came(figure.key, small=small):
                 stamp, found = await asyncio.to_thread(self._found, figure)
         return self._kept(figure, stamp, found)
 
@@ -191,8 +195,10 @@ class KeptFigures:
         return figure.stamp(), self._store.kept.find(figure.key)
 
     @staticmethod
-    def _is_due(found: KeptFigure | None, *, at_rest: bool) -> bool:
+    def _is_due(found: KeptFigure | None, *, at_rest: bool, small: bool) -> bool:
         if found is None or found.computed_at is None:
+            return True
+        if at_rest and small:
             return True
         least = _AT_REST_AFTER_S if at_rest else _AGAIN_AFTER_S
         age = time.time() - found.computed_at
@@ -240,10 +246,10 @@ class KeptFigures:
             self._begun[figure.key] = (task, time.monotonic())
             task.add_done_callback(lambda _: self._begun.pop(figure.key, None))
 
-    async def _came(self, key: FigureKey) -> bool:
-        """Whether it came while somebody might wait for it: in the moment after it was begun."""
+    async def _came(self, key: FigureKey, *, small: bool) -> bool:
+        """Whether it came while somebody might wait for it."""
         task, at = self._begun.get(key, (None, 0.0))
-        left = at + _AWAITED_S - time.monotonic()
+        left = _SMALL_AWAITED_S if small else at + _AWAITED_S - time.monotonic()
         if task is None or left <= 0:
             return False
         done, _ = await asyncio.wait([task], timeout=left)

@@ -87,13 +87,13 @@ def read_ranking(store: Store, runs: Sequence[RunRecord], request: RankRuns) -> 
         store,
         list(dict.fromkeys(run.name for run in runs)),
         options,
-        judge=_recorded(store, runs, request.judge),
+        judge=recorded_judge(store, runs, request.judge),
         tag=request.tag,
     )
     return ranking.model_copy(update={"store": None})
 
 
-def _recorded(store: Store, runs: Sequence[RunRecord], judge: str | None) -> str | None:
+def recorded_judge(store: Store, runs: Sequence[RunRecord], judge: str | None) -> str | None:
     """What the runs call a judge that clients know by its offer's name."""
     for run in runs if judge is not None else ():
         job = store.jobs.find(run.id)
@@ -116,7 +116,7 @@ def read_audit(
     audit = audit_run(
         store,
         run.name,
-        judge=_recorded(store, [run], request.judge),
+        judge=recorded_judge(store, [run], request.judge),
         level=request.level,
         disagreements=request.disagreements,
         against=against.name if against else None,

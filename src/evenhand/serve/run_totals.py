@@ -59,8 +59,13 @@ class RunTotals(Model):
     tags: tuple[Counted, ...]  # the most frequent first, at most 1,000
     criteria: tuple[CriterionTotals, ...]  # in the order in which they first come
     models: tuple[str, ...] = ()  # by name; of the first 1,000 that meet
-    # Whether A is the same model in every pair, and B is: then labels say what models would.
-    one_contest: bool = True
+    # Whether A is the same model in every pair, and B is: then labels say what models would. Not
+    # known before all verdicts are marked.
+    one_contest: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return self.marked >= self.verdicts
 
 
 def read_totals(store: Store, run: RunRecord) -> RunTotals:
@@ -98,10 +103,12 @@ def read_totals(store: Store, run: RunRecord) -> RunTotals:
                 judges_differ=with_flag(JUDGES_DIFFER),
             )
         )
+    verdicts = sum(ends.total() for ends in counted.outcomes.values())
+    marked = sum(ends.total() for ends in counted.endings.values())
     return RunTotals(
         pairs=pairs,
-        verdicts=sum(ends.total() for ends in counted.outcomes.values()),
-        marked=sum(ends.total() for ends in counted.endings.values()),
+        verdicts=verdicts,
+        marked=marked,
         judges=tuple(judges),
         tags=tuple(Counted(name=name, count=count) for name, count in counted.tags),
         criteria=tuple(
@@ -111,7 +118,7 @@ def read_totals(store: Store, run: RunRecord) -> RunTotals:
         models=tuple(
             sorted({name for met in counted.contests for name in met if name is not None})
         ),
-        one_contest=len(counted.contests) < 2,
+        one_contest=len(counted.contests) < 2 and marked >= verdicts,
     )
 
 

@@ -45,6 +45,7 @@ class CalibrationReport(Model):
     change: CalibrationChange
     calibration: SavedCalibration
     level: float
+    drawn_from: int | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -58,11 +59,15 @@ def calibrate_run(
     error_level: float = ERROR_LEVEL,
     level: float = 0.95,
     seed: int = 0,
+    most: int | None = None,
 ) -> CalibrationReport:
     """`min_agreement`: also find the probability above which verdicts agree with labels that
-    often, on half of the prompts, which the calibration then has not seen."""
+    often, on half of the prompts, which the calibration then has not seen. Of more labelled
+    verdicts than `most`, so many are drawn, and `drawn_from` says of how many."""
     confidence_level(level)
-    found = labelled_verdicts(store, name, judge=judge, evenly=min_agreement is not None)
+    found = labelled_verdicts(
+        store, name, judge=judge, evenly=min_agreement is not None, most=most, seed=seed
+    )
     signals = _known(found)
     everyone = np.ones(found.right.size, dtype=np.bool_)
     apart = everyone if min_agreement is None else half_of_prompts(found.prompts, seed=seed)
@@ -118,6 +123,7 @@ def calibrate_run(
         ),
         calibration=saved,
         level=level,
+        drawn_from=found.drawn_from,
         notes=tuple(_notes(found, saved)),
     )
 
@@ -150,6 +156,11 @@ def _rows(
 
 def _notes(found: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
     notes = []
+    if found.drawn_from is not None:
+        notes.append(
+            f"{found.right.size:,} of {found.drawn_from:,} labelled verdicts were drawn at random, "
+            "by whole prompts, and everything here is of these; evenhand calibrate takes all"
+        )
     if saved.calibration.reason is not None:
         notes.append(
             f"{saved.calibration.reason}; every verdict gets the share that is right, "

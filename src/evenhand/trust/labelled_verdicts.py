@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +14,17 @@ from evenhand.procedure import JudgedBy
 from evenhand.reconcile import NoRuling, Reading, decide
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
-from evenhand.store import JudgeRecord, RunRecord, Store, StoredPass
+from evenhand.store import JudgeRecord, RunRecord, Store, StoredPass, WholeVerdict
 from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.verdict_search import VerdictPlace
 from evenhand.trust.fair_labels import fair_labels
 from evenhand.trust.verdict_signals import SIGNALS, signals_of
 from evenhand.trust.votes import NO_WINNER
 
 Floats = NDArray[np.float64]
+# Fewer than one in so many are looked up; more are read through sooner.
+_LOOKED_UP_OF = 10
+_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +49,24 @@ class LabelledVerdicts:
     inconsistent: int
     invalid: int
     unasked: int
+    drawn_from: int | None = None  # how many there are, where only some were drawn
 
 
 def labelled_verdicts(
-    store: Store, name: str, *, judge: str | None = None, evenly: bool = False
+    store: Store,
+    name: str,
+    *,
+    judge: str | None = None,
+    evenly: bool = False,
+    most: int | None = None,
+    seed: int = 0,
 ) -> LabelledVerdicts:
     """Labels are the data's own, and the majority's of people where the data have none.
 
     Votes on pairs that were chosen for what was known of them, or shown to people because the
     judge was unsure, are left out: they say nothing of other pairs. `evenly` leaves out those
-    too that were drawn with unequal chances.
+    too that were drawn with unequal chances. Of more than `most`, prompts are drawn at random,
+    each with all its rows, as many as fit.
     """
     run = find_run(store, name)
     record = chosen_judge(store.run_judges(run.id), run.name, judge)
@@ -76,6 +88,11 @@ def labelled_verdicts(
             f"no labelled pair of run {run.name!r} has a verdict: all are inconsistent or invalid; "
             "a calibration needs wins or ties"
         )
+    prompts = np.asarray(columns.prompt_key, dtype=np.int64)
+    drawn_from = None
+    if most is not None and rows.sum() > most:
+        drawn_from = int(rows.sum())
+        rows[rows] = _drawn(prompts[rows], most, seed)
     before, signals, asked = _signals(store, run, record, numbers[rows])
     unasked = int((~asked).sum())
     if not asked.any():
@@ -91,7 +108,7 @@ def labelled_verdicts(
         run=run.name,
         asked=judged_by(record, run),
         right=right,
-        prompts=np.asarray(columns.prompt_key, dtype=np.int64)[rows],
+        prompts=prompts[rows],
         before=before,
         signals=signals,
         by_data=int((~by_people & rows).sum()),
@@ -101,7 +118,18 @@ def labelled_verdicts(
         inconsistent=int((labelled & (outcomes == INCONSISTENT)).sum()),
         invalid=int((labelled & (outcomes == INVALID)).sum()),
         unasked=unasked,
+        drawn_from=drawn_from,
     )
+
+
+def _drawn(prompts: NDArray[np.int64], most: int, seed: int) -> NDArray[np.bool_]:
+    """Rows of whole prompts in a random order, as many as fit; of one in any case."""
+    distinct, which, counts = np.unique(prompts, return_inverse=True, return_counts=True)
+    order = np.random.default_rng(seed).permutation(distinct.size)
+    fit = max(1, int(np.searchsorted(np.cumsum(counts[order]), most, side="right")))
+    chosen = np.zeros(distinct.size, dtype=np.bool_)
+    chosen[order[:fit]] = True
+    return chosen[which]
 
 
 def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) -> JudgeRecord:
@@ -136,7 +164,7 @@ def _signals(
     before = np.full(numbers.size, np.nan)
     columns = {name: np.full(numbers.size, np.nan) for name in SIGNALS}
     decided = np.zeros(numbers.size, dtype=np.bool_)
-    for whole in store.each_whole_verdict(run.id, judge_id=judge.id):
+    for whole in _whole(store, run.id, judge.id, numbers):
         row = wanted.get(whole.row.item.number)
         if row is None:
             continue
@@ -153,6 +181,18 @@ def _signals(
             if value is not None:
                 columns[name][row] = value
     return before, columns, decided
+
+
+def _whole(
+    store: Store, run_id: int, judge_id: int, numbers: NDArray[np.int64]
+) -> Iterator[WholeVerdict]:
+    """Looked up where they are few of the run's, or else all of them read through."""
+    if numbers.size * _LOOKED_UP_OF > store.count_items(run_id):
+        yield from store.each_whole_verdict(run_id, judge_id=judge_id)
+        return
+    places = [VerdictPlace(int(number), judge_id) for number in numbers]
+    for start in range(0, len(places), _AT_ONCE):
+        yield from store.whole_verdicts_at(run_id, places[start : start + _AT_ONCE])
 
 
 def _readings(passes: Sequence[StoredPass], pair: Pair, samples: int) -> list[Reading | Vote]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 from starlette.responses import Response
 
@@ -22,6 +24,7 @@ from evenhand.serve.pages.figure_sources import (
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.run import given
 from evenhand.serve.service import Service
+from evenhand.serve.values import AuditReport
 from evenhand.store import RunRecord
 from evenhand.trust.probes.stored import probe_language, probe_runs_of
 
@@ -44,6 +47,9 @@ async def show_audit(visit: Visit) -> Filled | Response:
         keep_audit(service, status.id, judge=judge, against=against),
         asyncio.to_thread(_probe_runs, service, status.id, judge),
     )
+    links = RunLinks(
+        status.id, one_contest=True, offered=dict(zip(judges, status.judges, strict=False))
+    )
     chart = None
     if kept.value is not None:
         chart = chart_view(
@@ -62,13 +68,20 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "against": query.against,
             "kept": kept,
             "chart": chart,
-            "links": RunLinks(
-                status.id, frozenset(), dict(zip(judges, status.judges, strict=False))
-            ),
+            "links": links,
+            "to": _labelled_by_data(links, kept.value),
             "probes": probes,
             "waiting": kept.computing or kept.stale,
         },
     )
+
+
+def _labelled_by_data(links: RunLinks, report: AuditReport | None) -> Callable[..., str | None]:
+    """Where figures lead to. The table knows the labels of the data alone: where people's votes
+    count as labels too, it would show other pairs than a figure is made of."""
+    if report is None or report.audit.labels.by_people:
+        return lambda **_: None
+    return partial(links.pairs, judge=report.audit.judge)
 
 
 def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRecord]:

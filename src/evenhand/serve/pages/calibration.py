@@ -12,11 +12,14 @@ from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import EvenhandError
 from evenhand.pages.chart_views import chart_view
+from evenhand.pages.links import RunLinks
 from evenhand.report.chart_data import reliability_rows
 from evenhand.serve.http.queries import read_query
 from evenhand.serve.pages.figure_sources import judges_of, keep_calibration
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.run import given
+from evenhand.serve.values import RunStatus
+from evenhand.trust.calibrating import CalibrationReport
 from evenhand.trust.calibrations import SavedCalibration, calibration_folder, open_calibration
 
 _MOST_FILES = 50
@@ -60,9 +63,23 @@ async def show_calibration(visit: Visit) -> Filled | Response:
             "kept": kept,
             "chart": chart,
             "saved": saved,
+            "to": _learned_from(status, judges, kept.value),
             "waiting": kept.computing or kept.stale,
         },
     )
+
+
+def _learned_from(
+    status: RunStatus, judges: tuple[str, ...], report: CalibrationReport | None
+) -> str | None:
+    """The verdicts that it was learned from, where the table has them: it knows the labels of the
+    data alone, not those that people's votes come to."""
+    if report is None or report.by_people or report.drawn_from is not None:
+        return None
+    links = RunLinks(
+        status.id, one_contest=True, offered=dict(zip(judges, status.judges, strict=False))
+    )
+    return links.pairs(judge=report.learned_on.judge, label="any", ending="decided")
 
 
 def _saved(judge: str | None) -> list[NamedCalibration]:

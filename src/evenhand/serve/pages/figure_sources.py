@@ -10,6 +10,7 @@ from typing import Literal
 from evenhand.pages.wording import Language, Wording
 from evenhand.report.ranking import RunRanking
 from evenhand.serve.kept_figures import Kept
+from evenhand.serve.readings import recorded_judge
 from evenhand.serve.service import Service
 from evenhand.serve.values import AuditReport, AuditRun, RankRuns
 from evenhand.stats.estimated_share import EstimatedShare
@@ -20,6 +21,8 @@ from evenhand.trust.probes.stored import StoredProbes, probe_runs_beside, read_p
 from evenhand.trust.yardsticks import COIN, LONGER
 
 MOST_DISAGREEMENTS = 50
+# Signals of a verdict are read from all its passes: so many take some seconds, a million minutes.
+MOST_CALIBRATED = 20_000
 _HERE = "this server"
 _YARDSTICKS = {LONGER: "longer", COIN: "coin"}
 
@@ -55,7 +58,9 @@ async def keep_calibration(
     service: Service, run_id: str, *, judge: str | None
 ) -> Kept[CalibrationReport]:
     def work(store: Store, run: RunRecord) -> CalibrationReport:
-        return calibrate_run(store, run.name, judge=judge).model_copy(update={"store": _HERE})
+        recorded = recorded_judge(store, [run], judge)
+        report = calibrate_run(store, run.name, judge=recorded, most=MOST_CALIBRATED)
+        return report.model_copy(update={"store": _HERE})
 
     return await service.kept.figure(
         run_id, "calibration", {"judge": judge}, CalibrationReport, work, depends_on="votes"

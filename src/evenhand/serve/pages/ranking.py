@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 from pydantic import Field
 from starlette.responses import Response
@@ -12,12 +13,15 @@ from starlette.responses import Response
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.pages.chart_views import ChartView, chart_view
+from evenhand.pages.rendering import address
 from evenhand.pages.wording import Language
 from evenhand.report.chart_data import ranking_rows
 from evenhand.report.ranking import RunRanking
+from evenhand.serve.browsing import TableQuery
 from evenhand.serve.http.queries import read_query
 from evenhand.serve.pages.figure_sources import keep_ranking
 from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.pairs import told
 from evenhand.serve.pages.run import given
 from evenhand.serve.values import Names, RunStatus
 from evenhand.stats.ranking_result import Neighbours, RankedModel, Ranking
@@ -25,6 +29,26 @@ from evenhand.stats.ranking_result import Neighbours, RankedModel, Ranking
 _MOST_RUNS = 100
 _SHOWN_MODELS = 200
 _MOST_IN_MATRIX = 12
+
+
+def pairs_behind(
+    ids: tuple[str, ...], model: str, against: str | None, *, judge: str | None, tag: str | None
+) -> str:
+    """Where the verdicts are that count for a model, or between two: in the table of the one run,
+    or by way of the runs' counts."""
+    asked = {
+        "model": model,
+        "against": against,
+        "judge": judge,
+        "tag": tag,
+        "ending": "valid",
+        "named": None if against else "two",
+    }
+    if len(ids) == 1:
+        return address(f"/runs/{ids[0]}/pairs", **asked)
+    given = [("run", each) for each in ids]
+    given += [(name, value) for name, value in asked.items() if value is not None]
+    return f"/rank/pairs?{urlencode(given)}"
 
 
 class RankQuery(Model):
@@ -95,7 +119,10 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     found = kept.value
     if found is not None and found.ranking is not None:
         values |= _shown(found, found.ranking) | {
-            "charts": _charts(found.ranking, ids, query, visit.language)
+            "charts": _charts(found.ranking, ids, query, visit.language),
+            "pairs_of": lambda model, against=None: pairs_behind(
+                ids, model, against, judge=query.judge, tag=query.tag
+            ),
         }
     return Filled("ranking.html", values)
 
@@ -155,4 +182,26 @@ def _charts(
     )
 
 
-PAGES = (Page(path="/rank", name="rankPage", work=show_ranking, place="rank"),)
+class BehindQuery(TableQuery):
+    run: Names = Field(min_length=1, max_length=_MOST_RUNS)
+
+
+async def list_behind(visit: Visit) -> Filled | Response:
+    """How many verdicts of each run are behind a figure, and where they are."""
+    query = read_query(given(visit), BehindQuery)
+    service = visit.service
+    asked = TableQuery.model_validate(query.model_dump(exclude={"run"}))
+    found = []
+    for name in dict.fromkeys(query.run):
+        status = await service.run(name)
+        if query.judge is not None and query.judge not in status.judges:
+            continue  # it counts where there is such a judge
+        table = await service.tables.page(status.id, asked, limit=1)
+        found.append((status, table, address(f"/runs/{status.id}/pairs", **told(asked))))
+    return Filled("ranking_pairs.html", {"query": query, "found": found})
+
+
+PAGES = (
+    Page(path="/rank", name="rankPage", work=show_ranking, place="rank"),
+    Page(path="/rank/pairs", name="rankPairs", work=list_behind, place="rank"),
+)

@@ -33,6 +33,7 @@ async def show_run(visit: Visit) -> Filled | Response:
     query = read_query(given(visit), RunQuery)
     status = await visit.service.run(visit.run_id)
     kept = visit.service.kept
+    await visit.service.tables.prepare(status.id)
     conclusions, totals, report = await asyncio.gather(
         kept.conclusions(status.id, side=query.side, ties=query.ties, level=query.level),
         kept.totals(status.id),
@@ -48,7 +49,8 @@ async def show_run(visit: Visit) -> Filled | Response:
             "chosen": _chosen(conclusions.value, query.comparison),
             "links": _links(status, conclusions.value, totals.value, report.value),
             # An old one is worked out anew when that is due; until then somebody has to ask.
-            "waiting": any(each.computing or each.stale for each in (conclusions, totals, report)),
+            "waiting": any(each.computing or each.stale for each in (conclusions, totals, report))
+            or (totals.value is not None and not totals.value.whole),
             "shown_at_most": _SHOWN_AT_MOST,
             "charts": run_charts(
                 conclusions.value,
@@ -90,20 +92,7 @@ def _links(
 ) -> RunLinks:
     recorded = [each.judge for each in report.judges] if report else found.judges if found else ()
     offered = dict(zip(recorded, status.judges, strict=False))
-    return RunLinks(status.id, _straight(found, totals), offered)
-
-
-def _straight(found: Conclusions | None, totals: RunTotals | None) -> frozenset[str]:
-    """The judges whose one comparison has the wins of its rows' own labels."""
-    if found is None or totals is None or len(totals.judges) != len(found.judges):
-        return frozenset()
-    straight = set()
-    for name, own in zip(found.judges, totals.judges, strict=True):
-        theirs = [each for each in found.conclusions if each.judge == name]
-        counts = theirs[0].win_rate.counts if len(theirs) == 1 else None
-        if counts and (counts.wins_a, counts.wins_b) == (own.wins_a, own.wins_b):
-            straight.add(name)
-    return frozenset(straight)
+    return RunLinks(status.id, totals is not None and totals.one_contest, offered)
 
 
 PAGES = (
