@@ -138,7 +138,7 @@ def server_process() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
 def test_a_server_killed_in_the_middle_of_a_run_is_told_of_and_nothing_is_lost(
     tmp_path: Path,
 ) -> None:
-    count = 400
+    count = 200
     data = write_lines(tmp_path / "pairs.jsonl", sums(count))
     with server_process() as (_, one), server_process() as (other, two):
         run = start_command(

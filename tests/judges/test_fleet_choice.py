@@ -12,7 +12,7 @@ from evenhand.judges.fleet_member import Member, Turn
 from fleets import ScriptedServer
 from scripted import make_pair
 
-KEYS = st.integers(0, 3 * 2**32)
+KEYS = st.integers(0, 2**64 - 1)
 
 
 def fleet(count: int) -> list[tuple[Member, int]]:
@@ -96,7 +96,7 @@ def test_a_server_that_is_ten_times_slower_has_a_tenth_in_flight() -> None:
     for (member, _), took_s in zip(ready, (1.0, 1.0, 10.0), strict=True):
         teach(member, took_s, now=100.0)
     for key in range(84):
-        choose(ready, key * 7919, now=100.0).begin(100.0)
+        choose(ready, key_of(make_pair(prompt=f"{key}")), now=100.0).begin(100.0)
     quick, other, slow = (member.in_flight for member, _ in ready)
     assert slow <= 1.25 * 4 + 2
     assert slow >= 2
@@ -111,7 +111,9 @@ def test_a_server_that_answers_nothing_any_more_counts_as_slow_before_its_calls_
         teach(member, 1.0, now=100.0)
     for _ in range(4):
         hanging.begin(100.0)
-    chosen = Counter(choose(ready, key * 7919, now=140.0) for key in range(100))
+    chosen = Counter(
+        choose(ready, key_of(make_pair(prompt=f"{key}")), now=140.0) for key in range(100)
+    )
     assert chosen[hanging] == 0
     assert chosen[well] == 100
 
@@ -119,7 +121,6 @@ def test_a_server_that_answers_nothing_any_more_counts_as_slow_before_its_calls_
 def test_keys_are_spread_evenly_over_servers() -> None:
     """3,000 keys over 3 servers: 1,000 each; four standard deviations are 103."""
     seeds = [seed for _, seed in fleet(3)]
-    counts = Counter(
-        max(range(3), key=lambda place: score(seeds[place], key)) for key in range(3000)
-    )
+    keys = [key_of(make_pair(prompt=f"{number}")) for number in range(3000)]
+    counts = Counter(max(range(3), key=lambda place: score(seeds[place], key)) for key in keys)
     assert all(abs(count - 1000) < 104 for count in counts.values())

@@ -26,7 +26,8 @@ _64_BITS = 2**64 - 1
 def key_of(pair: Pair) -> int:
     """The same in both orders. What collides goes to the same server, and harms nothing."""
     texts = (pair.prompt, pair.response_a, pair.response_b)
-    return sum(crc32(text.encode("utf-8", "surrogatepass")) for text in texts)
+    digest = sum(crc32(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return (digest * 0x9E3779B97F4A7C15) & _64_BITS
 
 
 def seed_of(address: str) -> int:
@@ -36,7 +37,7 @@ def seed_of(address: str) -> int:
 
 def score(seed: int, key: int) -> int:
     """Which server a key prefers: the one with the highest. The mixing is that of splitmix64."""
-    mixed = (seed ^ (key * 0x9E3779B97F4A7C15)) & _64_BITS
+    mixed = seed ^ key
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _64_BITS
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _64_BITS
     return mixed ^ (mixed >> 31)
@@ -50,7 +51,10 @@ def choose(ready: Sequence[tuple[Member, int]], key: int, *, now: float) -> Memb
     """
     if len(ready) == 1:
         return ready[0][0]
-    favourite, _ = max(ready, key=lambda each: score(each[1], key))
+    scores = [score(seed, key) for _, seed in ready]
+    favourite, _ = ready[scores.index(max(scores))]
+    if not favourite.in_flight:
+        return favourite
     known = [member.usual_s(now) for member, _ in ready]
     times = [usual for usual in known if usual is not None]
     typical = sum(times) / len(times) if times else 1.0
