@@ -27,6 +27,7 @@ _LONGEST_FOLDER = 40
 @dataclass(frozen=True, slots=True)
 class Cluster:
     cpus: int
+    nodes: int
     hosts: tuple[str, ...]
 
 
@@ -42,6 +43,7 @@ async def joined(
         yield await asyncio.to_thread(_described)
         return
     with contextlib.ExitStack() as left:
+        left.enter_context(_unheard())
         if address is None:
             await asyncio.to_thread(_start, cpus, environment, left)
         else:
@@ -50,6 +52,19 @@ async def joined(
             yield await asyncio.to_thread(_described)
         finally:
             await asyncio.to_thread(ray.shutdown)
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Where a node is lost, Ray prints pages of its log on our terminal, whatever it is told. What
+    there is to say of it, we say."""
+    from ray._private import worker
+
+    before, worker._worker_logs_enabled = worker._worker_logs_enabled, False
+    try:
+        yield
+    finally:
+        worker._worker_logs_enabled = before
 
 
 def _join(address: str) -> None:
@@ -171,7 +186,7 @@ def _described() -> Cluster:
     nodes = [node for node in told if node.get("Alive")]
     cpus = sum(node.get("Resources", {}).get("CPU", 0) for node in nodes)
     hosts = {str(node.get("NodeManagerAddress")) for node in nodes}
-    return Cluster(int(cpus), tuple(sorted(hosts)))
+    return Cluster(int(cpus), len(nodes), tuple(sorted(hosts)))
 
 
 def _said(error: Exception) -> str:

@@ -18,6 +18,7 @@ from evenhand.runs.ray.crew import LEASED_S, Crew
 from evenhand.runs.ray.messages import Assignment, SeatTask
 from evenhand.runs.stop import Stop
 from evenhand.store import RunRecord, Store
+from evenhand.store.records import Spending
 
 _MOST_WORKERS = 16  # by default: each takes a core and some connections to the database
 _PAIRS_EACH = 16  # fewer are not worth another process
@@ -86,6 +87,7 @@ class RayExecutor:
     async def _work(self, run_id: int, seats: tuple[Seat, ...], count: int) -> None:
         from evenhand.runs.ray.actors import ActorHandle
 
+        before = await asyncio.to_thread(self._store.tally, run_id)
         crew = self._crew = Crew(
             partial(ActorHandle, self._announce),
             [self._assignment(run_id, seats, place, count) for place in range(count)],
@@ -101,7 +103,7 @@ class RayExecutor:
         finally:
             if crew.lost:
                 self._tell_of_lost(crew)
-                await self._count_anew(run_id, seats)
+                await self._count_anew(run_id, seats, before.made)
 
     def _environment(self) -> dict[str, str]:
         """For a Ray that is started here: its workers find the store's password as others do."""
@@ -128,10 +130,9 @@ class RayExecutor:
         return max(1, min(count, self._options.concurrency or count))
 
     def _say_where(self, cluster: Cluster, count: int) -> None:
-        nodes = len(cluster.hosts)
-        where = "on this machine" if self._address is None else f"on {nodes} hosts"
-        self._announce(f"{count} worker{'s' if count > 1 else ''} of Ray {where}")
-        if nodes > 1 and any(_is_here(plan) for plan in self._judges):
+        where = "this machine" if self._address is None else _counted(cluster.nodes, "node")
+        self._announce(f"{_counted(count, 'worker')} of Ray on {where}")
+        if len(cluster.hosts) > 1 and any(_is_here(plan) for plan in self._judges):
             self._notes.append(
                 "the judge's address is that of a node itself (localhost), so that each worker "
                 "asks the server of its own node"
@@ -169,16 +170,26 @@ class RayExecutor:
                 )
 
     def _tell_of_lost(self, crew: Crew) -> None:
-        lost = "1 worker was lost" if crew.lost == 1 else f"{crew.lost} workers were lost"
+        lost = f"{_counted(crew.lost, 'worker')} {'was' if crew.lost == 1 else 'were'} lost"
         calls = f", and up to {crew.lost_calls:,} calls count as made" if crew.lost_calls else ""
         self._notes.append(f"{lost}; what was in flight there was asked again{calls}")
 
-    async def _count_anew(self, run_id: int, seats: tuple[Seat, ...]) -> None:
+    async def _count_anew(self, run_id: int, seats: tuple[Seat, ...], before: Spending) -> None:
         """What a lost worker stored and did not live to tell is in the store."""
         for seat in seats:
             tally = await asyncio.to_thread(self._store.tally, run_id, seat.judge_id)
             for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid"):
                 setattr(seat.count, name, getattr(tally, name))
+        made = (await asyncio.to_thread(self._store.tally, run_id)).made
+        budget = self._budget
+        budget.calls = max(budget.calls, made.requests - before.requests)
+        for name in ("input_tokens", "output_tokens", "cost_usd"):
+            stored = (getattr(made, name) or 0) - (getattr(before, name) or 0)
+            setattr(budget, name, max(getattr(budget, name), stored))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _own_cpus() -> int:

@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Iterator
 
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges import Judge
 from evenhand.runs.executor import LocalExecutor, Seat
 from evenhand.runs.options import RunOptions
@@ -28,7 +28,7 @@ from evenhand.runs.ray.messages import (
 from evenhand.runs.ray.secret_address import with_own_secrets
 from evenhand.runs.ray.shard_supply import ShardSupply
 from evenhand.runs.ray.stored_count import StoredCount
-from evenhand.runs.stop import Stop
+from evenhand.runs.stop import Stop, StoppedBy
 from evenhand.store import Store, open_store
 
 _TOLD_EVERY_S = 0.25
@@ -63,7 +63,8 @@ class Worker:
             await self._prepare(assignment)
         except EvenhandError as error:
             await self._close()
-            return Trouble("cluster", error.kind, error.message)
+            by: StoppedBy = "store" if isinstance(error, StoreError) else "cluster"
+            return Trouble(by, error.kind, error.message)
         except Exception as error:
             await self._close()
             return Trouble("cluster", "cluster", _told(error))
