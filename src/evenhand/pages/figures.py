@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from markupsafe import Markup
+
+from evenhand.pages.told import Told
 
 if TYPE_CHECKING:
     from evenhand.pages.wording import Wording
@@ -32,31 +35,34 @@ class Figures:
 
     def __init__(self, say: Wording) -> None:
         self._say = say
+        self._told = Told(say.language)
 
     def share(self, value: float | None, of: Interval) -> Markup:
         """In per cent with its interval; a figure that cannot be had says why."""
         if value is None:
-            return Markup('<span class="unknown" title="{}">—</span>').format(of.reason or "")
+            return self._unknown(of)
         shown = Markup('<span class="figure">{}<small> %</small></span>').format(_percent(value))
-        return shown + self._between(of, percent=True)
+        return shown + self._between(of, _percent)
 
     def plain(self, value: float | None, of: Interval) -> Markup:
         if value is None:
-            return Markup('<span class="unknown" title="{}">—</span>').format(of.reason or "")
-        return Markup('<span class="figure">{}</span>').format(rate(value)) + self._between(
-            of, percent=False
-        )
+            return self._unknown(of)
+        shown = Markup('<span class="figure">{}</span>').format(rate(value))
+        return shown + self._between(of, rate)
 
-    def _between(self, of: Interval, *, percent: bool) -> Markup:
+    def _unknown(self, of: Interval) -> Markup:
+        return Markup('<span class="unknown">—</span>') + self._reason(of)
+
+    def _between(self, of: Interval, write: Callable[[float], str]) -> Markup:
+        shown = Markup(' <span class="interval">{}</span>')
         if of.low is None or of.high is None:
-            return Markup(' <span class="interval">{}</span>').format(
-                self._say("figure.no_interval")
-            )
-        write = _percent if percent else rate
-        low, high = write(of.low), write(of.high)
-        return Markup(' <span class="interval">{}</span>').format(
-            self._say("figure.between", low=low, high=high)
-        )
+            return shown.format(self._say("figure.no_interval")) + self._reason(of)
+        return shown.format(self._say("figure.between", low=write(of.low), high=write(of.high)))
+
+    def _reason(self, of: Interval) -> Markup:
+        if not of.reason:
+            return Markup("")
+        return Markup(' <small class="reason">{}</small>').format(self._told.shown(of.reason))
 
 
 def number(count: float) -> str:
