@@ -46,6 +46,7 @@ from evenhand.store.columns import (
     PassColumns,
     PrefixColumns,
 )
+from evenhand.store.contests import Models, contests_of
 from evenhand.store.faults import told_plainly
 from evenhand.store.hold import hold_by_file, hold_by_server
 from evenhand.store.jobs import JobBook, NewJob, add_job
@@ -663,6 +664,11 @@ class Store:
         """The run's verdicts by all that tables are filtered by, in grouped queries."""
         with self._reading() as connection:
             return totals.count_marked(connection, run_id)
+
+    def models_met(self, run_id: int, *, most: int) -> list[Models]:
+        """Which models meet as A and B, as far as verdicts are marked."""
+        with self._reading() as connection:
+            return contests_of(connection, run_id, most=most)
 
     # Reading back
 

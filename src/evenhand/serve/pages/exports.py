@@ -5,22 +5,21 @@ from __future__ import annotations
 
 import asyncio
 import io
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, BinaryIO, Literal, cast
+from typing import BinaryIO, Literal
 
 from starlette.responses import Response, StreamingResponse
 
 from evenhand.report.comparator import write_comparator
 from evenhand.report.csv_table import write_csv
-from evenhand.report.export import models_of
 from evenhand.report.jsonl import write_jsonl
 from evenhand.report.parquet import load_pyarrow, write_parquet
 from evenhand.report.records import RunRow, row_of
 from evenhand.serve.browsing import TableLine, TableQuery
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.pairs import table_query
+from evenhand.serve.pages.piped import piped
 from evenhand.serve.readings import needed_run
 from evenhand.serve.service import Service
 from evenhand.store import JudgeRecord, RunRecord
@@ -34,7 +33,6 @@ _TYPES: dict[Ending, str] = {
     "llm-comparator.json": "application/json",
 }
 _ROWS = 32
-_BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +63,13 @@ class _Export:
         # What is wrong with the filters is told before a file has begun.
         await service.tables.page(str(run_id), query, limit=1)
         return export
+
+    async def models(self) -> tuple[str, str] | None:
+        """The two models, where all pairs are between the same two in the same places."""
+        await self._indexed()
+        met = await asyncio.to_thread(self.service.store.models_met, self.run.id, most=2)
+        (model_a, model_b) = met[0] if len(met) == 1 else (None, None)
+        return None if model_a is None or model_b is None else (model_a, model_b)
 
     async def batches(self) -> AsyncIterator[list[RunRow]]:
         await self._indexed()
@@ -135,8 +140,9 @@ def _written(write: Callable[[BinaryIO, Iterable[RunRow]], int], rows: list[RunR
 
 
 async def _as_file(export: _Export, ending: Ending) -> AsyncIterator[bytes]:
-    """Others are written whole first: their end says where everything is."""
+    """Others have a frame around their rows, and are sent as they are written all the same."""
     loop = asyncio.get_running_loop()
+    names = await export.models()
     batches = export.batches()
 
     def rows() -> Iterator[RunRow]:
@@ -146,18 +152,14 @@ async def _as_file(export: _Export, ending: Ending) -> AsyncIterator[bytes]:
                 return
             yield from step
 
-    def write(stream: IO[bytes]) -> None:
+    def write(stream: BinaryIO) -> None:
         if ending == "parquet":
-            write_parquet(cast("BinaryIO", stream), rows())
+            write_parquet(stream, rows())
         else:
-            names = models_of(export.service.store, export.run)
-            write_comparator(cast("BinaryIO", stream), rows(), names=names, run=export.run.name)
+            write_comparator(stream, rows(), names=names, run=export.run.name)
 
-    with tempfile.TemporaryFile(prefix="evenhand-") as stream:
-        await asyncio.to_thread(write, stream)
-        await asyncio.to_thread(stream.seek, 0)
-        while block := await asyncio.to_thread(stream.read, _BLOCK):
-            yield block
+    async for block in piped(write):
+        yield block
 
 
 async def _next(batches: AsyncIterator[list[RunRow]]) -> list[RunRow] | None:
