@@ -27,6 +27,7 @@ bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/rooms.py
 	$(BIN)/python -m benchmarks.wire
+	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.ranking
 	$(BIN)/python -m benchmarks.serve
