@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 from benchmarks.loopback import LoopbackServer
 from benchmarks.served import Served
-from benchmarks.stored_million import RARE_HAN, RARE_TAG, RARE_WORD, fill
+from benchmarks.stored_million import MODELS, RARE_HAN, RARE_TAG, RARE_WORD, fill
 
 from evenhand.serve.indexing import noted
 from evenhand.serve.pages.addresses import PAGES
@@ -39,6 +39,7 @@ LIMIT_MS = 300.0
 TIMES = 20
 _WARM_S = 900.0
 _PART = re.compile(r"\{(\w+)\}")
+_ALPHA, _BETA = (quote(each) for each in MODELS[:2])
 # Tables are one page with very many addresses.
 _TABLES = (
     "",
@@ -62,11 +63,21 @@ _TABLES = (
     "?query=river&outcome=tie&sort=confidence",
     f"?query={quote('河流为什么')}",
     "?cursor=a900000_900000_1",
+    f"?model={_ALPHA}&against={_BETA}&modelWins=true",
+    f"?model={_ALPHA}&outcome=inconsistent&sort=confidence",
+    f"?model={_ALPHA}&criterion=depth&criterionEnd=other",
+    "?label=TIE&ending=undecided&sort=length",
+    "?named=none",
 )
 _FILES = {
     "/static/{name}": ("evenhand.css", "evenhand.js"),
-    "/runs/{id}/charts/{file}": (),
-    "/rank/charts/{file}": (),
+    "/runs/{id}/charts/{file}": tuple(
+        f"{name}.{kind}"
+        for name in ("win-rate", "outcomes", "criteria", "tags", "length", "yardsticks")
+        for kind in ("svg", "csv")
+    )
+    + ("win-rate.png", "reliability.svg"),
+    "/rank/charts/{file}": ("leaderboard.svg", "leaderboard.csv", "matrix.png"),
 }
 
 
@@ -88,7 +99,9 @@ def addresses(run_id: int, pairs: int) -> Iterator[str]:
         if page.method != "GET":
             continue
         if page.path in _FILES:
-            yield from (_PART.sub(name, page.path) for name in _FILES[page.path])
+            of = f"?run={run_id}" if page.path.startswith("/rank/") else ""
+            start = page.path.replace("{id}", str(run_id))
+            yield from (f"{_PART.sub(name, start)}{of}" for name in _FILES[page.path])
             continue
         path = _PART.sub(lambda part: given[part[1]], page.path)
         if page.name == "pairsPage":
@@ -99,6 +112,8 @@ def addresses(run_id: int, pairs: int) -> Iterator[str]:
             yield f"{path}?id=pair-{pairs // 2}"
         elif page.name == "rankPage":
             yield from (path, f"{path}?run={run_id}")
+        elif page.name == "rankPairs":
+            yield f"{path}?run={run_id}&model={_ALPHA}&ending=valid&named=two"
         else:
             yield path
 
