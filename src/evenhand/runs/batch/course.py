@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evenhand.errors import JudgeError
 from evenhand.judges.batch import BatchApi, BatchLimits
 from evenhand.runs.batch.allowance import Allowance
 from evenhand.runs.batch.timing import BatchTiming
@@ -38,3 +39,11 @@ class Course:
     @property
     def host(self) -> str:
         return self.api.host
+
+    def failed(self, error: JudgeError) -> None:
+        """The provider could not be asked: wait, or give it up. Its first failure is told."""
+        first = not self.waiting.is_failing
+        if not self.waiting.failed(error):
+            self.stop.ask("judge", error)
+        elif first:
+            self.observer.announce(error.message)

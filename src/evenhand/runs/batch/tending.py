@@ -61,8 +61,7 @@ class Tending:
                 elif await self._looked_at(batch):
                     collected.append(batch)
             except JudgeError as error:
-                if not course.waiting.failed(error):
-                    course.stop.ask("judge", error)
+                course.failed(error)
                 break
             course.waiting.worked()
         return collected

@@ -27,6 +27,10 @@ class Waiting:
     def worked(self) -> None:
         self._failing_since = None
 
+    @property
+    def is_failing(self) -> bool:
+        return self._failing_since is not None
+
     def failed(self, error: JudgeError) -> bool:
         """Whether it is worth going on."""
         if isinstance(error, JudgeRateLimited | JudgeServerError) and error.retry_after_s:

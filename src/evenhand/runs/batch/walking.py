@@ -106,8 +106,7 @@ class Walking:
             course.looks_everywhere = True
             if not sent or never_arrived(error):
                 await self._tending.drop(batch)
-            if not course.waiting.failed(error):
-                course.stop.ask("judge", error)
+            course.failed(error)
             return False
         course.waiting.worked()
         await self._tending.opened(batch, provider_id)
