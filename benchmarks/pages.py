@@ -71,12 +71,10 @@ _TABLES = (
 )
 _FILES = {
     "/static/{name}": ("evenhand.css", "evenhand.js"),
-    "/runs/{id}/charts/{file}": tuple(
-        f"{name}.{kind}"
-        for name in ("win-rate", "outcomes", "criteria", "tags", "length", "yardsticks")
-        for kind in ("svg", "csv")
-    )
-    + ("win-rate.png", "reliability.svg"),
+    "/runs/{id}/charts/{file}": (
+        *("win-rate.svg", "win-rate.png", "win-rate.csv", "outcomes.svg", "criteria.svg"),
+        *("tags.svg", "length.svg", "yardsticks.svg", "reliability.svg", "reliability.csv"),
+    ),
     "/rank/charts/{file}": ("leaderboard.svg", "leaderboard.csv", "matrix.png"),
 }
 
