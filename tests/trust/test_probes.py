@@ -275,15 +275,17 @@ async def test_the_embedded_model_is_probed(tmp_path: Path) -> None:
             pytest.fail(reason)
         pytest.skip(reason)
     cases = probe_cases(["identical"], criteria=read_criteria(["helpfulness"]))
-    few = [case for case in cases if case.twin in {each.twin for each in cases[:2]}]
+    # It takes seconds for a pair and its twin: the shortest ones do.
+    shortest = min(cases, key=lambda case: len(case.pair.prompt) + len(case.pair.response_a))
+    few = [case for case in cases if case.twin == shortest.twin]
     local = open_judge("local", JudgeOptions(cache_dir=cache))
     try:
         report = await probed(local, few, tmp_path, min_score=0.9)
     finally:
         await local.close()
     assert report.judge_caveat is not None
-    assert [run.pairs for run in report.runs] == [2, 2]
+    assert [run.pairs for run in report.runs] == [1, 1]
     scored = report.overall
-    assert scored.n == 4 == scored.passed + scored.wrong + scored.inconsistent
-    # Four verdicts on two texts do not show that anybody is above nine tenths.
+    assert scored.n == 2 == scored.passed + scored.wrong + scored.inconsistent
+    # Two verdicts on one text do not show that anybody is above nine tenths.
     assert report.ruling in ("fail", "undecided")
