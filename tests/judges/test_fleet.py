@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
+from evenhand import compare
 from evenhand.errors import (
     InputError,
     JudgeAuthentication,
@@ -25,6 +28,8 @@ from evenhand.judges import Completion, Judge, JudgeCall, JudgeOptions, open_jud
 from evenhand.judges.fleet import FleetJudge
 from evenhand.judges.protocol import account_of, identity_of, news_of
 from fleets import Clock, ScriptedServer
+from mirror import mirrored, plain
+from run_data import adds_up, sums
 from scripted import make_pair
 from servers import StartServer, chat_reply, error_reply, in_turn
 
@@ -193,6 +198,7 @@ async def test_a_fleet_that_is_all_gone_says_so_and_is_tried_like_one_server() -
 
 async def test_a_limit_rests_one_server_as_long_as_it_says() -> None:
     fleet, servers, clock = made()
+    account = account_of(fleet)
     servers[1].outcome = limiting(20.0)
     await asked(fleet, 100)
     assert len(servers[1].calls) == 1
@@ -204,6 +210,7 @@ async def test_a_limit_rests_one_server_as_long_as_it_says() -> None:
     await asked(fleet, 30)
     assert len(servers[1].calls) > 1
     assert servers[1].checks == 0
+    assert account()[1:] == ("openai:m: http://gpu-2:8000/v1 asked to wait once",)
 
 
 async def test_where_all_are_limited_the_shortest_wait_goes_up() -> None:
@@ -348,6 +355,27 @@ def test_no_text_shows_what_the_addresses_hide() -> None:
     assert "SECRET" not in told
     assert "https://a/v1" in told
     assert "https://b/v1" in told
+
+
+async def test_all_requests_about_a_pair_find_one_server_and_mirror_exactly(
+    start_server: StartServer,
+) -> None:
+    servers = [start_server(adds_up) for _ in range(3)]
+    judge = opened(*(server.url for server in servers))
+    try:
+        for row in sums(12):
+            pair = make_pair(**row)
+            swapped = pair.model_copy(
+                update={"response_a": pair.response_b, "response_b": pair.response_a}
+            )
+            one = (await compare(pair, judge)).model_dump(mode="json", by_alias=True)
+            other = (await compare(swapped, judge)).model_dump(mode="json", by_alias=True)
+            assert mirrored(one) == plain(other)
+    finally:
+        await judge.close()
+    for server in servers:
+        about = Counter(re.findall(r"What is \d+ plus", "".join(r.prompt for r in server.requests)))
+        assert set(about.values()) == {4}, "two orders, of the pair and of its mirror image"
 
 
 async def test_what_one_server_does_not_take_is_asked_of_none(start_server: StartServer) -> None:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from evenhand.errors import (
+    EvenhandError,
     JudgeError,
     JudgeRateLimited,
     JudgeRejected,
@@ -228,7 +229,7 @@ class FleetJudge:
                 return
             try:
                 await member.judge.check(timeout_s=_CHECK_S)
-            except JudgeError:
+            except EvenhandError:
                 member.checked(self._clock(), well=False)
             else:
                 member.checked(self._clock(), well=True)

@@ -47,6 +47,7 @@ class Member:
         self.answers = 0
         self.answers_s = 0.0  # what they took, together
         self.times_out = 0
+        self.times_limited = 0
         self.why = ""  # it was left alone last
         self._usual_s: float | None = None
         self._turns: dict[Turn, None] = {}  # the oldest first
@@ -143,6 +144,7 @@ class Member:
 
     def told_to_wait(self, turn: Turn, now: float, *, wait_s: float | None) -> None:
         """As long as it says; where it does not, longer each time."""
+        self.times_limited += 1
         if wait_s is None:
             if turn.begun < self._rested_at:
                 return  # asked before it began to rest, and told the same

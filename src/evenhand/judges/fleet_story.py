@@ -43,21 +43,28 @@ class Story:
         return news
 
     def open_account(self) -> Account:
-        before = [(each.answers, each.answers_s, each.times_out) for each in self._members]
+        before = [_standing(each) for each in self._members]
 
         def account() -> tuple[str, ...]:
             shares, troubles = [], []
-            for member, (answers, answers_s, times_out) in zip(self._members, before, strict=True):
-                made, took_s = member.answers - answers, member.answers_s - answers_s
-                shares.append((member.address, made, took_s / made if made else 0.0))
-                times = member.times_out - times_out
-                if times or member.is_out:
-                    troubles.append(_trouble(member, times))
+            for member, was in zip(self._members, before, strict=True):
+                now = _standing(member)
+                answers, answers_s, out, limited = (a - b for a, b in zip(now, was, strict=True))
+                each_s = answers_s / answers if answers else 0.0
+                shares.append((member.address, int(answers), each_s))
+                if out or member.is_out:
+                    troubles.append(_trouble(member, int(out)))
+                if limited:
+                    troubles.append(f"{member.address} asked to wait{_often(int(limited))}")
             if not any(made for _, made, _ in shares):
                 return tuple(f"{self._judge}: {line}" for line in troubles)
             return tuple(f"{self._judge}: {line}" for line in (_shares(shares), *troubles))
 
         return account
+
+
+def _standing(member: Member) -> tuple[float, ...]:
+    return (member.answers, member.answers_s, member.times_out, member.times_limited)
 
 
 def _shares(shares: Sequence[tuple[str, int, float]]) -> str:
@@ -78,6 +85,9 @@ def _shares(shares: Sequence[tuple[str, int, float]]) -> str:
 
 
 def _trouble(member: Member, times: int) -> str:
-    often = {0: "", 1: " once"}.get(times, f" {times} times")
     end = "it had not come back when this ended" if member.is_out else "it came back"
-    return f"{member.address} was left alone{often} ({member.why}); {end}"
+    return f"{member.address} was left alone{_often(times)} ({member.why}); {end}"
+
+
+def _often(times: int) -> str:
+    return {0: "", 1: " once"}.get(times, f" {times:,} times")
