@@ -15,7 +15,7 @@ demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 	@$(BIN)/evenhand demo
 
 test: .venv/.test .venv/.npm .venv/.model lint ## Lint, type-check and run every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/.test ## Style, types and the rooms' import rules
 	$(BIN)/ruff check .

@@ -1,7 +1,41 @@
-"""The fixtures that the tests share."""
+"""The fixtures that the tests share, and the order in which their files are run."""
+
+from pathlib import Path
+
+import pytest
 
 from recorded import recorded_data
 from servers import start_server
 from transports import transport
 
 __all__ = ["recorded_data", "start_server", "transport"]
+
+_TESTS = Path(__file__).parent
+
+# Files that take minutes come first: two processes share the files, and one of them would be left
+# alone with a long file that came last.
+_LONGEST_FIRST = (
+    "cli/test_demo_command",
+    "trust/test_probes",
+    "test_embedded",
+    "judges/test_local",
+    "runs/ray/",
+    "serve/test_background_kill",
+    "browser/",
+    "serve/",
+    "doors/",
+    "runs/",
+    "parse/test_recorded",
+    "parse/test_published_figures",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {item.path: _place(item.path) for item in items}
+    items.sort(key=lambda item: places[item.path])
+
+
+def _place(file: Path) -> int:
+    name = file.relative_to(_TESTS).as_posix()
+    found = (place for place, start in enumerate(_LONGEST_FIRST) if name.startswith(start))
+    return next(found, len(_LONGEST_FIRST))
