@@ -76,7 +76,7 @@ def named(given: Sequence[dict[str, Any]]) -> list[str]:
     [
         ("x.jsonl", lines(rows(5))),
         ("with space [1] %41.jsonl", lines(rows(5))),
-        ("x.jsonl.gz", gzip.compress(lines(rows(5)))),
+        ("x.jsonl.gz", gzip.compress(lines(rows(5)), mtime=0)),
         ("x.parquet", parquet(rows(5))),
         ("x.json", json.dumps(rows(5)).encode()),
         (
