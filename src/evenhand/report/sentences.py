@@ -14,6 +14,10 @@ _UNITS = {
     "label": "个标注",
     "labelled pair": "个有标注的配对",
     "valid pair": "个有效配对",
+    "judged pair": "个已评判的配对",
+    "inconsistent pair": "个不一致的配对",
+    "labelled verdict": "个有标注的裁决",
+    "decisive, unequally long pair": "个分出胜负且长度不同的配对",
     "decided pair": "个分出胜负的配对",
     "decided answer": "个分出胜负的回答",
     "repeated question": "个重复的问题",
@@ -30,6 +34,25 @@ _UNITS = {
 _COUNT = r"([\d,]+)"
 _FORMS: tuple[tuple[str, str], ...] = (
     ("not enough data", "数据不足"),
+    ("not enough data: no prompt has a score yet", "数据不足：还没有提示得分"),
+    (
+        rf"not enough data: {_COUNT} prompts with a score; at least {_COUNT} are needed",
+        r"数据不足：\1 个提示有得分；至少需要 \2",
+    ),
+    (
+        "length and model cannot be told apart: every pair has the same length difference",
+        "无法区分长度与模型的影响：每个配对的长度差都相同",
+    ),
+    (
+        r"length and model cannot be told apart: (.+) is (?:longer|shorter) in all but "
+        rf"{_COUNT} of {_COUNT} pairs; at least {_COUNT} others are needed",
+        r"无法区分长度与模型的影响：\3 个配对中除 \2 个外，\1 总是较长或总是较短；"
+        r"至少还需要 \4 个其他配对",
+    ),
+    (
+        "no interval: nearly all values are the same, and many resamples wholly",
+        "无区间：几乎所有取值都相同，许多重抽样完全相同",
+    ),
     ("not defined: all pairs are alike", "无定义：所有配对都一样"),
     (
         "kappa is not defined: both say the same one thing of every pair",
@@ -278,7 +301,7 @@ _OF_PLACES = tuple(
         ),
     )
 )
-_NOT_ENOUGH = re.compile(rf"not enough data: {_COUNT} ([a-z -]+?)s?; at least {_COUNT} are needed")
+_NOT_ENOUGH = re.compile(rf"not enough data: {_COUNT} ([a-z, -]+?)s?; at least {_COUNT} are needed")
 _CONSTANT = re.compile(r"(.+); every verdict gets the share that is right, (\S+)")
 _KNOWN = tuple((re.compile(form, re.DOTALL), told) for form, told in (*_FORMS, *_OF_PLACES))
 # None of ours is longer, but for the names in it.
