@@ -339,3 +339,18 @@ def test_a_config_file_in_the_working_directory_sets_none_of_this(
             load_settings(environment, user_file=tmp_path / "nothing")
     else:
         assert load_settings(environment, user_file=tmp_path / "nothing") == Settings()
+
+
+def test_an_offer_may_have_several_servers(tmp_path: Path) -> None:
+    addresses = ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1")
+    path = written(tmp_path, f"[[judges]]\njudge = 'openai:m'\nbase_url = {list(addresses)}\n")
+    [offer] = read_config(path, environment={}).judges
+    assert offer.base_url == addresses
+    assert offers_of(["openai:m"], base_url=list(addresses)) == (offer,)
+    assert offers(offer).plan().judge.name == "openai:m"
+
+
+def test_an_offer_of_another_kind_may_not_have_several_servers() -> None:
+    offer = JudgeOffer("m", "baseline:longer", base_url=("http://a/v1", "http://b/v1"))
+    with pytest.raises(InputError, match="baseline:longer takes one base URL, and 2 are given"):
+        offers(offer).plan()
