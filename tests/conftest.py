@@ -1,8 +1,9 @@
-"""The fixtures that the tests share, and the order in which their files are run."""
+"""The fixtures that the tests share, how long an example may take, and what is run first."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from recorded import recorded_data
 from servers import start_server
@@ -11,6 +12,10 @@ from transports import transport
 __all__ = ["recorded_data", "start_server", "transport"]
 
 _TESTS = Path(__file__).parent
+
+# No test asserts time: on a busy machine any example may take long.
+settings.register_profile("evenhand", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("evenhand")
 
 # Files that take minutes come first: two processes share the files, and one of them would be left
 # alone with a long file that came last.
