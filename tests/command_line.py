@@ -143,10 +143,14 @@ def run_command(
     directory: Path,
     more: Mapping[str, str] | None = None,
     stdin: bytes = b"",
-    timeout_s: float = 30,
+    timeout_s: float = 120,
 ) -> Ran:
-    process = start_command(arguments, directory, more=more, stdin=subprocess.PIPE)
-    out, err = process.communicate(stdin, timeout=timeout_s)
+    with start_command(arguments, directory, more=more, stdin=subprocess.PIPE) as process:
+        try:
+            out, err = process.communicate(stdin, timeout=timeout_s)
+        except BaseException:
+            process.kill()  # and not left to spoil the tests that follow
+            raise
     return Ran(process.returncode, out.decode(), err.decode())
 
 
@@ -165,7 +169,7 @@ def on_a_terminal(
         while block := os.read(controller, 4096):
             shown += block
     os.close(controller)
-    return process.wait(timeout=30), shown
+    return process.wait(timeout=120), shown
 
 
 def winner_shown(request: SeenRequest, better: str = "56", worse: str = "54") -> str:
