@@ -46,6 +46,7 @@ verify: .venv/.test ## The long checks: kills, faults, a million rows, simulatio
 	$(BIN)/python -m scripts.verify_calibrated_runs
 	$(BIN)/python -m scripts.verify_corrected
 	$(BIN)/python -m scripts.verify_trust_speed
+	$(BIN)/python -m scripts.verify_scale
 
 readings: .venv/.test ## Read every recorded completion and count the misread
 	$(BIN)/python scripts/readings.py

@@ -1,11 +1,11 @@
 """Workers that judge, and one database that all of them write to: simulated event by event.
 
-Each worker has places for pairs in flight. A pair takes its place, waits for the judge, then for
-the worker's next write, and leaves its place when that is stored, as in `runs/writer.py`: a write
-begins when enough has gathered or after some milliseconds, one at a time for each worker, and
-whatever comes meanwhile is the next. The database does so many writes at once, the rest wait their
-turn. What is not here: a judge that slows down under load, lost workers, a database whose indexes
-outgrow its memory.
+Each worker has places for calls in flight. A call takes its place, waits for the judge, then for
+the worker's next write, and leaves its place when its pass is stored, as in `runs/writer.py`: a
+write begins when enough has gathered or after some milliseconds, one at a time for each worker, and
+whatever comes meanwhile is the next. A verdict goes with the pass that completes it. The database
+does so many writes at once, the rest wait their turn. What is not here: a judge that slows down
+under load, lost workers, a database whose indexes outgrow its memory.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-ENOUGH = 32  # comparisons: 96 rows of the writer
+ENOUGH = 64  # passes: with every second a verdict, 96 rows of the writer
 GATHERED_FOR_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A write of n comparisons takes the database `write_s + n * comparison_s`."""
+    """A write of n passes takes the database `write_s + n * pass_s`."""
 
     workers: int
-    in_flight: int  # pairs of each worker
-    judge_s: float  # a pair's time at the judge, the mean of an exponential
+    in_flight: int  # calls of each worker
+    judge_s: float  # a call's time at the judge, the mean of an exponential
     write_s: float
-    comparison_s: float
+    pass_s: float
     slots: int  # writes that the database does at once
     enough: int = ENOUGH
     gathered_for_s: float = GATHERED_FOR_S
@@ -37,20 +37,20 @@ class Setup:
 
     @property
     def offered(self) -> float:
-        """Comparisons a second, if the database took no time."""
+        """Passes a second, if the database took no time."""
         return self.workers * self.in_flight / self.judge_s
 
     @property
     def ceiling(self) -> float:
-        """Comparisons a second that the database could take in endless writes."""
-        return self.slots / self.comparison_s if self.comparison_s else float("inf")
+        """Passes a second that the database could take in endless writes."""
+        return self.slots / self.pass_s if self.pass_s else float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    per_s: float  # comparisons stored
+    per_s: float  # passes stored
     busy: float  # of the database's slots, from 0 to 1
-    batch: float  # comparisons in a write
+    batch: float  # passes in a write
     stored_after_s: float  # from the judge's answer to the commit
 
 
@@ -115,7 +115,7 @@ class _World:
         while self._free and self._queue:
             worker, batch = self._queue.popleft()
             self._free -= 1
-            took = self.setup.write_s + len(batch) * self.setup.comparison_s
+            took = self.setup.write_s + len(batch) * self.setup.pass_s
             if self.setup.random_service:
                 took = self._rng.expovariate(1 / took)
             self.busy_s += took
@@ -133,12 +133,12 @@ class _World:
         self._serve()
 
 
-def simulate(setup: Setup, *, comparisons: int = 100_000, seed: int = 1) -> Simulated:
+def simulate(setup: Setup, *, passes: int = 100_000, seed: int = 1) -> Simulated:
     """What it comes to after a beginning that is left out."""
     world = _World(setup, random.Random(seed))  # noqa: S311 - a simulation
-    world.run_until(comparisons // 5)
+    world.run_until(passes // 5)
     begun = (world.now, world.stored, world.writes, world.busy_s, world.waited_s)
-    world.run_until(begun[1] + comparisons)
+    world.run_until(begun[1] + passes)
     seconds, stored, writes = world.now - begun[0], world.stored - begun[1], world.writes - begun[2]
     return Simulated(
         per_s=stored / seconds,
@@ -149,7 +149,7 @@ def simulate(setup: Setup, *, comparisons: int = 100_000, seed: int = 1) -> Simu
 
 
 def finite_source_rate(workers: int, judge_s: float, write_s: float, slots: int) -> float:
-    """Comparisons a second of workers with one place each and exponential times, exactly: the
+    """Passes a second of workers with one place each and exponential times, exactly: the
     machine repair model, M/M/c with a finite source (Feller, vol. I, XVII.7)."""
     weights = [1.0]
     for waiting in range(1, workers + 1):

@@ -152,7 +152,7 @@ def _show_writers(bench: WriterBench, *, repeats: int, seconds: float) -> None:
 
 
 def _compare_simulation(checks: Checks) -> None:
-    print("\nthe simulation against the machine repair model, comparisons/s")
+    print("\nthe simulation against the machine repair model, passes/s")
     print(f"  {'':<44} {'simulated':>12} {'exact':>12}   ratio")
     for workers, slots in ((1, 1), (10, 1), (50, 1), (50, 4), (200, 4)):
         setup = Setup(
@@ -160,13 +160,13 @@ def _compare_simulation(checks: Checks) -> None:
             in_flight=1,
             judge_s=0.1,
             write_s=0.003,
-            comparison_s=0.0,
+            pass_s=0.0,
             slots=slots,
             enough=1,
             random_service=True,
         )
         exact = finite_source_rate(workers, 0.1, 0.003, slots)
-        found = simulate(setup, comparisons=100_000).per_s
+        found = simulate(setup, passes=100_000).per_s
         checks.ratio(f"{workers} workers, {slots} at once", found, exact, within=_CLOSE_RATE)
 
 
