@@ -172,7 +172,7 @@ def running(binaries: Path, settings: Sequence[str] = _CARELESS) -> Iterator[Pos
     finally:
         if process is not None:
             process.send_signal(signal.SIGQUIT)  # at once; nothing is to be saved
-            process.wait(timeout=30)
+            process.wait(timeout=120)
         shutil.rmtree(folder, ignore_errors=True)
 
 

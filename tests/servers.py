@@ -276,7 +276,7 @@ class JudgeServer:
     def open_connections(self) -> int:
         return len(self._server.connections) if self._server is not None else 0
 
-    def wait_until(self, fact: Callable[[], bool], *, within_s: float = 5.0) -> bool:
+    def wait_until(self, fact: Callable[[], bool], *, within_s: float = 60.0) -> bool:
         """Whether a fact about this server comes true in time."""
         deadline = time.monotonic() + within_s
         while not fact():
@@ -285,7 +285,7 @@ class JudgeServer:
             time.sleep(0.005)
         return True
 
-    def wait_until_idle(self, *, within_s: float = 5.0) -> bool:
+    def wait_until_idle(self, *, within_s: float = 60.0) -> bool:
         """Whether every client closes its connections in time: nothing leaks."""
         return self.wait_until(lambda: self.open_connections == 0, within_s=within_s)
 

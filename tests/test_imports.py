@@ -28,7 +28,7 @@ def loaded_after(code: str, directory: Path) -> set[str]:
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=True,
     )
     return set(json.loads(done.stdout.splitlines()[-1]))

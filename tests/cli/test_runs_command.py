@@ -245,7 +245,7 @@ def test_deleting_asks_on_a_terminal(
         ("runs", "delete", "first", *HERE), command.directory, stdin=terminal, stderr=terminal
     )
     os.write(controller, answer)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=120)
     said = os.read(controller, 4096)
     os.close(terminal)
     os.close(controller)
@@ -323,7 +323,7 @@ def test_parquet_goes_through_a_pipe(command: Command, judged: Store) -> None:
     process = start_command(
         ("runs", "export", "first", "--format", "parquet", *HERE), command.directory
     )
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert (process.returncode, err.decode()) == (0, NOTES)
     parquet: Any = import_module("pyarrow.parquet")
     table = parquet.read_table(io.BytesIO(out))
@@ -389,7 +389,7 @@ def test_full_disk_is_one_line_and_a_broken_pipe_none(command: Command, judged: 
         process = start_command(
             ("runs", "export", "first", *HERE), command.directory, stdout=full.fileno()
         )
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 2
     assert err.decode().endswith(
         "error  No space left on device; check the disk, the path and its permissions\n"
@@ -398,5 +398,5 @@ def test_full_disk_is_one_line_and_a_broken_pipe_none(command: Command, judged: 
     os.close(reader)
     process = start_command(("runs", "export", "first", *HERE), command.directory, stdout=writer)
     os.close(writer)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert (process.returncode, b"Traceback" in err, b"error" in err) == (0, False, False)

@@ -227,7 +227,7 @@ class TestOnTheWire:
         async with judge_at(server.url) as judge:
             asking = [asyncio.create_task(judge.ask(CALL)) for _ in range(512)]
             waiting = asyncio.to_thread(
-                server.wait_until, lambda: server.open_connections == 512, within_s=20.0
+                server.wait_until, lambda: server.open_connections == 512, within_s=120.0
             )
             assert await waiting
             answers = await asyncio.gather(*asking)
