@@ -164,6 +164,9 @@ class Provider(ABC):
 
     def _looked_at(self, batch: FakeBatch) -> None:
         self.looks += 1
+        self._advance(batch)
+
+    def _advance(self, batch: FakeBatch) -> None:
         if batch.phase == "running" and (batch.cancelling or not self.hold):
             self._run(batch, cancelled=batch.cancelling)
 
@@ -269,6 +272,8 @@ class OpenAIProvider(Provider):
             names = [batch.id for batch in newest]
             newest = newest[names.index(after[1]) + 1 :]
         page = [self._shown(batch) for batch in newest[:2]]
+        for batch in newest[:2]:
+            self._advance(batch)
         return Reply({"object": "list", "data": page, "has_more": len(newest) > 2})
 
     def _shown(self, batch: FakeBatch) -> dict[str, Any]:
@@ -376,6 +381,8 @@ class AnthropicProvider(Provider):
             names = [batch.id for batch in newest]
             newest = newest[names.index(after[1]) + 1 :]
         page = [self._shown(batch) for batch in newest[:2]]
+        for batch in newest[:2]:
+            self._advance(batch)
         ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {}
         return Reply({"data": page, "has_more": len(newest) > 2, **ends})
 

@@ -50,6 +50,10 @@ class Budget:
         self.calls += calls
         self._in_flight += calls
 
+    def refused(self, calls: int) -> None:
+        """Of those, calls that nobody will make."""
+        self.submitted(-calls)
+
     def came(
         self, *, cost_usd: float | None, input_tokens: int | None, output_tokens: int | None
     ) -> None:

@@ -69,6 +69,9 @@ class Allowance:
         """It is at the provider, and its requests are calls."""
         self._budget.submitted(batch.requests)
 
+    def refused(self, batch: BatchRecord) -> None:
+        self._budget.refused(batch.requests)
+
     def sent(self, batch: BatchRecord) -> None:
         self._reserved[batch.id] = batch.reserved_usd or 0.0
 

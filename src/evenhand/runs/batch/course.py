@@ -31,6 +31,12 @@ class Course:
     giving_up: bool = False
     # Requests may be wanted anywhere in the data, and not only where a batch has just ended.
     looks_everywhere: bool = True
+    # The provider has no room for more, until something of ours is done there.
+    crowded: bool = False
+
+    @property
+    def may_submit(self) -> bool:
+        return not (self.giving_up or self.crowded or self.is_stopped)
 
     @property
     def is_stopped(self) -> bool:

@@ -43,8 +43,11 @@ class BatchLane:
             collected = await self._tending.look()
             submitted = await self._walk(collected)
             there = await self._tending.unfinished()
-            if there or course.looks_everywhere:
+            if there or course.looks_everywhere or course.crowded:
                 await course.waiting.rest(at_most_s=self._tending.certain_in_s)
+                if not there and course.crowded:
+                    # Somebody else fills it: try again, with less.
+                    course.crowded, course.looks_everywhere = False, True
             elif not submitted and not await self._walking.walk():
                 self._end()
                 return

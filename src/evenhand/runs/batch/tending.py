@@ -121,9 +121,12 @@ class Tending:
         """As a whole, before any of it was asked."""
         course = self._course
         await self.drop(batch)
+        course.allowance.refused(batch)
         if status.crowded:
             smaller = max(1, batch.requests // 2)
             course.limits = BatchLimits(min(course.limits.requests, smaller), course.limits.bytes)
+            course.crowded = True
+            course.waiting.hold_back()
             course.observer.announce(
                 f"{course.host} has no room for {batch.requests:,} more requests now "
                 f"({status.why}); smaller batches are tried"
@@ -156,11 +159,22 @@ class Tending:
                 return False
         lapsed = await asyncio.to_thread(self._batches.finish, batch.id)
         course.allowance.ended(batch)
+        self._room_again()
         self._empty = self._empty + 1 if lapsed == batch.requests else 0
         if lapsed:
             course.looks_everywhere = True
             self._lapsed(batch, status, f"{lapsed:,} of its {batch.requests:,} requests", answers)
         return True
+
+    def _room_again(self) -> None:
+        """Where something ended there may be room for more than was tried."""
+        course = self._course
+        if course.limits.requests < course.api.limits.requests:
+            more = min(2 * course.limits.requests, course.api.limits.requests)
+            course.limits = BatchLimits(more, course.limits.bytes)
+        if course.crowded:
+            course.crowded = False
+            course.looks_everywhere = True
 
     def _lapsed(
         self, batch: BatchRecord, status: BatchStatus, those: str, answers: int | None

@@ -27,6 +27,10 @@ class Waiting:
     def worked(self) -> None:
         self._failing_since = None
 
+    def hold_back(self) -> None:
+        """There is no room there, and it may take long until there is."""
+        self._at_least_s = self._timing.look_s
+
     @property
     def is_failing(self) -> bool:
         return self._failing_since is not None

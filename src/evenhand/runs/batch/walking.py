@@ -41,6 +41,7 @@ class Walking:
     async def _over(self, after: int, up_to: int | None) -> None:
         course = self._course
         self._settling.doubted = 0
+        self._drafting = Drafting(course.limits)
         while not course.is_stopped:
             works = await asyncio.to_thread(
                 course.store.pending,
@@ -78,7 +79,7 @@ class Walking:
     def _allowed(self, work: WorkItem, wanted: Wanted) -> tuple[bool, float | None]:
         """Whether it may be asked, and what it may cost."""
         course = self._course
-        if self.capped is not None or course.giving_up or course.is_stopped:
+        if self.capped is not None or not course.may_submit:
             return False, None
         expected = course.allowance.expected_usd(course.seat, work, wanted.input_tokens)
         self.capped = course.allowance.take(expected)
