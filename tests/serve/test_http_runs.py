@@ -349,3 +349,26 @@ def test_server_that_ends_ends_its_streams(start_service: StartService) -> None:
     gate.open()
     service.start()
     assert ended(service, run.id).done == 500
+
+
+def test_event_streams_are_bounded_and_leave_room_for_others(start_service: StartService) -> None:
+    hold = threading.Event()
+
+    def waits(request: SeenRequest) -> Reply:
+        hold.wait(120)
+        return adds_up(request)
+
+    service = start_service(waits, event_streams=2)
+    run_id = service.client.post(
+        "/v1/runs", json={"pairs": sums(3), "criteria": ["accuracy"]}
+    ).json()["id"]
+    path = f"/v1/runs/{run_id}/events"
+    try:
+        with service.client.stream("GET", path) as one, service.client.stream("GET", path) as two:
+            assert (next(one.iter_raw())[:6], next(two.iter_raw())[:6]) == (b"retry:", b"retry:")
+            refused = service.client.get(path)
+            assert refused.status_code == 429
+            assert "2 event streams are open" in refused.json()["detail"]
+            assert service.client.get(f"/v1/runs/{run_id}").status_code == 200
+    finally:
+        hold.set()

@@ -309,6 +309,37 @@ def test_logging_out_needs_the_sessions_own_form(browser: httpx.Client) -> None:
     assert browser.get("/").status_code == 303
 
 
+def test_a_copy_of_the_cookie_opens_nothing_after_the_logout(service: HttpService) -> None:
+    with browsing(service) as one, browsing(service) as thief, browsing(service) as other:
+        log_in(one)
+        log_in(other)
+        copied = one.cookies[SESSION_COOKIE]
+        thief.cookies.set(SESSION_COOKIE, copied)
+        assert thief.get("/").status_code == 200
+        assert one.post("/logout", data={"csrf": csrf_of(one.get("/"))}).status_code == 303
+        assert thief.get("/").status_code == 303
+        assert thief.get("/v1/runs").status_code == 401
+        # Every worker, and the next start, asks the same store.
+        store = service.config.store
+        again = HttpService(
+            ServerConfig(store=store, port=0, tokens=FULL, limits=Limits(failures_per_minute=1000))
+        )
+        again.start()
+        try:
+            with browsing(again) as elsewhere:
+                elsewhere.cookies.set(SESSION_COOKIE, copied)
+                assert elsewhere.get("/").status_code == 303
+                elsewhere.cookies.clear()
+                elsewhere.cookies.set(SESSION_COOKIE, other.cookies[SESSION_COOKIE])
+                assert elsewhere.get("/").status_code == 200
+        finally:
+            again.close()
+        # Another login of the same person is another session.
+        assert other.get("/").status_code == 200
+        assert log_in(one).status_code == 303
+        assert one.get("/").status_code == 200
+
+
 def test_one_sessions_form_is_not_anothers(service: HttpService) -> None:
     with browsing(service) as one, browsing(service) as other:
         log_in(one)

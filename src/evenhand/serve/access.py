@@ -9,12 +9,22 @@ _READS = ("GET", "HEAD")
 # What a page of ours fetches for itself; everything else of the API wants a token with the request.
 _FETCHED_BY_PAGES = re.compile(r"/v1/runs(/[^/]+(/events)?)?|/v1/judges")
 _NOT_PAGES = frozenset({"/v1", "/openapi.json", "/metrics", "/healthz", "/readyz"})
+_EVENTS = re.compile(r"/v1/runs/[^/]+/events")
 _VOTE = re.compile(r"/runs/[^/]+/vote")
 
 
 def is_free(path: str) -> bool:
     """Of tokens: nothing of the store is there."""
-    return path in ("/healthz", LOGIN) or path.startswith("/static/")
+    return path in ("/healthz", LOGIN) or is_static(path)
+
+
+def is_static(path: str) -> bool:
+    return path.startswith("/static/")
+
+
+def is_events(path: str) -> bool:
+    """A stream that stays open while a run goes on."""
+    return _EVENTS.fullmatch(path) is not None
 
 
 def is_page(path: str) -> bool:

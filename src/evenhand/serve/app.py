@@ -63,6 +63,7 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
             service.watch = doorway.metrics
             doorway.metrics.follow(service.admission)
             app.state.service = service
+            doorway.has_ended = service.store.session_has_ended
             async with mcp.serving(service):
                 yield
 

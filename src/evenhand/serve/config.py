@@ -50,6 +50,7 @@ class Limits:
     field_chars: int = 1_000_000  # of one text
     criteria: int = 50
     requests: int = 1024  # at once, event streams among them
+    event_streams: int = 256  # of these
     requests_per_minute: int | None = None  # of each token
     failures_per_minute: int = 10  # wrong tokens, of each address
     compares: int = 64  # judged at once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from starlette.requests import cookie_parser
 from starlette.types import Scope
 
 from evenhand.errors import Forbidden, RateLimited, ServerBusy, Unauthorized, WrongMediaType
-from evenhand.serve.access import is_free, is_page, session_may, voter_may
+from evenhand.serve.access import is_events, is_free, is_page, is_static, session_may, voter_may
 from evenhand.serve.config import ServerConfig, Token
 from evenhand.serve.hosts import Hosts, sent_by_own_page
 from evenhand.serve.incoming import Held, too_large
@@ -38,6 +39,7 @@ class Asked:
         self.path: str = scope["path"]
         client = scope.get("client")
         self.client: str = client[0] if client else "-"
+        self.logged_out = False  # its session was ended
         self._headers: dict[bytes, tuple[bytes, ...]] = {}
         for name, value in scope["headers"]:
             self._headers[name] = (*self._headers.get(name, ()), value)
@@ -114,6 +116,7 @@ class Doorway:
         self.in_flight = 0
         self.streams: set[asyncio.Task[Any]] = set()
         self.closing = False
+        self.has_ended: Callable[[str], bool] | None = None  # what the store says of a session
         self._hosts = Hosts(config)
         self._tokens = Tokens((*config.tokens, *config.voters))
         self.sessions = Sessions((*config.tokens, *config.voters))
@@ -138,6 +141,12 @@ class Doorway:
         limits = self.config.limits
         return limits.upload_bytes if asked.is_upload else limits.body_bytes
 
+    async def look_at_session(self, asked: Asked) -> None:
+        """Whether somebody has logged out of it meanwhile, here or at another worker."""
+        session = self.session_of(asked)
+        if session is not None and self.has_ended is not None and not is_static(asked.path):
+            asked.logged_out = await asyncio.to_thread(self.has_ended, session.id)
+
     def check(self, asked: Asked) -> Entry:
         """Raises where it may not come in."""
         host = self._hosts.check_host(asked.all(b"host"))
@@ -150,6 +159,11 @@ class Doorway:
             return Entry(origin=origin, preflight=True)
         if self.in_flight > self.config.limits.requests:
             raise ServerBusy(f"{self.in_flight - 1} requests are being answered; ask again later")
+        if is_events(asked.path) and len(self.streams) >= self.config.limits.event_streams:
+            raise ServerBusy(
+                f"{len(self.streams)} event streams are open; ask for the run's status instead, "
+                "or again later"
+            )
         session = self.session_of(asked) if origin is None else None
         token = session.token if session else None
         if not is_free(asked.path):
@@ -171,7 +185,7 @@ class Doorway:
 
     def session_of(self, asked: Asked) -> Session | None:
         """A token that comes with the request is the one that counts."""
-        if asked.all(b"authorization"):
+        if asked.logged_out or asked.all(b"authorization"):
             return None
         sent = b"; ".join(asked.all(b"cookie")).decode("latin-1")
         cookie = cookie_parser(sent).get(SESSION_COOKIE)

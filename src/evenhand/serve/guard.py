@@ -99,6 +99,7 @@ class _Exchange:
         self._door.metrics.arrived()
         try:
             try:
+                await self._door.look_at_session(self._asked)
                 self._entry = self._door.check(self._asked)
             except EvenhandError as error:
                 self._remember(self._door.session_of(self._asked))

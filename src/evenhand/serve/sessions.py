@@ -2,7 +2,9 @@
 
 It holds the token's name, when it ends and a MAC of that; never the token. The MAC's key comes from
 the token itself: all workers agree on it, it outlives a restart, a token that is taken away takes
-its sessions with it, and whoever has a cookie learns nothing of other people's tokens.
+its sessions with it, and whoever has a cookie learns nothing of other people's tokens. Who logs
+out is written down in the store until the session would have ended: a copy of the cookie is worth
+nothing then, to any worker.
 """
 
 from __future__ import annotations
@@ -25,10 +27,13 @@ _LONGEST = 256
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`csrf` is what every form of this session's pages carries."""
+    """`csrf` is what every form of this session's pages carries; `id` names it where it is written
+    down that somebody logged out, and lets nobody in."""
 
     token: Token
     csrf: str
+    id: str
+    ends_at: int
 
 
 class Sessions:
@@ -57,7 +62,9 @@ class Sessions:
         ends = rest.partition(":")[0]
         if not _ENDS.fullmatch(ends) or int(ends) <= self._clock():
             return None
-        return Session(token, self._mac(name, said, of="form"))
+        return Session(
+            token, self._mac(name, said, of="form"), self._mac(name, said, of="id"), int(ends)
+        )
 
     def _mac(self, name: str, said: str, *, of: str) -> str:
         text = f"{of}\0{said}".encode()

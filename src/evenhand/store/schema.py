@@ -38,6 +38,7 @@ REVISIONS = (
     "0005",
     "0006",
     "0007",
+    "0008",
 )  # oldest first; the last is what this evenhand reads and writes
 HEAD = REVISIONS[-1]
 
@@ -287,6 +288,15 @@ jobs = Table(
     Column("error", Text),
     PrimaryKeyConstraint("run_id"),
     Index(None, "wanted", "queued_at"),
+)
+
+# Logins on pages that somebody ended before their time.
+ended_sessions = Table(
+    "ended_sessions",
+    metadata,
+    Column("id", Text, nullable=False),
+    Column("ends_at", Double, nullable=False, index=True),  # then it would have ended by itself
+    PrimaryKeyConstraint("id"),
 )
 
 # Answers to requests that clients may send again under the same key.

@@ -47,6 +47,7 @@ from evenhand.store.columns import (
     PrefixColumns,
 )
 from evenhand.store.contests import Models, contests_of
+from evenhand.store.ended_sessions import end_session, session_has_ended
 from evenhand.store.faults import told_plainly
 from evenhand.store.hold import hold_by_file, hold_by_server
 from evenhand.store.jobs import JobBook, NewJob, add_job
@@ -669,6 +670,15 @@ class Store:
         """Which models meet as A and B, as far as verdicts are marked."""
         with self._reading() as connection:
             return contests_of(connection, run_id, most=most)
+
+    def end_session(self, session_id: str, *, ends_at: float) -> None:
+        """Somebody logged out; it would have ended by itself at that time."""
+        with self._writing() as connection:
+            end_session(connection, session_id, ends_at=ends_at)
+
+    def session_has_ended(self, session_id: str) -> bool:
+        with self._reading() as connection:
+            return session_has_ended(connection, session_id)
 
     # Reading back
 

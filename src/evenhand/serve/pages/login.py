@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -52,6 +53,11 @@ async def log_in(visit: Visit) -> Filled | Response:
 
 async def log_out(visit: Visit) -> Filled | Response:
     await visit.form()
+    session = visit.session
+    if session is not None:
+        await asyncio.to_thread(
+            visit.service.store.end_session, session.id, ends_at=float(session.ends_at)
+        )
     response = _sent_to(LOGIN)
     response.delete_cookie(
         SESSION_COOKIE, httponly=True, samesite="strict", secure=_is_secure(visit.request)
