@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.api import judge_options
 from evenhand.errors import SettingsError
 from evenhand.settings import Settings, load_settings
 
@@ -179,14 +180,22 @@ def test_directory_with_the_files_name_is_no_config_file(directory: Path) -> Non
 @pytest.mark.parametrize(
     "given", ["http://a/v1,http://b/v1", "http://a/v1 http://b/v1", " http://a/v1,\n http://b/v1, "]
 )
-def test_environment_may_say_several_addresses(directory: Path, given: str) -> None:
+def test_several_addresses_in_one_text_are_told_apart(directory: Path, given: str) -> None:
     settings = load(directory, OPENAI_BASE_URL=given)
-    assert settings.base_url == ("http://a/v1", "http://b/v1")
+    options = judge_options(settings, "openai:m")
+    assert options.base_url == ("http://a/v1", "http://b/v1")
+    assert judge_options(Settings(), "openai:m", base_url=given) == options
+    assert judge_options(Settings(), "openai:m", base_url=["http://a/v1", "http://b/v1"]) == options
 
 
-def test_an_address_with_a_comma_is_one(directory: Path) -> None:
+def test_an_empty_address_is_none_given() -> None:
+    options = judge_options(Settings(base_url="http://a/v1"), "openai:m", base_url=[""])
+    assert options.base_url == "http://a/v1"
+
+
+def test_an_address_with_a_comma_is_one() -> None:
     address = "http://a/v1,beta?x=1,2"
-    assert load(directory, OPENAI_BASE_URL=address).base_url == address
+    assert judge_options(Settings(base_url=address), "openai:m").base_url == address
 
 
 def test_a_users_file_may_list_addresses(directory: Path) -> None:

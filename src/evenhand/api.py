@@ -14,7 +14,7 @@ from evenhand.contract import Pair, Verdict, read_criteria, read_pair
 from evenhand.errors import InputError
 from evenhand.judges import Judge, JudgeOptions
 from evenhand.procedure import Procedure
-from evenhand.settings import Settings, load_settings
+from evenhand.settings import Settings, load_settings, split_addresses
 from evenhand.sync import run_sync as _in_background
 
 if TYPE_CHECKING:
@@ -45,9 +45,8 @@ def judge_options(
     temperature = settings.temperature
     if temperature is None and (settings.samples or 1) > 1:
         temperature = _SAMPLING_TEMPERATURE
-    chosen = base_url if base_url is None or isinstance(base_url, str) else tuple(base_url)
     return JudgeOptions(
-        base_url=chosen or (settings.base_url if is_openai else None),
+        base_url=_addresses(base_url) or _addresses(settings.base_url if is_openai else None),
         api_key=settings.api_key if is_openai else None,
         timeout_s=settings.timeout_s,
         max_tokens=settings.max_tokens,
@@ -55,6 +54,12 @@ def judge_options(
         cache_dir=settings.cache_dir,
         transport=settings.transport,
     )
+
+
+def _addresses(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """An empty one is how shells say that there is none."""
+    texts = (given,) if isinstance(given, str) else given or ()
+    return tuple(each for text in texts if text.strip() for each in split_addresses(text))
 
 
 def open_judge_for(

@@ -30,7 +30,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 _LEAST_NUMBER: dict[str, float] = {"timeout_s": 0.1, "temperature": 0}
 _LEAST_WHOLE = {"samples": 1, "max_tokens": 1, "retries": 0, "repairs": 0}
-# Several addresses in one variable. A comma inside an address is not before another scheme.
+# Several addresses in one text. A comma inside an address is not before another scheme.
 _BETWEEN_ADDRESSES = re.compile(r"[\s,]+(?=https?://)", re.IGNORECASE)
 _KNOWN = (*_TEXT, *_CHOICES, *_LEAST_NUMBER, *_LEAST_WHOLE)
 _ONLY_FROM_THE_USER = ("base_url", "template", "store")
@@ -163,7 +163,7 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
 
     values: dict[str, Any] = {
         "judge": text("EVENHAND_JUDGE"),
-        "base_url": _addresses(text("OPENAI_BASE_URL")),
+        "base_url": text("OPENAI_BASE_URL"),
         "api_key": text("OPENAI_API_KEY"),
         "locale": text("EVENHAND_LOCALE"),
         "store": text("EVENHAND_STORE"),
@@ -177,9 +177,7 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
     return replace(settings, **{key: value for key, value in values.items() if value is not None})
 
 
-def _addresses(text: str | None) -> str | tuple[str, ...] | None:
+def split_addresses(text: str) -> tuple[str, ...]:
     """One address, or several with spaces or commas between them."""
-    if text is None:
-        return None
-    several = tuple(_BETWEEN_ADDRESSES.split(text.strip(" ,")))
-    return several if len(several) > 1 else text
+    several = tuple(_BETWEEN_ADDRESSES.split(text.strip(" \t\r\n,")))
+    return several if len(several) > 1 else (text,)
