@@ -32,6 +32,7 @@ from evenhand.data import (
 from evenhand.data.battles import read_battles
 from evenhand.data.drawn_pairs import read_drawn
 from evenhand.data.remote import url_in
+from evenhand.data.remote_faults import told
 from evenhand.data.remote_file import RemoteObject
 from evenhand.data.source import Source
 from evenhand.data.votes import read_votes
@@ -103,6 +104,8 @@ def test_a_folder_is_its_data_files_in_the_order_of_their_names(bucket: Bucket) 
     bucket.put("set-aside.jsonl", lines(rows(1, 9)))
     for url in (bucket.url("set"), bucket.url("set/")):
         assert keys(url) == named(rows(6))
+    everything = f"s3://{bucket.name}"
+    assert keys(everything) == [*named(rows(1, 9)), *named(rows(6))]
 
 
 @pytest.mark.parametrize(
@@ -343,16 +346,40 @@ def test_a_url_that_cannot_be_meant_is_refused(url: str, fact: str) -> None:
     assert "\n" not in raised.value.message
 
 
+@pytest.mark.parametrize(
+    ("error", "kind", "fact"),
+    [
+        (OSError("Unable to load libjvm dlopen(/x)"), DataError, "JAVA_HOME"),
+        (OSError("curlCode: 7, Could not connect"), DataUnreachable, "check the network"),
+        (OSError("Bucket 'b' not found"), DataError, "no such bucket"),
+        (OSError("AWS Error NO_SUCH_KEY during GetObject operation"), DataError, "is not there"),
+        (OSError("google::cloud::Status(PERMISSION_DENIED: …)"), DataError, "GOOGLE_"),
+        (OSError("AuthenticationFailed"), DataError, "credentials in the environment"),
+        (FileNotFoundError(2, "gone"), DataError, "is not there"),
+        (ValueError("bad option"), DataError, "check the URL"),
+    ],
+)
+def test_what_a_store_says_becomes_one_line_with_a_remedy(
+    error: Exception, kind: type[DataError], fact: str
+) -> None:
+    message = told("gs://b/x.jsonl", error)
+    assert type(message) is kind
+    assert message.message.startswith("gs://b/x.jsonl ")
+    assert fact in message.message
+
+
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.fs", None)
     with pytest.raises(MissingExtra, match=r"pip install 'evenhand\[parquet\]'"):
         open_source("s3://bucket/x.jsonl")
 
 
-def test_a_file_by_its_url_is_the_same_data_as_by_its_path(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
+@pytest.mark.parametrize("name", ["x.jsonl", "with space é%.jsonl"])
+def test_a_file_by_its_url_is_the_same_data_as_by_its_path(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     path.write_bytes(lines(rows(3)))
     assert keys(path.as_uri()) == named(rows(3))
+    assert keys(Path(path.as_uri())) == named(rows(3))
     assert file_digest(path.as_uri()) == file_digest(path)
     with pytest.raises(DataError, match="cannot be read"):
         open_source((tmp_path / "absent.jsonl").as_uri())

@@ -17,15 +17,18 @@ PairFilesArgument = Annotated[
     ),
 ]
 FileA = Annotated[
-    str | None, typer.Option("--a", help="A file of model outputs: response A of each pair.")
+    str | None,
+    typer.Option("--a", metavar="FILE", help="A file of model outputs: response A of each pair."),
 ]
 FileB = Annotated[
-    str | None, typer.Option("--b", help="A file of model outputs: response B of each pair.")
+    str | None,
+    typer.Option("--b", metavar="FILE", help="A file of model outputs: response B of each pair."),
 ]
 Outputs = Annotated[
     list[str] | None,
     typer.Option(
         "--outputs",
+        metavar="FILE",
         help="A file of model outputs, two or more of them: every model against every other, or "
         "against --baseline. Repeatable.",
     ),
@@ -37,7 +40,9 @@ Baseline = Annotated[
 Questions = Annotated[
     str | None,
     typer.Option(
-        "--questions", help="The prompts of answer files that have none (MT-Bench, Arena-Hard)."
+        "--questions",
+        metavar="FILE",
+        help="The prompts of answer files that have none (MT-Bench, Arena-Hard).",
     ),
 ]
 ColumnMap = Annotated[

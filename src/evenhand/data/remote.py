@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 from evenhand.data.remote_faults import fault_of
 from evenhand.data.remote_file import RemoteObject
@@ -23,7 +24,8 @@ _KNOWN = "s3://, gs://, abfss://, hdfs:// and file://"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # A pathlib.Path makes one slash of two.
 _AS_PATH = re.compile(rf"({'|'.join(_SCHEMES)}):/(?=[^/])")
-_STORES_KEYS = ("s3", "abfs", "abfss", "gs", "gcs")
+_WITH_BUCKETS = ("s3", "abfs", "abfss", "gs", "gcs")
+_WITH_FOLDERS = ("hdfs", "viewfs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,10 @@ def url_in(given: Path | str) -> str | None:
     text = str(given)
     if _URL.match(text):
         return text
-    if isinstance(given, Path) and _AS_PATH.match(text):
-        return _AS_PATH.sub(r"\1://", text, count=1)
+    match = _AS_PATH.match(text) if isinstance(given, Path) else None
+    if match:
+        slashes = ":///" if match[1] == "file" else "://"
+        return f"{match[1]}{slashes}{text[match.end() :]}"
     return None
 
 
@@ -81,9 +85,10 @@ def _read(given: str) -> _Url:
             f"the URL {scheme}://{host}/{key} holds a key; leave it out and give it in the "
             "environment (docs/data.md says where)"
         )
-    if not place and scheme in _STORES_KEYS:
+    if not place and scheme in _WITH_BUCKETS:
         raise DataError(f"{scheme}:// names no bucket; give e.g. {scheme}://bucket/pairs.jsonl")
-    return _Url(scheme, place, key.lstrip("/") if scheme != "file" else key, query)
+    # Files have URLs with escapes everywhere; keys of objects have none in any store's own tools.
+    return _Url(scheme, place, unquote(key) if scheme == "file" else key.lstrip("/"), query)
 
 
 def _of_files(url: _Url) -> Source:
@@ -105,7 +110,8 @@ def _of_files(url: _Url) -> Source:
 def _of_objects(url: _Url) -> Source:
     fs = _file_systems()
     filesystem, root = fs.FileSystem.from_uri(url.root)
-    prefix = f"{root.rstrip('/')}/" if root else ""
+    # A name without a slash before it would be looked for in somebody's home.
+    prefix = f"{root.rstrip('/')}/" if root or url.scheme in _WITH_FOLDERS else ""
 
     def part(info: Any) -> Source:
         key = info.path.removeprefix(prefix)

@@ -26,6 +26,7 @@ _NO_BUCKET = re.compile(
     r"NO_SUCH_BUCKET|NoSuchBucket|[Bb]ucket '?[^ ']*'? not found|ContainerNotFound"
 )
 _ABSENT = re.compile(r"NO_SUCH_KEY|NoSuchKey|Path does not exist|RESOURCE_NOT_FOUND")
+_NO_CLIENT = re.compile(r"libjvm|libhdfs")
 # Ids of requests help only the store's owner; a detail after a semicolon repeats the fact.
 _NOISE = re.compile(r"\s*\((?:Request ID|request id)[^)]*\)|; Details:.*|\. Detail:.*|gRPC.*$")
 _LONGEST = 200
@@ -54,6 +55,11 @@ def told(name: str, error: Exception) -> DataError:
         return DataError(f"{name} is not there: there is no such bucket; check its name and region")
     if isinstance(error, FileNotFoundError) or _ABSENT.search(text):
         return DataError(f"{name} is not there; check the bucket and the name")
+    if _NO_CLIENT.search(text):
+        return DataError(
+            f"{name} needs Hadoop's client, which is not there ({fact(error)}); install it and set "
+            "JAVA_HOME, HADOOP_HOME and CLASSPATH"
+        )
     if isinstance(error, ValueError | NotImplementedError):
         return DataError(f"{name} cannot be opened ({fact(error)}); check the URL and its query")
     return DataUnreachable(
