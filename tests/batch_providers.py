@@ -91,6 +91,8 @@ class Provider(ABC):
         self.cuts: list[Cut] = []
         self.batches: dict[str, FakeBatch] = {}
         self.down = False
+        # Told of a request when what it asked for is done, and nobody has heard of that.
+        self.after_each: Callable[[SeenRequest], None] | None = None
         self.looks = 0  # at single batches
         self.changed = threading.Condition()
 
@@ -141,7 +143,10 @@ class Provider(ABC):
         try:
             if self.down:
                 return error_reply(503, "down for a while")
-            return self._routed(request)
+            reply = self._routed(request)
+            if self.after_each is not None:
+                self.after_each(request)
+            return reply
         finally:
             with self.changed:
                 self.changed.notify_all()
