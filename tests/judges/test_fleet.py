@@ -6,8 +6,11 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import cycle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evenhand import compare
 from evenhand.errors import (
@@ -52,6 +55,13 @@ async def favourite_of(fleet: FleetJudge, servers: list[ScriptedServer], number:
 
 async def asked(fleet: FleetJudge, count: int, *, start: int = 0) -> list[Completion]:
     return [await fleet.ask(call(number)) for number in range(start, start + count)]
+
+
+async def end_of(fleet: FleetJudge, number: int) -> Completion | JudgeError:
+    try:
+        return await fleet.ask(call(number))
+    except JudgeError as error:
+        return error
 
 
 def refusing(error: Callable[[str], JudgeError], what: str = "no") -> Callable[[], JudgeError]:
@@ -141,12 +151,32 @@ async def test_a_key_that_all_refuse_is_nobodys_fault(error: type[JudgeError]) -
 
 async def test_a_request_that_two_servers_reject_is_rejected() -> None:
     fleet, servers, _ = made()
+    await asked(fleet, 30)
     for server in servers:
+        server.calls.clear()
         server.outcome = refusing(JudgeRejected, "it is too long; shorten it")
     with pytest.raises(JudgeRejected, match=r"^it is too long; shorten it$") as caught:
         await fleet.ask(call())
     assert caught.value.requests == 2
     assert sum(len(server.calls) for server in servers) == 2
+
+
+async def test_servers_that_never_answered_do_not_reject_for_the_others() -> None:
+    """Two of three serve another model: not one question is lost by that."""
+    fleet, servers, _ = made()
+    for server in servers[:2]:
+        server.outcome = refusing(JudgeRejected, "there is no model m")
+    assert {completion.text for completion in await asked(fleet, 60)} == {servers[2].base_url}
+    assert [len(server.calls) for server in servers[:2]] == [3, 3]
+
+
+async def test_what_all_servers_reject_from_the_start_is_rejected() -> None:
+    fleet, servers, _ = made()
+    for server in servers:
+        server.outcome = refusing(JudgeRejected, "there is no model m")
+    with pytest.raises(JudgeRejected, match=r"^there is no model m$") as caught:
+        await fleet.ask(call())
+    assert caught.value.requests == 3
 
 
 async def test_a_server_that_rejects_what_others_take_is_left_alone() -> None:
@@ -300,6 +330,45 @@ async def test_a_call_that_is_given_up_leaves_no_trace() -> None:
         server.calls.clear()
     await asked(fleet, 60)
     assert all(len(server.calls) > 5 for server in servers)
+
+
+ENDS = (
+    None,
+    *(JudgeUnreachable, JudgeConnectionLost, JudgeTimeout, JudgeServerError, JudgeGarbled),
+    *(JudgeRateLimited, JudgeAuthentication, JudgeQuotaExceeded, JudgeRejected),
+)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(ENDS), min_size=1, max_size=8), min_size=2, max_size=4),
+    st.lists(st.sampled_from([0.0, 0.3, 1.0, 40.0]), min_size=1, max_size=30),
+    st.booleans(),
+)
+async def test_whatever_servers_do_each_request_is_counted_and_none_is_asked_twice(
+    ends: list[list[type[JudgeError] | None]], waits: list[float], one_is_well: bool
+) -> None:
+    """Each server goes through its own ends, over and over; one more may answer everything."""
+    fleet, servers, clock = made(len(ends) + one_is_well)
+    for server, its in zip(servers, ends, strict=False):
+        turns = cycle(its)
+        server.outcome = lambda turns=turns: (  # type: ignore[misc]
+            None if (kind := next(turns)) is None else kind("no")
+        )
+    try:
+        for number, wait_s in enumerate(waits):
+            before = [len(server.calls) for server in servers]
+            end = await end_of(fleet, number)
+            if one_is_well and len(ends) < 3:
+                # Two can fail, and the third answers; but two can also be right to reject.
+                assert isinstance(end, Completion | JudgeRejected)
+            told = end.usage.requests if isinstance(end, Completion) else end.requests
+            asked = [len(server.calls) - was for server, was in zip(servers, before, strict=True)]
+            assert max(asked) <= 1
+            assert sum(asked) == told
+            await clock.pass_by(wait_s)
+        assert not any(member.in_flight for member in fleet._members)
+    finally:
+        await fleet.close()
 
 
 async def test_the_first_server_names_the_fleet() -> None:

@@ -14,7 +14,8 @@ from evenhand.judges.fleet_member import Member
 
 # Servers that take a call and fail it: a text that brings servers down must not meet them all.
 _MOST_WORKED = 3
-# A rejection is the request's fault where a second server agrees.
+# A rejection is the request's fault where two servers agree that have answered others: one that
+# never did may serve another model.
 _MOST_REJECTED = 2
 # What a server says of our account with it. Where another answers, it speaks for itself alone.
 OF_ACCOUNT = (JudgeAuthentication, JudgeQuotaExceeded)
@@ -34,13 +35,14 @@ class Asking:
 
     def failed(self, member: Member, error: JudgeError) -> None:
         self.met[member] = error
-        rejected = sum(isinstance(each, JudgeRejected) for each in self.met.values())
         worked = sum(
             each.retryable and not isinstance(each, (JudgeUnreachable, JudgeRateLimited))
             for each in self.met.values()
         )
         self.goes_on = (
-            self._is_elsewhere(error) and rejected < _MOST_REJECTED and worked < _MOST_WORKED
+            self._is_elsewhere(error)
+            and len(self._believed()) < _MOST_REJECTED
+            and worked < _MOST_WORKED
         )
 
     def telling_error(self) -> JudgeError | None:
@@ -49,13 +51,21 @@ class Asking:
         met = list(self.met.values())
         if not met or not self._is_elsewhere(met[-1]):
             return met[-1] if met else None
+        believed = self._believed()
+        if len(believed) >= _MOST_REJECTED:
+            return believed[0]
         rejected = [error for error in met if isinstance(error, JudgeRejected)]
-        if len(rejected) >= _MOST_REJECTED:
-            return rejected[0]
         passing = [error for error in met if error.retryable]
         limited = [error for error in passing if isinstance(error, JudgeRateLimited)]
         others = [error for error in passing if error not in limited]
         return [*met, *rejected, *limited, *others][-1]
+
+    def _believed(self) -> list[JudgeError]:
+        return [
+            error
+            for member, error in self.met.items()
+            if isinstance(error, JudgeRejected) and member.answers
+        ]
 
     @staticmethod
     def _is_elsewhere(error: JudgeError) -> bool:
