@@ -50,6 +50,19 @@ class Figures:
         shown = Markup('<span class="figure">{}</span>').format(rate(value))
         return shown + self._between(of, rate)
 
+    def counted(self, part: int, of: int) -> Markup:
+        """So many of all, as a share with its interval."""
+        from evenhand.stats.share import Share
+
+        found = Share.of_counts(part, of)
+        if found is None:
+            return Markup('<span class="unknown">—</span>')
+        low, high = _percent(found.low), _percent(found.high)
+        return Markup('{}<small> %</small></span> <span class="interval">{}</span>').format(
+            Markup('<span class="figure">{}').format(_percent(found.value)),
+            self._say("figure.between", low=low, high=high),
+        )
+
     def _unknown(self, of: Interval) -> Markup:
         return Markup('<span class="unknown">—</span>') + self._reason(of)
 

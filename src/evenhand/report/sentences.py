@@ -196,6 +196,12 @@ _FORMS: tuple[tuple[str, str], ...] = (
         r"two people say the same on (.+) \((.+) to (.+)\)",
         r"两人意见相同的占 \1（\2 至 \3）",
     ),
+    (rf"two people say the same on {_COUNT} of {_COUNT}", r"两人意见相同的占 \2 个中的 \1 个"),
+    (
+        rf"the judge says what one of them says on {_COUNT} of {_COUNT}",
+        r"评审与其中一人相同的占 \2 个中的 \1 个",
+    ),
+    (rf"no valid verdict on {_COUNT} of {_COUNT}", r"没有有效裁决的占 \2 个中的 \1 个"),
     (
         r"the judge says what one of them says on (.+) \((.+) to (.+)\), which is less",
         r"评审与其中一人相同的占 \1（\2 至 \3），低于人与人之间",
