@@ -35,6 +35,7 @@ class BatchExecutor:
     ) -> None:
         self._store = store
         self._options = options
+        self._budget = budget
         self._stop = stop
         self._observer = observer
         self._allowance = Allowance(options, budget)
@@ -63,7 +64,11 @@ class BatchExecutor:
 
     def account(self) -> tuple[str, ...]:
         """What is left behind, for the summary."""
-        notes = ["costs are at batch rates, half of the list price"]
+        notes = (
+            ["costs are at batch rates, half of the list price"] if self._budget.cost_usd else []
+        )
+        if self._options.cancel_batches:
+            notes.append("nothing new was asked; without --cancel-batches the same command goes on")
         for lane in self._lanes:
             if not lane.at_provider:
                 continue

@@ -25,7 +25,7 @@ class Walking:
         self._drafting = Drafting(course.limits)
         # The same pair may be in the data again: what the draft has is not drafted twice.
         self._drafted: set[_Key] = set()
-        self._submitted = False
+        self._submitted = self._ever_submitted = False
         self.capped: CapReached | None = None  # on the last walk
 
     async def walk(self, after: int = 0, up_to: int | None = None) -> bool:
@@ -111,8 +111,11 @@ class Walking:
             return False
         course.waiting.worked()
         await self._tending.opened(batch, provider_id)
-        course.observer.announce(
-            f"batch {provider_id} with {batch.requests:,} requests is at {course.host}"
-        )
-        self._submitted = True
+        told = f"batch {provider_id} with {batch.requests:,} requests is at {course.host}"
+        if not self._ever_submitted:
+            told += (
+                "; answers take minutes to a day, and Ctrl-C leaves it there to be collected later"
+            )
+        course.observer.announce(told)
+        self._submitted = self._ever_submitted = True
         return True
