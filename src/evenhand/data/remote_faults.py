@@ -28,7 +28,9 @@ _NO_BUCKET = re.compile(
 _ABSENT = re.compile(r"NO_SUCH_KEY|NoSuchKey|Path does not exist|RESOURCE_NOT_FOUND")
 _NO_CLIENT = re.compile(r"libjvm|libhdfs")
 # Ids of requests help only the store's owner; a detail after a semicolon repeats the fact.
-_NOISE = re.compile(r"\s*\((?:Request ID|request id)[^)]*\)|; Details:.*|\. Detail:.*|gRPC.*$")
+_NOISE = re.compile(
+    r"^\[Errno \d+\] |\s*\((?:Request ID|request id)[^)]*\)|; Details:.*|\. Detail:.*| error_info=.*"
+)
 _LONGEST = 200
 
 
