@@ -33,6 +33,7 @@ VISITS: dict[str, dict[str, str]] = {
     "/runs/{id}/pairs": {
         "pairs": "/runs/{rich}/pairs",
         "pairs-filtered": "/runs/{rich}/pairs?tag=中文&judgesDiffer=true&sort=confidence",
+        "pairs-model": "/runs/{rich}/pairs?model=borealis&modelWins=true&ending=valid&named=two",
         "pairs-none": "/runs/{rich}/pairs?query=zygomorphic",
     },
     "/runs/{id}/pairs/{number}": {
@@ -45,6 +46,7 @@ VISITS: dict[str, dict[str, str]] = {
         "rank-tag": "/rank?run={rich}&tag=science",
         "rank-choose": "/rank",
     },
+    "/rank/pairs": {"rank-pairs": "/rank/pairs?run={rich}&run={plain}&model=borealis&ending=valid"},
     "/runs/{id}/audit": {"audit": "/runs/{rich}/audit", "audit-none": "/runs/{plain}/audit"},
     "/runs/{id}/probes": {"probes": "/runs/{rich}/probes"},
     "/runs/{id}/calibration": {
@@ -120,8 +122,9 @@ def test_page_is_sound_and_fits(
 @pytest.mark.parametrize("address", [next(iter(visits.values())) for visits in VISITS.values()])
 def test_page_reads_the_same_without_script(address: str, look: Look, site: Site) -> None:
     """Each heading and each field of the page is there before a script has run."""
-    settled(opened(look, site, address, PLAIN))
-    pages = [opened(look, site, address, replace(PLAIN, script=script)) for script in (True, False)]
+    lively = opened(look, site, address, PLAIN)
+    expect(lively.locator("[data-live]")).to_have_count(0, timeout=30_000)
+    still = opened(look, site, address, replace(PLAIN, script=False))
     parts = "main h1, main h2, main h3, main label, main th, main button"
-    lively, still = (page.locator(parts).all_inner_texts() for page in pages)
-    assert lively == still
+    told, read = (page.locator(parts).all_inner_texts() for page in (lively, still))
+    assert told == read
