@@ -57,7 +57,9 @@ class Lease:
         enough = self._enough(limit) / 2
         if self._capped_calls and self._calls_left < enough:
             return True
-        return self._capped_cost and self._cost_left < enough * (self._mean or 0.0)
+        if not self._capped_cost:
+            return False
+        return self._cost_left <= 0 or self._cost_left < enough * (self._mean or 0.0)
 
     def wanted_calls(self, limit: int) -> int:
         left = self._calls_left if self._capped_calls else 0
@@ -141,7 +143,8 @@ class Lease:
             return True
         if self._mean is None:  # the first finds out what a call costs
             return not self.in_flight and self._cost_left > 0
-        return self._cost_left > 0 and (self.in_flight + 1) * self._mean <= self._cost_left
+        # A hair's breadth for the rounding of what was leased for just one call.
+        return (self.in_flight + 1) * self._mean <= self._cost_left * (1 + 1e-9)
 
     def _admit(self) -> None:
         while self._waiting and self._allows():

@@ -29,6 +29,7 @@ class ShardSupply:
         self._no_more = False
         self._more = asyncio.Event()
         self._fetching: asyncio.Task[list[WorkItem]] | None = None
+        self._reading: asyncio.Task[list[WorkItem]] | None = None
         self._waits = False
 
     @property
@@ -65,6 +66,12 @@ class ShardSupply:
         if self._fetching is not None:
             self._fetching.cancel()
 
+    async def closed(self) -> None:
+        """Once no thread reads the store for it any more."""
+        self.close()
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+
     def finished(self) -> list[Shard]:
         """Those with nothing pending any more; told once. It asks the store."""
         over = [shard for shard in self._read if not self._is_pending(shard)]
@@ -82,6 +89,16 @@ class ShardSupply:
         )
         return left is not None
 
+    def _pending(self, shard: Shard) -> list[WorkItem]:
+        return self._store.pending(
+            self._run_id,
+            self._judge_id,
+            after=self._after,
+            up_to=shard.last,
+            limit=_FETCHED_AT_ONCE,
+            firsts=shard.firsts,
+        )
+
     def _begin(self) -> asyncio.Task[list[WorkItem]]:
         return asyncio.create_task(self._fetch())
 
@@ -96,15 +113,8 @@ class ShardSupply:
                 await self._more.wait()
                 self._waits = False
             shard = self._shards[0]
-            fetched = await asyncio.to_thread(
-                self._store.pending,
-                self._run_id,
-                self._judge_id,
-                after=self._after,
-                up_to=shard.last,
-                limit=_FETCHED_AT_ONCE,
-                firsts=shard.firsts,
-            )
+            self._reading = asyncio.create_task(asyncio.to_thread(self._pending, shard))
+            fetched = await asyncio.shield(self._reading)
             if fetched:
                 self._after = fetched[-1].number
             if not fetched or self._after >= shard.last:

@@ -35,6 +35,7 @@ _TOLD_EVERY_S = 0.25
 _LOOKED_EVERY_S = 0.05
 _SOONEST_S = 0.01
 _SIFTED_EVERY_S = 1.0
+_FIRST_GRANT_WITHIN_S = 60.0
 
 
 class Worker:
@@ -55,6 +56,7 @@ class Worker:
         self._expired = False
         self._working: asyncio.Task[None] | None = None
         self._sifted_at = 0.0
+        self._sifting = asyncio.Lock()
         self._over: list[int] = []
 
     async def begin(self, assignment: Assignment) -> Trouble | None:
@@ -68,6 +70,7 @@ class Worker:
         except Exception as error:
             await self._close()
             return Trouble("cluster", "cluster", _told(error))
+        self._lease.accept(Grant(_FIRST_GRANT_WITHIN_S))
         self._working = asyncio.create_task(self._work(assignment.run_id))
         self._watching = asyncio.create_task(self._watch())
         return None
@@ -139,22 +142,22 @@ class Worker:
             with contextlib.suppress(Exception):
                 await judge.close()
         self._judges = []
-        with contextlib.suppress(Exception):
-            await asyncio.to_thread(self._kept.close)
+        for supply in self._supplies:
+            await supply.closed()
+        async with self._sifting:
+            with contextlib.suppress(Exception):
+                await asyncio.to_thread(self._kept.close)
 
     async def _watch(self) -> None:
         """Who leases may have died, or be cut off: nothing is spent beyond the lease's end."""
         while self._working is not None and not self._working.done():
-            if self._has_begun and self._lease.is_expired:
+            if self._lease.is_expired:
                 self._expired = True
                 self._stop.ask("interrupt")
                 return
             await asyncio.sleep(_TOLD_EVERY_S)
 
-    _has_begun = False  # with its first grant
-
     def _accept(self, grant: Grant) -> None:
-        self._has_begun = True
         self._news.clear()
         now = time.monotonic()
         for pace, permits in zip(self._paces, grant.permits, strict=False):
@@ -214,15 +217,18 @@ class Worker:
     async def _sift(self) -> None:
         """Which shards are at their ends; not too often, for it asks the store."""
         now = time.monotonic()
-        if self._ended or (not self._is_idle and now - self._sifted_at < _SIFTED_EVERY_S):
+        if not self._is_idle and now - self._sifted_at < _SIFTED_EVERY_S:
             return
         self._sifted_at = now
-        try:
-            for supply in self._supplies:
-                over = await asyncio.to_thread(supply.finished)
-                self._over += [shard.number for shard in over]
-        except EvenhandError as error:
-            self._stop.ask("store", error)
+        async with self._sifting:
+            if self._stop.by is not None or not self._judges:  # all is over
+                return
+            try:
+                for supply in self._supplies:
+                    over = await asyncio.to_thread(supply.finished)
+                    self._over += [shard.number for shard in over]
+            except EvenhandError as error:
+                self._stop.ask("store", error)
 
     def _report(self) -> Report:
         lease, executor, ended = self._lease, self._executor, self._ended
