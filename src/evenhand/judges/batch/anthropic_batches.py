@@ -41,7 +41,7 @@ _OLDER_IN_A_ROW = 100
 
 class AnthropicBatches:
     # Theirs are 100,000 requests and 256 MB, which the SDK holds in memory several times over.
-    limits = BatchLimits(requests=100_000, bytes=64_000_000)
+    limits = BatchLimits(requests=100_000, bytes=32_000_000)
     form = None  # what a model takes is known beforehand
 
     def __init__(self, judge: ProviderJudge) -> None:

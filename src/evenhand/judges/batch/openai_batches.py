@@ -47,7 +47,7 @@ _CROWDED = "token_limit_exceeded"
 
 class OpenAIBatches:
     # Theirs are 50,000 requests and 200 MB.
-    limits = BatchLimits(requests=50_000, bytes=64_000_000)
+    limits = BatchLimits(requests=50_000, bytes=32_000_000)
 
     def __init__(self, judge: OpenAIJudge) -> None:
         self._judge = judge
