@@ -127,10 +127,12 @@ def _rendered(
 
 
 def policy(style: str, script: str) -> str:
-    """This style, this script and pictures inside the file: nothing else is loaded or run."""
+    """This style, this script and pictures inside the file: nothing else is loaded or run, and no
+    text becomes markup or a script."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
 

@@ -201,6 +201,7 @@ const texts = (() => {
     for (at += 2; at < lines.length && lines[at].includes("|") && lines[at].trim(); at += 1) body.append(row(lines[at], "td"));
     made.append(head, body);
     const box = element("div", "scroll");
+    box.tabIndex = 0;
     box.append(made);
     into.append(box);
     return at;
