@@ -29,7 +29,8 @@ _ABSENT = re.compile(r"NO_SUCH_KEY|NoSuchKey|Path does not exist|RESOURCE_NOT_FO
 _NO_CLIENT = re.compile(r"libjvm|libhdfs")
 # Ids of requests help only the store's owner; a detail after a semicolon repeats the fact.
 _NOISE = re.compile(
-    r"^\[Errno \d+\] |\s*\((?:Request ID|request id)[^)]*\)|; Details:.*|\. Detail:.*| error_info=.*"
+    r"^\[Errno \d+\] |\s*\((?:Request ID|request id)[^)]*\)|"
+    r"; Details:.*|\. Detail:.*| error_info=.*"
 )
 _LONGEST = 200
 
