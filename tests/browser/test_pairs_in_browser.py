@@ -111,3 +111,18 @@ def test_pair_is_rendered_or_raw_and_judged_again(look: Look, site: Site) -> Non
     page.get_by_role("combobox", name="Judge", exact=True).select_option("hasty")
     page.get_by_role("button", name="Judge again").click()
     expect(page.locator("#again-result")).to_contain_text("hasty")
+
+
+def test_a_cell_of_the_win_matrix_leads_to_its_pairs(look: Look, site: Site) -> None:
+    """Two models meet on each of six topics, before two judges; on either side."""
+    page = look(f"{site.url}/rank?run={site.runs['rich']}")
+    cell = page.locator("table.matrix tbody tr").first.locator("a").first
+    cell.click()
+    page.wait_for_url("**/pairs?*")
+    fields = ("model", "against")
+    chosen = {page.locator(f"select[name={name}]").input_value() for name in fields}
+    assert len(chosen) == 2
+    met = page.locator("table.pairs tbody tr td:nth-child(7)").all_inner_texts()
+    assert 0 < len(met) <= 12
+    for each in met:
+        assert all(name in each for name in chosen)
