@@ -167,6 +167,12 @@ def delete(
             if votes:
                 kept = "deleted too" if with_votes else "kept, with the texts of their pairs"
                 goes += f"; people's votes on it ({number(votes)}) are {kept}"
+            there = sum(batch.requests for batch in opened.batches.unfinished(run.id))
+            if there:
+                goes += (
+                    f"; {counted(there, 'request')} at a provider's batch API will be paid for and "
+                    "never collected (run --batch --cancel-batches gives them up)"
+                )
             if not yes and not _confirmed(f"deleting {goes}", name):
                 session.write_text("nothing was deleted")
                 return

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batch_runs import QUICK
@@ -67,6 +67,7 @@ async def read(data: bytes, cuts: list[int]) -> tuple[list[dict[str, Any]], bool
 rows = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20), min_size=1), max_size=8)
 
 
+@settings(deadline=None)
 @given(rows, st.lists(st.integers(0, 2000), max_size=6))
 def test_lines_are_the_same_in_whatever_pieces_they_come(
     objects: list[dict[str, str]], cuts: list[int]
@@ -76,6 +77,7 @@ def test_lines_are_the_same_in_whatever_pieces_they_come(
     assert asyncio.run(read(encoded, cuts)) == (objects, False)
 
 
+@settings(deadline=None)
 @given(rows.filter(bool), st.data())
 def test_a_file_that_ends_inside_a_line_is_known_to_be_cut(
     objects: list[dict[str, str]], data: st.DataObject
@@ -90,6 +92,7 @@ def test_a_file_that_ends_inside_a_line_is_known_to_be_cut(
 # Drafts
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 400), max_size=60), st.integers(1, 10), st.integers(200, 3000))
 def test_a_draft_stays_within_its_limits_unless_one_request_is_beyond_them(
     sizes: list[int], most: int, most_bytes: int
@@ -119,6 +122,7 @@ def test_a_draft_stays_within_its_limits_unless_one_request_is_beyond_them(
     assert asked == list(range(1, len(sizes) + 1))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 def test_foreign_ids_are_nobodys(text: str) -> None:
     nonce = "eh0123"

@@ -119,7 +119,7 @@ async def test_a_provider_that_is_down_for_a_while_is_waited_for(start: Start, a
 async def test_a_provider_that_stays_away_is_given_up_and_its_batches_stay(
     start: Start, at: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hasty = BatchTiming(first_look_s=0.02, look_s=0.05, arrives_within_s=0.25, patience_s=0.2)
+    hasty = BatchTiming(first_look_s=0.02, look_s=0.05, patience_s=0.2)
     monkeypatch.setattr(BatchTiming, "looking_every", lambda _: hasty)
     provider = start()
     provider.hold = True
@@ -147,6 +147,24 @@ async def test_a_batch_that_this_key_does_not_know_stops_the_run(start: Start, a
     assert (again.stopped_by, again.calls, provider.submitted) == ("judge", 0, 0)
     assert again.error is not None
     assert "no such batch for this key" in again.error.message
+    given_up = await by_batch(provider, sums(3), at, cancel_batches=True)
+    assert (given_up.stopped_by, given_up.pending) == (None, 3)
+    provider.hold = False
+    anew = await by_batch(provider, sums(3), at)
+    assert (anew.pending, provider.paid) == (0, 6)
+
+
+async def test_a_provider_that_cannot_be_reached_at_all_is_given_up_soon(
+    start: Start, at: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty = BatchTiming(first_look_s=0.02, look_s=0.05, first_patience_s=0.2)
+    monkeypatch.setattr(BatchTiming, "looking_every", lambda _: hasty)
+    provider, hearer = start(), Hearer()
+    provider.down = True
+    summary = await by_batch(provider, sums(3), at, hearer=hearer)
+    assert (summary.stopped_by, summary.pending, summary.calls) == ("judge", 3, 0)
+    assert summary.error is not None
+    assert "answered HTTP 503" in summary.error.message
 
 
 async def test_a_wrong_key_stops_the_run_and_is_shown_nowhere(at: Path) -> None:

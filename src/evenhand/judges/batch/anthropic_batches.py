@@ -4,7 +4,8 @@ as it does where they are asked one by one."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -135,8 +136,9 @@ class AnthropicBatches:
     async def _is_ours(self, batch: MessageBatch, nonce: str) -> bool:
         if batch.results_url is None:  # archived: whosever it was, nothing can be had of it
             return False
-        async for result in self.results(batch.id, BatchStatus("ended")):
-            return result.custom_id.startswith(f"{nonce}-")
+        async with aclosing(self.results(batch.id, BatchStatus("ended"))) as results:
+            async for result in results:
+                return result.custom_id.startswith(f"{nonce}-")
         return False
 
     async def look(self, batch_id: str) -> BatchStatus:
@@ -156,7 +158,7 @@ class AnthropicBatches:
             return BatchStatus("cancelled", through, answered)
         return BatchStatus("expired" if counts.expired else "ended", through, answered)
 
-    async def results(self, batch_id: str, status: BatchStatus) -> AsyncIterator[Result]:
+    async def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[Result, None]:
         client = await self._client()
         try:
             streamed = client.messages.batches.with_streaming_response.results(batch_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
@@ -171,7 +171,7 @@ class OpenAIBatches:
                 )
         return BatchStatus("running", through)
 
-    async def results(self, batch_id: str, status: BatchStatus) -> AsyncIterator[Result]:
+    async def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[Result, None]:
         for file_id in status.files:
             try:
                 content = self._client.files.with_streaming_response.content(file_id)

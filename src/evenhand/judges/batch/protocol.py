@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -107,7 +107,7 @@ class BatchApi(Protocol):
 
     async def look(self, batch_id: str) -> BatchStatus: ...
 
-    def results(self, batch_id: str, status: BatchStatus) -> AsyncIterator[Result]:
+    def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[Result, None]:
         """Raises JudgeConnectionLost where they were cut short."""
 
     async def cancel(self, batch_id: str) -> None: ...

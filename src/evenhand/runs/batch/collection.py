@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 
 from evenhand.errors import JudgeConnectionLost
 from evenhand.judges.batch import BATCH_RATE, BatchApi, BatchStatus
@@ -40,14 +41,15 @@ async def fetch_results(
         came.clear()
 
     try:
-        async for result in api.results(batch.provider_id, status):
-            place = place_of(result.custom_id, batch.nonce)
-            if place not in lacking or result.answer is None:
-                continue
-            lacking.discard(place)
-            came[place] = result.answer
-            if len(came) >= _STORED_AT_ONCE:
-                await put_away()
+        async with aclosing(api.results(batch.provider_id, status)) as results:
+            async for result in results:
+                place = place_of(result.custom_id, batch.nonce)
+                if place not in lacking or result.answer is None:
+                    continue
+                lacking.discard(place)
+                came[place] = result.answer
+                if len(came) >= _STORED_AT_ONCE:
+                    await put_away()
     finally:
         await put_away()
     answers = batch.requests - len(lacking)

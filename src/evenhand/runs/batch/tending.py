@@ -105,7 +105,13 @@ class Tending:
         """Whether it has ended and all that it brought is in the store."""
         assert batch.provider_id is not None  # noqa: S101 - an open one has one
         api = self._course.api
-        status = await api.look(batch.provider_id)
+        try:
+            status = await api.look(batch.provider_id)
+        except JudgeRejected:
+            if not self._course.giving_up:
+                raise
+            # It cannot be had any more, with this key at least; whoever gives it up knows that.
+            status = BatchStatus("cancelled")
         self._through[batch.id] = status.through
         if status.phase == "running":
             if self._course.giving_up and batch.id not in self._cancelled:
@@ -152,7 +158,7 @@ class Tending:
                 store=course.store,
                 allowance=course.allowance,
             )
-        except JudgeConnectionLost:
+        except (JudgeConnectionLost, JudgeRejected):  # cut short, or gone
             self._fetches[batch.id] += 1
             if self._fetches[batch.id] < course.timing.fetches:
                 course.waiting.anew()

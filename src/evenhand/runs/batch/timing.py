@@ -17,6 +17,7 @@ class BatchTiming:
     # A provider that answers nothing for so long is given up; its batches stay, and can be
     # collected later.
     patience_s: float = 3600.0
+    first_patience_s: float = 60.0  # where it has not answered this command at all
     fetches: int = 5  # of results that come cut short
     empty_batches: int = 3  # that expire in a row with nothing answered
 

@@ -18,6 +18,7 @@ class Waiting:
         self._next_s = timing.first_look_s
         self._at_least_s = 0.0
         self._failing_since: float | None = None
+        self._patience_s = timing.first_patience_s
         stop.listen(self._stopped.set)
 
     def anew(self) -> None:
@@ -26,6 +27,7 @@ class Waiting:
 
     def worked(self) -> None:
         self._failing_since = None
+        self._patience_s = self._timing.patience_s
 
     def hold_back(self) -> None:
         """There is no room there, and it may take long until there is."""
@@ -42,7 +44,7 @@ class Waiting:
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
-        return error.retryable and now - self._failing_since <= self._timing.patience_s
+        return error.retryable and now - self._failing_since <= self._patience_s
 
     async def rest(self, *, at_most_s: float | None = None) -> None:
         """Until it is time to look again, or the run is stopped."""
