@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+import sys
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from command_line import start_command
+from evenhand.contract import read_criteria
 from evenhand.data import Reading
 from evenhand.runs import PairFiles, Stop
 from evenhand.runs.intake import note_on_repeats, take_in
@@ -59,3 +67,43 @@ def test_one_row_that_repeats_is_told_as_one_and_none_not_at_all(tmp_path: Path)
         told = note_on_repeats(stored(store))
         assert told is not None
         assert told.startswith("1 row repeats another row")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills by SIGKILL")
+def test_an_intake_that_was_killed_goes_on_after_the_last_place_that_was_noted(
+    tmp_path: Path,
+) -> None:
+    count = 19_000  # a place is noted every 10,000 rows, and the rest takes a while
+    path = write_lines(tmp_path / "pairs.jsonl", sums(count))
+    address = tmp_path / "store.db"
+    asked = ("run", str(path), "-c", "accuracy", "-j", "baseline:longer", "--name", "run")
+    with start_command((*asked, "--store", str(address)), tmp_path) as process:
+        give_up = time.monotonic() + 120
+        while not _place_noted(address):
+            assert process.poll() is None
+            assert time.monotonic() < give_up
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+    with open_store(address) as store:
+        run = stored(store)
+        assert run.intake_done is False
+        rows: list[int] = []
+        sources = PairFiles.of([path], Reading(criteria=read_criteria(["accuracy"])))
+        assert take_in(
+            store, run.id, sources, bad_rows="stop", by_id=False, stop=Stop(), told=rows.append
+        )
+        assert rows[0] == 10_500  # the batch after the place
+        assert rows[-1] == count
+        assert store.count_items(run.id) == count
+        assert note_on_repeats(stored(store)) is None
+
+
+def _place_noted(address: Path) -> bool:
+    if not address.exists():
+        return False
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address)) as database:
+        return bool(
+            database.execute("SELECT 1 FROM runs WHERE summary LIKE '%takenIn%'").fetchone()
+        )
+    return False
