@@ -38,6 +38,7 @@ class RayCluster:
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_TMPDIR": str(self._folder),
+            "RAY_worker_niceness": "0",  # else workers give way to whatever else runs here
         }
         self._workers = dict(environment)
         self.address = ""

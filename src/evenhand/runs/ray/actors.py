@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable
 from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, RayError
+from ray.exceptions import RayError
 
 from evenhand.runs.ray.crew import WorkerLost
 from evenhand.runs.ray.messages import Assignment, Grant, Report, Trouble
@@ -17,12 +18,19 @@ from evenhand.runs.ray.worker import Worker
 _PLACED_WITHIN_S = 15.0
 
 
+class ActorWorker(Worker):
+    """Its process ends with it: a raylet that was killed leaves its workers behind."""
+
+    def leave(self) -> None:
+        os._exit(0)
+
+
 class ActorHandle:
     """Keys and passwords are those of its node's environment: nothing of the sort is passed on."""
 
     def __init__(self, announce: Callable[[str], None]) -> None:
         self._announce = announce
-        actor: Any = ray.remote(Worker)
+        actor: Any = ray.remote(ActorWorker)
         self._actor = actor.options(
             num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         ).remote()
@@ -57,9 +65,8 @@ class ActorHandle:
     async def _answer(self, reference: Any) -> Any:
         try:
             return await asyncio.wrap_future(reference.future())
-        except ActorDiedError as error:
-            raise WorkerLost(_cause(error), surely=True) from None
         except RayError as error:
+            # Even where Ray says that an actor is dead: its node may be, and the process may not.
             raise WorkerLost(_cause(error), surely=False) from None
 
 

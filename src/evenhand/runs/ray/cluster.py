@@ -121,6 +121,8 @@ _PRIVATE = {
     # Ray then takes the loopback for its own address, and listens nowhere else.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # Ray's workers give way to everything else on a machine; a run of one process does not either.
+    "RAY_worker_niceness": "0",
 }
 
 

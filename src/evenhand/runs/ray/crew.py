@@ -31,9 +31,9 @@ from evenhand.runs.stop import Stop
 from evenhand.store import Store
 
 # A worker that hears nothing for so long ends by itself.
-LEASED_S = 20.0
+LEASED_S = 15.0
 # One that tells nothing for so long is given up: its lease has ended by then.
-_LOST_AFTER_S = 30.0
+_LOST_AFTER_S = 25.0
 _DEATHS_IN_A_ROW = 3
 
 

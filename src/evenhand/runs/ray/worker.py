@@ -36,6 +36,8 @@ _LOOKED_EVERY_S = 0.05
 _SOONEST_S = 0.01
 _SIFTED_EVERY_S = 1.0
 _FIRST_GRANT_WITHIN_S = 60.0
+# A driver that was only held up has so long to hear that its worker has ended.
+_ASKED_FOR_LAST_S = 5.0
 
 
 class Worker:
@@ -154,8 +156,14 @@ class Worker:
             if self._lease.is_expired:
                 self._expired = True
                 self._stop.ask("interrupt")
+                await asyncio.wait([self._working])
+                await asyncio.sleep(_ASKED_FOR_LAST_S)
+                self.leave()
                 return
             await asyncio.sleep(_TOLD_EVERY_S)
+
+    def leave(self) -> None:
+        """For one with a process of its own: nobody will ask it any more."""
 
     def _accept(self, grant: Grant) -> None:
         self._news.clear()

@@ -1,0 +1,149 @@
+"""Real Ray: started by a run on this machine, and a cluster of three raylets that loses one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from benchmarks.children import Child
+from benchmarks.evenhand_run import Summary
+from benchmarks.generated_pairs import write_pairs
+from benchmarks.loopback import LoopbackServer, loopback_environment
+from scripts.ray_cluster import RayCluster
+from scripts.verify_cluster import KEY, Place, kill_and_resume
+
+from postgres_server import PASSWORD, PostgresServer
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, and kills")
+_WITHIN_S = 240.0
+_LISTENS = "0A"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LoopbackServer]:
+    with LoopbackServer(delay_ms=20, ledger=True) as started:
+        yield started
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A socket's path may have some hundred characters: not pytest's own folders."""
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def store(fresh_database: str, postgres: PostgresServer) -> str:
+    """By its password, which is nobody else's business."""
+    database = fresh_database.partition("@/")[2].partition("?")[0]
+    return postgres.loopback_url(database, quote(PASSWORD, safe=""))
+
+
+def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
+    server: LoopbackServer, store: str, tmp_path: Path, short_folder: Path
+) -> None:
+    planned = write_pairs(tmp_path / "pairs.jsonl", 120, size="small", seed=3)
+    environment = {
+        **loopback_environment(),
+        "OPENAI_API_KEY": KEY,
+        "HOME": str(tmp_path),
+        "TMPDIR": str(short_folder),
+    }
+    words = [
+        sys.executable,
+        "-m",
+        "evenhand",
+        "run",
+        "pairs.jsonl",
+        "-c",
+        "accuracy",
+        "-c",
+        "clarity",
+    ]
+    words += ["-j", "openai:m", "--base-url", server.url, "--store", store, "--yes", "--json"]
+    words += ["--executor", "ray", "--ray-workers", "2", "--concurrency", "8"]
+    server.reset()
+    child = Child(words, cwd=tmp_path, environment=environment)
+    addresses: set[str] = set()
+    secrets: set[str] = set()
+    while (ended := child.poll()) is None:
+        assert child.running_s < _WITHIN_S
+        if server.count().requests and not addresses:
+            family = _descendants(child.pid)
+            addresses = _listening(family)
+            secrets = _said_in(short_folder, (KEY, PASSWORD, quote(PASSWORD, safe="")))
+    assert ended.code == 0, ended.err
+    assert Summary.of(ended).differences(planned) == []
+    assert addresses
+    assert addresses <= {"127.0.0.1"}
+    assert secrets == set()
+    assert not list(short_folder.glob("evenhand-ray-*"))
+    assert not (tmp_path / ".ray").exists()
+    # Nothing of Ray's own on the terminal, and no secret.
+    assert "2 workers of Ray on this machine" in ended.err
+    for strange in ("SIGTERM", "raylet", "Token auth", "dashboard", KEY, PASSWORD):
+        assert strange not in ended.err + ended.out
+
+
+def test_a_cluster_loses_a_node_and_its_driver_and_no_verdict(
+    server: LoopbackServer, store: str, tmp_path: Path
+) -> None:
+    """`make verify` has the same with twenty thousand pairs."""
+    environment = {"EVENHAND_STORE": store, "OPENAI_API_KEY": KEY}
+    with RayCluster(nodes=3, cpus=2, environment=environment) as cluster:
+        report = kill_and_resume(Place(cluster, store, server, tmp_path), pairs=400)
+    assert report.problems == []
+
+
+def _descendants(process: int) -> set[int]:
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            said = stat.read_text()
+        except OSError:
+            continue
+        parents[int(said.partition(" ")[0])] = int(said.rpartition(")")[2].split()[1])
+    found = {process}
+    while more := {each for each, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def _listening(processes: set[int]) -> set[str]:
+    """The addresses that these processes listen on."""
+    sockets = set()
+    for process in processes:
+        try:
+            links = [os.readlink(each) for each in Path(f"/proc/{process}/fd").iterdir()]
+        except OSError:
+            continue
+        sockets |= {link[8:-1] for link in links if link.startswith("socket:[")}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == _LISTENS and words[9] in sockets:
+                found.add(_address(words[1].partition(":")[0]))
+    return found
+
+
+def _address(told: str) -> str:
+    """From the kernel's hexadecimal words; a mapped one is the IPv4 address that it stands for."""
+    last = bytes.fromhex(told[-8:])[::-1]
+    mapped = len(told) == 8 or told[:24] == "0000000000000000FFFF0000"
+    return ".".join(str(byte) for byte in last) if mapped else told
+
+
+def _said_in(folder: Path, secrets: tuple[str, ...]) -> set[str]:
+    """The files of Ray's session, logs and all, that hold a secret."""
+    found = set()
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            said = path.read_bytes()
+            found |= {path.name for each in secrets if each.encode() in said}
+    return found
