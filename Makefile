@@ -36,6 +36,7 @@ verify: .venv/.test ## The long checks: kills, faults, a million rows, simulatio
 	$(BIN)/python -m scripts.verify_kill
 	$(BIN)/python -m scripts.verify_faults
 	$(BIN)/python -m scripts.verify_memory
+	$(BIN)/python -m scripts.verify_cluster
 	$(BIN)/python -m scripts.verify_load
 	$(BIN)/python -m scripts.verify_coverage
 	$(BIN)/python -m scripts.verify_sequential

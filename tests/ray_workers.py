@@ -14,7 +14,7 @@ import pytest
 
 from evenhand.runs.ray import actors, executor
 from evenhand.runs.ray.cluster import Cluster
-from evenhand.runs.ray.crew import WorkerLost
+from evenhand.runs.ray.handle import WorkerLost
 from evenhand.runs.ray.messages import Assignment, Grant, Report, Trouble
 from evenhand.runs.ray.worker import Worker
 

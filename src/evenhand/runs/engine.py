@@ -6,12 +6,11 @@ The store is the only state, so a run that ends anywhere goes on from there.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from evenhand.errors import DataUnreachable, EvenhandError, InputError
+from evenhand.errors import DataUnreachable, InputError
 from evenhand.judges.batch import refuse_without_batches
 from evenhand.judges.protocol import account_of
 from evenhand.runs.batch.submission import still_to_submit
@@ -21,6 +20,7 @@ from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.executor import Seat
 from evenhand.runs.executors import account_of_executor, choose_executor, refuse_executor
 from evenhand.runs.intake import take_in
+from evenhand.runs.looking import Looking
 from evenhand.runs.naming import find_or_create, refuse_other
 from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
@@ -37,7 +37,6 @@ from evenhand.runs.watch import Watch
 from evenhand.store import RunRecord, Store, Tally
 
 _ESTIMATED_FROM = 50
-_LOOKED_EVERY_S = 0.05
 
 
 async def judge_pairs(
@@ -255,56 +254,13 @@ class _Engine:
             self._store.update_run, self._run.id, state="judging", stopped_by=None
         )
         watch = Watch(self._run.name, self._seats, self._budget, self._stop, total=self._most)
-        async with watch.told(executor, self._observer), self._looked():
+        looking = Looking(self._pursuit, self._seats, self._stop)
+        async with watch.told(executor, self._observer), looking.kept_up():
             await executor.execute(self._run.id, self._seats)
         self._notes += [line for account in accounts for line in account()]
         self._notes += account_of_executor(executor)
         # Also where it was broken off: what was in flight has come since the last look.
-        await self._look()
-
-    @contextlib.asynccontextmanager
-    async def _looked(self) -> AsyncIterator[None]:
-        """A run with an end of its own looks for it whenever there is something new."""
-
-        ended = asyncio.Event()
-
-        async def keep_looking() -> None:
-            seen = -1
-            while self._stop.by is None and not ended.is_set():
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), _LOOKED_EVERY_S)
-                if self._in_store != seen:
-                    seen = self._in_store
-                    await self._look()
-
-        if isinstance(self._pursuit, EveryPair):
-            yield
-            return
-        looking = asyncio.create_task(keep_looking())
-        try:
-            yield
-        finally:
-            # Told and not cancelled: a look is in a thread, and must not meet the next one.
-            ended.set()
-            await looking
-
-    async def _look(self) -> None:
-        try:
-            found = await asyncio.to_thread(self._pursuit.look, self._in_store)
-        except EvenhandError as error:
-            self._stop.ask("store", error)
-            return
-        except Exception:
-            # A lane may wait for the next look, and there will be none.
-            self._stop.ask("store")
-            raise
-        if found is not None:
-            self._stop.ask(found)
-
-    @property
-    def _in_store(self) -> int:
-        """Verdicts that a look can see."""
-        return sum(seat.count.in_store for seat in self._seats)
+        await looking.look()
 
     async def summary(self, seconds: float) -> RunSummary:
         return await asyncio.to_thread(

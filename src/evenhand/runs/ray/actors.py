@@ -11,7 +11,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from evenhand.runs.ray.crew import WorkerLost
+from evenhand.runs.ray.handle import WorkerLost
 from evenhand.runs.ray.messages import Assignment, Grant, Report, Trouble
 from evenhand.runs.ray.worker import Worker
 

@@ -8,25 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Protocol
 
-from evenhand.errors import ClusterError, EvenhandError, JudgeError, StoreError
+from evenhand.errors import ClusterError, EvenhandError, StoreError
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import Seat
 from evenhand.runs.options import RunOptions
+from evenhand.runs.ray.handle import Handle, WorkerLost, error_of
 from evenhand.runs.ray.ledger import Ledger
 from evenhand.runs.ray.messages import (
     Assignment,
     Grant,
     Permits,
     Report,
-    SeatReport,
     Shard,
-    Spending,
-    Trouble,
 )
 from evenhand.runs.ray.permits import PermitOffice
 from evenhand.runs.ray.shards import ShardQueue
+from evenhand.runs.ray.sums import add_counts, add_spending
 from evenhand.runs.stop import Stop
 from evenhand.store import Store
 
@@ -35,29 +33,6 @@ LEASED_S = 15.0
 # One that tells nothing for so long is given up: its lease has ended by then.
 _LOST_AFTER_S = 25.0
 _DEATHS_IN_A_ROW = 3
-
-
-class WorkerLost(Exception):
-    """`surely`: it is dead, and not only out of reach."""
-
-    def __init__(self, why: str, *, surely: bool) -> None:
-        super().__init__(why)
-        self.why = why
-        self.surely = surely
-
-
-class Handle(Protocol):
-    """A worker, wherever it is. Both calls raise WorkerLost."""
-
-    @property
-    def place(self) -> str:
-        """Where it runs, in words."""
-
-    async def begin(self, assignment: Assignment) -> Trouble | None: ...
-
-    async def exchange(self, grant: Grant, *, within_s: float) -> Report: ...
-
-    def kill(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -209,10 +184,10 @@ class Crew:
     def _enter(self, member: _Member, report: Report) -> None:
         before, member.report = member.report, report
         new = self._ledger.enter(member.number, report)
-        _add_spending(self._budget, new)
+        add_spending(self._budget, new)
         self._budget.stop_where_unpriced()
         for place, (seat, told) in enumerate(zip(self._seats, report.seats, strict=True)):
-            _add_counts(seat, told, before.seats[place] if before else None)
+            add_counts(seat, told, before.seats[place] if before else None)
         if new.calls:
             self._deaths = 0
         member.idle = report.idle
@@ -310,37 +285,3 @@ class Crew:
 
 def _pending(seat: Seat) -> int:
     return seat.count.pairs - seat.count.done
-
-
-def _add_spending(budget: Budget, new: Spending) -> None:
-    budget.calls += new.calls
-    budget.cost_usd += new.cost_usd
-    budget.unpriced += new.unpriced
-    budget.uncounted += new.uncounted
-    budget.input_tokens += new.input_tokens
-    budget.output_tokens += new.output_tokens
-
-
-def _add_counts(seat: Seat, told: SeatReport, before: SeatReport | None) -> None:
-    for name in _COUNTED:
-        new = getattr(told, name) - (getattr(before, name) if before else 0)
-        setattr(seat.count, name, getattr(seat.count, name) + new)
-
-
-_COUNTED = (
-    "wins_a", "wins_b", "ties", "inconsistent", "invalid", "passes", "unread", "reused",
-)  # fmt: skip
-
-
-def error_of(trouble: Trouble, place: str) -> EvenhandError:
-    """As the class that it was, so that its exit code is what it is on one machine."""
-    message = f"{trouble.message} (said a worker: {place})"
-    if trouble.by == "judge":
-        return _of_kind(JudgeError, trouble.kind)(message)
-    if trouble.by == "store" or trouble.kind.startswith("store"):
-        return StoreError(message)
-    return ClusterError(message)
-
-
-def _of_kind(root: type[EvenhandError], kind: str) -> type[EvenhandError]:
-    return next((each for each in root.__subclasses__() if each.kind == kind), root)

@@ -71,6 +71,8 @@ class RayExecutor:
     async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None:
         pending = sum(seat.count.pairs - seat.count.done for seat in seats)
         wanted = self._options.ray_workers or min(_own_cpus(), _MOST_WORKERS)
+        where = f"joining the cluster at {self._address}" if self._address else "starting Ray here"
+        self._announce(f"{where}; this takes some seconds")
         try:
             async with joined(
                 self._address,
