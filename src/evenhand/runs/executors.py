@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evenhand.errors import InputError
+from evenhand.runs.batch.wording import counted_requests
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import Executor, LocalExecutor
 from evenhand.runs.observer import Observer
@@ -54,8 +55,8 @@ def _refuse_batches_elsewhere(store: Store, run: RunRecord) -> None:
     """Who asks one by one what is at a provider already pays for it twice."""
     there = store.batches.unfinished(run.id)
     if there:
-        requests = sum(batch.requests for batch in there)
+        requests = counted_requests(sum(batch.requests for batch in there))
         raise InputError(
-            f"run {run.name} has {requests:,} requests at a provider's batch API; add --batch to "
-            "collect them, or --batch --cancel-batches to give them up"
+            f"run {run.name} has {requests} at a provider's batch API; add --batch to collect "
+            "them, or --batch --cancel-batches to give them up"
         )

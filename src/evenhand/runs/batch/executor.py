@@ -11,6 +11,7 @@ from evenhand.runs.batch.course import Course
 from evenhand.runs.batch.lane import BatchLane
 from evenhand.runs.batch.timing import BatchTiming
 from evenhand.runs.batch.waiting import Waiting
+from evenhand.runs.batch.wording import counted_batches, counted_requests
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import Seat
 from evenhand.runs.observer import Observer
@@ -70,17 +71,21 @@ class BatchExecutor:
         if self._options.cancel_batches:
             notes.append("nothing new was asked; without --cancel-batches the same command goes on")
         for lane in self._lanes:
-            if not lane.at_provider:
-                continue
-            count = len(lane.at_provider)
-            batches = "1 batch" if count == 1 else f"{count:,} batches"
-            requests = sum(batch.requests for batch in lane.at_provider)
-            stay = "stays" if count == 1 else "stay"
-            notes.append(
-                f"{batches} with {requests:,} requests {stay} at {lane.host}; the same command "
-                "collects what it brings, also on another machine with the same store, and "
-                "--cancel-batches gives it up"
-            )
+            there = [batch for batch in lane.at_provider if batch.state == "open"]
+            if there:
+                requests = counted_requests(sum(batch.requests for batch in there))
+                stay = "stays" if len(there) == 1 else "stay"
+                notes.append(
+                    f"{counted_batches(len(there))} with {requests} {stay} at {lane.host}; the "
+                    "same command collects what it brings, also on another machine with the same "
+                    "store, and --cancel-batches gives it up"
+                )
+            unseen = sum(b.requests for b in lane.at_provider if b.state == "intended")
+            if unseen:
+                notes.append(
+                    f"whether {counted_requests(unseen)} arrived at {lane.host} is not known; the "
+                    "same command finds out before it submits anything again"
+                )
         return tuple(notes)
 
     def _lane(self, run_id: int, seat: Seat, api: BatchApi) -> BatchLane:

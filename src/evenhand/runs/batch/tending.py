@@ -10,6 +10,7 @@ from evenhand.errors import JudgeConnectionLost, JudgeError, JudgeRejected
 from evenhand.judges.batch import UNSURE, BatchLimits, BatchStatus, Sought
 from evenhand.runs.batch.collection import fetch_results
 from evenhand.runs.batch.course import Course
+from evenhand.runs.batch.wording import counted_requests
 from evenhand.store.batches import BatchRecord
 
 
@@ -87,7 +88,7 @@ class Tending:
         found = await course.api.find(Sought(batch.nonce, batch.requests, batch.sent_at, others))
         if isinstance(found, str):
             course.observer.announce(
-                f"batch {found} with {batch.requests:,} requests was found again at "
+                f"batch {found} with {counted_requests(batch.requests)} was found again at "
                 f"{course.host}; it is not submitted twice"
             )
             await self.opened(batch, found)
@@ -95,8 +96,9 @@ class Tending:
             if batch.id not in self._told:
                 self._told.add(batch.id)
                 course.observer.announce(
-                    f"whether {batch.requests:,} requests have arrived at {course.host} shows when "
-                    "a batch there of that size has ended; until then they are not submitted again"
+                    f"whether {counted_requests(batch.requests)} arrived at {course.host} shows "
+                    "when a batch of that size has ended there; until then nothing of it is "
+                    "submitted again"
                 )
         elif time.time() - batch.sent_at >= course.timing.arrives_within_s:
             await self.drop(batch)
@@ -134,7 +136,7 @@ class Tending:
             course.crowded = True
             course.waiting.hold_back()
             course.observer.announce(
-                f"{course.host} has no room for {batch.requests:,} more requests now "
+                f"{course.host} has no room for {counted_requests(batch.requests)} now "
                 f"({status.why}); smaller batches are tried"
             )
             return
@@ -169,7 +171,8 @@ class Tending:
         self._empty = self._empty + 1 if lapsed == batch.requests else 0
         if lapsed:
             course.looks_everywhere = True
-            self._lapsed(batch, status, f"{lapsed:,} of its {batch.requests:,} requests", answers)
+            those = f"{lapsed:,} of its {counted_requests(batch.requests)}"
+            self._lapsed(batch, status, those, answers)
         return True
 
     def _room_again(self) -> None:

@@ -11,6 +11,7 @@ from evenhand.runs.batch.course import Course
 from evenhand.runs.batch.drafting import Drafting
 from evenhand.runs.batch.settling import Settling
 from evenhand.runs.batch.tending import Tending
+from evenhand.runs.batch.wording import counted_requests
 from evenhand.store import WorkItem
 
 _TAKEN_AT_ONCE = 256
@@ -111,7 +112,7 @@ class Walking:
             return False
         course.waiting.worked()
         await self._tending.opened(batch, provider_id)
-        told = f"batch {provider_id} with {batch.requests:,} requests is at {course.host}"
+        told = f"batch {provider_id} with {counted_requests(batch.requests)} is at {course.host}"
         if not self._ever_submitted:
             told += (
                 "; answers take minutes to a day, and Ctrl-C leaves it there to be collected later"
