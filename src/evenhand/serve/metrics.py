@@ -25,7 +25,6 @@ from prometheus_client.registry import Collector
 from evenhand.contract import Verdict
 from evenhand.errors import EvenhandError, NoVerdict, ServerBusy
 from evenhand.serve.admission import Admission
-from evenhand.serve.values import RunStateView
 from evenhand.serve.watch import Watch
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -176,6 +175,9 @@ class _Runs(Collector):
 
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily("evenhand_runs", "Runs in the store.", labels=("state",))
+        # Not above: a process that only watches others loads no statistics.
+        from evenhand.serve.values import RunStateView
+
         for state in get_args(RunStateView):
             family.add_metric((state,), self._by_state.get(state, 0))
         yield family

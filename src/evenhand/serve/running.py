@@ -17,7 +17,6 @@ from typing import Any
 import uvicorn
 
 from evenhand.errors import SettingsError, Status
-from evenhand.serve.app import make_app
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.connections import protocol_class
 from evenhand.serve.logs import configure_logs, log
@@ -74,6 +73,9 @@ def serve(
 
     `ends_with` is given what ends the server, for those who have another reason to than a signal.
     """
+    # Not above: what only checks, and starts others, needs none of it, and it takes seconds.
+    from evenhand.serve.app import make_app
+
     configure_logs(config)
     _take_more_files()
     app = make_app(config)
