@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.pages import one_file_choice
+from evenhand.pages import one_file_choice, one_file_parts
 from evenhand.pages.one_file import write_one_file
 from evenhand.pages.one_file_choice import MOST_PAIRS, choose
 from evenhand.pages.one_file_pairs import PairData, inert_json
@@ -23,7 +23,7 @@ from evenhand.pages.wording import LANGUAGES, Language
 from evenhand.report import charts
 from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
-from evenhand.store import Store, open_store
+from evenhand.store import NewVote, Store, open_store
 from hostile_markup import ATTACKS, Attack
 from one_files import Read, finished_run, hostile_rows, rows_of, written
 from stored_runs import make_run
@@ -323,6 +323,29 @@ def test_file_that_cannot_be_finished_leaves_the_older_one(
         write_one_file(store, conclude(store, "first"), path)
     assert path.read_text() == "older"
     assert [each.name for each in tmp_path.iterdir()] == ["a.html"]
+
+
+def test_several_processes_pack_the_same_pairs(
+    store: Store, tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_file_parts, "_PARTS_FOR_PROCESSES", 2)
+    monkeypatch.setattr(one_file_choice, "_PAIRS_IN_A_PART", 20)
+    alone = written(store, "first", tmp_path / "a.html")
+    together = written(store, "first", tmp_path / "b.html", processes=2)
+    assert len(alone.script(class_="part")) == 4  # 63 pairs
+    assert together.table == alone.table
+    assert together.pairs == alone.pairs
+
+
+def test_what_people_voted_is_there_without_their_names(tmp_path: Path, undrawn: None) -> None:
+    with open_store(tmp_path / "own.db") as own:
+        finished_run(own, "voted", rows_of("AB"))
+        (first, _) = [item.pair_id for item in own.run_items(1)]
+        own.add_votes([NewVote(first, "Ann Example", "B", comment="It adds up.")])
+        read = written(own, "voted", tmp_path / "a.html")
+    assert read.pairs[0]["votes"] == [["B", False, "It adds up."]]
+    assert "votes" not in read.pairs[1]
+    assert "Ann Example" not in str(read.pairs) + read.source
 
 
 @pytest.mark.parametrize("pairs", [-1, MOST_PAIRS + 1])

@@ -8,7 +8,10 @@ from importlib.resources import files
 
 import pytest
 
+from evenhand.pages.figures import Figures
 from evenhand.pages.told import Told
+from evenhand.pages.wording import Wording
+from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.stats.win_rate import not_enough
 
 SENTENCES: dict[str, str] = json.loads(
@@ -49,3 +52,25 @@ def test_what_is_not_known_is_shown_as_it_was_written() -> None:
 def test_names_in_a_sentence_stay_as_they_are() -> None:
     said = "{0} <b> favours a place; its inconsistent verdicts count as half"
     assert Told("zh")(said).startswith("{0} <b> ")
+
+
+def test_sentences_inside_a_sentence_are_told_too() -> None:
+    said = (
+        "no valid verdict: First pass: could not be read, the answer is empty; "
+        "Second pass: not made, and half a comparison decides nothing"
+    )
+    told = Told("zh")(said)
+    assert not re.search("[a-z]{3}", told)
+
+
+def test_what_stays_in_english_says_so() -> None:
+    assert Told("zh").shown("<b>") == '<bdi lang="en">&lt;b&gt;</bdi>'
+    assert Told("en").shown("<b>") == "<bdi>&lt;b&gt;</bdi>"
+    assert Told("zh").shown("the answer is empty") == "<bdi>回答为空</bdi>"
+
+
+def test_figure_that_cannot_be_had_says_why() -> None:
+    reason = not_enough(2, "prompt", 5)
+    share = EstimatedShare(value=None, low=None, high=None, part=1, of=2, reason=reason)
+    assert reason in Figures(Wording("en")).share(None, share)
+    assert "数据不足" in Figures(Wording("zh")).share(None, share)
