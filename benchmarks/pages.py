@@ -65,7 +65,7 @@ _TABLES = (
     "?cursor=a900000_900000_1",
     f"?model={_ALPHA}&against={_BETA}&modelWins=true",
     f"?model={_ALPHA}&outcome=inconsistent&sort=confidence",
-    f"?model={_ALPHA}&criterion=depth&criterionEnd=other",
+    f"?model={_ALPHA}&criterion=accuracy&criterionEnd=other",
     "?label=TIE&ending=undecided&sort=length",
     "?named=none",
 )
