@@ -147,7 +147,7 @@ def record(reserved: float, requests: int = 10) -> BatchRecord:
 def test_a_cap_on_cost_counts_what_is_spoken_for() -> None:
     budget = Budget(Stop(), max_cost=1.0)
     allowance = Allowance(RunOptions(batch=True, max_cost=1.0), budget)
-    allowance.sent(record(0.5))
+    allowance.found(record(0.5))
     assert allowance.take(0.3) is None
     assert allowance.take(0.3) is not None  # 0.5 + 0.3 + 0.3
     allowance.closed(1, 0.3)

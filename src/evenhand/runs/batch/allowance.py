@@ -30,6 +30,7 @@ class Allowance:
         self._max_cost = options.max_cost
         self._budget = budget
         self._reserved: dict[int, float] = {}  # by batch
+        self._here: set[int] = set()  # batches of this command
         self._drafted_calls = 0
         self._drafted_usd = 0.0
         self._priced = 0
@@ -65,18 +66,25 @@ class Allowance:
         self._drafted_calls -= calls
         self._drafted_usd -= reserved_usd or 0.0
 
-    def opened(self, batch: BatchRecord) -> None:
-        """It is at the provider, and its requests are calls."""
+    def submitting(self, batch: BatchRecord) -> None:
+        """Its requests are this command's calls from now on, whether or not it sees them arrive."""
+        self._here.add(batch.id)
         self._budget.submitted(batch.requests)
+        self.found(batch)
 
-    def refused(self, batch: BatchRecord) -> None:
-        self._budget.refused(batch.requests)
-
-    def sent(self, batch: BatchRecord) -> None:
+    def found(self, batch: BatchRecord) -> None:
+        """An earlier command sent it: its calls were that one's, what it costs is to come."""
         self._reserved[batch.id] = batch.reserved_usd or 0.0
 
     def ended(self, batch: BatchRecord) -> None:
         self._reserved.pop(batch.id, None)
+
+    def dropped(self, batch: BatchRecord) -> None:
+        """It did not come to be there, or was refused as a whole: nobody makes its calls."""
+        self.ended(batch)
+        if batch.id in self._here:
+            self._here.discard(batch.id)
+            self._budget.refused(batch.requests)
 
     def came(self, usage: Usage, cost: float | None) -> None:
         self._priced += cost is not None

@@ -38,7 +38,7 @@ class BatchLane:
     async def run(self) -> None:
         course = self._course
         for batch in await self._tending.unfinished():
-            course.allowance.sent(batch)
+            course.allowance.found(batch)
         while not course.is_stopped:
             collected = await self._tending.look()
             submitted = await self._walk(collected)

@@ -69,13 +69,12 @@ class Tending:
 
     async def opened(self, batch: BatchRecord, provider_id: str) -> None:
         await asyncio.to_thread(self._batches.opened, batch.id, provider_id)
-        self._course.allowance.opened(batch)
         self._course.waiting.anew()
 
     async def drop(self, batch: BatchRecord) -> None:
         """It is not at the provider, so that its requests are wanted again."""
         await asyncio.to_thread(self._batches.drop, batch.id)
-        self._course.allowance.ended(batch)
+        self._course.allowance.dropped(batch)
         self._course.looks_everywhere = True
 
     async def _seek(self, batch: BatchRecord) -> None:
@@ -129,7 +128,6 @@ class Tending:
         """As a whole, before any of it was asked."""
         course = self._course
         await self.drop(batch)
-        course.allowance.refused(batch)
         if status.crowded:
             smaller = max(1, batch.requests // 2)
             course.limits = BatchLimits(min(course.limits.requests, smaller), course.limits.bytes)

@@ -94,7 +94,7 @@ class Walking:
         new, asked, draft = drafting.closed(course.run_id, course.seat.judge_id)
         course.allowance.closed(len(drafting), drafting.reserved_usd)
         batch = await asyncio.to_thread(batches.intend, new, asked)
-        course.allowance.sent(batch)
+        course.allowance.submitting(batch)
         sent = False
 
         async def sending() -> None:
