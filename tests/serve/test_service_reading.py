@@ -26,9 +26,9 @@ from evenhand.serve.values import (
     AuditRun,
     RankResponses,
     RankRuns,
-    VerdictFilters,
     VerdictLine,
 )
+from evenhand.serve.verdict_filters import VerdictFilters
 from evenhand.serve.watch import Watch
 from evenhand.store import Store
 from run_data import adds_up as adder
