@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from evenhand.errors import ClusterError
 
 _OBJECTS_BYTES = 80 * 2**20  # about the least that Ray takes; what goes through it is small
 _FOLDER = "evenhand-ray-"
+_ANSWERS_WITHIN_S = 10.0
 # A socket's path has to fit into some hundred characters, and Ray adds sixty.
 _LONGEST_FOLDER = 40
 
@@ -71,6 +73,10 @@ def _join(address: str) -> None:
     import ray
 
     try:
+        host, colon, port = address.rpartition(":")
+        if colon and port.isdigit():
+            # Ray tries for minutes, and cannot be told to stop, where nobody listens.
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
         with _hushed():
             ray.init(address=address, **_QUIET)
     except Exception as error:
