@@ -40,6 +40,8 @@ def test_of_items_with_the_same_content_only_the_first_is_among_the_firsts(store
     found = store.pending(run, judge, after=0, limit=9, firsts=True)
     assert [work.number for work in found] == [1, 2, 4]
     assert store.pending_span(run, judge, after=1, limit=9, firsts=True) == (2, 4, 2)
+    others = store.pending(run, judge, after=0, limit=9, firsts=False)
+    assert [work.number for work in others] == [3, 5, 6]
     # The first has its verdict: the others wait for their turn all the same.
     begun.settle(found[0])
     assert store.pending_span(run, judge, after=0, limit=9, firsts=True) == (2, 4, 2)
