@@ -8,9 +8,15 @@ import pytest
 from scripts import published_figures
 
 
+@pytest.fixture(scope="module")
+def figures(recorded_data: Path) -> list[published_figures.Figure]:
+    return list(published_figures.figures(recorded_data))
+
+
 @pytest.mark.recorded
-def test_every_published_figure_is_reproduced_to_the_printed_digit(recorded_data: Path) -> None:
-    figures = list(published_figures.figures(recorded_data))
+def test_every_published_figure_is_reproduced_to_the_printed_digit(
+    figures: list[published_figures.Figure],
+) -> None:
     assert {one.name: one.authors for one in figures} == {
         one.name: one.published for one in figures
     }
@@ -19,8 +25,10 @@ def test_every_published_figure_is_reproduced_to_the_printed_digit(recorded_data
 
 
 @pytest.mark.recorded
-def test_our_own_reading_differs_where_the_authors_misread(recorded_data: Path) -> None:
-    by_name = {one.name: one for one in published_figures.figures(recorded_data)}
+def test_our_own_reading_differs_where_the_authors_misread(
+    figures: list[published_figures.Figure],
+) -> None:
+    by_name = {one.name: one for one in figures}
     palm = by_name["llmbar PaLM2_CoT natural, accuracy %"]
     assert palm.authors == "73.0"
     assert 79 <= float(palm.ours) <= 82

@@ -11,20 +11,30 @@ from scripts import readings
 pytestmark = pytest.mark.recorded
 
 
+@pytest.fixture(scope="module")
+def judged(recorded_data: Path) -> list[tuple[str, readings.Key]]:
+    """What each recorded completion is read as, and its key."""
+    return [
+        (one.kind, readings.key_of(one.set, one.row)) for one in readings.recorded(recorded_data)
+    ]
+
+
 def test_nothing_nasty_is_misread(recorded_data: Path) -> None:
-    judged = list(readings.nasty(recorded_data))
-    assert len(judged) == 9
-    assert [one.row["why"] for one in judged if one.kind == "misread"] == []
+    nasty = list(readings.nasty(recorded_data))
+    assert len(nasty) == 9
+    assert [one.row["why"] for one in nasty if one.kind == "misread"] == []
 
 
-def test_no_recorded_completion_is_misread(recorded_data: Path) -> None:
-    counts = Counter(one.kind for one in readings.recorded(recorded_data))
+def test_no_recorded_completion_is_misread(judged: list[tuple[str, readings.Key]]) -> None:
+    counts = Counter(kind for kind, _ in judged)
     assert counts["misread"] == 0
     # The one that a person can read and the reader does not: it prefers B without saying so.
     assert counts["unread though readable"] <= 1
     assert counts["correct"] > 28_000
 
 
-def test_every_adjudication_names_a_recorded_completion(recorded_data: Path) -> None:
-    known = {readings.key_of(one.set, one.row) for one in readings.recorded(recorded_data)}
+def test_every_adjudication_names_a_recorded_completion(
+    judged: list[tuple[str, readings.Key]],
+) -> None:
+    known = {key for _, key in judged}
     assert set(readings.adjudications()) <= known
