@@ -15,6 +15,7 @@ demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 	@$(BIN)/evenhand demo
 
 test: .venv/.test .venv/.npm .venv/.model lint ## Lint, type-check and run every test
+	@$(BIN)/python -m compileall -q src  # once, for the hundreds of processes that tests start
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/.test ## Style, types and the rooms' import rules
@@ -47,6 +48,7 @@ verify: .venv/.test ## The long checks: kills, faults, a million rows, simulatio
 	$(BIN)/python -m scripts.verify_calibrated_runs
 	$(BIN)/python -m scripts.verify_corrected
 	$(BIN)/python -m scripts.verify_trust_speed
+	EVENHAND_EVERY_LOOK=1 $(BIN)/python -m pytest tests/browser/test_every_page.py
 	$(BIN)/python -m scripts.verify_scale
 
 readings: .venv/.test ## Read every recorded completion and count the misread
