@@ -16,7 +16,7 @@ demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 
 test: .venv/.test .venv/.npm .venv/.model lint ## Lint, type-check and run every test
 	@$(BIN)/python -m compileall -q src  # once, for the hundreds of processes that tests start
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/.test ## Style, types and the rooms' import rules
 	$(BIN)/ruff check .

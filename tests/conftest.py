@@ -17,17 +17,18 @@ _TESTS = Path(__file__).parent
 settings.register_profile("evenhand", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("evenhand")
 
-# Files that take minutes come first: two processes share the files, and one of them would be left
-# alone with a long file that came last.
+# Files that take long come first: several processes share the files, and one of them would be left
+# alone with a long file that came last. Those with the embedded model, which takes every core, are
+# not side by side.
 _LONGEST_FIRST = (
     "cli/test_demo_command",
-    "trust/test_probes",
-    "test_embedded",
-    "judges/test_local",
     "runs/ray/",
     "serve/test_background_kill",
+    "trust/test_probes",
     "browser/",
+    "test_embedded",
     "serve/",
+    "judges/test_local",
     "doors/",
     "runs/",
     "parse/test_recorded",
