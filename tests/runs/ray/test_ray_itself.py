@@ -22,6 +22,7 @@ from postgres_server import PASSWORD, PostgresServer
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, and kills")
 _WITHIN_S = 240.0
 _LISTENS = "0A"
+NOBODY = "http://127.0.0.1:9/v1"
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,9 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
         "-c",
         "clarity",
     ]
-    words += ["-j", "openai:m", "--base-url", server.url, "--store", store, "--yes", "--json"]
+    # A fleet: a good server, and one that is not there.
+    words += ["-j", "openai:m", "--base-url", server.url, "--base-url", NOBODY]
+    words += ["--store", store, "--yes", "--json"]
     words += ["--executor", "ray", "--ray-workers", "2", "--concurrency", "8"]
     server.reset()
     child = Child(words, cwd=tmp_path, environment=environment)
@@ -79,6 +82,7 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
             secrets = _said_in(short_folder, (KEY, PASSWORD, quote(PASSWORD, safe="")))
     assert ended.code == 0, ended.err
     assert Summary.of(ended).differences(planned) == []
+    assert "127.0.0.1:9/v1 was left alone" in ended.out
     assert addresses
     assert addresses <= {"127.0.0.1"}
     assert secrets == set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -89,6 +90,7 @@ class Crew:
         self._deaths = 0
         self._cutting = asyncio.Lock()
         self.lost = 0
+        self.accounts: Counter[str] = Counter()  # by how many workers it was told
 
     @property
     def in_flight(self) -> int:
@@ -178,6 +180,7 @@ class Crew:
                     raise WorkerLost("it heard nothing for too long", surely=True)
                 self._ledger.close(member.number)
                 del self._members[member.number]
+                self.accounts.update(set(report.accounts))
                 return
             grant = await self._grant(member)
 

@@ -20,6 +20,7 @@ from evenhand.runs.stop import Stop
 from evenhand.store import RunRecord, Store
 from evenhand.store.records import Spending
 
+_ACCOUNTS_AT_MOST = 8
 _MOST_WORKERS = 16  # by default: each takes a core and some connections to the database
 _PAIRS_EACH = 16  # fewer are not worth another process
 _LOOKED_EVERY_S = 0.2
@@ -103,6 +104,7 @@ class RayExecutor:
         try:
             await crew.work()
         finally:
+            self._tell_of_judges(crew)
             if crew.lost:
                 self._tell_of_lost(crew)
                 await self._count_anew(run_id, seats, before.made)
@@ -170,6 +172,11 @@ class RayExecutor:
                     name=plan.judge.name,
                     proven=seat.count.proven,
                 )
+
+    def _tell_of_judges(self, crew: Crew) -> None:
+        """E.g. of a server of a fleet that was left alone; each worker has its own view of it."""
+        for line, workers in crew.accounts.most_common(_ACCOUNTS_AT_MOST):
+            self._notes.append(f"{line} (told by {_counted(workers, 'worker')})")
 
     def _tell_of_lost(self, crew: Crew) -> None:
         lost = f"{_counted(crew.lost, 'worker')} {'was' if crew.lost == 1 else 'were'} lost"

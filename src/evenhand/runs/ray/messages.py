@@ -126,3 +126,4 @@ class Report:
     ended: bool = False
     expired: bool = False  # it heard nothing for too long, and ended by itself
     trouble: Trouble | None = None
+    accounts: tuple[str, ...] = ()  # at its end: what its judges have to say of that time

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges import Judge
+from evenhand.judges.protocol import Account, account_of
 from evenhand.runs.executor import LocalExecutor, Seat
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
@@ -60,6 +61,7 @@ class Worker:
         self._sifted_at = 0.0
         self._sifting = asyncio.Lock()
         self._over: list[int] = []
+        self._accounts: list[Account] = []
 
     async def begin(self, assignment: Assignment) -> Trouble | None:
         """What keeps it from beginning."""
@@ -117,6 +119,7 @@ class Worker:
     def _seat(self, assignment: Assignment, task: SeatTask, store: Store) -> Seat:
         judge = task.recipe.open()
         self._judges.append(judge)
+        self._accounts.append(account_of(judge))
         key = JudgePlan(judge, task.procedure).record(salt=assignment.salt).key
         if key != task.key:
             raise EvenhandError(
@@ -262,6 +265,7 @@ class Worker:
             ended=ended,
             expired=self._expired,
             trouble=self._trouble() if ended or self._stop.by else None,
+            accounts=tuple(line for each in self._accounts for line in each()) if ended else (),
         )
 
     def _seat_reports(self) -> Iterator[SeatReport]:
