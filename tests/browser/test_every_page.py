@@ -99,7 +99,7 @@ def opened(look: Look, site: Site, address: str, set_up: Surroundings) -> Page:
 
 def settled(page: Page) -> None:
     """Figures that were being worked out are there, and so is every picture."""
-    expect(page.locator("[data-live]")).to_have_count(0, timeout=30_000)
+    expect(page.locator("[data-live], [data-again]")).to_have_count(0, timeout=60_000)
     page.evaluate(
         """() => Promise.all(Array.from(document.images, (picture) => {
           picture.loading = "eager";
@@ -128,7 +128,7 @@ def test_page_is_sound_and_fits(
 def test_page_reads_the_same_without_script(address: str, look: Look, site: Site) -> None:
     """Each heading and each field of the page is there before a script has run."""
     lively = opened(look, site, address, PLAIN)
-    expect(lively.locator("[data-live]")).to_have_count(0, timeout=30_000)
+    expect(lively.locator("[data-live], [data-again]")).to_have_count(0, timeout=60_000)
     still = opened(look, site, address, replace(PLAIN, script=False))
     parts = "main h1, main h2, main h3, main label, main th, main button"
     told, read = (page.locator(parts).all_inner_texts() for page in (lively, still))

@@ -81,6 +81,9 @@ for (const each of new Set(
   Array.from(document.querySelectorAll("[data-live]"), (live) => live.dataset.live),
 )) keepUp(each, EVERY_MS);
 
+// A page that is not there yet is asked for again.
+if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), EVERY_MS);
+
 // A file that is dropped on a form is the one that it sends.
 for (const form of document.querySelectorAll("form[data-drop]")) {
   const input = form.querySelector("input[type=file]");
