@@ -119,6 +119,7 @@ class _World:
             if self.setup.random_service:
                 took = self._rng.expovariate(1 / took)
             self.busy_s += took
+            # mypy infers no type for a lambda that binds by its defaults
             self._after(took, lambda w=worker, b=batch: self._commit(w, b))  # type: ignore[misc]
 
     def _commit(self, worker: _Worker, batch: list[float]) -> None:

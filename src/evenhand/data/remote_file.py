@@ -39,7 +39,7 @@ class RemoteObject:
                 self.connect().close()
             except DataError:
                 raise
-            except Exception as error:
+            except Exception as error:  # each file system raises its own kinds
                 raise told(self.name, error) from None
         return hashlib.sha256(f"{self.name}\n{self._stamp}".encode()).hexdigest()
 
@@ -124,7 +124,7 @@ class RemoteFile(io.RawIOBase):
                 return work(self._native)
             except DataError:
                 raise
-            except Exception as error:
+            except Exception as error:  # each file system raises its own kinds
                 self._let_go()
                 if wait_s is None or is_final(error):
                     raise told(self._content.name, error) from None

@@ -104,7 +104,7 @@ class AnthropicBatches:
             created = await client.messages.batches.create(
                 requests=requests, extra_headers=headers, timeout=_UPLOAD_TIMEOUT_S
             )
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error, client) from None
         return created.id
 
@@ -129,7 +129,7 @@ class AnthropicBatches:
                     return batch.id
         except JudgeError:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error, client) from None
         return UNSURE if unsure else None
 
@@ -145,7 +145,7 @@ class AnthropicBatches:
         client = await self._client()
         try:
             batch = await client.messages.batches.retrieve(batch_id)
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error, client) from None
         counts = batch.request_counts
         through = _total(batch) - counts.processing
@@ -169,14 +169,14 @@ class AnthropicBatches:
                         yield read
         except JudgeError:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error, client) from None
 
     async def cancel(self, batch_id: str) -> None:
         client = await self._client()
         try:
             await client.messages.batches.cancel(batch_id)
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error, client) from None
 
     async def close(self) -> None:

@@ -132,7 +132,7 @@ class OpenAIBatches:
             )
         except EvenhandError:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error) from None
         return created.id
 
@@ -147,14 +147,14 @@ class OpenAIBatches:
                 older = older + 1 if is_older else 0
                 if older >= _OLDER_IN_A_ROW:
                     return None
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error) from None
         return None
 
     async def look(self, batch_id: str) -> BatchStatus:
         try:
             batch = await self._client.batches.retrieve(batch_id)
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error) from None
         counts = batch.request_counts
         through = counts.completed + counts.failed if counts else 0
@@ -182,13 +182,13 @@ class OpenAIBatches:
                             yield read
             except JudgeError:
                 raise
-            except Exception as error:
+            except Exception as error:  # whatever the SDK raises is told in our words
                 raise self._told(error) from None
 
     async def cancel(self, batch_id: str) -> None:
         try:
             await self._client.batches.cancel(batch_id)
-        except Exception as error:
+        except Exception as error:  # whatever the SDK raises is told in our words
             raise self._told(error) from None
 
     async def close(self) -> None:

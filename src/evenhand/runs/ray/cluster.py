@@ -79,7 +79,7 @@ def _join(address: str) -> None:
             socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
         with _hushed():
             ray.init(address=address, **_QUIET)
-    except Exception as error:
+    except Exception as error:  # Ray raises all kinds
         raise ClusterError(
             f"the Ray cluster at {address} cannot be joined: {_said(error)}; start one with "
             "ray start --head, or leave out --ray-address"
@@ -107,7 +107,7 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
                 _temp_dir=str(folder),
                 **_QUIET,
             )
-        except Exception as error:
+        except Exception as error:  # Ray raises all kinds
             raise ClusterError(
                 f"Ray could not be started: {_said(error)}; run the command again, or without "
                 "--executor ray"

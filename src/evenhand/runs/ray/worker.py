@@ -71,7 +71,7 @@ class Worker:
             await self._close()
             by: StoppedBy = "store" if isinstance(error, StoreError) else "cluster"
             return Trouble(by, error.kind, error.message)
-        except Exception as error:
+        except Exception as error:  # the driver is to hear of it, whatever it is
             await self._close()
             return Trouble("cluster", "cluster", _told(error))
         self._lease.accept(Grant(_FIRST_GRANT_WITHIN_S))
