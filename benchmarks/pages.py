@@ -53,6 +53,8 @@ _TABLES = (
     "?outcome=invalid&sort=length",
     "?unread=true&sort=confidence",
     "?criterion=accuracy&criterionEnd=B",
+    "?criterion=accuracy&criterionEnd=invalid",
+    f"?model={_ALPHA}&criterion=accuracy&criterionEnd=invalid",
     "?disagrees=true&sort=length",
     "?judgesDiffer=true",
     "?noted=true&minConfidence=0.99",

@@ -4,6 +4,7 @@ in both engines; and marks that follow the verdicts wherever they go."""
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from evenhand.contract import (
     CriterionOutcome,
@@ -461,7 +463,7 @@ def test_two_processes_mark_the_same_run(address: str) -> None:
 def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.store.marks.MOST_CRITERIA", 3)
+    monkeypatch.setattr("evenhand.store.breakdowns.MOST_CRITERIA", 3)
     begun = begin(store, *(item(f"{n}", criteria=[f"own {n}"]) for n in range(5)))
     for work in begun.work():
         begun.write(work, [unread_pass("original")], failure([], "invalid"))
@@ -484,30 +486,57 @@ def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
 def test_an_order_is_walked_along_its_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: Sort, index: str, descending: bool
 ) -> None:
-    from sqlalchemy import event
-
     monkeypatch.setattr(table_search, "COUNTED_UP_TO", 3)
     with open_store(tmp_path / "s.db") as store:
         run_id = fill(store)
         wanted = TableFilter(winner="A")
         first = store.browse(run_id, wanted, sort=sort, descending=descending, limit=3)
-        seen: list[tuple[str, Any]] = []
 
-        def note(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
-            seen.append((statement, parameters))
+        def look() -> None:
+            for place in (None, first.next):
+                store.browse(run_id, wanted, sort=sort, descending=descending, after=place, limit=3)
 
-        event.listen(store._reads, "before_cursor_execute", note)
-        for place in (None, first.next):
-            store.browse(run_id, wanted, sort=sort, descending=descending, after=place, limit=3)
-        event.remove(store._reads, "before_cursor_execute", note)
-        walks = [(sql, given) for sql, given in seen if "ORDER BY verdict_marks" in sql]
+        walks = list(plans(store, look, "ORDER BY verdict_marks"))
         assert len(walks) >= 2
-        with store._reading() as connection:
-            for sql, parameters in walks:
+        for told in walks:
+            assert index in told
+            assert "TEMP B-TREE" not in told
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (TableFilter(criterion="accuracy"), "ix_verdict_marks_breakdown"),
+        (TableFilter(criterion_end="invalid"), "ix_verdict_marks_breakdown"),
+        (TableFilter(criterion="accuracy", criterion_end="other"), "ix_verdict_marks_breakdown"),
+        (TableFilter(model="left"), "ix_verdict_marks_contest"),
+        (TableFilter(model="left", criterion_end="model"), "ix_verdict_marks_contest"),
+    ],
+)
+def test_what_may_be_rare_is_found_by_an_index(
+    tmp_path: Path, wanted: TableFilter, index: str
+) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        run_id = fill(store)
+        gathered = list(plans(store, lambda: store.browse(run_id, wanted), "FROM verdict_marks"))
+        assert f"SEARCH verdict_marks USING COVERING INDEX {index}" in gathered[0]
+
+
+def plans(store: Store, look: Callable[[], object], of: str) -> Iterator[str]:
+    """How SQLite goes about the statements with these words that are executed meanwhile."""
+    seen: list[tuple[str, Any]] = []
+
+    def note(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
+        seen.append((statement, parameters))
+
+    event.listen(store._reads, "before_cursor_execute", note)
+    look()
+    event.remove(store._reads, "before_cursor_execute", note)
+    with store._reading() as connection:
+        for sql, parameters in seen:
+            if of in sql:
                 plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters)
-                told = " ".join(row[3] for row in plan)
-                assert index in told
-                assert "TEMP B-TREE" not in told
+                yield " ".join(row[3] for row in plan)
 
 
 def test_failed_passes_that_are_tried_again_leave_no_marks(store: Store) -> None:

@@ -20,13 +20,13 @@ _COLUMN = run_contests.c
 
 
 def name_key(name: str) -> int:
-    """Names may be long; a text of any length has a number of 64 bits."""
-    return _number(name.encode())
+    """Names may be long."""
+    return numbered(name.encode())
 
 
 def contest_key(models: Models) -> int:
     """Of a pair's two models in their order; the other order is another contest."""
-    return _number(b"".join(b"-" if name is None else _sized(name) for name in models))
+    return numbered(b"".join(b"-" if name is None else _sized(name) for name in models))
 
 
 def _sized(name: str) -> bytes:
@@ -34,7 +34,8 @@ def _sized(name: str) -> bytes:
     return b"%d:%s" % (len(encoded), encoded)
 
 
-def _number(told: bytes) -> int:
+def numbered(told: bytes) -> int:
+    """What is told by a text of any length, in 64 bits."""
     return int.from_bytes(blake2b(told, digest_size=8).digest(), "little", signed=True)
 
 

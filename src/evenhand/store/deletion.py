@@ -29,6 +29,7 @@ from evenhand.store.schema import (
     queue,
     replaced_passes,
     replaced_votes,
+    run_breakdowns,
     run_contests,
     run_criteria,
     run_indexes,
@@ -42,7 +43,7 @@ from evenhand.store.schema import (
 
 _BESIDE_ITEMS = (
     *(verdicts, queue, item_tags, skipped_rows, jobs),
-    *(verdict_marks, run_contests, run_criteria, run_indexes, kept_figures),
+    *(verdict_marks, run_contests, run_criteria, run_breakdowns, run_indexes, kept_figures),
     *(batch_requests, batches),
 )
 

@@ -24,17 +24,17 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Winner
+from evenhand.store.breakdowns import BreakdownWriter
 from evenhand.store.bulk import insert_where_new
 from evenhand.store.catalogue import judges_of_run
-from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.columns import INVALID
 from evenhand.store.contests import add_contests, contest_key
-from evenhand.store.criteria import UNTOLD, CriteriaReader
+from evenhand.store.criteria import CriteriaReader
 from evenhand.store.rows import read_criteria
 from evenhand.store.schema import (
     items,
     pairs,
     passes,
-    run_criteria,
     run_indexes,
     verdict_marks,
     verdicts,
@@ -55,9 +55,6 @@ LABELLED, DISAGREES, JUDGES_DIFFER, NOTED, UNREAD, ABSTAINED = (1 << bit for bit
 # Two more bits: which label, where there is one.
 LABELS: dict[str, int] = {"A": 1 << 6, "B": 2 << 6, "TIE": 3 << 6}
 ANY_LABEL = 3 << 6
-CRITERION_LETTERS = {WIN_A: "a", WIN_B: "b", TIE: "t", INCONSISTENT: "i", INVALID: "x", UNTOLD: "u"}
-# A run whose rows have criteria of their own may have very many; filters offer the first of them.
-MOST_CRITERIA = 1000
 _PAGE_CHARACTERS = 4_000_000
 _ADVANCED_AT_ONCE = 20_000
 # Any number will do, as long as every evenhand takes the same one.
@@ -205,8 +202,7 @@ class _Marking:
         self._run_id = run_id
         self._noted = noted
         self._read = CriteriaReader()
-        self._places = criteria_places(connection, run_id)
-        self._known = len(self._places)
+        self._breakdowns = BreakdownWriter(connection, run_id)
 
     def marks(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         found = _VERDICTS.where(verdicts.c.run_id == self._run_id, verdicts.c.number.in_(numbers))
@@ -239,34 +235,18 @@ class _Marking:
                     "flags": flags,
                     "confidence": row["confidence"],
                     "longer": row["length_b"] - row["length_a"],
-                    "criteria": self._criteria(row, criteria[pair_id]),
                     "contest": contest_key((row["model_a"], row["model_b"])),
+                    "breakdown": self._breakdown(row, criteria[pair_id]),
                 }
             )
-        self._write_places()
+        self._breakdowns.write()
         met = {(row["model_a"], row["model_b"]) for row in rows}
         add_contests(self._connection, self._run_id, met)
         return marks
 
-    def _criteria(self, row: RowMapping, named: str) -> str:
+    def _breakdown(self, row: RowMapping, named: str) -> int:
         told: Iterable[tuple[str, int]] = self._read.criteria(row["outcome"], row["body"])
-        told = told or ((each.name, INVALID) for each in read_criteria(named))
-        written = []
-        for name, code in told:
-            place = self._places.get(name)
-            if place is None:
-                if len(self._places) == MOST_CRITERIA:
-                    continue
-                place = self._places[name] = len(self._places)
-            written.append(f"{place}{CRITERION_LETTERS[code]},")
-        return f",{''.join(written)}"
-
-    def _write_places(self) -> None:
-        new = list(self._places.items())[self._known :]
-        if new:
-            rows = [{"run_id": self._run_id, "place": place, "name": name} for name, place in new]
-            self._connection.execute(insert(run_criteria), rows)
-            self._known = len(self._places)
+        return self._breakdowns.key(told or ((each.name, INVALID) for each in read_criteria(named)))
 
     def _unread(self, rows: Sequence[RowMapping]) -> set[tuple[int, int]]:
         """Looked for only where it can be: a valid verdict of one sample rests on ballots alone."""
@@ -303,12 +283,6 @@ def _differing(rows: Sequence[RowMapping]) -> set[int]:
         if row["outcome"] != "invalid":
             ends[row["number"]].add((row["outcome"], row["winner"]))
     return {number for number, found in ends.items() if len(found) > 1}
-
-
-def criteria_places(connection: Connection, run_id: int) -> dict[str, int]:
-    """The run's criteria so far, in the order in which they first came."""
-    query = select(run_criteria.c.name, run_criteria.c.place).where(run_criteria.c.run_id == run_id)
-    return {row.name: row.place for row in connection.execute(query.order_by(run_criteria.c.place))}
 
 
 def forget_marks(connection: Connection, undone: Any) -> None:

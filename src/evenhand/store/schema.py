@@ -39,6 +39,7 @@ REVISIONS = (
     "0006",
     "0007",
     "0008",
+    "0009",
 )  # oldest first; the last is what this evenhand reads and writes
 HEAD = REVISIONS[-1]
 
@@ -328,9 +329,8 @@ verdict_marks = Table(
     Column("flags", Integer, nullable=False),  # bits: what else may be asked of it
     Column("confidence", Double),
     Column("longer", Integer, nullable=False),  # by how many characters B is longer than A
-    Column("criteria", Text, nullable=False),  # their places, each with how it came out
-    # Which two models it is about; SQLite adds a column only with a default, which nobody takes.
-    Column("contest", _Key, nullable=False, server_default=text("0")),
+    Column("contest", _Key, nullable=False),  # which two models it is about
+    Column("breakdown", _Key, nullable=False),  # how it came out by criterion
     PrimaryKeyConstraint("run_id", "number", "judge_id"),
     # With what is asked most often, so that a walk in this order need not look anything up.
     Index(
@@ -343,12 +343,16 @@ verdict_marks = Table(
     ),
     Index(
         "ix_verdict_marks_contest",
-        *("run_id", "contest", "number", "judge_id", "ending", "flags"),
+        *("run_id", "contest", "number", "judge_id", "ending", "flags", "breakdown"),
+    ),
+    Index(
+        "ix_verdict_marks_breakdown",
+        *("run_id", "breakdown", "number", "judge_id", "ending", "flags"),
     ),
     sqlite_with_rowid=False,
 )
 
-# The criteria that marks name by their places.
+# The criteria that breakdowns name by their places.
 run_criteria = Table(
     "run_criteria",
     metadata,
@@ -356,6 +360,16 @@ run_criteria = Table(
     Column("place", Integer, nullable=False),
     Column("name", SafeText, nullable=False),
     PrimaryKeyConstraint("run_id", "place"),
+)
+
+# What marks name by one number: places of criteria, each with how it came out.
+run_breakdowns = Table(
+    "run_breakdowns",
+    metadata,
+    Column("run_id", _Key, nullable=False),
+    Column("breakdown", _Key, nullable=False),
+    Column("told", Text, nullable=False),
+    PrimaryKeyConstraint("run_id", "breakdown"),
 )
 
 # The two models that marks name by one number, and numbers of their names, which may be long.

@@ -7,6 +7,8 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, and_, false, or_
 
+from evenhand.store.breakdowns import came_out, criteria_places
+from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.contests import between, with_model_as
 from evenhand.store.marks import (
     ABSTAINED,
@@ -18,25 +20,28 @@ from evenhand.store.marks import (
     LABELS,
     NOTED,
     UNREAD,
-    criteria_places,
 )
 from evenhand.store.schema import verdict_marks
 from evenhand.store.verdict_table import Ends, TableFilter
 
 Side = Literal["A", "B"]
-_SIDES: tuple[Side, Side] = ("A", "B")
+_SIDES: dict[Side, int] = {"A": WIN_A, "B": WIN_B}
 _ENDS: dict[Ends, frozenset[str]] = {
     "valid": frozenset({"win", "tie", "inconsistent"}),
     "decided": frozenset({"win", "tie"}),
     "undecided": frozenset({"inconsistent", "invalid"}),
 }
-_LETTERS = {"A": "a", "B": "b", "TIE": "t", "inconsistent": "i", "invalid": "x"}
+_CODES: dict[str, int] = {
+    "A": WIN_A,
+    "B": WIN_B,
+    "TIE": TIE,
+    "inconsistent": INCONSISTENT,
+    "invalid": INVALID,
+}
 _MARK = verdict_marks.c
 
 
-def conditions_of(
-    connection: Connection, run_id: int, wanted: TableFilter
-) -> Iterator[ColumnElement[bool]]:
+def conditions_of(wanted: TableFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.judge_ids is not None:
         yield _MARK.judge_id.in_(list(wanted.judge_ids))
     if (wanted.outcome, wanted.winner, wanted.ending) != (None, None, None):
@@ -71,8 +76,6 @@ def conditions_of(
             yield known != 0 if wanted.label == "any" else known == 0
         else:
             yield known == LABELS[wanted.label]
-    if wanted.criterion is not None or wanted.criterion_end is not None:
-        yield _on_criterion(connection, run_id, wanted)
 
 
 def about_models(
@@ -95,26 +98,28 @@ def about_models(
         )
 
 
-def _on_criterion(connection: Connection, run_id: int, wanted: TableFilter) -> ColumnElement[bool]:
-    place: int | str | None = "%"
-    if wanted.criterion is not None:
-        place = criteria_places(connection, run_id).get(wanted.criterion)
-    if place is None:
-        return false()
-    end, model = wanted.criterion_end, wanted.model
-    if end not in ("model", "other"):
-        return _criterion_is(place, "_" if end is None else _LETTERS[end])
-    if model is None:
-        return or_(_criterion_is(place, "a"), _criterion_is(place, "b"))
-    letters = "ab" if end == "model" else "ba"
-    contest = _MARK.contest + 0
-    return or_(
-        *(
-            and_(with_model_as(contest, run_id, model, side), _criterion_is(place, letter))
-            for side, letter in zip(_SIDES, letters, strict=True)
+def on_criterion(
+    breakdown: ColumnElement[int], connection: Connection, run_id: int, wanted: TableFilter
+) -> Iterator[ColumnElement[bool]]:
+    """`breakdown` is the column, or an expression of it that no index leads by."""
+    name, end, model = wanted.criterion, wanted.criterion_end, wanted.model
+    if name is None and end is None:
+        return
+    place = None if name is None else criteria_places(connection, run_id).get(name)
+    if name is not None and place is None:
+        yield false()
+    elif end not in ("model", "other"):
+        yield came_out(breakdown, run_id, place, None if end is None else [_CODES[end]])
+    elif model is None:
+        yield came_out(breakdown, run_id, place, _SIDES.values())
+    else:
+        codes = _SIDES.values() if end == "model" else reversed(_SIDES.values())
+        yield or_(
+            *(
+                and_(
+                    with_model_as(_MARK.contest + 0, run_id, model, side),
+                    came_out(breakdown, run_id, place, [code]),
+                )
+                for side, code in zip(_SIDES, codes, strict=True)
+            )
         )
-    )
-
-
-def _criterion_is(place: int | str, letter: str) -> ColumnElement[bool]:
-    return _MARK.criteria.like(f"%{letter},%" if place == "%" else f"%,{place}{letter},%")

@@ -35,7 +35,7 @@ from evenhand.store.marks import (
     UNREAD,
 )
 from evenhand.store.schema import item_tags, items, pairs, verdict_marks
-from evenhand.store.table_conditions import about_models, conditions_of
+from evenhand.store.table_conditions import about_models, conditions_of, on_criterion
 from evenhand.store.texts import SafeText, shorten
 from evenhand.store.verdict_table import (
     CountUpTo,
@@ -163,11 +163,20 @@ class _Search:
         self._run_id = run_id
         self._tag = None if wanted.tag is None else shorten(wanted.tag)
         self._phrases = None if wanted.query is None else phrases_of(wanted.query)
-        conditions = list(conditions_of(connection, run_id, wanted))
-        # Led by an index to what is gathered, and along another one where it is walked: there it
+        conditions = list(conditions_of(wanted))
+        # Led by one index to what is gathered, and along another one where it is walked: there it
         # may only be looked at.
-        led = list(about_models(_MARK.contest, run_id, wanted))
-        looked_at = list(about_models(_MARK.contest + 0, run_id, wanted))
+        contest, breakdown = _MARK.contest, _MARK.breakdown
+        of_models = list(about_models(contest, run_id, wanted))
+        by_models = bool(of_models)
+        led = [
+            *of_models,
+            *on_criterion(breakdown + 0 if by_models else breakdown, connection, run_id, wanted),
+        ]
+        looked_at = [
+            *about_models(contest + 0, run_id, wanted),
+            *on_criterion(breakdown + 0, connection, run_id, wanted),
+        ]
         self._unconditional = not conditions and not led and self._tag is None
         of_run = select(_KEYS[sort].label("key"), _MARK.number, _MARK.judge_id).where(
             _MARK.run_id == run_id, *conditions

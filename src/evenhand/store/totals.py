@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from evenhand.store.breakdowns import breakdowns_of, criteria_places
 from evenhand.store.contests import Models, contests_of
-from evenhand.store.marks import CRITERION_LETTERS, criteria_places
 from evenhand.store.schema import item_tags, verdict_marks, verdicts
 
 MOST_TAGS = 1000
 MOST_CONTESTS = 1000
-_CODES = {letter: code for code, letter in CRITERION_LETTERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +59,15 @@ def _endings(connection: Connection, run_id: int) -> dict[int, Counter[tuple[int
 
 def _criteria(connection: Connection, run_id: int) -> dict[str, dict[int, Counter[int]]]:
     column = verdict_marks.c
-    kind = (column.judge_id, column.criteria)
+    kind = (column.breakdown, column.judge_id)
     query = select(*kind, func.count()).where(column.run_id == run_id).group_by(*kind)
-    names = {place: name for name, place in criteria_places(connection, run_id).items()}
-    found: dict[str, dict[int, Counter[int]]] = {name: {} for name in names.values()}
-    for judge_id, criteria, count in connection.execute(query):
-        for each in criteria.strip(",").split(","):
-            if each:
-                counted = found[names[int(each[:-1])]].setdefault(judge_id, Counter())
-                counted[_CODES[each[-1]]] += count
+    told = breakdowns_of(connection, run_id)
+    found: dict[str, dict[int, Counter[int]]] = {
+        name: {} for name in criteria_places(connection, run_id)
+    }
+    for breakdown, judge_id, count in connection.execute(query):
+        for name, code in told[breakdown]:
+            found[name].setdefault(judge_id, Counter())[code] += count
     return found
 
 
