@@ -1,6 +1,6 @@
 """Every page's first byte, in a store with a million verdicts: at most 300 ms, the median of 20.
 
-    python -m benchmarks.pages [--pairs 1000000] [--store FILE] [--only TEXT] [--without TEXT]
+    python -m benchmarks.pages [--pairs 1000000] [--store FILE|URL] [--only TEXT] [--without TEXT]
 
 The real server answers over loopback, one request at a time. Before it is measured, the indexes
 are filled and the figures worked out, as a server does by itself behind a run; what that takes is
@@ -14,30 +14,38 @@ from __future__ import annotations
 import argparse
 import http.client
 import re
-import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from benchmarks.loopback import LoopbackServer
 from benchmarks.served import Served
-from benchmarks.stored_million import MODELS, RARE_HAN, RARE_TAG, RARE_WORD, fill
+from benchmarks.stored_million import (
+    MODELS,
+    RARE_HAN,
+    RARE_TAG,
+    RARE_WORD,
+    copy_to_postgres,
+    fill,
+)
+from sqlalchemy import func, select
 
 from evenhand.serve.indexing import noted
 from evenhand.serve.pages.addresses import PAGES
 from evenhand.serve.stamps import stamp_of
 from evenhand.store import open_store
+from evenhand.store.schema import kept_figures
 
 PAIRS = 1_000_000
 LIMIT_MS = 300.0
 TIMES = 20
 _WARM_S = 900.0
+_POSTGRES = "postgresql:"
 _PART = re.compile(r"\{(\w+)\}")
 _ALPHA, _BETA = (quote(each) for each in MODELS[:2])
 # Tables are one page with very many addresses.
@@ -53,8 +61,8 @@ _TABLES = (
     "?outcome=invalid&sort=length",
     "?unread=true&sort=confidence",
     "?criterion=accuracy&criterionEnd=B",
-    "?criterion=accuracy&criterionEnd=invalid",
-    f"?model={_ALPHA}&criterion=accuracy&criterionEnd=invalid",
+    "?criterion=clarity&criterionEnd=B",
+    f"?model={_ALPHA}&criterion=clarity&criterionEnd=B",
     "?disagrees=true&sort=length",
     "?judgesDiffer=true",
     "?noted=true&minConfidence=0.99",
@@ -79,6 +87,13 @@ _FILES = {
     ),
     "/rank/charts/{file}": ("leaderboard.svg", "leaderboard.csv", "matrix.png"),
 }
+
+
+_MISSING = (
+    select(func.count())
+    .select_from(kept_figures)
+    .where(kept_figures.c.run_id > 0, kept_figures.c.computed_at.is_(None))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +133,21 @@ def addresses(run_id: int, pairs: int) -> Iterator[str]:
             yield path
 
 
-def index(store_path: Path, run_id: int) -> tuple[float, float]:
+def filled(store: str, pairs: int, folder: Path) -> int:
+    if not store.startswith(_POSTGRES):
+        return 1 if Path(store).exists() else fill(Path(store), pairs)
+    with open_store(store) as opened:
+        there = opened.run_at(1) is not None
+    if not there:
+        path = folder / "copied.db"
+        fill(path, pairs)
+        copy_to_postgres(path, store)
+    return 1
+
+
+def index(address: str | Path, run_id: int) -> tuple[float, float]:
     """Seconds that marks and words take: what a server does behind the run."""
-    with open_store(store_path) as store:
+    with open_store(address) as store:
         run = store.run_at(run_id)
         assert run is not None
         stamp = stamp_of(store, run)
@@ -134,15 +161,14 @@ def index(store_path: Path, run_id: int) -> tuple[float, float]:
         return marked - begun, time.monotonic() - marked
 
 
-def warm(served: Served, store_path: Path, wanted: list[str]) -> float:
+def warm(served: Served, store: str, wanted: list[str]) -> float:
     """Ask for everything until no figure is missing any more; the seconds that took."""
     begun = time.monotonic()
     while time.monotonic() - begun < _WARM_S:
         for address in wanted:
             first_byte(served.port, address)
-        with closing(sqlite3.connect(f"{store_path.as_uri()}?mode=ro", uri=True)) as database:
-            missing = "SELECT count(*) FROM kept_figures WHERE run_id > 0 AND computed_at IS NULL"
-            if not database.execute(missing).fetchone()[0]:
+        with open_store(store) as opened, opened._reading() as connection:
+            if not connection.execute(_MISSING).scalar_one():
                 return time.monotonic() - begun
         time.sleep(1)
     raise RuntimeError(f"figures are still being worked out after {_WARM_S:.0f} s")
@@ -171,25 +197,28 @@ def measure(port: int, address: str) -> Measured:
 def main(arguments: list[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     options.add_argument("--pairs", type=int, default=PAIRS)
-    options.add_argument("--store", type=Path, help="kept, and used again where it is there")
+    options.add_argument("--store", help="kept, and used again where it is there")
     options.add_argument("--only", default="", help="addresses that hold this")
     options.add_argument("--without", default="\n", help="but not those that hold this")
     chosen = options.parse_args(arguments)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        path = (chosen.store or folder / "store.db").resolve()
-        run_id = fill(path, chosen.pairs) if not path.exists() else 1
-        if not (folder / "store.db").exists():
-            (folder / "store.db").symlink_to(path)
-        marks_s, words_s = index(path, run_id)
+        store = chosen.store or str(folder / "store.db")
+        if not store.startswith(_POSTGRES):
+            store = str(Path(store).resolve())  # the server is started elsewhere
+        run_id = filled(store, chosen.pairs, folder)
+        marks_s, words_s = index(store, run_id)
         print(f"{chosen.pairs:,} verdicts; marks {marks_s:.0f} s, words {words_s:.0f} s")
         wanted = [
             each
             for each in addresses(run_id, chosen.pairs)
             if chosen.only in each and chosen.without not in each
         ]
-        with LoopbackServer(answer="short") as judge, Served(judge.url, folder) as served:
-            print(f"figures {warm(served, path, wanted):.0f} s\n")
+        with (
+            LoopbackServer(answer="short") as judge,
+            Served(judge.url, folder, store=store) as served,
+        ):
+            print(f"figures {warm(served, store, wanted):.0f} s\n")
             print("| address | status | median ms | most ms | |\n|---|---|---|---|---|")
             found = []
             for address in wanted:

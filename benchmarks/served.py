@@ -29,6 +29,7 @@ class Served:
         *,
         limits: Mapping[str, float] | None = None,
         options: tuple[str, ...] = (),
+        store: str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         config = folder / "server.toml"
@@ -37,7 +38,8 @@ class Served:
         config.write_text("\n".join(lines), encoding="utf-8")
         self._folder = folder
         self._words = [sys.executable, "-m", "evenhand", "serve", "--port", "0"]
-        self._words += ["--config", str(config), "--store", str(folder / "store.db"), *options]
+        self._words += ["--config", str(config), "--store", store or str(folder / "store.db")]
+        self._words += options
         self._environment = {**loopback_environment(), **(environment or {})}
         self._process: subprocess.Popen[str] | None = None
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed at the end

@@ -1,5 +1,5 @@
 """A finished run of as many pairs as wanted, written into a SQLite store in bulk: verdicts, passes,
-labels and tags as a run would leave them, drawn by a seed."""
+labels and tags as a run would leave them, drawn by a seed. PostgreSQL gets a copy of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 
+from sqlalchemy import Boolean
+
 from evenhand.store import NewJudge, NewRun, open_store
 from evenhand.store.digests import prompt_key
+from evenhand.store.schema import metadata
 
 MODELS = ("vendor/alpha", "vendor/beta", "vendor/gamma", "vendor/delta")
 TAGS = ("maths", "code", "writing", "history", "science", "chat", "翻译")
@@ -82,6 +85,28 @@ def fill(path: Path, pairs: int, *, seed: int = 0) -> int:
         for first in range(1, pairs + 1, 10_000):
             rows.add(database, range(first, min(first + 10_000, pairs + 1)))
     return run.id
+
+
+def copy_to_postgres(path: Path, url: str) -> None:
+    """What `fill` wrote, into an empty database; ids as they are."""
+    import psycopg
+
+    open_store(url).close()
+    tables = ("runs", "judges", "run_judges", "pairs", "items", "item_tags", "verdicts", "passes")
+    with closing(sqlite3.connect(path)) as here, psycopg.connect(url) as there:
+        for name in tables:
+            columns = list(metadata.tables[name].columns)
+            named = ", ".join(f'"{column.name}"' for column in columns)
+            truths = [place for place, each in enumerate(columns) if isinstance(each.type, Boolean)]
+            begin = f"COPY {name} ({named}) FROM STDIN".encode()
+            with there.cursor() as cursor, cursor.copy(begin) as rows:
+                for row in here.execute(f"SELECT {named} FROM {name}"):  # noqa: S608 - our own names
+                    values = list(row)
+                    for place in truths:
+                        values[place] = bool(values[place])
+                    rows.write_row(values)
+    with psycopg.connect(url, autocommit=True) as there:
+        there.execute("VACUUM ANALYZE")
 
 
 class _Rows:
