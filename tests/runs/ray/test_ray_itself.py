@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -49,29 +52,10 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
     server: LoopbackServer, store: str, tmp_path: Path, short_folder: Path
 ) -> None:
     planned = write_pairs(tmp_path / "pairs.jsonl", 120, size="small", seed=3)
-    environment = {
-        **loopback_environment(),
-        "OPENAI_API_KEY": KEY,
-        "HOME": str(tmp_path),
-        "TMPDIR": str(short_folder),
-    }
-    words = [
-        sys.executable,
-        "-m",
-        "evenhand",
-        "run",
-        "pairs.jsonl",
-        "-c",
-        "accuracy",
-        "-c",
-        "clarity",
-    ]
-    # A fleet: a good server, and one that is not there.
-    words += ["-j", "openai:m", "--base-url", server.url, "--base-url", NOBODY]
-    words += ["--store", store, "--yes", "--json"]
-    words += ["--executor", "ray", "--ray-workers", "2", "--concurrency", "8"]
     server.reset()
-    child = Child(words, cwd=tmp_path, environment=environment)
+    # A fleet: a good server, and one that is not there.
+    fleet = ["--base-url", server.url, "--base-url", NOBODY]
+    child = _run_with_ray(tmp_path, short_folder, "--store", store, *fleet)
     addresses: set[str] = set()
     secrets: set[str] = set()
     while (ended := child.poll()) is None:
@@ -94,6 +78,31 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
         assert strange not in ended.err + ended.out
 
 
+def test_an_interrupt_while_ray_starts_leaves_nothing_of_it_behind(
+    store: str, tmp_path: Path, short_folder: Path
+) -> None:
+    write_pairs(tmp_path / "pairs.jsonl", 20, size="small", seed=3)
+    child = _run_with_ray(tmp_path, short_folder, "--store", store, "--base-url", NOBODY)
+    family: set[int] = set()
+    while not any(_is_called(each, "gcs_server") for each in family):
+        assert child.poll() is None
+        assert child.running_s < _WITHIN_S
+        family = _descendants(child.pid)
+    os.kill(child.pid, signal.SIGINT)
+    while (ended := child.poll()) is None:
+        assert child.running_s < _WITHIN_S
+        family |= _descendants(child.pid)
+    assert ended.code == 130, ended.err
+    assert json.loads(ended.out)["stoppedBy"] == "interrupt"
+    assert "2 workers of Ray" not in ended.err  # it was still on its way
+    assert "Ctrl-C again leaves at once" in ended.err
+    for strange in ("Traceback", "gcs", "raylet"):
+        assert strange not in ended.err
+    while any(_is_called(each, "gcs_server", "raylet") for each in family):
+        assert child.running_s < _WITHIN_S
+        time.sleep(0.05)
+
+
 def test_a_cluster_loses_a_node_and_its_driver_and_no_verdict(
     server: LoopbackServer, store: str, tmp_path: Path
 ) -> None:
@@ -102,6 +111,29 @@ def test_a_cluster_loses_a_node_and_its_driver_and_no_verdict(
     with RayCluster(nodes=3, cpus=2, environment=environment) as cluster:
         report = kill_and_resume(Place(cluster, store, server, tmp_path), pairs=400)
     assert report.problems == []
+
+
+def _run_with_ray(here: Path, temporary: Path, *more: str) -> Child:
+    environment = {
+        **loopback_environment(),
+        "OPENAI_API_KEY": KEY,
+        "HOME": str(here),
+        "TMPDIR": str(temporary),
+    }
+    words = [sys.executable, "-m", "evenhand", "run", "pairs.jsonl", "-j", "openai:m"]
+    words += ["-c", "accuracy", "-c", "clarity", "--yes", "--json"]
+    words += ["--executor", "ray", "--ray-workers", "2", "--concurrency", "8", *more]
+    return Child(words, cwd=here, environment=environment)
+
+
+def _is_called(process: int, *names: str) -> bool:
+    """And lives."""
+    try:
+        said = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    name, _, rest = said.partition("(")[2].rpartition(")")
+    return name in names and not rest.startswith(" Z")
 
 
 def _descendants(process: int) -> set[int]:

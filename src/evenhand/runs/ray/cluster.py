@@ -4,24 +4,28 @@ nobody else has, shows no dashboard, tells nobody of its use, and is gone with t
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import os
 import secrets
 import shutil
-import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import ClusterError
+from evenhand.runs.ray.keeper import Keeper
+from evenhand.runs.ray.stranger import refuse_stranger
+from evenhand.runs.stop import Stop
 
 _OBJECTS_BYTES = 80 * 2**20  # about the least that Ray takes; what goes through it is small
 _FOLDER = "evenhand-ray-"
-_ANSWERS_WITHIN_S = 10.0
+_JOINED_WITHIN_S = 60.0
+_LEFT_WITHIN_S = 30.0
 # A socket's path has to fit into some hundred characters, and Ray adds sixty.
 _LONGEST_FOLDER = 40
 
@@ -35,25 +39,48 @@ class Cluster:
 
 @contextlib.asynccontextmanager
 async def joined(
-    address: str | None, *, cpus: int, environment: Mapping[str, str]
-) -> AsyncIterator[Cluster]:
+    address: str | None, *, cpus: int, environment: Mapping[str, str], stop: Stop
+) -> AsyncIterator[Cluster | None]:
     """Without an address Ray is started, with so many CPUs and these variables more. Whoever has
-    joined a cluster before keeps it."""
+    joined a cluster before keeps it. None where the run was stopped meanwhile."""
+    stopped = asyncio.Event()
+    stop.listen(stopped.set)
+    keeper = Keeper(partial(_kept, address, cpus, environment))
+    stopping = asyncio.create_task(stopped.wait())
+    try:
+        within_s = _JOINED_WITHIN_S if address is not None else None
+        awaited: list[asyncio.Future[Any]] = [keeper.entered, stopping]
+        await asyncio.wait(awaited, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        if keeper.entered.done():
+            yield await keeper.entered
+        elif stop.by is not None:
+            yield None
+        else:
+            raise ClusterError(
+                f"the Ray cluster at {address} cannot be joined: it listens, and has not taken us "
+                f"in within {within_s:g} s; look at it with ray status, or leave out --ray-address"
+            )
+    finally:
+        stopping.cancel()
+        # What is still on its way is not waited for: it leaves by itself, or with this process.
+        await keeper.leave(within_s=_LEFT_WITHIN_S if keeper.entered.done() else 0)
+
+
+@contextlib.contextmanager
+def _kept(address: str | None, cpus: int, environment: Mapping[str, str]) -> Iterator[Cluster]:
     import ray
 
     if ray.is_initialized():
-        yield await asyncio.to_thread(_described)
+        yield _described()
         return
     with contextlib.ExitStack() as left:
         left.enter_context(_unheard())
         if address is None:
-            await asyncio.to_thread(_start, cpus, environment, left)
+            _start(cpus, environment, left)
         else:
-            await asyncio.to_thread(_join, address)
-        try:
-            yield await asyncio.to_thread(_described)
-        finally:
-            await asyncio.to_thread(ray.shutdown)
+            _join(address)
+        left.callback(ray.shutdown)
+        yield _described()
 
 
 @contextlib.contextmanager
@@ -71,14 +98,18 @@ def _unheard() -> Iterator[None]:
 
 def _join(address: str) -> None:
     import ray
+    from ray._private.services import canonicalize_bootstrap_address
 
     try:
-        host, colon, port = address.rpartition(":")
-        if colon and port.isdigit():
-            # Ray tries for minutes, and cannot be told to stop, where nobody listens.
-            socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
         with _hushed():
+            refuse_stranger(address)
+            # Where `auto` leads to; and for a loopback's address Ray may take another of its own.
+            where = canonicalize_bootstrap_address(address) or address
+            if where != address:
+                refuse_stranger(where)
             ray.init(address=address, **_QUIET)
+    except ClusterError:
+        raise
     except Exception as error:  # Ray raises all kinds
         raise ClusterError(
             f"the Ray cluster at {address} cannot be joined: {_said(error)}; start one with "
@@ -89,6 +120,8 @@ def _join(address: str) -> None:
 def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack) -> None:
     folder = _folder()
     left.callback(shutil.rmtree, folder, ignore_errors=True)
+    # Where nobody waits until it is left.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with _variables({**_PRIVATE, "RAY_AUTH_TOKEN": _token(), **environment}), _hushed():
         import ray
         from ray._private import ray_constants

@@ -79,7 +79,10 @@ class RayExecutor:
                 self._address,
                 cpus=wanted,
                 environment=self._environment(),
+                stop=self._stop,
             ) as cluster:
+                if cluster is None:
+                    return
                 await self._until_unattended()
                 count = self._workers(cluster, pending)
                 self._say_where(cluster, count)
