@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from evenhand.contract import Winner
+from evenhand.store import NewVote, open_store
 from html_reading import Element, Html
 from page_visits import Visitor, count_of, serving
 from run_data import right_place, sums
@@ -27,6 +29,7 @@ ROWS = [
     }
     for place, row in enumerate(sums(90))
 ]
+WINNERS: tuple[Winner, ...] = ("A", "B", "TIE", "A", "B")
 NAMED = [row for row in ROWS if row["modelA"] and row["modelB"]]
 
 
@@ -147,6 +150,62 @@ def test_every_count_of_an_audit_leads_to_as_many_verdicts(
         (everything,) = [each for each in page.all("a") if "them" in each.text]
         told = int(re.findall(r"\d+", everything.text)[0])
         assert_each_leads_to_as_many([(told, everything.attributes["href"])], tables)
+
+
+@pytest.fixture(scope="module")
+def voted(visitor: Visitor) -> str:
+    """Of a run in which people have voted on pairs with a label and on pairs without."""
+    run = visitor.start(ROWS[:60], judges=["good", "other"], name="voted", criteria=CRITERIA)
+    with open_store(visitor.service.config.store) as store:
+        pairs = [each.pair_id for each in store.run_items(int(run.rsplit("/", 1)[1]))]
+        for place, pair in enumerate(pairs):
+            said = WINNERS[place % 5]
+            store.add_votes([NewVote(pair, "ann", said), NewVote(pair, "bo", said)])
+            if place % 7 == 0:  # equally divided, two against two
+                other: Winner = "B" if said == "A" else "A"
+                store.add_votes([NewVote(pair, "cy", other), NewVote(pair, "di", other)])
+    return run
+
+
+def test_where_votes_count_as_labels_every_count_leads_to_as_many_verdicts(
+    visitor: Visitor, voted: str, tables: Tables
+) -> None:
+    for judge in ("good", "other"):
+        page = there(visitor, f"{voted}/audit?judge={judge}")
+        # 15 of 60 rows have no label; people agree on those that are no seventh: 0, 28 and 56.
+        assert "45 of the data, 12 of people" in page.text
+        found = counts(page) + parts(page)
+        assert len(found) > 15
+        assert any("countVotes=true" in to for _, to in found)
+        assert_each_leads_to_as_many(found, tables)
+        (everything,) = [each for each in page.all("a") if "them" in each.text]
+        told = int(re.findall(r"\d+", everything.text)[0])
+        assert_each_leads_to_as_many([(told, everything.attributes["href"])], tables)
+    page = there(visitor, f"{voted}/calibration?judge=good")
+    (learned,) = [each for each in page.all("a") if "label=any" in each.attributes.get("href", "")]
+    told = int(re.findall(r"\d+", learned.text)[0])
+    assert_each_leads_to_as_many([(told, learned.attributes["href"])], tables)
+
+
+def test_every_figure_of_an_audit_is_a_link_where_people_voted(
+    visitor: Visitor, voted: str
+) -> None:
+    page = there(visitor, f"{voted}/audit?judge=good")
+    figures = [
+        each
+        for each in page.all("span", class_="figure")
+        if not any(outer.tag == "a" for outer in each.within)
+    ]
+    assert [each.text for each in figures] == []
+
+
+def test_a_label_by_votes_says_so_and_the_form_keeps_counting(visitor: Visitor, voted: str) -> None:
+    page = visitor.see(f"{voted}/pairs?judge=good&label=TIE&countVotes=true")
+    # Every fourth row has no label, of every fifth from the third on people say it is a tie.
+    assert page.text.count("by votes") == len({12, 32, 52})
+    (box,) = [each for each in page.all("input") if each.attributes.get("name") == "countVotes"]
+    assert "checked" in box.attributes
+    assert "by votes" not in visitor.see(f"{voted}/pairs?judge=good&label=TIE").text
 
 
 def parts(page: Html) -> list[tuple[int, str]]:

@@ -4,6 +4,7 @@ in both engines; and marks that follow the verdicts wherever they go."""
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -29,6 +30,7 @@ from evenhand.store import (
     NewPass,
     NewRun,
     NewVerdict,
+    NewVote,
     Store,
     VerdictRow,
     open_store,
@@ -89,9 +91,25 @@ def fill(store: Store) -> int:
     store.set_run_judges(other.id, judges)
     store.add_items(other.id, [_item(number, rng) for number in range(1, 5)])
     store.write([], [NewVerdict(other.id, 1, judges[0], _settled(rng))])
+    pairs = [each.pair_id for each in store.run_items(run.id)]
+    store.add_votes([vote for pair in pairs for vote in _votes(pair, rng)])
     mark_all(store, run.id)
     mark_all(store, other.id)
     return run.id
+
+
+def _votes(pair_id: int, rng: random.Random) -> Iterator[NewVote]:
+    """Of up to four people: some skip, some find both bad, some pairs were picked."""
+    for who in ("ann", "bo", "cy", "di")[: rng.randrange(5)]:
+        said: Winner | None = rng.choice([None, *WINNERS, *WINNERS])
+        yield NewVote(
+            pair_id,
+            who,
+            said,
+            origin=rng.choice(["page", "page", "import", "escalation"]),
+            draw=rng.choice([None, "random", "weighted", "chosen"]),
+            both_bad=said == "TIE" and rng.random() < 0.5,
+        )
 
 
 def _item(number: int, rng: random.Random) -> NewItem:
@@ -139,11 +157,27 @@ def _settled(rng: random.Random) -> Facts | Failure:
     )
 
 
+def _voted(store: Store, run_id: int) -> dict[int, Winner]:
+    """What most people say of an item, of those that no one was shown it for a reason."""
+    given: dict[int, list[Winner]] = {}
+    for each in store.each_vote(run_id):
+        vote = each.vote
+        if vote.verdict and vote.origin != "escalation" and vote.draw != "chosen":
+            given.setdefault(each.number, []).append(vote.verdict)
+    found: dict[int, Winner] = {}
+    for number, said in given.items():
+        counts = Counter(said).most_common()
+        if len(counts) == 1 or counts[0][1] > counts[1][1]:
+            found[number] = counts[0][0]
+    return found
+
+
 class Expected:
     """Everything about the verdicts once more, read whole and put together in plain Python."""
 
     def __init__(self, store: Store, run_id: int) -> None:
         self.whole = list(store.each_whole_verdict(run_id))
+        self.voted = _voted(store, run_id)
         self.ends: dict[int, set[Any]] = {}
         for each in self.whole:
             if each.row.outcome != Outcome.INVALID:
@@ -166,7 +200,8 @@ class Expected:
     def _meets(self, each: Any, wanted: TableFilter) -> bool:
         row: VerdictRow = each.row
         pair = each.pair
-        agrees = row.outcome in (Outcome.WIN, Outcome.TIE) and row.winner == row.item.label
+        label = self.label(row, wanted)
+        agrees = row.outcome in (Outcome.WIN, Outcome.TIE) and row.winner == label
         sure = row.confidence
         texts = " ".join((pair.prompt, pair.response_a, pair.response_b))
         return (
@@ -180,10 +215,7 @@ class Expected:
                 wanted.max_confidence is None
                 or (9 if sure is None else sure) <= wanted.max_confidence
             )
-            and (
-                wanted.disagrees is None
-                or (row.item.label is not None and wanted.disagrees != agrees)
-            )
+            and (wanted.disagrees is None or (label is not None and wanted.disagrees != agrees))
             and wanted.noted in (None, noted(pair.response_a, pair.response_b))
             and wanted.unread in (None, False)
             and wanted.judges_differ in (None, len(self.ends.get(row.item.number, ())) > 1)
@@ -191,14 +223,18 @@ class Expected:
             and self._about_models(row, wanted)
             and (wanted.ending is None or row.outcome in ENDINGS[wanted.ending])
             and (
-                wanted.label in (None, row.item.label)
+                wanted.label in (None, label)
                 or (
                     (wanted.label in ("any", "none"))
-                    and (wanted.label == "any") == (row.item.label is not None)
+                    and (wanted.label == "any") == (label is not None)
                 )
             )
             and (wanted.query is None or wanted.query.casefold() in texts)
         )
+
+    def label(self, row: VerdictRow, wanted: TableFilter) -> Winner | None:
+        votes = self.voted.get(row.item.number) if wanted.count_votes else None
+        return row.item.label or votes
 
     @staticmethod
     def _about_models(row: VerdictRow, wanted: TableFilter) -> bool:
@@ -292,6 +328,7 @@ about: dict[str, Any] = {
     "model": st.sampled_from([*MODELS, "nobody"]),
     "against": st.sampled_from([None, *MODELS]),
     "model_wins": some,
+    "count_votes": some,
     "named": st.sampled_from([None, None, "two", "same", "one", "none"]),
 }
 filters = st.builds(
@@ -317,6 +354,12 @@ few_filters = st.builds(
     TableFilter,
     criterion_end=st.sampled_from([None, None, "A", "model", "other"]),
     **about,
+) | st.builds(
+    TableFilter,
+    label=about["label"],
+    disagrees=some,
+    count_votes=st.just(True),
+    ending=about["ending"],
 )
 
 
@@ -377,11 +420,30 @@ def test_a_row_tells_what_its_verdict_is(store: Store) -> None:
             whole.row.item.label,
             whole.row.item.tags,
         )
-        assert row.prompt == whole.pair.prompt
+        assert (row.prompt, row.label_voted) == (whole.pair.prompt, False)
         assert (row.length_a, row.length_b) == (
             len(whole.pair.response_a),
             len(whole.pair.response_b),
         )
+
+
+def test_a_row_tells_the_label_that_most_people_gave_where_votes_count(store: Store) -> None:
+    run_id = fill(store)
+    wanted = TableFilter(count_votes=True)
+    expected = Expected(store, run_id)
+    by_place = {(each.row.item.number, each.row.judge_id): each.row for each in expected.whole}
+    voted = 0
+    for row in store.browse(run_id, wanted, limit=500).rows:
+        verdict = by_place[row.number, row.judge_id]
+        label = expected.label(verdict, wanted)
+        decided = verdict.outcome in (Outcome.WIN, Outcome.TIE)
+        assert row.label == label
+        assert row.label_voted == (label is not None and verdict.item.label is None)
+        assert row.disagrees == (
+            None if label is None else not (decided and verdict.winner == label)
+        )
+        voted += row.label_voted
+    assert voted > 3
 
 
 def test_counting_stops_where_it_is_told_to(store: Store) -> None:

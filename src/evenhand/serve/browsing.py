@@ -45,6 +45,7 @@ class TableLine(Model):
     winner: Winner | None
     confidence: float | None
     label: Winner | None
+    label_voted: bool
     disagrees: bool | None
     judges_differ: bool
     noted: bool
@@ -225,6 +226,7 @@ def table_filter(query: VerdictFilters, names: dict[int, str]) -> TableFilter:
         against=query.against,
         named=query.named,
         model_wins=query.model_wins,
+        count_votes=query.count_votes,
     )
 
 
@@ -237,6 +239,7 @@ def _line(row: TableRow, judge: str) -> TableLine:
         winner=row.winner,
         confidence=row.confidence,
         label=row.label,
+        label_voted=row.label_voted,
         disagrees=row.disagrees,
         judges_differ=row.judges_differ,
         noted=row.noted,

@@ -60,6 +60,11 @@ class VerdictFilters(Model):
     named: Named | None = Field(
         default=None, description="Two different models, one against itself, one alone, or none"
     )
+    count_votes: bool | None = Field(
+        default=None,
+        description="With label and disagrees: what most people voted is a label where the data "
+        "has none",
+    )
     query: Text | None = Field(default=None, max_length=1000, description="Words to be found")
 
     @property

@@ -7,6 +7,7 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, and_, false, or_
 
+from evenhand.contract import Winner
 from evenhand.store.breakdowns import came_out, criteria_places
 from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.contests import between, with_model_as
@@ -22,7 +23,8 @@ from evenhand.store.marks import (
     UNREAD,
 )
 from evenhand.store.schema import verdict_marks
-from evenhand.store.verdict_table import Ends, TableFilter
+from evenhand.store.verdict_table import Ends, LabelIs, TableFilter
+from evenhand.store.voted_labels import voted_for
 
 Side = Literal["A", "B"]
 _SIDES: dict[Side, int] = {"A": WIN_A, "B": WIN_B}
@@ -41,7 +43,7 @@ _CODES: dict[str, int] = {
 _MARK = verdict_marks.c
 
 
-def conditions_of(wanted: TableFilter) -> Iterator[ColumnElement[bool]]:
+def conditions_of(run_id: int, wanted: TableFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.judge_ids is not None:
         yield _MARK.judge_id.in_(list(wanted.judge_ids))
     if (wanted.outcome, wanted.winner, wanted.ending) != (None, None, None):
@@ -58,24 +60,53 @@ def conditions_of(wanted: TableFilter) -> Iterator[ColumnElement[bool]]:
         yield _MARK.confidence >= wanted.min_confidence
     if wanted.max_confidence is not None:
         yield _MARK.confidence <= wanted.max_confidence
+    counted = wanted.count_votes is True
     for flag, value in (
-        (DISAGREES, wanted.disagrees),
         (JUDGES_DIFFER, wanted.judges_differ),
         (NOTED, wanted.noted),
         (UNREAD, wanted.unread),
         (ABSTAINED, wanted.abstained),
     ):
         if value is not None:
-            # Of pairs without a label nobody knows whether the verdict agrees.
-            asked = flag | LABELLED if flag == DISAGREES else flag
-            met = asked if value else asked & ~flag
-            yield _MARK.flags.bitwise_and(asked) == met
+            yield _MARK.flags.bitwise_and(flag) == (flag if value else 0)
+    if wanted.disagrees is not None:
+        # Of pairs without a label nobody knows whether the verdict agrees.
+        met = LABELLED | DISAGREES if wanted.disagrees else LABELLED
+        by_data = _MARK.flags.bitwise_and(LABELLED | DISAGREES) == met
+        yield or_(by_data, _against_votes(run_id, wanted.disagrees)) if counted else by_data
     if wanted.label is not None:
-        known = _MARK.flags.bitwise_and(ANY_LABEL)
-        if wanted.label in ("any", "none"):
-            yield known != 0 if wanted.label == "any" else known == 0
-        else:
-            yield known == LABELS[wanted.label]
+        yield _labelled(run_id, wanted.label, counted=counted)
+
+
+def _labelled(run_id: int, label: LabelIs, *, counted: bool) -> ColumnElement[bool]:
+    """By the data; and where votes are counted, by what most people say of a pair without one."""
+    known = _MARK.flags.bitwise_and(ANY_LABEL)
+    if label == "none":
+        bare = known == 0
+        return and_(bare, _MARK.number.not_in(voted_for(run_id))) if counted else bare
+    by_data = known != 0 if label == "any" else known == LABELS[label]
+    if not counted:
+        return by_data
+    said = voted_for(run_id) if label == "any" else voted_for(run_id, label)
+    return or_(by_data, _MARK.number.in_(said))
+
+
+def _against_votes(run_id: int, disagrees: bool) -> ColumnElement[bool]:
+    """Whether what most people say of a pair is another end than the verdict's, or the same."""
+    ends: dict[Winner, int] = {
+        "A": ENDINGS.index(("win", "A")),
+        "B": ENDINGS.index(("win", "B")),
+        "TIE": ENDINGS.index(("tie", "TIE")),
+    }
+    return or_(
+        *(
+            and_(
+                _MARK.number.in_(voted_for(run_id, said)),
+                _MARK.ending != end if disagrees else _MARK.ending == end,
+            )
+            for said, end in ends.items()
+        )
+    )
 
 
 def about_models(

@@ -45,6 +45,7 @@ from evenhand.store.verdict_table import (
     TablePlace,
     TableRow,
 )
+from evenhand.store.voted_labels import voted_labels
 from evenhand.store.words import phrases_of
 
 COUNTED_UP_TO = 10_000
@@ -86,7 +87,8 @@ def browse(
     if backwards:
         places.reverse()
         reached, came_from = came_from, reached
-    return TablePage(tuple(_rows(connection, run_id, places)), reached, came_from, count)
+    rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
+    return TablePage(rows, reached, came_from, count)
 
 
 def _sorted_page(
@@ -163,7 +165,7 @@ class _Search:
         self._run_id = run_id
         self._tag = None if wanted.tag is None else shorten(wanted.tag)
         self._phrases = None if wanted.query is None else phrases_of(wanted.query)
-        conditions = list(conditions_of(wanted))
+        conditions = list(conditions_of(run_id, wanted))
         # Led by one index to what is gathered, and along another one where it is walked: there it
         # may only be looked at.
         contest, breakdown = _MARK.contest, _MARK.breakdown
@@ -280,9 +282,14 @@ _ROWS = (
 )
 
 
-def _rows(connection: Connection, run_id: int, places: Sequence[TablePlace]) -> Iterator[TableRow]:
+def _rows(
+    connection: Connection, run_id: int, places: Sequence[TablePlace], *, counted: bool
+) -> Iterator[TableRow]:
+    """Where votes are `counted`, with what most people say for a label that the data lack."""
+    numbers = [place.number for place in places]
+    voted = voted_labels(connection, run_id, numbers) if counted else {}
     found: dict[tuple[int, int], RowMapping] = {}
-    for some in in_slices([place.number for place in places]):
+    for some in in_slices(numbers):
         query = _ROWS.where(_MARK.run_id == run_id, _MARK.number.in_(some))
         for row in connection.execute(query).mappings():
             found[row["number"], row["judge_id"]] = row
@@ -290,6 +297,10 @@ def _rows(connection: Connection, run_id: int, places: Sequence[TablePlace]) -> 
         row = found[place.number, place.judge_id]
         outcome, winner = ENDINGS[row["ending"]]
         flags = row["flags"]
+        disagrees = bool(flags & DISAGREES) if flags & LABELLED else None
+        said = voted.get(place.number)
+        if said is not None:
+            disagrees = outcome not in ("win", "tie") or winner != said
         yield TableRow(
             number=place.number,
             id=row["full_key"] or row["key"],
@@ -297,8 +308,9 @@ def _rows(connection: Connection, run_id: int, places: Sequence[TablePlace]) -> 
             outcome=Outcome(outcome),
             winner=winner,
             confidence=row["confidence"],
-            label=row["label"],
-            disagrees=bool(flags & DISAGREES) if flags & LABELLED else None,
+            label=said or row["label"],
+            disagrees=disagrees,
+            label_voted=said is not None,
             judges_differ=bool(flags & JUDGES_DIFFER),
             noted=bool(flags & NOTED),
             unread=bool(flags & UNREAD),

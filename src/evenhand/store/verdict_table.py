@@ -36,6 +36,7 @@ class TableFilter(VerdictFilter):
     against: str | None = None
     named: Named | None = None
     model_wins: bool | None = None
+    count_votes: bool | None = None  # where the data has no label, what most people voted is one
 
 
 class TablePlace(NamedTuple):
@@ -58,6 +59,7 @@ class TableRow:
     confidence: float | None
     label: Winner | None
     disagrees: bool | None  # None: no label
+    label_voted: bool  # by people, where votes count; the data has none
     judges_differ: bool
     noted: bool
     unread: bool

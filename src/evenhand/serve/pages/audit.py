@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 from starlette.responses import Response
 
@@ -69,19 +69,25 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "kept": kept,
             "chart": chart,
             "links": links,
-            "to": _labelled_by_data(links, kept.value),
+            "to": _pairs_behind(links, kept.value),
             "probes": probes,
             "waiting": kept.computing or kept.stale,
         },
     )
 
 
-def _labelled_by_data(links: RunLinks, report: AuditReport | None) -> Callable[..., str | None]:
-    """Where figures lead to. The table knows the labels of the data alone: where people's votes
-    count as labels too, it would show other pairs than a figure is made of."""
-    if report is None or report.audit.labels.by_people:
+def _pairs_behind(links: RunLinks, report: AuditReport | None) -> Callable[..., str | None]:
+    """Where figures lead to; where people's votes count as labels, the table is told to count
+    them too."""
+    if report is None:
         return lambda **_: None
-    return partial(links.pairs, judge=report.audit.judge)
+
+    def to(**filters: Any) -> str:
+        by_label = "label" in filters or "disagrees" in filters
+        counted = True if by_label and report.audit.labels.by_people else None
+        return links.pairs(judge=report.audit.judge, countVotes=counted, **filters)
+
+    return to
 
 
 def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRecord]:

@@ -72,14 +72,16 @@ async def show_calibration(visit: Visit) -> Filled | Response:
 def _learned_from(
     status: RunStatus, judges: tuple[str, ...], report: CalibrationReport | None
 ) -> str | None:
-    """The verdicts that it was learned from, where the table has them: it knows the labels of the
-    data alone, not those that people's votes come to."""
-    if report is None or report.by_people or report.drawn_from is not None:
+    """The verdicts that it was learned from, unless they were drawn from more."""
+    if report is None or report.drawn_from is not None:
         return None
     links = RunLinks(
         status.id, one_contest=True, offered=dict(zip(judges, status.judges, strict=False))
     )
-    return links.pairs(judge=report.learned_on.judge, label="any", ending="decided")
+    counted = True if report.by_people else None
+    return links.pairs(
+        judge=report.learned_on.judge, label="any", ending="decided", countVotes=counted
+    )
 
 
 def _saved(judge: str | None) -> list[NamedCalibration]:
