@@ -394,8 +394,9 @@ def test_the_list_of_tools_leaves_an_agents_context_for_its_work() -> None:
 def test_every_field_that_a_short_schema_names_is_one_of_the_whole_type() -> None:
     from evenhand.ranker import RankedResponses
     from evenhand.serve.mcp import schemas
-    from evenhand.serve.mcp.values import ToolAudit
-    from evenhand.serve.values import Report, RunStatus
+    from evenhand.serve.mcp.tool_audit import ToolAudit
+    from evenhand.serve.report_values import Report
+    from evenhand.serve.values import RunStatus
 
     for short, model in (
         (schemas.STATUS, RunStatus),

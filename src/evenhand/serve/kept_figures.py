@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -18,17 +18,10 @@ from evenhand import __version__
 from evenhand.contract import ErrorBody
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, StoreError
-from evenhand.report.conclusions import Conclusions, Side, Ties
-from evenhand.report.ranking import RunRanking
 from evenhand.report.run import RunReport
 from evenhand.serve.logs import log
-from evenhand.serve.readings import (
-    needed_run,
-    read_audit,
-    read_conclusions,
-    read_ranking,
-    read_run_report,
-)
+from evenhand.serve.readings import needed_run
+from evenhand.serve.report_models import audit_model, conclusions_model, ranking_model
 from evenhand.serve.run_totals import (
     Counted,
     CriterionTotals,
@@ -37,10 +30,15 @@ from evenhand.serve.run_totals import (
     read_totals,
 )
 from evenhand.serve.stamps import is_at_rest, stamp_of
-from evenhand.serve.values import AuditReport, AuditRun, RankRuns
+from evenhand.serve.values import AuditRun, RankRuns
 from evenhand.serve.wording import error_body
 from evenhand.store import RunRecord, Store
 from evenhand.store.kept import LEASED_S, FigureKey, KeptFigure
+
+if TYPE_CHECKING:
+    from evenhand.report.conclusions import Conclusions, Side, Ties
+    from evenhand.report.ranking import RunRanking
+    from evenhand.serve.report_values import AuditReport
 
 __all__ = ["Counted", "CriterionTotals", "JudgeTotals", "Kept", "KeptFigures", "RunTotals"]
 
@@ -103,27 +101,39 @@ class KeptFigures:
 
     async def report(self, run_id: str) -> Kept[RunReport]:
         """What the run was, took and cost (`report_run`), without addresses."""
-        return await self.figure(run_id, "report", {}, RunReport, read_run_report)
+
+        def work(store: Store, run: RunRecord) -> RunReport:
+            from evenhand.serve.run_figures import read_run_report
+
+            return read_run_report(store, run)
+
+        return await self.figure(run_id, "report", {}, RunReport, work)
 
     async def conclusions(
         self, run_id: str, *, side: Side = "B", ties: Ties = "half", level: float = 0.95
     ) -> Kept[Conclusions]:
         def work(store: Store, run: RunRecord) -> Conclusions:
+            from evenhand.serve.run_figures import read_conclusions
+
             return read_conclusions(store, run, side=side, ties=ties, level=level)
 
         parameters = {"side": side, "ties": ties, "level": level}
-        return await self.figure(run_id, "conclusions", parameters, Conclusions, work)
+        model = await asyncio.to_thread(conclusions_model)
+        return await self.figure(run_id, "conclusions", parameters, model, work)
 
     async def ranking(self, request: RankRuns) -> Kept[RunRanking]:
         runs = await asyncio.to_thread(self._runs, request.runs)
 
         def work(store: Store, _: RunRecord) -> RunRanking:
+            from evenhand.serve.run_figures import read_ranking
+
             return read_ranking(store, runs, request)
 
         ids = [run.id for run in runs]
         parameters = {**request.model_dump(mode="json"), "runs": ids}
         first = str(ids[0])
-        return await self.figure(first, "ranking", parameters, RunRanking, work, beside=runs[1:])
+        model = await asyncio.to_thread(ranking_model)
+        return await self.figure(first, "ranking", parameters, model, work, beside=runs[1:])
 
     async def audit(self, request: AuditRun) -> Kept[AuditReport]:
         wanted = (request.run,) if request.against is None else (request.run, request.against)
@@ -131,6 +141,8 @@ class KeptFigures:
         against = runs[1] if len(runs) > 1 else None
 
         def work(store: Store, run: RunRecord) -> AuditReport:
+            from evenhand.serve.run_figures import read_audit
+
             return read_audit(store, run, against, request)
 
         ids = {"run": runs[0].id, "against": against.id if against else None}
@@ -139,7 +151,7 @@ class KeptFigures:
             str(runs[0].id),
             "audit",
             parameters,
-            AuditReport,
+            await asyncio.to_thread(audit_model),
             work,
             depends_on="votes",
             beside=runs[1:],

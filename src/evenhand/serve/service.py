@@ -7,12 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from evenhand.contract import Pair, Verdict, read_pair
 from evenhand.errors import EvenhandError, NotFound
 from evenhand.ranker import RankedResponses
-from evenhand.report.ranking import RunRanking
 from evenhand.runs import Stop
 from evenhand.serve.admission import Admission
 from evenhand.serve.bounds import refuse_large
@@ -25,18 +24,16 @@ from evenhand.serve.judging import new_job
 from evenhand.serve.kept_figures import KeptFigures
 from evenhand.serve.offers import Offers
 from evenhand.serve.prompt_text import EXAMPLE, prompt_text
-from evenhand.serve.readings import needed_run, read_audit, read_ranking, read_report
+from evenhand.serve.readings import needed_run
 from evenhand.serve.run_book import RunBook
 from evenhand.serve.run_plans import judge_plans, offered_names, run_options
 from evenhand.serve.starting import Started, Starting
 from evenhand.serve.upload import Upload
 from evenhand.serve.values import (
-    AuditReport,
     AuditRun,
     RankResponses,
     RankRuns,
     Readiness,
-    Report,
     RunPage,
     RunStatus,
     StartRun,
@@ -44,11 +41,15 @@ from evenhand.serve.values import (
 )
 from evenhand.serve.verdict_filters import VerdictFilters
 from evenhand.serve.verdict_pages import read_page
-from evenhand.serve.voting import Voting
 from evenhand.serve.watch import Watch
 from evenhand.serve.wording import in_clients_words
 from evenhand.settings import Settings, load_settings
 from evenhand.store import Store, open_store
+
+if TYPE_CHECKING:
+    from evenhand.report.ranking import RunRanking
+    from evenhand.serve.report_values import AuditReport, Report
+    from evenhand.serve.voting import Voting
 
 _T = TypeVar("_T")
 # Uploads that are read at once, and reports that are worked out at once; others wait their turn.
@@ -70,7 +71,7 @@ class Service:
         self.watch = Watch()
         self.jobs = Jobs(store, offers, limits, watch=lambda: self.watch)
         self.kept = KeptFigures(store)  # what takes too long to be worked out for each page
-        self.voting = Voting(store, self.kept)
+        self._voting: Voting | None = None
         self._indexer = Indexer(
             store, judging=lambda: self.jobs.active > 0, ended=self.kept.make_usual
         )
@@ -127,13 +128,26 @@ class Service:
                 self.jobs.close(within_s),
                 self._indexer.close(),
                 self.kept.close(),
-                self.voting.close(),
+                self._close_voting(),
             )
             # They were told to stop; what they have not finished is forgotten at the next start.
             await asyncio.to_thread(self._intakes.shutdown)
         finally:
             await self.offers.close()
             await asyncio.to_thread(self.store.close)
+
+    @property
+    def voting(self) -> Voting:
+        """Made when it is first asked for: it is for pages, and brings the statistics along."""
+        if self._voting is None:
+            from evenhand.serve.voting import Voting
+
+            self._voting = Voting(self.store, self.kept)
+        return self._voting
+
+    async def _close_voting(self) -> None:
+        if self._voting is not None:
+            await self._voting.close()
 
     # Comparisons
 
@@ -288,6 +302,8 @@ class Service:
         level: float = 0.95,
     ) -> Report:
         def read() -> Report:
+            from evenhand.serve.run_figures import read_report
+
             run = needed_run(self.store, run_id)
             return read_report(self.store, run, side=side, ties=ties, level=level)
 
@@ -295,6 +311,8 @@ class Service:
 
     async def rank(self, request: RankRuns) -> RunRanking:
         def read() -> RunRanking:
+            from evenhand.serve.run_figures import read_ranking
+
             runs = [needed_run(self.store, each) for each in request.runs]
             return read_ranking(self.store, runs, request)
 
@@ -302,6 +320,8 @@ class Service:
 
     async def audit(self, request: AuditRun) -> AuditReport:
         def read() -> AuditReport:
+            from evenhand.serve.run_figures import read_audit
+
             run = needed_run(self.store, request.run)
             against = needed_run(self.store, request.against) if request.against else None
             return read_audit(self.store, run, against, request)

@@ -12,11 +12,7 @@ from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, W
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text, refuse
 from evenhand.errors import InputError
-from evenhand.report.conclusions import Conclusions
 from evenhand.report.records import RunRow
-from evenhand.report.run import RunReport
-from evenhand.trust.audit import Audit
-from evenhand.trust.findings import Findings
 
 RunStateView = Literal["reading", "queued", "judging", "finished", "stopped", "failed"]
 # A run in one of these changes no more, unless somebody resumes it.
@@ -164,13 +160,6 @@ class VerdictPage(Model):
     next: str | None = None
 
 
-class Report(Model):
-    """What a run came to and took, and what can be concluded from it."""
-
-    run: RunReport
-    conclusions: Conclusions
-
-
 class RankRuns(Model):
     """The models of one or more runs, by all their judges or one."""
 
@@ -201,11 +190,6 @@ class AuditRun(Model):
     max_unread: Share | None = None
     max_place_lean: Share | None = None
     max_length_excess: Share | None = None
-
-
-class AuditReport(Model):
-    audit: Audit
-    findings: Findings
 
 
 class RankResponses(Model):

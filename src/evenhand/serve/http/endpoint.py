@@ -62,14 +62,21 @@ class Call(Generic[Q]):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What comes with a status: a model of ours, or a text. `example` is the name of one."""
+    """What comes with a status: a model of ours, or a text. `example` is the name of one.
+
+    `late_model` is a model that is loaded when the document is asked for, and not before.
+    """
 
     description: str
     model: type[BaseModel] | None = None
+    late_model: Callable[[], type[BaseModel]] | None = None
     schema: Mapping[str, Any] | None = None
     media_type: str = "application/json"
     example: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def told_model(self) -> type[BaseModel] | None:
+        return self.model if self.late_model is None else self.late_model()
 
 
 @dataclass(frozen=True, slots=True)

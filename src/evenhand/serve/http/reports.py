@@ -8,11 +8,11 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evenhand.contract.model import Model
-from evenhand.report.ranking import RunRanking
 from evenhand.serve.http.bodies import read_body
 from evenhand.serve.http.endpoint import Answer, Body, Call, Endpoint, NoQuery, answer
 from evenhand.serve.idempotency import once
-from evenhand.serve.values import AuditReport, AuditRun, Level, RankRuns, Report
+from evenhand.serve.report_models import audit_model, ranking_model, report_model
+from evenhand.serve.values import AuditRun, Level, RankRuns
 
 
 class ReportQuery(Model):
@@ -69,8 +69,8 @@ async def audit_by_body(call: Call[NoQuery]) -> Response:
     )
 
 
-_RANKING = Answer("The ranking", RunRanking, example="ranking")
-_AUDIT = Answer("The audit and its findings", AuditReport, example="audit")
+_RANKING = Answer("The ranking", late_model=ranking_model, example="ranking")
+_AUDIT = Answer("The audit and its findings", late_model=audit_model, example="audit")
 
 ENDPOINTS: tuple[Endpoint[Any], ...] = (
     Endpoint(
@@ -80,7 +80,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         summary="Report on a run",
         work=report,
         query=ReportQuery,
-        answers={200: Answer("The report", Report, example="report")},
+        answers={200: Answer("The report", late_model=report_model, example="report")},
         tag="reports",
     ),
     Endpoint(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from evenhand.data.columns import PAIR_FIELDS, plain
 from evenhand.errors import Conflict, EvenhandError, InputError, TooLarge
 from evenhand.serve.mcp.calls import Call, follow, start
-from evenhand.serve.mcp.values import AuditWanted, ToolAudit
+from evenhand.serve.mcp.values import AuditWanted
 from evenhand.serve.values import RunStatus, StartRun, read_value
 
 if TYPE_CHECKING:
+    from evenhand.serve.mcp.tool_audit import ToolAudit
     from evenhand.serve.service import Service
 
 _LABELS = frozenset(plain(name) for name in PAIR_FIELDS["label"])
@@ -32,6 +33,9 @@ async def audit(call: Call) -> ToolAudit:
     else:
         status, judge = await _judged(call, wanted), None
     report = await call.service.audit(wanted.of_run(status.id, judge))
+    # By now the statistics are there.
+    from evenhand.serve.mcp.tool_audit import ToolAudit
+
     return ToolAudit(run=status, audit=report.audit, findings=report.findings)
 
 

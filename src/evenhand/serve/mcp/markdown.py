@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from evenhand.ranker import RankedResponses
-from evenhand.report.conclusions import Conclusion, GroupRate
-from evenhand.report.side_rate import SideRate
-from evenhand.serve.values import AuditReport, Report, RunStatus
-from evenhand.stats.estimated_share import EstimatedShare
+if TYPE_CHECKING:
+    from evenhand.ranker import RankedResponses
+    from evenhand.report.conclusions import Conclusion, GroupRate
+    from evenhand.report.side_rate import SideRate
+    from evenhand.serve.report_values import AuditReport, Report
+    from evenhand.serve.values import RunStatus
+    from evenhand.stats.estimated_share import EstimatedShare
 
 _PARTS_AT_MOST = 20
 _NAME_AT_MOST = 80

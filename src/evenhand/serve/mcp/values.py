@@ -8,7 +8,7 @@ from pydantic import Field
 
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.serve.values import AuditReport, AuditRun, Criteria, Level, Rows, RunStatus
+from evenhand.serve.values import AuditRun, Criteria, Level, Rows
 
 # As long as clients and proxies let a call take, and no longer.
 MOST_WAIT_S = 300.0
@@ -53,9 +53,3 @@ class AuditWanted(AuditRun):
     def of_run(self, run: str, judge: str | None) -> AuditRun:
         known = self.model_dump(exclude={"pairs", "criteria"}) | {"run": run, "judge": judge}
         return AuditRun.model_validate(known)
-
-
-class ToolAudit(AuditReport):
-    """The audit, and the run that it is of."""
-
-    run: RunStatus

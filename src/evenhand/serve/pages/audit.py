@@ -23,8 +23,8 @@ from evenhand.serve.pages.figure_sources import (
 )
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.run import given
+from evenhand.serve.report_values import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditReport
 from evenhand.store import RunRecord
 from evenhand.trust.probes.stored import probe_language, probe_runs_of
 

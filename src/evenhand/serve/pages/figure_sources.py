@@ -11,8 +11,9 @@ from evenhand.pages.wording import Language, Wording
 from evenhand.report.ranking import RunRanking
 from evenhand.serve.kept_figures import Kept
 from evenhand.serve.readings import recorded_judge
+from evenhand.serve.report_values import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditReport, AuditRun, RankRuns
+from evenhand.serve.values import AuditRun, RankRuns
 from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.store import RunRecord, Store
 from evenhand.trust.audit import Audit
