@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evenhand.errors import InputError, MissingExtra
 from evenhand.judges import embedded_model
+from evenhand.judges.idle_cores import threads_for_a_model
 
 DEFAULT_CONTEXT = 8192
 
@@ -95,6 +96,9 @@ class LlamaServer:
         # 45 s instead of 10 s beside one busy core) and gain an idle one next to nothing.
         params.cpuparams.poll = 0
         params.cpuparams_batch.poll = 0
+        threads = threads_for_a_model()
+        if threads is not None:
+            params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         params.port = port
         params.api_keys = [api_key]
         params.verbosity = -1
