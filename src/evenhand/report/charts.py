@@ -243,16 +243,18 @@ def draw(spec: dict[str, Any], kind: Picture) -> bytes:
         raise MissingExtra("vl-convert-python, which draws charts,", "plot") from None
     import altair as alt
 
+    from evenhand.report.chart_room import with_room
+
     version = re.match(r"v\d+\.\d+", alt.SCHEMA_VERSION)
     # The data is in the specification: nothing may be fetched.
     options: dict[str, Any] = {
         "vl_version": version[0] if version else None,
         "allowed_base_urls": [],
     }
+    svg = with_room(vl_convert.vegalite_to_svg(spec, **options))
     if kind == "svg":
-        svg: str = vl_convert.vegalite_to_svg(spec, **options)
         return svg.encode()
-    png: bytes = vl_convert.vegalite_to_png(spec, scale=_PIXELS_PER_POINT, **options)
+    png: bytes = vl_convert.svg_to_png(svg, scale=_PIXELS_PER_POINT)
     return png
 
 
