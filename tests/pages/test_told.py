@@ -10,12 +10,15 @@ import pytest
 
 from evenhand.pages.figures import Figures
 from evenhand.pages.told import Told
-from evenhand.pages.wording import Wording
+from evenhand.pages.wording import Language, Wording
 from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.stats.win_rate import not_enough
 
 SENTENCES: dict[str, str] = json.loads(
     files("evenhand.pages").joinpath("words", "told.json").read_text("utf-8")
+)
+ON_PAGES: dict[str, dict[str, str]] = json.loads(
+    files("evenhand.pages").joinpath("words", "on_pages.json").read_text("utf-8")
 )
 _SLOT = re.compile(r"\{(\w+)\}")
 
@@ -39,6 +42,22 @@ def test_what_statistics_say_of_too_few_data_is_told_in_chinese(unit: str) -> No
         told = Told("zh")(not_enough(have, unit, 6))
         assert told.startswith(f"数据不足：只有 {have} 个")
         assert told.endswith("至少需要 6 个。")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("sentence", ON_PAGES)
+def test_a_page_speaks_of_no_command_and_no_option(sentence: str, language: Language) -> None:
+    told = Told(language, on_pages=True)(filled(sentence))
+    assert told == filled(ON_PAGES[sentence][language])
+    assert not re.search(r"(?<!\w)--?[a-z]|evenhand |max-|maxC|badRows|=COLUMN", told)
+    assert set(_SLOT.findall(ON_PAGES[sentence][language])) <= set(_SLOT.findall(sentence))
+
+
+def test_what_a_command_says_stays_as_it_is_elsewhere() -> None:
+    said = "2 models met; evenhand rank r ranks them"
+    assert Told("en")(said) == said
+    assert "evenhand rank r" in Told("zh")(said)
+    assert "“Ranking”" in Told("en", on_pages=True)(said)
 
 
 def test_in_english_nothing_changes() -> None:

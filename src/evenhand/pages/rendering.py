@@ -55,5 +55,7 @@ def render(template: str, language: Language, **values: Any) -> str:
     """In every template `say` is the wording, `told` turns sentences of the rooms below into the
     language, and `figure` writes a figure with its uncertainty."""
     say = Wording(language)
-    own = {"say": say, "told": Told(language), "figure": figures.Figures(say)}
+    # What a server shows has a frame around it; a notebook has none, and a command line instead.
+    told = Told(language, on_pages="frame" in values)
+    own = {"say": say, "told": told, "figure": figures.Figures(say)}
     return environment().get_template(template).render(language=language, **own, **values)
