@@ -9,7 +9,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
 from evenhand.cli.serve import ConfigFile, OfferedJudges, chosen_offers
-from evenhand.errors import EvenhandError, MissingExtra
+from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
     from evenhand.serve.config import ServerConfig
@@ -27,13 +27,11 @@ def mcp(
     error. It ends with its input, by SIGTERM or by Ctrl-C; background runs are saved and go on at
     the next start. Exit codes: 0 it was ended, 2 bad input or the store cannot be used.
     """
-    try:
-        import mcp as sdk  # noqa: F401 - only whether it is there
-    except ImportError:
-        session.fail(MissingExtra("mcp", "serve"), as_json=False, of_pair=False)
     from evenhand.serve.config_file import read_config
+    from evenhand.serve.extras import refuse_without
 
     try:
+        refuse_without("mcp")
         chosen: dict[str, Any] = {"judges": chosen_offers(judge, base_url, config), "store": store}
         given = {name: value for name, value in chosen.items() if value is not None}
         session.run_async(_serve(read_config(config, chosen=given)))

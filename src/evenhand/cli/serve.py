@@ -11,7 +11,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
-from evenhand.errors import EvenhandError, MissingExtra
+from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
     from evenhand.serve.config import JudgeOffer, ServerConfig
@@ -88,14 +88,11 @@ def serve(
     come from EVENHAND_TOKEN. Exit codes: 0 it was ended, 2 bad input, the port or the store
     cannot be used, 130 ended at once.
     """
-    try:
-        import fastapi  # noqa: F401 - only whether they are there
-        import uvicorn  # noqa: F401
-    except ImportError:
-        session.fail(MissingExtra("fastapi", "serve"), as_json=False, of_pair=False)
     from evenhand.serve.config_file import read_config
+    from evenhand.serve.extras import refuse_without
 
     try:
+        refuse_without("fastapi", "uvicorn", "mcp")
         chosen: dict[str, Any] = {
             "judges": chosen_offers(judge, base_url, config),
             "host": host,

@@ -18,13 +18,14 @@ from starlette.types import Scope
 
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.doorway import Asked, Doorway
+from evenhand.serve.extras import refuse_without
 from evenhand.serve.guard import Guard
 from evenhand.serve.http import compare, health, reports, runs, start_run
 from evenhand.serve.http.document import add_document
 from evenhand.serve.http.endpoint import Endpoint
 from evenhand.serve.http.head import Heads
-from evenhand.serve.mcp.server import McpEndpoint
-from evenhand.serve.pages.addresses import PAGES
+from evenhand.serve.late_pages import LatePages
+from evenhand.serve.mcp.endpoint import McpEndpoint
 from evenhand.serve.problems import Unexpected, add_handlers
 from evenhand.serve.refusals import refusal_of
 from evenhand.serve.service import Service
@@ -54,6 +55,7 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
     """The service is opened when the server starts, and closed when it ends."""
     from evenhand import __version__
 
+    refuse_without("mcp")  # /mcp loads what it needs when it is first asked
     doorway = Doorway(config)
     mcp = McpEndpoint()
 
@@ -80,9 +82,8 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
     app.state.doorway = doorway
     for endpoint in ENDPOINTS:
         endpoint.add_to(app)
-    for page in PAGES:
-        page.add_to(app)
     app.router.routes.append(Route("/mcp", endpoint=mcp))
+    app.router.routes.append(LatePages(app))
     add_document(app, ENDPOINTS, needs_token=bool(config.tokens))
     add_handlers(app, tell=_tell)
     # The last that is added stands before the others.

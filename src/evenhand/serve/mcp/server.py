@@ -1,4 +1,4 @@
-"""The MCP server of a Service, and its door on the HTTP server.
+"""The MCP server of a Service.
 
 The official SDK speaks both eras of the protocol: requests that stand by themselves (2026-07-28),
 and those that follow a handshake (2025 and before).
@@ -6,8 +6,8 @@ and those that follow a handshake (2025 and before).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from evenhand import __version__
@@ -16,8 +16,6 @@ from evenhand.errors import (
     InputError,
     MissingExtra,
     NotFound,
-    ServerBusy,
-    WrongMethod,
 )
 
 try:
@@ -27,7 +25,6 @@ except ImportError:
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 
 from evenhand.serve.mcp import prompts, resources
@@ -39,8 +36,6 @@ from evenhand.serve.mcp.tools import service_tools
 from evenhand.serve.wording import for_clients
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
     from evenhand.serve.service import Service
 
 Context = ServerRequestContext[Any, Any]
@@ -157,46 +152,3 @@ def _token(context: Context) -> str | None:
     scope = getattr(context.request, "scope", None)
     token = scope.get("state", {}).get("token") if isinstance(scope, dict) else None
     return token if isinstance(token, str) else None
-
-
-class McpEndpoint:
-    """An ASGI app for `/mcp`: streamable HTTP without sessions, so that any worker may answer.
-
-    Built with the app, before there is a service:
-
-        endpoint = McpEndpoint()
-        routes = [Route("/mcp", endpoint=endpoint)]      # a Route, not a Mount: no redirect
-        async with endpoint.serving(service):            # in the app's lifespan
-            yield
-
-    Host, Origin, tokens and the size of bodies are the guard's, which stands before it.
-    """
-
-    def __init__(self) -> None:
-        self._manager: StreamableHTTPSessionManager | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":
-            # Without sessions there is nothing to listen to (GET) and nothing to end (DELETE).
-            from evenhand.serve.problems import problem_response
-
-            refusal = WrongMethod("/mcp takes POST alone; speak streamable HTTP without sessions")
-            await problem_response(refusal, headers={"Allow": "POST"})(scope, receive, send)
-            return
-        if self._manager is None:
-            raise ServerBusy("the server is starting or ending; try again", retry_after_s=1)
-        await self._manager.handle_request(scope, receive, send)
-
-    @asynccontextmanager
-    async def serving(self, service: Service) -> AsyncIterator[None]:
-        manager = StreamableHTTPSessionManager(
-            make_server(service),
-            stateless=True,
-            max_request_body_size=service.config.limits.body_bytes,
-        )
-        async with manager.run():
-            self._manager = manager
-            try:
-                yield
-            finally:
-                self._manager = None

@@ -1,0 +1,106 @@
+"""The door of MCP on the HTTP server; the SDK behind it is loaded by the first request.
+
+Loading takes longer than everything else that a server does to start, and many are never asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import ServerBusy, WrongMethod
+from evenhand.serve.problems import problem_response
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.types import Receive, Scope, Send
+
+    from evenhand.serve.service import Service
+
+
+class McpEndpoint:
+    """An ASGI app for `/mcp`: streamable HTTP without sessions, so that any worker may answer.
+
+    Built with the app, before there is a service:
+
+        endpoint = McpEndpoint()
+        routes = [Route("/mcp", endpoint=endpoint)]      # a Route, not a Mount: no redirect
+        async with endpoint.serving(service):            # in the app's lifespan
+            yield
+
+    Host, Origin, tokens and the size of bodies are the guard's, which stands before it.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: _LateSessions | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            # Without sessions there is nothing to listen to (GET) and nothing to end (DELETE).
+            refusal = WrongMethod("/mcp takes POST alone; speak streamable HTTP without sessions")
+            await problem_response(refusal, headers={"Allow": "POST"})(scope, receive, send)
+            return
+        if self._sessions is None:
+            raise ServerBusy("the server is starting or ending; try again", retry_after_s=1)
+        manager = await self._sessions.manager()
+        await manager.handle_request(scope, receive, send)
+
+    @asynccontextmanager
+    async def serving(self, service: Service) -> AsyncIterator[None]:
+        sessions = self._sessions = _LateSessions(service)
+        try:
+            yield
+        finally:
+            self._sessions = None
+            await sessions.close()
+
+
+class _LateSessions:
+    """The SDK's session manager, in a task of its own: it must be left where it was entered, and
+    whoever asked first may be gone by then."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._ended = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._entered: asyncio.Future[StreamableHTTPSessionManager] | None = None
+
+    async def manager(self) -> StreamableHTTPSessionManager:
+        """All who come at once wait for the same one; after a failure the next tries again."""
+        if self._entered is None or self._running is None or self._running.done():
+            self._entered = asyncio.get_running_loop().create_future()
+            self._running = asyncio.create_task(self._run(self._entered))
+        return await asyncio.shield(self._entered)
+
+    async def close(self) -> None:
+        self._ended.set()
+        if self._running is not None:
+            await self._running
+
+    async def _run(self, entered: asyncio.Future[StreamableHTTPSessionManager]) -> None:
+        try:
+            server = await asyncio.to_thread(_load, self._service)
+            from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+            manager = StreamableHTTPSessionManager(
+                server,
+                stateless=True,
+                max_request_body_size=self._service.config.limits.body_bytes,
+            )
+            async with manager.run():
+                entered.set_result(manager)
+                await self._ended.wait()
+        except Exception as error:
+            if entered.done():  # a fault while it ended: nobody waits for it any more
+                raise
+            entered.set_exception(error)
+            entered.exception()  # whoever asked may be gone
+
+
+def _load(service: Service) -> Server[Any]:
+    from evenhand.serve.mcp.server import make_server
+
+    return make_server(service)
