@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import builtins
 import sys
+import threading
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
 import pytest
+from sqlalchemy import Engine, event
 
 from evenhand.errors import MissingExtra, StoreBusy, StoreError
 from evenhand.store import hold, open_store
+from evenhand.store.address import ServerAddress, read_address
+from evenhand.store.postgres import Growth, open_engines
 from postgres_server import PASSWORD, PostgresServer, _free_port
 from store_values import begin, item
 
@@ -205,3 +209,38 @@ def test_without_psycopg_the_message_holds_the_command_that_installs_it(
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(MissingExtra, match=r"pip install 'evenhand\[postgres\]'"):
         open_store("postgresql://127.0.0.1/x")
+
+
+def test_of_several_workers_one_tells_the_server_how_large_its_tables_are(
+    fresh_database: str,
+) -> None:
+    where = read_address(fresh_database)
+    assert isinstance(where, ServerAddress)
+    told: list[str] = []
+    first_is_at_it = threading.Event()
+
+    def growth(name: str) -> tuple[Growth, list[Engine]]:
+        engines = open_engines(where.url, busy_timeout_s=120)
+
+        @event.listens_for(engines[1], "before_cursor_execute")
+        def note(_: Any, __: Any, statement: str, *rest: Any) -> None:
+            if statement.startswith("ANALYZE"):
+                told.append(name)
+                first_is_at_it.set()
+
+        return Growth(engines[1]), list(engines)
+
+    with psycopg.connect(fresh_database) as other:
+        other.execute("LOCK TABLE passes IN SHARE UPDATE EXCLUSIVE MODE")  # as ANALYZE does
+        (first, its), (second, others) = growth("first"), growth("second")
+        waiting = threading.Thread(target=first.note, args=("passes", 5_000), daemon=True)
+        waiting.start()
+        assert first_is_at_it.wait(120)
+        second.note("passes", 5_000)
+        assert told == ["first"]
+    waiting.join(120)
+    assert not waiting.is_alive()
+    second.note("passes", 50_000)
+    assert told == ["first", "second"]
+    for engine in (*its, *others):
+        engine.dispose()

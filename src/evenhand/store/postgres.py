@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from typing import Any
+from zlib import crc32
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -65,6 +66,7 @@ def is_without_store(url: URL, *, busy_timeout_s: float = 30) -> bool:
 
 # Any number will do, as long as every evenhand takes the same one.
 _TURN = 0x65766E69
+_TELLING = 0x65766E61
 
 
 def take_turn(connection: Connection) -> None:
@@ -93,4 +95,7 @@ class Growth:
         self._told[tables] = self._rows[tables]
         # A kindness, not a need: where it may not be done, or another does it, things go on.
         with suppress(SQLAlchemyError), self._engine.begin() as connection:
-            connection.exec_driver_sql(f"ANALYZE {tables}")
+            # Workers that began together come here together, and each would wait for the others.
+            mine = f"SELECT pg_try_advisory_xact_lock({_TELLING}, {crc32(tables.encode()) >> 1})"
+            if connection.exec_driver_sql(mine).scalar_one():
+                connection.exec_driver_sql(f"ANALYZE {tables}")
