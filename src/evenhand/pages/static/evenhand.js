@@ -81,6 +81,11 @@ for (const each of new Set(
   Array.from(document.querySelectorAll("[data-live]"), (live) => live.dataset.live),
 )) keepUp(each, EVERY_MS);
 
+// On a small screen what is to be seen comes before what it can be filtered by.
+if (matchMedia("(max-width: 40rem)").matches) {
+  for (const each of document.querySelectorAll("details[data-fold]")) each.open = false;
+}
+
 // A page that is not there yet is asked for again.
 if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), EVERY_MS);
 
