@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from hostile_markup import ELSEWHERE
 
@@ -27,6 +28,9 @@ ROOT = Path(__file__).parent.parent
 SCREENSHOTS = ROOT / ".artifacts" / "screenshots"
 AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 _PLACES = ("chromium", "chromium-browser", "google-chrome")
+# Pages are drawn in memory, so there is nothing for a graphics process to do.
+_FLAGS = ("--disable-gpu", "--in-process-gpu", "--disable-extensions")
+_WAIT_MS = 60_000  # the machine may have other work
 
 
 @dataclass(frozen=True)
@@ -85,18 +89,6 @@ def _axe() -> str:
     return AXE.read_text("utf-8")
 
 
-# Of the module, not of the session: its loop counts as running while it is there, and tests that
-# are coroutines could not run beside it.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = chromium_path()
-    with sync_playwright() as driver:
-        # The sandbox needs rights that containers do not give; every page here is our own.
-        started = driver.chromium.launch(executable_path=path, chromium_sandbox=False)
-        yield started
-        started.close()
-
-
 @dataclass
 class Watch:
     """What pages did that they should not."""
@@ -105,12 +97,25 @@ class Watch:
     wrong: list[str] = field(default_factory=list)
 
     def over(self, page: Page) -> None:
-        page.on("console", self._console)
-        page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
-        page.on("dialog", self._dialog)
-        page.on("request", self._asked)
-        page.on("requestfailed", self._failed)
-        page.on("response", self._answered)
+        for event, note in self._notes().items():
+            page.on(event, note)  # type: ignore[call-overload]
+
+    def leave(self, page: Page) -> None:
+        for event, note in self._notes().items():
+            page.remove_listener(event, note)
+
+    def _notes(self) -> dict[str, Callable[[Any], None]]:
+        return {
+            "console": self._console,
+            "pageerror": self._erred,
+            "dialog": self._dialog,
+            "request": self._asked,
+            "requestfailed": self._failed,
+            "response": self._answered,
+        }
+
+    def _erred(self, error: Any) -> None:
+        self.wrong.append(f"error: {error}")
 
     def _console(self, message: Any) -> None:
         # The browser reports a refused document itself; the test has said that it expects that.
@@ -135,15 +140,30 @@ class Watch:
             self.wrong.append(f"answered {response.status}: {response.url}")
 
 
-class Look:
-    """Opens pages; each call is a reader of its own, with a browser of its own."""
+class Readers:
+    """Pages to look through, each in a profile of its own. To make one costs a second, so one that
+    was given back is lent again: emptied, without cookies, at no address. Our pages keep nothing
+    else; what they are held to is tested by `test_a_page_that_is_lent_again_remembers_nothing`."""
 
     def __init__(self, browser: Browser) -> None:
-        self.watch = Watch()
         self._browser = browser
-        self._pages: list[Page] = []
+        self._free: dict[Surroundings, list[Page]] = defaultdict(list)
 
-    def __call__(self, address: str | None, set_up: Surroundings = PLAIN) -> Page:
+    def lend(self, set_up: Surroundings) -> Page:
+        free = self._free[set_up]
+        return free.pop() if free else self._new(set_up)
+
+    def take_back(self, set_up: Surroundings, page: Page) -> None:
+        context = page.context
+        for other in context.pages:
+            if other is not page:
+                other.close()
+        page.goto("about:blank")
+        context.clear_cookies()
+        context.set_offline(False)
+        self._free[set_up].append(page)
+
+    def _new(self, set_up: Surroundings) -> Page:
         context = self._browser.new_context(
             locale={"en": "en-GB", "zh": "zh-CN"}[set_up.language],
             color_scheme=set_up.scheme,
@@ -151,26 +171,54 @@ class Look:
             java_script_enabled=set_up.script,
             accept_downloads=True,
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(_WAIT_MS)
         context.add_init_script(_TELL)
-        page = context.new_page()
+        return context.new_page()
+
+
+# Of the module, not of the session: its loop counts as running while it is there, and tests that
+# are coroutines could not run beside it.
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Readers]:
+    path = chromium_path()
+    expect.set_options(timeout=_WAIT_MS)
+    with sync_playwright() as driver:
+        # The sandbox needs rights that containers do not give; every page here is our own.
+        started = driver.chromium.launch(
+            executable_path=path, chromium_sandbox=False, args=list(_FLAGS)
+        )
+        yield Readers(started)
+        started.close()
+
+
+class Look:
+    """Opens pages; each call is a reader of its own, who shares nothing with the others."""
+
+    def __init__(self, readers: Readers) -> None:
+        self.watch = Watch()
+        self._readers = readers
+        self._pages: list[tuple[Surroundings, Page]] = []
+
+    def __call__(self, address: str | None, set_up: Surroundings = PLAIN) -> Page:
+        page = self._readers.lend(set_up)
         self.watch.over(page)
-        self._pages.append(page)
+        self._pages.append((set_up, page))
         if address is not None:
             page.goto(address)
         return page
 
     def settle(self) -> None:
-        for page in self._pages:
+        for set_up, page in self._pages:
             page.evaluate("0")  # what it has said until now is told before this is answered
-            page.context.close()
+            self.watch.leave(page)
+            self._readers.take_back(set_up, page)
         if self.watch.wrong:
             pytest.fail("\n".join(self.watch.wrong))
 
 
 @pytest.fixture
-def look(browser: Browser) -> Iterator[Look]:
-    looked = Look(browser)
+def look(readers: Readers) -> Iterator[Look]:
+    looked = Look(readers)
     yield looked
     looked.settle()
 

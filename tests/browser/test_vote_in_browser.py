@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from browser_site import Site, served
 from evenhand.store import open_store
-from real_browser import Look, keep_screenshot
+from real_browser import PLAIN, Look, Readers, keep_screenshot
 
 TOKEN = "full-0123456789abcdef"
 VOTER = "voter-0123456789abcdef"
@@ -124,3 +124,24 @@ def test_voter_sees_the_vote_and_nothing_else(look: Look, site: Site, guarded: s
         page.goto(guarded + path)
         assert "6 / 6" not in page.content()
         assert page.locator("table").count() == 0
+
+
+def test_a_page_that_is_lent_again_remembers_nothing(
+    readers: Readers, site: Site, guarded: str
+) -> None:
+    """Tests are readers who know nothing of each other, though their pages are used again."""
+    wanted = f"{guarded}/runs/{site.runs['plain']}"
+    page = readers.lend(PLAIN)
+    page.goto(wanted)
+    page.get_by_label("Token").fill(TOKEN)
+    page.keyboard.press("Enter")
+    page.wait_for_url(wanted)
+    page.context.set_offline(True)
+    readers.take_back(PLAIN, page)
+    again = readers.lend(PLAIN)
+    assert again is page
+    again.goto(wanted)
+    expect(again.get_by_label("Token")).to_be_visible()
+    kept = "[localStorage.length, sessionStorage.length, window.name, document.cookie]"
+    assert again.evaluate(kept) == [0, 0, "", ""]
+    readers.take_back(PLAIN, again)
