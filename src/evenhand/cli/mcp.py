@@ -40,9 +40,12 @@ def mcp(
 
 
 async def _serve(config: ServerConfig) -> None:
-    from evenhand.serve.logs import configure_logs
-    from evenhand.serve.mcp.stdio import serve_stdio
-    from evenhand.serve.service import Service
+    from evenhand.serve.collecting import loading
+
+    with loading():
+        from evenhand.serve.logs import configure_logs
+        from evenhand.serve.mcp.stdio import serve_stdio
+        from evenhand.serve.service import Service
 
     configure_logs(config)
     if not config.judges:

@@ -17,6 +17,7 @@ from typing import Any
 import uvicorn
 
 from evenhand.errors import SettingsError, Status
+from evenhand.serve.collecting import loading
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.connections import protocol_class
 from evenhand.serve.logs import configure_logs, log
@@ -73,12 +74,13 @@ def serve(
 
     `ends_with` is given what ends the server, for those who have another reason to than a signal.
     """
-    # Not above: what only checks, and starts others, needs none of it, and it takes seconds.
-    from evenhand.serve.app import make_app
-
     configure_logs(config)
     _take_more_files()
-    app = make_app(config)
+    with loading():
+        # Not above: what only checks, and starts others, needs none of it.
+        from evenhand.serve.app import make_app
+
+        app = make_app(config)
     if ledger is not None:
         app.state.doorway.share(ledger)
     server = Server(app, config, on_ready=on_ready)
@@ -140,7 +142,6 @@ class Server(uvicorn.Server):
         finally:
             uvicorns.disabled = False
         # What is loaded by now stays; a request makes few cycles.
-        gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)
         self._on_ready()
@@ -208,9 +209,10 @@ async def check(config: ServerConfig) -> list[str]:
 
     What each judge's name brings as a caveat comes back.
     """
-    from evenhand.serve.offers import Offers
-    from evenhand.settings import load_settings
-    from evenhand.store import open_store
+    with loading():
+        from evenhand.serve.offers import Offers
+        from evenhand.settings import load_settings
+        from evenhand.store import open_store
 
     settings = load_settings()
     offers = Offers(config, settings)
