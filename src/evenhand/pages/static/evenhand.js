@@ -86,8 +86,9 @@ if (matchMedia("(max-width: 40rem)").matches) {
   for (const each of document.querySelectorAll("details[data-fold]")) each.open = false;
 }
 
-// A page that is not there yet is asked for again.
-if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), EVERY_MS);
+// A page that is not there yet is asked for again, after so many seconds where it says.
+const again = document.querySelector("[data-again]");
+if (again) setTimeout(() => location.reload(), 1000 * Number(again.dataset.again) || EVERY_MS);
 
 // A file that is dropped on a form is the one that it sends.
 for (const form of document.querySelectorAll("form[data-drop]")) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from evenhand.serve.sessions import Session
 
 LANGUAGE_COOKIE = "evenhand_language"
 _YEAR_S = 365 * 24 * 3600
+_ASKED_AGAIN_S = 5.0
 # Nothing inline and nothing from elsewhere: a text that became markup all the same does nothing.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -134,9 +136,19 @@ class Page:
 
 
 def problem_page(visit: Visit, error: EvenhandError) -> Response:
+    """A server that is busy is asked again by the page itself, unless a form was sent."""
     problem = problem_of(error)
-    filled = Filled("problem.html", {"problem": problem}, status=problem.status)
-    return shown(visit, filled, place="none")
+    again_s = None
+    if problem.status in (429, 503):
+        wait_s = getattr(error, "retry_after_s", None)
+        again_s = max(1, math.ceil(_ASKED_AGAIN_S if wait_s is None else wait_s))
+    reads = visit.request.method in ("GET", "HEAD")
+    values = {"problem": problem, "again_s": again_s if reads else None}
+    filled = Filled("problem.html", values, status=problem.status)
+    response = shown(visit, filled, place="none")
+    if again_s is not None:
+        response.headers["Retry-After"] = str(again_s)
+    return response
 
 
 def shown(visit: Visit, filled: Filled, *, place: Place) -> Response:

@@ -198,7 +198,8 @@ async def list_behind(visit: Visit) -> Filled | Response:
             continue  # it counts where there is such a judge
         table = await service.tables.page(status.id, asked, limit=1)
         found.append((status, table, address(f"/runs/{status.id}/pairs", **told(asked))))
-    return Filled("ranking_pairs.html", {"query": query, "found": found})
+    indexing = any(not table.table.whole for _, table, _ in found)
+    return Filled("ranking_pairs.html", {"query": query, "found": found, "indexing": indexing})
 
 
 PAGES = (
