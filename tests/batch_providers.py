@@ -21,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email import message_from_bytes
+from hashlib import sha256
+from math import log
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -34,6 +36,7 @@ from servers import (
     SeenRequest,
     chat_reply,
     error_reply,
+    token_logprob,
 )
 
 
@@ -200,6 +203,7 @@ class OpenAIProvider(Provider):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.files: dict[str, list[str]] = {}
+        self.tells_logprobs = False
 
     @property
     def url(self) -> str:
@@ -333,11 +337,20 @@ class OpenAIProvider(Provider):
 
     def _completion(self, text: str) -> dict[str, Any]:
         usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-        body: dict[str, Any] = chat_reply(text, model=self.model, usage=usage).body
+        logprobs = [_letter(sign, text) for sign in text] if self.tells_logprobs else None
+        reply = chat_reply(text, model=self.model, usage=usage, logprobs=logprobs)
+        body: dict[str, Any] = reply.body
         return body
 
     def _prompt(self, body: dict[str, Any]) -> str:
         return "\n".join(message["content"] for message in body["messages"])
+
+
+def _letter(sign: str, text: str) -> dict[str, Any]:
+    """A token of one letter; how sure it is hangs on the whole answer."""
+    sure = 0.5 + sha256(text.encode()).digest()[0] / 512
+    other = {"A": "B", "B": "A"}.get(sign, " ")
+    return token_logprob(sign, log(sure), {sign: log(sure), other: log(1 - sure)})
 
 
 class AnthropicProvider(Provider):

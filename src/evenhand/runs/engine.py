@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from evenhand.errors import DataUnreachable, InputError
-from evenhand.judges.batch import refuse_without_batches
 from evenhand.judges.protocol import account_of
 from evenhand.runs.batch.submission import still_to_submit
 from evenhand.runs.budget import Budget
@@ -91,14 +90,11 @@ async def judge_stored(
 
 
 def refuse_judges(judges: Sequence[JudgePlan], options: RunOptions) -> None:
-    """One twice, several where one is followed, or one that cannot be asked in this way."""
+    """One twice, or several where one is followed."""
     keys = [plan.record().key for plan in judges]
     for place, plan in enumerate(judges):
         if keys[place] in keys[:place]:
             raise InputError(f"judge {plan.judge.name} is given twice; name it once")
-    if options.batch:
-        for plan in judges:
-            refuse_without_batches(plan.judge)
     if len(judges) > 1 and options.pursued:
         option = "--until-decided" if options.until_decided else "--rank-adaptive"
         raise InputError(f"{option} follows one judge, and {len(judges)} are named; name one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evenhand.errors import InputError
+from evenhand.judges.batch import refuse_without_batches
 from evenhand.runs.batch.wording import counted_requests
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import Executor, LocalExecutor
@@ -39,6 +40,9 @@ def choose_executor(
 
 def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:
     """What the chosen one cannot do, before anything is read."""
+    if options.batch:
+        for plan in judges:
+            refuse_without_batches(plan.judge)
     if options.executor == "ray":
         from evenhand.runs.ray.refusal import refuse_what_ray_cannot
 

@@ -22,6 +22,7 @@ from evenhand.runs import (
     given_pairs,
     judge_pairs,
 )
+from evenhand.runs.executors import refuse_executor
 from evenhand.store import Store, WholeVerdict
 
 Stage = Callable[[Sources, JudgePlan, RunOptions], Awaitable[RunSummary]]
@@ -44,6 +45,8 @@ async def run_cascade(
         return await judge_pairs(sources, [plan], options, store=store)
 
     refuse_cascade(plans, options)
+    # Of every stage: whoever comes last should not find out when all others have been paid.
+    refuse_executor(store, plans, options)
     judge = stage or unwatched
     summaries: list[RunSummary] = []
     given = sources  # whoever opened these closes them
