@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,18 @@ async def by_batch(
     finally:
         sources.close()
         await judge.close()
+
+
+async def interrupted(
+    provider: Provider, rows: list[dict[str, Any]], at: str | Path, **options: Any
+) -> RunSummary:
+    """A run that is stopped while the provider holds its batch back, and goes on doing so."""
+    provider.hold = True
+    stop = Stop()
+    running = asyncio.create_task(by_batch(provider, rows, at, stop=stop, **options))
+    await asyncio.to_thread(provider.wait_for, lambda: provider.looks > 0)
+    stop.ask("interrupt")
+    return await running
 
 
 def only_run(store: Store) -> RunRecord:

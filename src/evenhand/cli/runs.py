@@ -100,21 +100,30 @@ def show(
     store: ropt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show one run: what was asked for, each judge's outcomes, what failed, what it took."""
+    """Show one run: what was asked for, each judge's outcomes, what failed, what it took, and its
+    batches at a provider."""
+    import json
+
+    from evenhand.cli.show_batches import show_batches
     from evenhand.cli.show_runs import show_run
     from evenhand.report import report_run
+    from evenhand.report.batches import report_batches
 
     given: _Given = context.obj
     as_json = as_json or given.as_json
     try:
         with opened_store(store or given.store) as opened:
             report = report_run(opened, name)
+            batches = report_batches(opened, name)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
     if as_json:
-        session.write_json(report.model_dump_json(indent=2))
+        told = json.loads(report.model_dump_json())
+        told["batches"] = [batch.model_dump(mode="json") for batch in batches]
+        session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
     else:
         show_run(session.out(), report)
+        show_batches(session.out(), batches)
 
 
 @runs.command()

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from batch_providers import NOT_RUN, Answer, ItemFault, OpenAIProvider, Provider, adds_up
-from batch_runs import QUICK, Hearer, Start, by_batch, judge_of, judged_items, only_run
+from batch_runs import (
+    QUICK,
+    Hearer,
+    Start,
+    by_batch,
+    interrupted,
+    judge_of,
+    judged_items,
+    only_run,
+)
 from evenhand import Price
 from evenhand.contract import Facts, Failure, Pass
 from evenhand.errors import InputError
@@ -19,7 +28,7 @@ from evenhand.judges.batch import BatchLimits
 from evenhand.judges.batch.anthropic_batches import AnthropicBatches
 from evenhand.judges.batch.openai_batches import OpenAIBatches
 from evenhand.procedure import Procedure
-from evenhand.runs import RankAdaptive, RunOptions, Stop, UntilDecided
+from evenhand.runs import RankAdaptive, RunOptions, UntilDecided
 from evenhand.store import open_store
 from run_data import sums, wins_b
 from scripted import answer_json
@@ -303,12 +312,7 @@ async def test_a_stop_leaves_the_batches_and_the_same_command_collects_them(
     start: Start, at: Path
 ) -> None:
     provider = start()
-    provider.hold = True
-    stop = Stop()
-    running = asyncio.create_task(by_batch(provider, sums(6), at, stop=stop))
-    await asyncio.to_thread(provider.wait_for, lambda: provider.looks > 0)
-    stop.ask("interrupt")
-    summary = await running
+    summary = await interrupted(provider, sums(6), at)
     assert (summary.stopped_by, summary.pending, summary.calls) == ("interrupt", 6, 12)
     assert any("1 batch with 12 requests stays at 127.0.0.1" in note for note in summary.notes)
     with pytest.raises(InputError, match="has 12 requests at a provider's batch API; add --batch"):
@@ -321,12 +325,7 @@ async def test_a_stop_leaves_the_batches_and_the_same_command_collects_them(
 
 async def test_batches_are_given_up_where_that_is_wanted(start: Start, at: Path) -> None:
     provider = start()
-    provider.hold = True
-    stop = Stop()
-    running = asyncio.create_task(by_batch(provider, sums(6), at, stop=stop))
-    await asyncio.to_thread(provider.wait_for, lambda: provider.looks > 0)
-    stop.ask("interrupt")
-    await running
+    await interrupted(provider, sums(6), at)
     given_up = await by_batch(provider, sums(6), at, cancel_batches=True)
     assert (given_up.stopped_by, given_up.pending, provider.submitted) == (None, 6, 12)
     with open_store(at) as store:
@@ -340,12 +339,7 @@ async def test_a_run_in_postgresql_is_stopped_and_collected_elsewhere(
     start: Start, fresh_database: str
 ) -> None:
     provider = start()
-    provider.hold = True
-    stop = Stop()
-    running = asyncio.create_task(by_batch(provider, sums(6), fresh_database, stop=stop))
-    await asyncio.to_thread(provider.wait_for, lambda: provider.looks > 0)
-    stop.ask("interrupt")
-    await running
+    await interrupted(provider, sums(6), fresh_database)
     provider.hold = False
     again = await by_batch(provider, sums(6), fresh_database)
     assert (again.pending, again.wins_a, provider.paid) == (0, 4, 12)
