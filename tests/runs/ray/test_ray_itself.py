@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_IMODE
 from urllib.parse import quote
 
 import pytest
@@ -37,7 +38,7 @@ def server() -> Iterator[LoopbackServer]:
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
     """A socket's path may have some hundred characters: not pytest's own folders."""
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="r-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
@@ -63,6 +64,8 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
         if server.count().requests and not addresses:
             family = _descendants(child.pid)
             addresses = _listening(family)
+            (entrance,) = short_folder.glob("ehray-*")
+            assert S_IMODE(entrance.stat().st_mode) == 0o700
             secrets = _said_in(short_folder, (KEY, PASSWORD, quote(PASSWORD, safe="")))
     assert ended.code == 0, ended.err
     assert Summary.of(ended).differences(planned) == []
@@ -70,7 +73,7 @@ def test_a_run_starts_ray_on_the_loopback_and_leaves_nothing_behind(
     assert addresses
     assert addresses <= {"127.0.0.1"}
     assert secrets == set()
-    assert not list(short_folder.glob("evenhand-ray-*"))
+    assert not list(short_folder.iterdir())
     assert not (tmp_path / ".ray").exists()
     # Nothing of Ray's own on the terminal, and no secret.
     assert "2 workers of Ray on this machine" in ended.err

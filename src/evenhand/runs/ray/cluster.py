@@ -10,6 +10,7 @@ import logging
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,11 +24,11 @@ from evenhand.runs.ray.stranger import refuse_stranger
 from evenhand.runs.stop import Stop
 
 _OBJECTS_BYTES = 80 * 2**20  # about the least that Ray takes; what goes through it is small
-_FOLDER = "evenhand-ray-"
+_FOLDER = "ehray-"
 _JOINED_WITHIN_S = 60.0
 _LEFT_WITHIN_S = 30.0
-# A socket's path has to fit into some hundred characters, and Ray adds sixty.
-_LONGEST_FOLDER = 40
+# A socket's path has to fit into so many characters, of which Ray adds 64 and our folders 25.
+_LONGEST_FOLDER = (103 if sys.platform == "darwin" else 107) - 64 - 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,8 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
                 num_gpus=0,
                 include_dashboard=False,
                 object_store_memory=_OBJECTS_BYTES,
-                _temp_dir=str(folder),
+                # Ray opens its own folder to everybody; nobody else can enter the one around it.
+                _temp_dir=str(folder / "r"),
                 **_QUIET,
             )
         except Exception as error:  # Ray raises all kinds
