@@ -5,6 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# What is imported is compiled then, once, and kept. To have pip compile whatever is in the packages
+# takes minutes, and hundreds of processes that keep nothing take longer still.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench verify readings figures lock clean
 
@@ -15,13 +19,12 @@ demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 	@$(BIN)/evenhand demo
 
 test: .venv/.test .venv/.npm .venv/.model lint ## Lint, type-check and run every test
-	@$(BIN)/python -m compileall -q src  # once, for the hundreds of processes that tests start
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/.test ## Style, types and the rooms' import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports
 
 bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
@@ -82,7 +85,7 @@ clean: ## Remove the environment and every cache in the tree
 	@touch $@
 
 .venv/.test: requirements/test.txt pyproject.toml | .venv/bin/python
-	$(PIP) install --require-hashes -r requirements/test.txt
+	$(PIP) install --no-compile --require-hashes -r requirements/test.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
