@@ -125,14 +125,13 @@ async def test_a_loading_that_failed_is_tried_again(
 
 async def test_the_end_may_come_while_it_is_loading(service: Service, gate: Gate) -> None:
     door = McpEndpoint()
-    async with asking(door) as client:
-        async with door.serving(service):
-            first = asyncio.ensure_future(handshake(client))
-            assert await asyncio.to_thread(gate.reached.wait, 120)
-            first.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await first
-            gate.opened.set()
+    async with asking(door) as client, door.serving(service):
+        first = asyncio.ensure_future(handshake(client))
+        assert await asyncio.to_thread(gate.reached.wait, 120)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        gate.opened.set()
     assert gate.calls == 1
 
 
