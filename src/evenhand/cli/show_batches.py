@@ -36,7 +36,7 @@ def show_batches(console: Console, batches: Sequence[BatchReport]) -> None:
     told += f"{counted(waiting, 'request')} not collected" if there else "all collected"
     if len(batches) > _SHOWN_AT_MOST:
         told += f" (the last {_SHOWN_AT_MOST})"
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("batch", "judge", "state", "requests", "sent", "reserved"):
         right = column in ("requests", "reserved")
         table.add_column(column, justify="right" if right else "left", overflow="fold")
