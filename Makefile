@@ -29,6 +29,7 @@ lint: .venv/.test ## Style, types and the rooms' import rules
 
 bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python benchmarks/imports.py
+	$(BIN)/python -m benchmarks.starts
 	$(BIN)/python benchmarks/rooms.py
 	$(BIN)/python -m benchmarks.wire
 	$(BIN)/python -m benchmarks.fleet
