@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -13,8 +13,9 @@ import orjson
 
 from evenhand.contract import Usage
 from evenhand.errors import InputError, JudgeError, JudgeRejected
-from evenhand.judges.batch.faults import error_of
+from evenhand.judges.batch.faults import in_our_words
 from evenhand.judges.batch.lines import objects_in
+from evenhand.judges.batch.listing import Listing
 from evenhand.judges.batch.protocol import (
     UNSURE,
     Again,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models.batch import BatchResultStatus
 
 _UPLOAD_TIMEOUT_S = 600.0
-_CLOCKS_DIFFER_S = 3600.0
-_OLDER_IN_A_ROW = 100
 
 
 class AnthropicBatches:
@@ -100,12 +99,10 @@ class AnthropicBatches:
         ]
         headers = {"anthropic-beta": ",".join(self._betas)} if self._betas else None
         await sending()
-        try:
+        with _told(client, self.host):
             created = await client.messages.batches.create(
                 requests=requests, extra_headers=headers, timeout=_UPLOAD_TIMEOUT_S
             )
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error, client) from None
         return created.id
 
     async def find(self, sought: Sought) -> str | Unsure | None:
@@ -113,12 +110,11 @@ class AnthropicBatches:
         its results. Until then one of the same size may be ours."""
         client = await self._client()
         unsure = False
-        older = 0
-        try:
+        listing = Listing(sought)
+        with _told(client, self.host):
             async for batch in client.messages.batches.list(limit=100):
-                is_older = batch.created_at.timestamp() < sought.sent_at - _CLOCKS_DIFFER_S
-                older = older + 1 if is_older else 0
-                if older >= _OLDER_IN_A_ROW:
+                is_older = listing.is_older(batch.created_at.timestamp())
+                if listing.is_past:
                     break
                 other = batch.id in sought.others or _total(batch) != sought.requests
                 if is_older or other:
@@ -127,10 +123,6 @@ class AnthropicBatches:
                     unsure = True
                 elif await self._is_ours(batch, sought.nonce):
                     return batch.id
-        except JudgeError:
-            raise
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error, client) from None
         return UNSURE if unsure else None
 
     async def _is_ours(self, batch: MessageBatch, nonce: str) -> bool:
@@ -143,10 +135,8 @@ class AnthropicBatches:
 
     async def look(self, batch_id: str) -> BatchStatus:
         client = await self._client()
-        try:
+        with _told(client, self.host):
             batch = await client.messages.batches.retrieve(batch_id)
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error, client) from None
         counts = batch.request_counts
         through = _total(batch) - counts.processing
         if batch.processing_status != "ended":
@@ -160,24 +150,18 @@ class AnthropicBatches:
 
     async def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[Result, None]:
         client = await self._client()
-        try:
+        with _told(client, self.host):
             streamed = client.messages.batches.with_streaming_response.results(batch_id)
             async with streamed as response:
                 async for line in objects_in(response.iter_bytes(), host=self.host):
                     read = _result(line)
                     if read is not None:
                         yield read
-        except JudgeError:
-            raise
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error, client) from None
 
     async def cancel(self, batch_id: str) -> None:
         client = await self._client()
-        try:
+        with _told(client, self.host):
             await client.messages.batches.cancel(batch_id)
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error, client) from None
 
     async def close(self) -> None:
         """The client is the judge's, who closes it."""
@@ -195,9 +179,10 @@ class AnthropicBatches:
         # Sent once: what may have arrived is looked for, and not sent again.
         return client.with_options(max_retries=0)
 
-    def _told(self, error: Exception, client: AsyncAnthropic) -> JudgeError:
-        redact = Redactor([client.api_key or "", client.auth_token or ""])
-        return error_of(error, host=self.host, key="ANTHROPIC_API_KEY", redact=redact)
+
+def _told(client: AsyncAnthropic, host: str) -> AbstractContextManager[None]:
+    redact = Redactor([client.api_key or "", client.auth_token or ""])
+    return in_our_words(host=host, key="ANTHROPIC_API_KEY", redact=redact)
 
 
 def _total(batch: MessageBatch) -> int:

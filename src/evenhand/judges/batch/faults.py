@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from evenhand.errors import (
+    EvenhandError,
     JudgeAuthentication,
     JudgeConnectionLost,
     JudgeError,
@@ -19,6 +22,17 @@ from evenhand.errors import (
 from evenhand.judges.openai_reply import Fault, decoded, fault_of
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.transport import Reply
+
+
+@contextmanager
+def in_our_words(*, host: str, key: str, redact: Redactor) -> Iterator[None]:
+    """Around calls of an SDK: what that raises becomes a judge's error."""
+    try:
+        yield
+    except EvenhandError:
+        raise
+    except Exception as error:  # whatever an SDK raises
+        raise error_of(error, host=host, key=key, redact=redact) from None
 
 
 def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> JudgeError:

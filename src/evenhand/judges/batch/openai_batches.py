@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from evenhand.contract import Usage
-from evenhand.errors import EvenhandError, JudgeError, JudgeServerError, MissingExtra
+from evenhand.errors import JudgeError, JudgeServerError, MissingExtra
 from evenhand.judges.addresses import read_base_url
-from evenhand.judges.batch.faults import error_of
+from evenhand.judges.batch.faults import in_our_words
 from evenhand.judges.batch.lines import objects_in
+from evenhand.judges.batch.listing import Listing
 from evenhand.judges.batch.protocol import (
     Again,
     BatchLimits,
@@ -37,9 +39,6 @@ if TYPE_CHECKING:
 _ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 _METADATA = "evenhand"
 _UPLOAD_TIMEOUT_S = 600.0
-# Clocks differ; a batch that seems this much older than its submission is another one.
-_CLOCKS_DIFFER_S = 3600.0
-_OLDER_IN_A_ROW = 100
 # Requests that a batch ended before it came to them: nothing was asked.
 _NOT_RUN = ("batch_expired", "batch_cancelled")
 _CROWDED = "token_limit_exceeded"
@@ -118,7 +117,7 @@ class OpenAIBatches:
             head = {"custom_id": custom_id, "method": "POST", "url": _ENDPOINT}
             file.write(orjson.dumps(head)[:-1] + b',"body":' + body + b"}\n")
         file.seek(0)
-        try:
+        with self._told():
             named = (f"evenhand-{draft.nonce}.jsonl", file, "application/jsonl")
             uploaded = await self._client.files.create(
                 file=named, purpose="batch", timeout=_UPLOAD_TIMEOUT_S
@@ -130,32 +129,22 @@ class OpenAIBatches:
                 input_file_id=uploaded.id,
                 metadata={_METADATA: draft.nonce},
             )
-        except EvenhandError:
-            raise
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error) from None
         return created.id
 
     async def find(self, sought: Sought) -> str | Unsure | None:
-        older = 0
-        try:
+        listing = Listing(sought)
+        with self._told():
             async for batch in self._client.batches.list(limit=100):
                 if (batch.metadata or {}).get(_METADATA) == sought.nonce:
                     return batch.id
-                # Newest first, as far as is documented; one out of its place ends nothing.
-                is_older = batch.created_at < sought.sent_at - _CLOCKS_DIFFER_S
-                older = older + 1 if is_older else 0
-                if older >= _OLDER_IN_A_ROW:
+                listing.is_older(batch.created_at)
+                if listing.is_past:
                     return None
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error) from None
         return None
 
     async def look(self, batch_id: str) -> BatchStatus:
-        try:
+        with self._told():
             batch = await self._client.batches.retrieve(batch_id)
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error) from None
         counts = batch.request_counts
         through = counts.completed + counts.failed if counts else 0
         files = tuple(f for f in (batch.output_file_id, batch.error_file_id) if f)
@@ -173,29 +162,23 @@ class OpenAIBatches:
 
     async def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[Result, None]:
         for file_id in status.files:
-            try:
+            with self._told():
                 content = self._client.files.with_streaming_response.content(file_id)
                 async with content as response:
                     async for line in objects_in(response.iter_bytes(), host=self._host):
                         read = _result(line)
                         if read is not None:
                             yield read
-            except JudgeError:
-                raise
-            except Exception as error:  # whatever the SDK raises is told in our words
-                raise self._told(error) from None
 
     async def cancel(self, batch_id: str) -> None:
-        try:
+        with self._told():
             await self._client.batches.cancel(batch_id)
-        except Exception as error:  # whatever the SDK raises is told in our words
-            raise self._told(error) from None
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _told(self, error: Exception) -> JudgeError:
-        return error_of(error, host=self._host, key="OPENAI_API_KEY", redact=self._redact)
+    def _told(self) -> AbstractContextManager[None]:
+        return in_our_words(host=self._host, key="OPENAI_API_KEY", redact=self._redact)
 
 
 def _form_of(dialect: Dialect) -> str | None:
