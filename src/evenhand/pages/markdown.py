@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # Longer ones are shown as they are: nobody waits for a page that formats a book.
 LONGEST = 30_000
+# And so is what consists of little else than marks: each may open something that ends far behind.
+MOST_MARKS = 4_000
+_MARKS = "[]*_`~<!"
 _NESTED_AT_MOST = 20
 _LINKS = ("http://", "https://", "mailto:")
 # What is text to a reader, in the order of reading.
@@ -45,7 +48,7 @@ class Document:
 
 
 def is_renderable(text: str) -> bool:
-    return len(text) <= LONGEST
+    return len(text) <= LONGEST and sum(map(text.count, _MARKS)) <= MOST_MARKS
 
 
 @cache
@@ -113,12 +116,21 @@ def _image(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
     """Never loaded: the address would tell its owner who looks at this page."""
     token = tokens[at]
     address = escape(token.attrs.get("src", ""))
-    shown = escape(token.content) or address
+    shown = escape(_described(token)) or address
     if not _may_be_linked(address):
         return str(shown)
     return (
         f'<a class="image" href="{address}" rel="noopener noreferrer nofollow" '
         f'target="_blank">{shown}</a>'
+    )
+
+
+def _described(image: Token) -> str:
+    """As plain text, without what its description has of Markdown."""
+    return "".join(
+        "\n" if each.type in ("softbreak", "hardbreak") else each.content
+        for each in _each(image.children or ())
+        if each.type in _TEXTS or each.type in ("softbreak", "hardbreak", "image")
     )
 
 

@@ -284,7 +284,7 @@ def pair_standings(connection: Connection, pair_ids: Sequence[int], who: str) ->
     ).group_by(vote.pair_id)
     found = []
     for some in in_slices(sorted(pair_ids)):
-        rows = connection.execute(query.where(vote.pair_id.in_(some)))
+        rows = connection.execute(query.where(vote.pair_id.in_(some))).all()
         for pair_id, given, labels, others, own, skipped, at in rows:
             found.append(PairStanding(pair_id, given, labels, others, bool(own), bool(skipped), at))
     return found
