@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +12,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from evenhand.pages.one_file import write_one_file
-from evenhand.pages.texts import show_text
-from evenhand.report import charts
 from evenhand.report.conclusions import conclude
 from evenhand.store import open_store
-from hostile_markup import ATTACKS
-from html_reading import Html
-from one_files import finished_run, hostile_rows, rows_of
+from one_files import finished_run, rows_of
 from real_browser import (
     EVERY,
-    PHONE,
     Look,
     Surroundings,
     accessibility_faults,
@@ -31,24 +25,12 @@ from real_browser import (
 )
 
 LETTERS = "BBABBTIBXA" * 12
-MARKDOWN = (
-    "# Head\n\nA *b* **c** `d` ~~e~~\nnext  \nbroken",
-    "- a\n- b\n  - c\n- d\n\nAfter.",
-    "3. three\n4. four",
-    "> quoted\n> more\n\nAfter.",
-    "```python\ndef f(x):\n    return x\n```\nAfter.",
-    "| a | b |\n|---|--:|\n| 1 | **2** |",
-    "snake_case_word and __init__ and 2 * 3 * 4",
-    "[one](https://example.org/a) [two](javascript:alert(1)) <https://example.org>",
-    "***both*** and \\*none\\* and **open",
-    "Title\n=====\n\nSub\n---\n\n    code\n\n***\nEnd.",
-)
 
 
 # Made before the browser, whose loop counts as running while it is there.
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`rich` in both languages with charts, `hostile` and `markdown` without."""
+    """`rich` in both languages, with charts."""
     directory = tmp_path_factory.mktemp("reports")
     rows = [
         replace(
@@ -65,19 +47,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with open_store(directory / "evenhand.db") as store:
         finished_run(store, "rich", rows, judges=("first judge", "second judge"))
-        finished_run(store, "hostile", hostile_rows())
-        written = [
-            replace(row, key=f"m{n}", pair={"prompt": "?", "response_a": text, "response_b": "b"})
-            for n, (row, text) in enumerate(zip(rows_of("A" * 99), MARKDOWN, strict=False), start=1)
-        ]
-        finished_run(store, "markdown", written)
         found = conclude(store, "rich")
         write_one_file(store, found, directory / "rich-en.html")
         write_one_file(store, found, directory / "rich-zh.html", language="zh")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(charts, "can_draw", lambda: False)
-            for name in ("hostile", "markdown"):
-                write_one_file(store, conclude(store, name), directory / f"{name}.html")
     return directory
 
 
@@ -212,44 +184,3 @@ def test_pair_has_what_the_judge_wrote_to_the_letter(look: Look, reports: Path) 
     answer = page.locator("article.reader .ballot details").first
     answer.locator("summary").click()
     expect(answer.locator("pre")).to_contain_text('"winner": "B"')
-
-
-def test_markdown_reads_as_on_the_served_pages(look: Look, reports: Path) -> None:
-    """The kinds of elements and the text in them, whichever of the two makes them."""
-    page = look(address(reports, "markdown"))
-    for number, text in enumerate(MARKDOWN, start=1):
-        page.goto(address(reports, "markdown", f"#pairs?pair={number}&marks=off"))
-        expect(page.locator("article.reader h3")).to_contain_text(f"m{number}")
-        shown = page.locator("article.reader .side-A .markdown")
-        ours = Html(f"<main>{show_text(text, rendered=True).html}</main>")
-        kinds = shown.evaluate(
-            "box => Array.from(box.querySelectorAll('*'), (each) => each.tagName)"
-        )
-        assert [kind.lower() for kind in kinds if kind != "DIV"] == [
-            each.tag for each in ours.elements if each.tag != "main"
-        ], text
-        told = "".join((shown.text_content() or "").split())
-        assert told == "".join(ours.text.split()), text
-
-
-@pytest.mark.parametrize("number", range(1, len(ATTACKS) + 1), ids=[each.name for each in ATTACKS])
-def test_hostile_pair_shows_as_text(number: int, look: Look, reports: Path) -> None:
-    attack = ATTACKS[number - 1]
-    page = look(address(reports, "hostile", f"#pairs?pair={number}&view=raw&marks=off"), PHONE)
-    first = page.locator("article.reader .sides .response").first
-    expect(first).to_contain_text(f"A of {attack.name}")
-    assert first.text_content() == f"A of {attack.name}: {attack.text}"
-    page.goto(address(reports, "hostile", f"#pairs?pair={number}"))
-    expect(page.locator("article.reader .side-A .response")).to_contain_text(f"A of {attack.name}")
-    active = "main script, main iframe, main object, main style, main math, main base, main meta"
-    assert page.locator(active).count() == 0
-    attributes = page.eval_on_selector_all(
-        "article.reader *", "all => all.flatMap((each) => each.getAttributeNames())"
-    )
-    assert not [name for name in attributes if name.startswith("on") or name == "style"]
-    links = page.eval_on_selector_all(
-        "article.reader a", "all => all.map((each) => each.getAttribute('href'))"
-    )
-    assert all(re.match(r"#pairs|https?://|mailto:", str(link)) for link in links)
-    # Marks that are stacked on one letter have no place where they could be broken.
-    assert wider_than_the_window(page, whole=False) == []

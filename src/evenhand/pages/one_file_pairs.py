@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html.entities import html5
 from types import TracebackType
 from typing import Any, Self
 
@@ -58,6 +59,7 @@ class PairData:
         self._names, self._tags = _Names(), _Names()
         self._pairs: list[list[Any]] = []
         self._rows: list[list[Any]] = []
+        self._entities: set[str] = set()
         self.cut = 0
 
     def __enter__(self) -> Self:
@@ -83,6 +85,7 @@ class PairData:
         for number, part in enumerate(self._parts):
             for place, pair in enumerate(part.pairs):
                 self._add(pair, number, place)
+            self._entities |= part.entities
             yield part.packed
 
     def table(self) -> str:
@@ -91,6 +94,7 @@ class PairData:
                 "judges": self.judges,
                 "names": list(self._names),
                 "tags": list(self._tags),
+                "entities": {name.rstrip(";"): html5[name] for name in sorted(self._entities)},
                 "pairs": self._pairs,
                 "rows": self._rows,
             }

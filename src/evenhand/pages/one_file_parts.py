@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import multiprocessing
 import os
+import re
 import signal
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from html.entities import html5
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,14 +27,18 @@ from evenhand.store import RunRecord, Store, open_store
 # A process takes a second to come up: fewer parts are packed sooner without.
 _PARTS_FOR_PROCESSES = 40
 _MOST_PROCESSES = 8
+# `&eacute;` in a text: Markdown shows the character that HTML knows by that name.
+_REFERENCE = re.compile(rb"&([A-Za-z][A-Za-z0-9]{1,31};)")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`packed`: gzip in base64, in which no sign means anything to HTML. The pairs are those in it,
-    for the table alone."""
+    """`packed`: gzip in base64, in which no sign means anything to HTML; `entities` are names of
+    characters that its texts may use, with their `;`. The pairs are those in it, for the table
+    alone."""
 
     packed: str
+    entities: frozenset[str]
     pairs: tuple[HeldPair, ...]
 
 
@@ -102,16 +108,18 @@ def _in_turn(reader: PairReader, parts: Sequence[Sequence[int]]) -> Iterator[Par
             yield _part(waiting[0].result(), waiting[1])
 
 
-def _packed(pairs: Sequence[HeldPair]) -> str:
+def _packed(pairs: Sequence[HeldPair]) -> tuple[str, frozenset[str]]:
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    packed = packer.compress(orjson.dumps([pair.whole for pair in pairs])) + packer.flush()
-    return base64.b64encode(packed).decode()
+    texts = orjson.dumps([pair.whole for pair in pairs])
+    packed = packer.compress(texts) + packer.flush()
+    named = frozenset(name.decode() for name in _REFERENCE.findall(texts))
+    return base64.b64encode(packed).decode(), named & html5.keys()
 
 
-def _part(packed: str, pairs: Sequence[HeldPair]) -> Part:
+def _part(packed: tuple[str, frozenset[str]], pairs: Sequence[HeldPair]) -> Part:
     """Without the texts, which are packed."""
     light = tuple(replace(pair, whole={"cut": pair.whole["cut"]}) for pair in pairs)
-    return Part(packed, light)
+    return Part(*packed, light)
 
 
 # In several processes ------------------------------------------------------------------------

@@ -7,6 +7,7 @@
   if (!live) return;
   const words = JSON.parse(document.getElementById("words").textContent);
   const table = JSON.parse(document.getElementById("table").textContent);
+  texts.learn(table.entities);
   const packed = document.getElementsByClassName("part");
   const ROWS = 50;
   const KEPT_PARTS = 8;

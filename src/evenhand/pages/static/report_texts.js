@@ -13,6 +13,26 @@ const texts = (() => {
     return made;
   };
 
+  // Character references ------------------------------------------------------------------------
+
+  // By name, those that stand in the report's texts; a Map, since a name may be "constructor".
+  let named = new Map();
+  const REFERENCE = /&(?:#(?:[xX]([0-9a-fA-F]{1,6})|([0-9]{1,7}))|([a-zA-Z][a-zA-Z0-9]{1,31}));/y;
+  const REFERENCES = new RegExp(REFERENCE, "g");
+
+  // What Markdown allows by number: no controls, no halves, nothing that is no character.
+  function signOf(code) {
+    const never = code > 0x10ffff || (code & 0xfffe) === 0xfffe || (code >= 0xd800 && code <= 0xdfff) ||
+      (code >= 0xfdd0 && code <= 0xfdef) || (code >= 0x7f && code <= 0x9f) ||
+      (code < 0x20 && ![9, 10, 12, 13].includes(code));
+    return String.fromCodePoint(never ? 0xfffd : code);
+  }
+
+  const meant = (whole, hex, decimal, name) => {
+    if (name !== undefined) return named.has(name) ? named.get(name) : whole;
+    return signOf(hex !== undefined ? Number.parseInt(hex, 16) : Number.parseInt(decimal, 10));
+  };
+
   // Markdown, inside a line ---------------------------------------------------------------------
 
   function linked(address, look) {
@@ -23,9 +43,12 @@ const texts = (() => {
     return made;
   }
 
+  // Blanks and quotes that were written as references stay inside the address.
+  const addressOf = (written) => written.replace(REFERENCES, meant).replace(/[\s"<>\\^`{|}]/gu, encodeURIComponent);
+
   const MARKS = [["***", "em"], ["**", "strong"], ["__", "strong"], ["~~", "s"], ["*", "em"], ["_", "em"]];
   const WORD = /[\p{L}\p{N}]/u;
-  const SPECIAL = /[\\`*_~[!<\n]/g;
+  const SPECIAL = /[\\`*_~[!<&\n]/g;
 
   // Where a mark that opens here is closed, or -1. `never` keeps what was looked for in vain.
   function closed(text, from, mark, never) {
@@ -55,6 +78,17 @@ const texts = (() => {
       else made.append(document.createTextNode(inner));
       into.append(made);
     };
+    const putText = (made, said) => {
+      flush();
+      made.append(document.createTextNode(said));
+      into.append(made);
+    };
+    // A picture is not loaded; what is told of it is plain text.
+    const described = (said) => {
+      const box = element("span");
+      if (depth < NESTED) inline(box, said, depth + 1);
+      return box.textContent;
+    };
     scan: while (at < text.length) {
       SPECIAL.lastIndex = at;
       const next = SPECIAL.exec(text);
@@ -66,6 +100,16 @@ const texts = (() => {
       if (sign === "\\" && /[!-/:-@[-`{-~]/.test(text[at + 1] || "")) {
         plain += text[at + 1];
         at += 2;
+        continue;
+      }
+      if (sign === "&") {
+        REFERENCE.lastIndex = at;
+        const found = REFERENCE.exec(text);
+        const said = found ? meant(...found) : "&";
+        // In a node of its own: a blank that was written by number ends no line and breaks none.
+        flush();
+        into.append(document.createTextNode(said));
+        at += found && said !== found[0] ? found[0].length : said.length;
         continue;
       }
       if (sign === "\n") {
@@ -94,8 +138,10 @@ const texts = (() => {
       if (sign === "[" || (sign === "!" && text[at + 1] === "[")) {
         const image = sign === "!";
         const found = /^!?\[([^[\]]{0,1000})\]\(\s*<?([^\s()<>]{0,2000})>?(?:\s+"[^"\n]{0,300}")?\s*\)/.exec(text.slice(at, at + 3500));
-        if (found && LINK.test(found[2])) {
-          put(linked(found[2], image ? "image" : ""), image ? found[1] || found[2] : found[1]);
+        const address = found ? addressOf(found[2]) : "";
+        if (LINK.test(address)) {
+          if (image) putText(linked(address, "image"), described(found[1]) || address);
+          else put(linked(address, ""), found[1]);
           at += found[0].length;
           continue;
         }
@@ -103,7 +149,7 @@ const texts = (() => {
       if (sign === "<") {
         const found = /^<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/i.exec(text.slice(at, at + 2010));
         if (found) {
-          put(linked(found[1], ""), found[1]);
+          putText(linked(found[1], ""), found[1]);
           at += found[0].length;
           continue;
         }
@@ -260,8 +306,10 @@ const texts = (() => {
     const whole = rendered && text.length <= LONGEST;
     const box = element(whole ? "div" : "pre", whole ? "response markdown isolated" : "response isolated");
     box.setAttribute("dir", "auto");
-    if (whole) blocks(box, text.replace(/\r\n?/g, "\n").split("\n"), 0);
-    else {
+    if (whole) {
+      blocks(box, text.replace(/\r\n?/g, "\n").split("\n"), 0);
+      box.normalize(); // words are compared whole
+    } else {
       box.tabIndex = 0;
       box.append(document.createTextNode(text));
     }
@@ -403,5 +451,10 @@ const texts = (() => {
     return found.share;
   }
 
-  return { shown, mark };
+  // What names mean, before anything is shown.
+  function learn(meanings) {
+    named = new Map(Object.entries(meanings));
+  }
+
+  return { learn, shown, mark };
 })();
