@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -13,11 +12,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from benchmarks.hosted import HostedProcess
+
 ROOT = Path(__file__).resolve().parent.parent
 _STOP_S = 10.0
 _STEERING = (
-    "_PROXY", "OPENAI_", "EVENHAND_", "LANGSMITH_", "LANGCHAIN_", "BRAINTRUST_", "OTEL_",
-)  # fmt: skip
+    "_PROXY",
+    "OPENAI_",
+    "EVENHAND_",
+    "LANGSMITH_",
+    "LANGCHAIN_",
+    "BRAINTRUST_",
+    "OTEL_",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +52,19 @@ class LoopbackServer:
         record: Path | None = None,
         fault_seed: int | None = None,
     ) -> None:
-        self._options = [f"--delay-ms={delay_ms}", f"--answer={answer}"]
-        self._options += ["--ledger"] if ledger else []
-        self._options += [f"--record={record}"] if record else []
-        self._options += [f"--fault-seed={fault_seed}"] if fault_seed is not None else []
-        self._process: subprocess.Popen[str] | None = None
+        options = [f"--delay-ms={delay_ms}", f"--answer={answer}"]
+        options += ["--ledger"] if ledger else []
+        options += [f"--record={record}"] if record else []
+        options += [f"--fault-seed={fault_seed}"] if fault_seed is not None else []
+        self._process = HostedProcess(
+            [sys.executable, "-m", "benchmarks.loopback_server", *options],
+            what="the loopback server",
+            stops_within_s=_STOP_S,
+        )
         self.port = 0
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.loopback_server", *self._options],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError("the loopback server did not start; its error is above")
-        self.port = int(line)
+        self.port = int(self._process.start())
         return self
 
     def __exit__(
@@ -73,16 +73,7 @@ class LoopbackServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        self._process.stop()
 
     @property
     def origin(self) -> str:
@@ -131,17 +122,8 @@ class LoopbackServer:
 
 def loopback_environment() -> dict[str, str]:
     """This process's variables, without what would lead a client elsewhere or change its work."""
-    steering = (
-        "_PROXY",
-        "OPENAI_",
-        "EVENHAND_",
-        "LANGSMITH_",
-        "LANGCHAIN_",
-        "BRAINTRUST_",
-        "OTEL_",
-    )
     return {
         name: value
         for name, value in os.environ.items()
-        if not any(part in name.upper() for part in steering)
+        if not any(part in name.upper() for part in _STEERING)
     }

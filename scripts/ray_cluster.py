@@ -13,7 +13,6 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -21,14 +20,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-_ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.hosted import HostedProcess
+
 _STOP_S = 60.0
 
 
 class RayCluster:
     def __init__(self, *, nodes: int, cpus: int, environment: Mapping[str, str]) -> None:
         """`environment` is what the workers will have, keys and passwords included."""
-        self._words = [sys.executable, "-m", "scripts.ray_cluster", str(nodes), str(cpus)]
         self._folder = Path(tempfile.mkdtemp(prefix="evenhand-rc-"))
         (self._folder / "ray").mkdir()
         # Of the driver too: it joins by the same address and token.
@@ -40,7 +39,13 @@ class RayCluster:
             "RAY_TMPDIR": str(self._folder),
             "RAY_worker_niceness": "0",  # else workers give way to whatever else runs here
         }
-        self._workers = dict(environment)
+        self._process = HostedProcess(
+            [sys.executable, "-m", "scripts.ray_cluster", str(nodes), str(cpus)],
+            what="the Ray cluster",
+            stops_within_s=_STOP_S,
+            environment={**os.environ, **environment, **self.environment},
+            heard=False,  # Ray has much to say
+        )
         self.address = ""
         self._raylets: list[int] = []
 
@@ -50,20 +55,7 @@ class RayCluster:
         return self._folder / "ray"
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._words,
-            cwd=_ROOT,
-            env={**os.environ, **self._workers, **self.environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError("the Ray cluster did not start")
-        told: dict[str, Any] = json.loads(line)
+        told: dict[str, Any] = json.loads(self._process.start())
         self.address, self._raylets = told["address"], told["raylets"]
         return self
 
@@ -77,15 +69,7 @@ class RayCluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        self._process.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
