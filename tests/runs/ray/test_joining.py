@@ -44,6 +44,7 @@ def listening(says: bytes | None, *, hangs_up: bool = True) -> Iterator[str]:
                 connection, _ = server.accept()
                 with connection:
                     if says is not None:
+                        connection.recv(64)  # else the end of it would be a reset
                         connection.sendall(says)
                     if says is None or not hangs_up:
                         over.wait()
