@@ -98,6 +98,12 @@ def test_an_image_is_never_loaded() -> None:
     assert page.one("a", class_="image").text == "who looks?"
 
 
+def test_what_is_told_of_an_image_is_plain_text() -> None:
+    page = html("![a &lt;b&gt; *c* `d`](https://tracker.example/pixel.png)")
+    assert page.one("a", class_="image").text == "a <b> c d"
+    assert page.all("b") == page.all("em") == page.all("code") == []
+
+
 def test_a_quote_in_a_link_ends_no_attribute() -> None:
     page = html('[x](https://a.example/"onmouseover="alert(1) "t\\" onclick=\\"y")')
     assert harm_in(page) == []

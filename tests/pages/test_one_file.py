@@ -354,3 +354,19 @@ def test_more_pairs_than_any_file_holds_are_refused(
 ) -> None:
     with pytest.raises(InputError, match="from 0 to 20,000"):
         write_one_file(store, conclude(store, "first"), tmp_path / "a.html", pairs=pairs)
+
+
+def test_names_of_characters_that_its_texts_use_come_with_the_file(
+    store: Store, tmp_path: Path, undrawn: None
+) -> None:
+    """Those that HTML knows, with what they mean; and none that no text names."""
+    texts = {
+        "prompt": "&lt;script&gt; &nosuch; &constructor; R&D;",
+        "response_a": "caf&eacute; &amp",
+        "response_b": "&#39; &ngE;",
+    }
+    finished_run(store, "named", [replace(rows_of("A")[0], pair=texts)])
+    read = written(store, "named", tmp_path / "a.html")
+    meant = {"lt": "<", "gt": ">", "eacute": "é", "ngE": "\u2267\u0338"}
+    assert read.table["entities"] == meant
+    assert "<script>" not in read.script(id="table")[0]
