@@ -78,6 +78,7 @@ _TABLES = (
     f"?model={_ALPHA}&criterion=accuracy&criterionEnd=other",
     "?label=TIE&ending=undecided&sort=length",
     "?named=none",
+    "?disagrees=true&countVotes=true",
 )
 _FILES = {
     "/static/{name}": ("evenhand.css", "evenhand.js"),

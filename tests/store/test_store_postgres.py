@@ -5,11 +5,13 @@ from __future__ import annotations
 import builtins
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
 import pytest
+from benchmarks.stored_million import copy_to_postgres, fill
 from sqlalchemy import Engine, event
 
 from evenhand.errors import MissingExtra, StoreBusy, StoreError
@@ -244,3 +246,27 @@ def test_of_several_workers_one_tells_the_server_how_large_its_tables_are(
     assert told == ["first", "second"]
     for engine in (*its, *others):
         engine.dispose()
+
+
+def test_passes_of_a_long_run_are_summed_by_lookups(fresh_database: str, tmp_path: Path) -> None:
+    """A list of its pairs that is too long for memory would be gone through for every pass."""
+    fill(tmp_path / "s.db", 5_000)
+    copy_to_postgres(tmp_path / "s.db", fresh_database)
+    seen: list[tuple[str, Any]] = []
+
+    def note(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
+        if "FROM passes" in statement:
+            seen.append((statement, parameters))
+
+    with open_store(fresh_database) as store:
+        event.listen(store._reads, "before_cursor_execute", note)
+        assert store.tally(1).ballot_passes > 9_000
+        event.remove(store._reads, "before_cursor_execute", note)
+        with store._reading() as connection:
+            connection.exec_driver_sql("SET work_mem = '64kB'")
+            for sql, parameters in seen:
+                rows = connection.exec_driver_sql(f"EXPLAIN {sql}", parameters)
+                plan = "\n".join(row[0] for row in rows)
+                assert "SubPlan" in plan
+                assert "Materialize" not in plan
+    assert seen

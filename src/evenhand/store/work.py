@@ -15,6 +15,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     literal,
@@ -173,13 +174,16 @@ def used_by(table: Table, run_id: int) -> ColumnElement[bool]:
     """The passes that verdicts of this run rest on, of all that its pairs have: another run may
     have asked for more samples, or in both orders."""
     its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
+    swapped = items.alias()
+    # Looked up for each pass. Under an OR, PostgreSQL makes a list of what IN selects, and goes
+    # through all of a long one for every pass: a million pairs took hours.
+    shown_both_ways = exists().where(
+        swapped.c.run_id == run_id, swapped.c.pair_id == table.c.pair_id, swapped.c.swap_positions
+    )
     most = select(func.max(verdicts.c.samples)).where(verdicts.c.run_id == run_id)
     return and_(
         table.c.pair_id.in_(its_pairs),
-        or_(
-            table.c.shown_order == "original",
-            table.c.pair_id.in_(its_pairs.where(items.c.swap_positions)),
-        ),
+        or_(table.c.shown_order == "original", shown_both_ways),
         table.c.sample <= func.coalesce(most.scalar_subquery(), table.c.sample),
     )
 
