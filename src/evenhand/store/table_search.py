@@ -154,7 +154,8 @@ class _Order:
                 at = tuple(start)[-len(columns) :]
                 place = tuple_(*columns)
                 part = part.where(place < at if self.falls else place > at)
-            yield part.order_by(*(each.desc() if self.falls else each for each in columns))
+            # By the key too where all of them lack one: PostgreSQL knows its index by that alone.
+            yield part.order_by(*(each.desc() if self.falls else each for each in self.columns))
 
 
 class _Search:
