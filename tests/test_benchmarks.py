@@ -180,7 +180,7 @@ def test_the_server_ends_with_whoever_started_it(tmp_path: Path) -> None:
     code = (
         "import os; from benchmarks.loopback import LoopbackServer\n"
         "server = LoopbackServer().__enter__()\n"
-        "print(server._process.pid, flush=True)\n"
+        "print(server._process._process.pid, flush=True)\n"
         "os._exit(1)"
     )
     done = subprocess.run(
