@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from evenhand.errors import (
 from evenhand.runs import JudgePlan, PairFiles, RunOptions, judge_pairs
 from evenhand.serve.offers import Offers
 from evenhand.serve.service import Service
+from evenhand.serve.statuses import read_status
 from evenhand.serve.upload import Upload
 from evenhand.serve.values import RunStatus, StartRun
 from evenhand.store import open_store
@@ -380,6 +382,10 @@ async def test_a_cap_stops_the_run_and_a_restart_does_not_renew_it(
         stopped = await at_rest(service, begun.id)
         assert (stopped.state, stopped.stopped_by, stopped.calls) == ("stopped", "max-calls", 10)
         assert stopped.error is None
+        run = service.store.run_at(int(begun.id))
+        assert run is not None
+        before_its_end = replace(run, state="judging", stopped_by=None)
+        assert read_status(service.store, before_its_end).stopped_by == "max-calls"
         await service.resume(begun.id)
         stopped = await at_rest(service, begun.id)
         assert stopped.calls == 20

@@ -151,6 +151,15 @@ def test_a_lost_connection_loses_nothing_that_was_stored(
         assert found.calls == 0
 
 
+def test_a_hold_is_free_again_at_once(fresh_database: str) -> None:
+    with open_store(fresh_database) as store, open_store(fresh_database) as other:
+        begun = begin(store, item("x"))
+        for _ in range(50):
+            for each in (store, other):
+                with each.hold(begun.run_id):
+                    pass
+
+
 def test_a_hold_that_is_lost_with_its_connection_stops_the_writing(
     postgres: PostgresServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

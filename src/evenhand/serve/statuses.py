@@ -28,6 +28,9 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
     """`job` where it was read already, beside the run."""
     job = job or store.jobs.find(run.id)
     state = state_of(run, job)
+    if job is not None and state == "stopped" and run.stopped_by is None:
+        # Its end came between the two: the run was read before it, and the job after it.
+        run = store.run_at(run.id) or run
     told = _told(run, job) or _counted(store, run)
     judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
     done = sum(told[name] for name in _COUNTS)

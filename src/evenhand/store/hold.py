@@ -170,7 +170,15 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
         name = repr(found) if found else str(run_id)
         if not connection.execute(lock, {"place": place, "run": run_id}).scalar():
             raise _busy(name, address)
-        with holds.kept(connection, f"run {name} of store {address}"):
-            yield
+        try:
+            with holds.kept(connection, f"run {name} of store {address}"):
+                yield
+        finally:
+            # With the connection the server would let go of it too, but only some time after, and
+            # whoever waits for this one to be done comes at once.
+            if not connection.invalidated:
+                with contextlib.suppress(SQLAlchemyError):  # lost by now, and the lock with it
+                    unlock = text("SELECT pg_advisory_unlock(:place, :run)")
+                    connection.execute(unlock, {"place": place, "run": run_id})
     finally:
         connection.close()
