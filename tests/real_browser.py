@@ -98,7 +98,7 @@ class Watch:
 
     def over(self, page: Page) -> None:
         for event, note in self._notes().items():
-            page.on(event, note)  # type: ignore[call-overload]
+            page.on(event, note)  # type: ignore[call-overload]  # one name at a time
 
     def leave(self, page: Page) -> None:
         for event, note in self._notes().items():

@@ -75,7 +75,7 @@ def with_room(svg: str) -> str:
         return svg
     width, height = float(head[2]), float(head[3])
     # What is read here was drawn a moment ago, and names are no markup in it.
-    corners = list(_corners(ElementTree.fromstring(svg), _Plane()))  # noqa: S314
+    corners = list(_corners(ElementTree.fromstring(svg), _Plane()))  # noqa: S314 - our own picture
     left = math.floor(min([0.0, *(x - _MARGIN for x, _ in corners)]))
     top = math.floor(min([0.0, *(y - _MARGIN for _, y in corners)]))
     wide = math.ceil(max([width, *(x + _MARGIN for x, _ in corners)])) - left

@@ -93,7 +93,7 @@ class _LateSessions:
             async with manager.run():
                 entered.set_result(manager)
                 await self._ended.wait()
-        except Exception as error:
+        except Exception as error:  # whatever it is, whoever asked is to hear of it
             if entered.done():  # a fault while it ended: nobody waits for it any more
                 raise
             entered.set_exception(error)
