@@ -86,7 +86,8 @@ clean: ## Remove the environment and every cache in the tree
 
 .venv/.test: requirements/test.txt pyproject.toml | .venv/bin/python
 	$(PIP) install --no-compile --require-hashes -r requirements/test.txt
-	@$(BIN)/python -W ignore -m compileall -q -j 2 .venv/lib || true  # faster than pip, on one core
+	@# Faster than pip, which takes one core. A package may hold what is no Python of this version.
+	@$(BIN)/python -W ignore -m compileall -q -j 2 .venv/lib || true
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 

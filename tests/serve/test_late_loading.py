@@ -23,17 +23,8 @@ from evenhand.serve.mcp.endpoint import McpEndpoint
 from evenhand.serve.pages.addresses import PAGES
 from evenhand.serve.service import Service
 from evenhand.settings import Settings
+from mcp_pipe import HELLO
 
-HANDSHAKE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 ACCEPTED = {"Accept": "application/json, text/event-stream"}
 
 
@@ -80,7 +71,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 
 async def handshake(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.post("/mcp", json=HANDSHAKE, headers=ACCEPTED)
+    return await client.post("/mcp", json=HELLO, headers=ACCEPTED)
 
 
 async def test_first_requests_of_mcp_wait_for_one_loading(service: Service, gate: Gate) -> None:

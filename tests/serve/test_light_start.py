@@ -18,6 +18,7 @@ import pytest
 from benchmarks.loopback import loopback_environment
 
 from evenhand.cli.main import main
+from mcp_pipe import HELLO, READY
 
 # What takes long to load, by who needs it: figures, MCP, pages, old stores, judges' calls, HTTP.
 WATCHED = (
@@ -34,16 +35,6 @@ PROGRAM = (
     "import evenhand.__main__"
 )
 ACCEPTED = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-HANDSHAKE: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 LISTING = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 
 
@@ -115,7 +106,7 @@ def test_what_is_loaded_late_serves_all_who_come_at_once(tmp_path: Path) -> None
     with serving(tmp_path) as (client, ended):
         answers: dict[int, tuple[str, int, str]] = {}
         asked: list[tuple[str, str, Any]] = [
-            ("POST", "/mcp", HANDSHAKE),
+            ("POST", "/mcp", HELLO),
             ("GET", "/", None),
             ("GET", "/v1/rank?runs=none", None),
             ("GET", "/openapi.json", None),
@@ -145,7 +136,7 @@ def test_what_is_loaded_late_serves_all_who_come_at_once(tmp_path: Path) -> None
 
 
 def test_mcp_lists_its_tools_without_statistics_and_web_pages(tmp_path: Path) -> None:
-    said = [HANDSHAKE, {"jsonrpc": "2.0", "method": "notifications/initialized"}, LISTING]
+    said = [HELLO, READY, LISTING]
     done = subprocess.run(
         words("mcp", tmp_path),
         cwd=tmp_path,

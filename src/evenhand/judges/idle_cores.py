@@ -3,7 +3,7 @@
 llama.cpp's threads wait for each other several hundred times per token, and they spin while they
 do. A thread more than there are idle cores makes every step wait for the scheduler: beside a busy
 machine's other work, two threads on two cores took 15 to 22 s of CPU time for a pair that one
-thread judged in 7, and up to four times as long.
+thread judged in 7 (two trials of each).
 """
 
 from __future__ import annotations
