@@ -149,7 +149,8 @@ def test_mcp_lists_its_tools_without_statistics_and_web_pages(tmp_path: Path) ->
     )
     ended = Ended()
     ended.read(done.returncode, done.stderr)
-    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2]
+    answered = [json.loads(line)["id"] for line in done.stdout.splitlines()]
+    assert answered == [HELLO["id"], LISTING["id"]]
     assert ended.loaded == {"mcp", "mcp_types"}
 
 
