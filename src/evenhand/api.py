@@ -19,7 +19,7 @@ from evenhand.sync import run_sync as _in_background
 
 if TYPE_CHECKING:
     from evenhand.ranker import RankedResponses
-    from evenhand.report.conclusions import Conclusions, Side, Ties
+    from evenhand.report.conclusions import Conclusions, Limits, Side, Ties
     from evenhand.report.gate import Gate
     from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.runs import Observer, Progress, RunOptions, RunSummary, Sources
@@ -307,12 +307,13 @@ def conclude(
     side: Side = "B",
     ties: Ties = "half",
     level: float = 0.95,
+    limits: Limits | None = None,
 ) -> Conclusions:
     """What a run says of one side: win rate, parts, length, position. What `report` shows."""
     from evenhand.report.conclusions import conclude
 
     with _opened(store) as opened:
-        return conclude(opened, run, side=side, ties=ties, level=level)
+        return conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
 
 
 def gate(
@@ -323,12 +324,23 @@ def gate(
     alpha: float = 0.05,
     side: Side = "B",
     ties: Ties = "half",
+    limits: Limits | None = None,
+    max_inconsistent: float | None = None,
 ) -> Gate:
     """Whether a run's interval lies above a threshold, below it, or neither."""
     from evenhand.report.gate import gate_run
 
     with _opened(store) as opened:
-        return gate_run(opened, run, min_win_rate=min_win_rate, alpha=alpha, side=side, ties=ties)
+        return gate_run(
+            opened,
+            run,
+            min_win_rate=min_win_rate,
+            alpha=alpha,
+            side=side,
+            ties=ties,
+            limits=limits,
+            max_inconsistent=max_inconsistent,
+        )
 
 
 def rank(

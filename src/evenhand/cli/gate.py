@@ -3,31 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
-from evenhand.cli.report import RunArgument, SideOption, TiesOption
+from evenhand.cli.report import (
+    AllowOneOrder,
+    LatestOrNamed,
+    MaxInvalid,
+    MaxSkipped,
+    SideOption,
+    SmallestEffect,
+    TiesOption,
+    named_or_latest,
+)
 from evenhand.cli.stores import opened_store
 from evenhand.cli.terminal import one_line
-from evenhand.errors import EvenhandError, Status
+from evenhand.errors import EvenhandError, InputError, Status
 
 if TYPE_CHECKING:
     from evenhand.report.gate import Gate, Ruling
+    from evenhand.stats.win_rate import Doubt
 
 _STATUS: dict[Ruling, int] = {
     "pass": Status.OK,
     "fail": Status.GATE_FAILED,
     "undecided": Status.UNDECIDED,
 }
+# What takes a doubt away, where something can.
+_REMEDIES: dict[Doubt, str] = {
+    "one_order": "judge both orders (run without --no-swap), or take one with --allow-one-order",
+    "missing": "--retry what has no verdict, or allow more with --max-invalid and --max-skipped",
+    "pending": "finish the run: the same evenhand run goes on",
+    "position": "take another judge; evenhand audit and evenhand probe tell how far to trust one",
+    "ties": "take another judge, or show by labels or evenhand probe that this one can tell",
+}
 _STYLE: dict[Ruling, str] = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
 
 
 def gate(
-    name: RunArgument,
+    name: LatestOrNamed = None,
+    latest: Annotated[
+        bool, typer.Option("--latest", help="Gate the latest run of the store.")
+    ] = False,
     min_win_rate: Annotated[
         float,
         typer.Option("--min-win-rate", help="What the win rate has to be above, from 0 to 1."),
@@ -37,6 +58,32 @@ def gate(
     ] = 0.05,
     side: SideOption = "B",
     ties: TiesOption = "half",
+    max_invalid: MaxInvalid = 0.01,
+    max_skipped: MaxSkipped = 0.01,
+    max_inconsistent: Annotated[
+        float | None,
+        typer.Option(
+            "--max-inconsistent",
+            help="Undecided where the orders chose differently in a larger share of pairs.",
+        ),
+    ] = None,
+    allow_one_order: AllowOneOrder = False,
+    smallest_effect: SmallestEffect = None,
+    corrected: Annotated[
+        bool,
+        typer.Option(
+            "--corrected",
+            help="Gate the win rate corrected by people's labels (see evenhand correct).",
+        ),
+    ] = False,
+    labels_are: Annotated[
+        Literal["random"] | None,
+        typer.Option(
+            "--labels-are",
+            help="With --corrected, random: your word that the labelled pairs were drawn at "
+            "random.",
+        ),
+    ] = None,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write it as JUnit XML too.")
     ] = None,
@@ -45,13 +92,45 @@ def gate(
 ) -> None:
     """Pass (exit code 0) if a run's interval lies above a threshold, fail (1) if below, else
     undecided (6)."""
+    from evenhand.report.conclusions import Limits
     from evenhand.report.gate import gate_run
 
     try:
+        _named_once(name, latest=latest)
+        if labels_are is not None and not corrected:
+            raise InputError("--labels-are belongs to --corrected; give both, or neither")
+        limits = Limits(
+            max_invalid=max_invalid,
+            max_skipped=max_skipped,
+            allow_one_order=allow_one_order,
+            smallest_effect=smallest_effect,
+        )
         with opened_store(store) as opened:
-            ruled = gate_run(
-                opened, name, min_win_rate=min_win_rate, alpha=alpha, side=side, ties=ties
-            )
+            run = named_or_latest(opened, name)
+            if corrected:
+                from evenhand.trust.correction import gate_corrected
+
+                ruled = gate_corrected(
+                    opened,
+                    run,
+                    min_win_rate=min_win_rate,
+                    alpha=alpha,
+                    side=side,
+                    ties=ties,
+                    limits=limits,
+                    labels_are_random=labels_are == "random",
+                )
+            else:
+                ruled = gate_run(
+                    opened,
+                    run,
+                    min_win_rate=min_win_rate,
+                    alpha=alpha,
+                    side=side,
+                    ties=ties,
+                    limits=limits,
+                    max_inconsistent=max_inconsistent,
+                )
         if junit is not None:
             from evenhand.report.junit import write_junit
 
@@ -65,15 +144,28 @@ def gate(
     raise typer.Exit(_STATUS[ruled.ruling])
 
 
+def _named_once(name: str | None, *, latest: bool) -> None:
+    """A shared store in CI must not gate the wrong run because somebody forgot its name."""
+    if name is None and not latest:
+        raise InputError("name the run to gate, or take the latest of the store with --latest")
+    if name is not None and latest:
+        raise InputError(f"--latest and run {name!r} are both given; give one of them")
+
+
 def _show(ruled: Gate) -> None:
     from rich.text import Text
 
     console = session.out()
+    for check in ruled.checks:
+        console.print(Text(one_line(check.sentence)), soft_wrap=True)
     lines = [(check.ruling, check.line) for check in ruled.checks]
     for ruling, line in lines or [(ruled.ruling, ruled.reason or "")]:
         # A line of a log stays a line.
         told = Text.assemble((ruling, _STYLE[ruling]), f"  {one_line(line)}")
         console.print(told, soft_wrap=True)
+    for doubt in dict.fromkeys(doubt for check in ruled.checks for doubt in check.doubts):
+        if ruled.ruling == "undecided":
+            session.err().print(Text(f"next  {_REMEDIES[doubt]}"), soft_wrap=True)
     if len(lines) > 1:
         passed = sum(ruling == "pass" for ruling, _ in lines)
         whole = f"  all in all: {passed} of {len(lines)} pass"

@@ -77,7 +77,11 @@ def run_to_the_end(
 
 
 def end(
-    summary: RunSummary, *, as_json: bool, abstentions: Sequence[Abstentions] | None = None
+    summary: RunSummary,
+    *,
+    as_json: bool,
+    abstentions: Sequence[Abstentions] | None = None,
+    store: str | Path | None = None,
 ) -> NoReturn:
     """What a run came to, and its exit code; what abstained, where a calibration may say so."""
     import typer
@@ -87,15 +91,47 @@ def end(
 
     if as_json:
         told = json.loads(summary.model_dump_json())
+        told["conclusions"] = _conclusions(summary, store)
         if abstentions is not None:
             told["abstentions"] = [each.model_dump(mode="json") for each in abstentions]
         session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
     else:
         show_summary(session.out(), session.err(), summary)
         show_abstentions(session.out(), abstentions or ())
+        _show_conclusions(summary, _conclusions(summary, store))
     if summary.stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
     raise typer.Exit(exit_code_of(summary))
+
+
+def _conclusions(summary: RunSummary, at: str | Path | None) -> list[str]:
+    """What the run says, in a sentence for each judge and each two models."""
+    judged = summary.wins_a + summary.wins_b + summary.ties + summary.inconsistent
+    if summary.stopped_by == "interrupt" or not judged:
+        return []
+    from evenhand.report.conclusions import conclude
+    from evenhand.store import open_store
+
+    with open_store(at, create=False) as store:
+        found = conclude(store, summary.run, parts=False)
+    several = len(found.judges) > 1
+    return [
+        f"{each.judge}: {each.sentence}" if several else each.sentence for each in found.conclusions
+    ]
+
+
+def _show_conclusions(summary: RunSummary, sentences: Sequence[str]) -> None:
+    from rich.text import Text
+
+    from evenhand.cli.terminal import one_line
+
+    if not sentences:
+        return
+    ranks = len(sentences) > len(summary.judges)  # more than two models met
+    for sentence in () if ranks else sentences:
+        session.out().print(Text(one_line(sentence), "bold"), soft_wrap=True)
+    command = "rank" if ranks else "report"
+    session.err().print(Text(f"next  evenhand {command} {one_line(summary.run)}"), soft_wrap=True)
 
 
 def abstentions_of(

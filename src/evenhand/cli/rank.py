@@ -114,15 +114,13 @@ def _of_runs(
     judge: str | None,
     tag: str | None,
 ) -> RunRanking:
+    from evenhand.cli.report import named_or_latest
     from evenhand.cli.stores import opened_store
     from evenhand.report.ranking import rank_runs
 
-    if not names:
-        raise InputError(
-            "nothing to rank; name a run (evenhand runs lists them), or give --battles FILE"
-        )
     with opened_store(address) as store:
-        return rank_runs(store, names, options, judge=judge, tag=tag)
+        runs = names or [named_or_latest(store, None)]
+        return rank_runs(store, runs, options, judge=judge, tag=tag)
 
 
 def _of_file(

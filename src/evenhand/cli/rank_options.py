@@ -9,7 +9,11 @@ import typer
 
 RunNames = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[RUN]...", help="Runs of the store, put together.", show_default=False),
+    typer.Argument(
+        metavar="[RUN]...",
+        help="Runs of the store, put together. Default: the latest.",
+        show_default=False,
+    ),
 ]
 BattlesFile = Annotated[
     str | None,

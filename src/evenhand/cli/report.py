@@ -16,8 +16,40 @@ from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
     from evenhand.pages.one_file import OneFile
+    from evenhand.store import Store
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")]
+LatestOrNamed = Annotated[
+    str | None,
+    typer.Argument(metavar="[RUN]", help="The run's name. Default: the latest run."),
+]
+MaxInvalid = Annotated[
+    float,
+    typer.Option(
+        "--max-invalid",
+        help="Up to this share of pairs, those without a valid verdict count as half; beyond it "
+        "they count against any claim.",
+    ),
+]
+MaxSkipped = Annotated[
+    float,
+    typer.Option("--max-skipped", help="The same for rows that were skipped or have no partner."),
+]
+AllowOneOrder = Annotated[
+    bool,
+    typer.Option(
+        "--allow-one-order",
+        help="Conclude from pairs judged in one fixed order too, though position may decide them.",
+    ),
+]
+SmallestEffect = Annotated[
+    float | None,
+    typer.Option(
+        "--smallest-effect",
+        help="The difference from 0.5 that matters, e.g. 0.02: says whether it is shown, ruled "
+        "out or open.",
+    ),
+]
 SideOption = Annotated[
     Literal["A", "B"],
     typer.Option("--side", help="Whose win rate it is: B, the new one, unless told otherwise."),
@@ -26,15 +58,19 @@ TiesOption = Annotated[
     Literal["half", "excluded", "wins"],
     typer.Option(
         "--ties",
-        help="Ties and inconsistent pairs count as half, are excluded, or wins alone count.",
+        help="Ties count as half, are excluded, or only outright wins count.",
     ),
 ]
 
 
 def report(
-    name: RunArgument,
+    name: LatestOrNamed = None,
     side: SideOption = "B",
     ties: TiesOption = "half",
+    max_invalid: MaxInvalid = 0.01,
+    max_skipped: MaxSkipped = 0.01,
+    allow_one_order: AllowOneOrder = False,
+    smallest_effect: SmallestEffect = None,
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
     ] = 0.95,
@@ -69,7 +105,7 @@ def report(
     as_json: opt.AsJson = False,
 ) -> None:
     """Report what a run says: win rate with its interval, by criterion and tag, length, place."""
-    from evenhand.report.conclusions import conclude
+    from evenhand.report.conclusions import Limits, conclude
 
     written: OneFile | None = None
     try:
@@ -77,7 +113,14 @@ def report(
             if value is not None and html is None:
                 raise InputError(f"{option} belongs to --html; leave it out")
         with opened_store(store) as opened:
-            found = conclude(opened, name, side=side, ties=ties, level=level)
+            limits = Limits(
+                max_invalid=max_invalid,
+                max_skipped=max_skipped,
+                allow_one_order=allow_one_order,
+                smallest_effect=smallest_effect,
+            )
+            run = named_or_latest(opened, name)
+            found = conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
             if html is not None:
                 from evenhand.pages.one_file import write_one_file
                 from evenhand.pages.one_file_parts import usable_processes
@@ -106,6 +149,17 @@ def report(
         session.write_text(f"\nchart in {one_line(str(plot))}")
     if written is not None:
         session.write_text(f"\n{_told(written)}")
+
+
+def named_or_latest(store: Store, name: str | None) -> str:
+    """Which run it is, is said where it was not named, so that nobody takes it for another."""
+    if name is not None:
+        return name
+    from evenhand.report.lookup import latest_run
+
+    run = latest_run(store)
+    session.err().print(f"latest run: {one_line(run.name)}", markup=False, highlight=False)
+    return run.name
 
 
 def _told(written: OneFile) -> str:

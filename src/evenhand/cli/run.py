@@ -187,7 +187,7 @@ def run(
         abstentions = abstentions_of(summary, plans, options.store)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
-    end(summary, as_json=as_json, abstentions=abstentions)
+    end(summary, as_json=as_json, abstentions=abstentions, store=options.store)
 
 
 def _refuse_seed(seed: int | None, *, in_random_order: bool) -> None:

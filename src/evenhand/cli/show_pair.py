@@ -9,6 +9,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import run_options as ropt
 from evenhand.cli import session
+from evenhand.cli.report import named_or_latest
 from evenhand.cli.stores import opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import EvenhandError
@@ -23,13 +24,15 @@ _WON = {"A": "A", "B": "B", "TIE": "tie"}
 
 
 def show(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")],
+    run: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="The run's name. Default: the latest run.")
+    ],
     identifier: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="ID", help="The pair's id; or its number, as 7 or #7, counted from 1."
         ),
-    ],
+    ] = None,
     store: ropt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -38,7 +41,9 @@ def show(
 
     try:
         with opened_store(store) as opened:
-            report = report_pair(opened, run, identifier)
+            # One name is the pair's: the run is then the latest.
+            named = named_or_latest(opened, run if identifier is not None else None)
+            report = report_pair(opened, named, run if identifier is None else identifier)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
     if as_json:

@@ -24,9 +24,9 @@ _WHOLE_AT_MOST = 4
 _PARTS_AT_MOST = 12
 _LEAD = 11
 _TIES = {
-    "half": "ties and inconsistent pairs count as half",
-    "excluded": "ties and inconsistent pairs are excluded",
-    "wins": "only wins count",
+    "half": "ties count as half, inconsistent pairs as half and left out",
+    "excluded": "ties are excluded, inconsistent pairs count as half and left out",
+    "wins": "only outright wins count",
 }
 
 
@@ -39,6 +39,9 @@ def show_report(console: Console, found: Conclusions) -> None:
         console.print(Text.assemble((f"run {one_line(found.run)}", "bold"), f"  {stopped}"))
     else:
         console.print(Text.assemble((f"run {one_line(found.run)}", "bold"), f"  {state}"))
+    for each in found.conclusions[:_WHOLE_AT_MOST]:
+        by = f" ({each.judge})" if len(found.judges) > 1 else ""
+        show_hanging(console, Text(""), Text(one_line(each.sentence + by), "bold"))
     _tell(console, "compared", _compared(found))
     if not found.conclusions:
         what = "pairs" if found.judges else "judges"

@@ -4,27 +4,43 @@ behind it. One conclusion for each judge and each two models."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, render
 from evenhand.report.abstentions import Abstentions, count_abstentions
 from evenhand.report.lookup import find_run
-from evenhand.report.matchups import Matchup, by_tag, matchups
+from evenhand.report.matchups import Matchup, Part, Rows, by_tag, matchups
 from evenhand.report.settled_prefix import SettledPrefix
 from evenhand.report.side_rate import Side, SideRate, Wanted, exchange, side_rate
+from evenhand.report.statements import Limits, conclusion_messages
 from evenhand.stats.length import LengthEffect, length_effect
-from evenhand.stats.outcomes import INVALID, confidence_level
+from evenhand.stats.outcomes import INVALID, TIE, WIN_B, confidence_level
 from evenhand.stats.position import PositionBias, position_bias
 from evenhand.stats.prompt_difficulty import PromptDifficulty
 from evenhand.stats.sequential import Decision
-from evenhand.stats.win_rate import Ties
-from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, RunState, Store
+from evenhand.stats.sign_test import sign_test_p
+from evenhand.stats.win_rate import FEWEST_DECIDED, Circumstances, Ties
+from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, RunState, Store, Tally
 from evenhand.store.survey import Survey
 
-__all__ = ["Conclusion", "Conclusions", "GroupRate", "Side", "SideRate", "Ties", "conclude"]
+__all__ = [
+    "Conclusion",
+    "Conclusions",
+    "GroupRate",
+    "Limits",
+    "Side",
+    "SideRate",
+    "Ties",
+    "conclude",
+]
+
+# Row means that differ by more are worth a word.
+_ESTIMANDS_DIFFER = 0.005
 
 
 class GroupRate(Model):
@@ -54,6 +70,9 @@ class Conclusion(Model):
     by_tag: tuple[GroupRate, ...]
     length: LengthEffect
     position: PositionBias
+    skipped: int = 0  # rows that never became pairs, as far as they fall to this matchup
+    messages: tuple[Message, ...] = ()
+    sentence: str = ""  # the messages in English
 
     @property
     def names(self) -> tuple[str, str]:
@@ -89,6 +108,7 @@ def conclude(
     ties: Ties = "half",
     level: float = 0.95,
     parts: bool = True,
+    limits: Limits | None = None,
 ) -> Conclusions:
     """What the run says of `side`; by its criteria and tags too, unless `parts` is False."""
     if side not in get_args(Side):
@@ -105,8 +125,9 @@ def conclude(
     judges = store.run_judges(run.id)
     found: list[Conclusion] = []
     untold = 0
+    allowed = (limits or Limits()).checked()
     for judge in judges:
-        reader = _Reader(store, run, judge, survey, wanted)
+        reader = _Reader(store, run, judge, survey, wanted, allowed, tally)
         found += reader.conclusions(parts=parts)
         untold += reader.untold
     abstentions = tuple(count_abstentions(store, run, level=level))
@@ -149,33 +170,59 @@ class _Reader:
     """One judge's verdicts."""
 
     def __init__(
-        self, store: Store, run: RunRecord, judge: JudgeRecord, survey: Survey, wanted: Wanted
+        self,
+        store: Store,
+        run: RunRecord,
+        judge: JudgeRecord,
+        survey: Survey,
+        wanted: Wanted,
+        limits: Limits,
+        tally: Tally,
     ) -> None:
         self._store = store
         self._run = run
         self._judge = judge
         self._survey = survey
         self._wanted = wanted
+        self._limits = limits
+        self._tally = tally
         self.untold = 0
 
     def conclusions(self, *, parts: bool) -> Iterator[Conclusion]:
         wanted = self._wanted
         columns = self._store.outcome_columns(self._run.id, self._judge.id)
         criteria = self._store.criterion_columns(self._run.id, self._judge.id) if parts else ()
-        told = _until_decided(self._run)
+        test = _until_decided(self._run)
         decision = at_level = account = None
-        if told is not None:
-            decision = at_level = self._decision(alpha=told["alpha"], seed=told["seed"])
+        if test is not None:
+            decision = at_level = self._decision(alpha=test["alpha"], seed=test["seed"])
             # A level like 0.95 leaves an alpha of 0.05, and not of 0.050000000000000044.
             alpha = round(1 - wanted.level, 12) or 1 - wanted.level
-            if alpha != told["alpha"]:
-                at_level = self._decision(alpha=alpha, seed=told["seed"])
+            if alpha != test["alpha"]:
+                at_level = self._decision(alpha=alpha, seed=test["seed"])
             account = decision and decision.account(asked=self._asked())
         met = list(matchups(columns, criteria, self._survey))
         difficulty = _difficulty(columns) if len(met) > 1 else None
+        rows = _RowFacts(columns, self._limits)
         for matchup in met:
             self.untold += matchup.untold
             names = matchup.models if wanted.side == "A" else matchup.models[::-1]
+            known = self._circumstances(columns, matchup, rows)
+            rate = side_rate(
+                matchup.outcomes, matchup.prompts, wanted, decision=at_level, circumstances=known
+            )
+            position = _position(columns, matchup, level=wanted.level)
+            called = (names[0] or wanted.side, names[1] or ("B" if wanted.side == "A" else "A"))
+            messages = tuple(
+                conclusion_messages(
+                    rate,
+                    called,
+                    pairs=matchup.pairs,
+                    one_order=rows.in_one_order(matchup),
+                    position=position,
+                    limits=self._limits,
+                )
+            )
             yield Conclusion(
                 judge=self._judge.name,
                 side=wanted.side,
@@ -183,20 +230,57 @@ class _Reader:
                 against=names[1],
                 pairs=matchup.pairs,
                 pending=matchup.pairs - matchup.rows.size,
-                win_rate=side_rate(matchup.outcomes, matchup.prompts, wanted, decision=at_level),
+                win_rate=rate,
                 decision=decision,
                 account=account,
                 by_criterion=tuple(
-                    GroupRate(name=part.name, rate=side_rate(part.outcomes, part.prompts, wanted))
+                    self._part(part, rows.of(part.rows, flips=False), known)
                     for part in matchup.criteria
                 ),
                 by_tag=tuple(
-                    GroupRate(name=part.name, rate=side_rate(part.outcomes, part.prompts, wanted))
+                    self._part(part, rows.of(part.rows), known)
                     for part in (by_tag(columns, matchup) if parts else ())
                 ),
                 length=_length(columns, matchup, wanted, difficulty),
-                position=_position(columns, matchup, level=wanted.level),
+                position=position,
+                skipped=known.absent,
+                messages=messages,
+                sentence=render(messages),
             )
+
+    def _part(self, part: Part, own: Circumstances, whole: Circumstances) -> GroupRate:
+        # What is missing of the whole is missing of its parts in unknown shares.
+        known = replace(own, discriminates=whole.discriminates)
+        rate = side_rate(part.outcomes, part.prompts, self._wanted, circumstances=known)
+        return GroupRate(name=part.name, rate=rate)
+
+    def _circumstances(
+        self, columns: OutcomeColumns, matchup: Matchup, rows: _RowFacts
+    ) -> Circumstances:
+        pending = 0
+        if not self._wanted.planned and not in_random_order(self._run):
+            pending = matchup.pairs - matchup.rows.size
+        known = rows.of(matchup.rows)
+        named = matchup.outcomes <= WIN_B
+        decided = int((named if known.flipped is None else named & ~known.flipped).sum())
+        return replace(
+            known,
+            absent=self._skipped(matchup),
+            pending=pending,
+            discriminates=decided < FEWEST_DECIDED
+            and bool((matchup.outcomes == TIE).any())
+            and self._judged_right(),
+        )
+
+    def _skipped(self, matchup: Matchup) -> int:
+        """Rows that are no pairs do not name their models: each matchup has its share of them."""
+        pairs, skipped = self._tally.pairs, self._tally.skipped_rows
+        return -(-skipped * matchup.pairs // pairs) if pairs else skipped
+
+    def _judged_right(self) -> bool:
+        """Labels and votes, of this run or another, show that the judge tells responses apart."""
+        right, wrong = self._store.right_and_wrong(self._judge.id)
+        return right > wrong and sign_test_p(right, wrong) < 0.05
 
     def _decision(self, *, alpha: float, seed: int) -> Decision | None:
         if not self._survey.prompts:
@@ -211,6 +295,37 @@ class _Reader:
         """Prompts that were asked about, where each prompt has one row."""
         tally = self._store.tally(self._run.id, self._judge.id)
         return tally.judged if tally.pairs == self._survey.prompts else None
+
+
+def in_random_order(run: RunRecord) -> bool:
+    """Whether what is judged of an unfinished run is a random part of it."""
+    return _until_decided(run) is not None or "rank_adaptive" in run.plan
+
+
+class _RowFacts:
+    """What is known of a judge's rows beside their outcomes."""
+
+    def __init__(self, columns: OutcomeColumns, limits: Limits) -> None:
+        first, second = (np.asarray(each) for each in (columns.first_winner, columns.second_winner))
+        self._flipped = (first >= 0) & (second >= 0) & (first != second)
+        self._one_order = np.asarray(columns.both_orders) == 0
+        self._limits = limits
+
+    def in_one_order(self, matchup: Matchup) -> int:
+        if not self._one_order.size:
+            return 0
+        return int((self._one_order[matchup.rows] & (matchup.outcomes != INVALID)).sum())
+
+    def of(self, rows: Rows, *, flips: bool = True) -> Circumstances:
+        one_order = None
+        if self._one_order.size and not self._limits.allow_one_order:
+            one_order = self._one_order[rows]
+        return Circumstances(
+            flipped=self._flipped[rows] if flips and self._flipped.size else None,
+            one_order=one_order,
+            max_invalid=self._limits.max_invalid,
+            max_absent=self._limits.max_skipped,
+        )
 
 
 def _difficulty(columns: OutcomeColumns) -> PromptDifficulty:
@@ -284,13 +399,16 @@ def _notes(
         )
     if skipped:
         rows = "1 row of the data is no pair" if skipped == 1 else f"{skipped:,} rows are no pairs"
-        yield f"{rows} and in no figure; evenhand runs show tells why"
+        yield f"{rows} and in no rate, but counted in the interval; evenhand runs show says why"
     invalid = sum(each.win_rate.counts.invalid for each in found)
     if invalid:
         pairs, they = (
             ("1 verdict is", "it") if invalid == 1 else (f"{invalid:,} verdicts are", "they")
         )
-        yield f"{pairs} invalid and in no rate; the worst case says what {they} could change"
+        yield (
+            f"{pairs} invalid and in no rate, but counted in the interval; the worst case says "
+            f"what {they} could change"
+        )
     if untold:
         verdicts = (
             "1 verdict on a criterion is" if untold == 1 else f"{untold:,} verdicts on criteria are"
@@ -303,4 +421,16 @@ def _notes(
     if len(models) > 2:
         yield f"{len(models)} models met; evenhand rank {run.name} ranks them"
     for judge in dict.fromkeys(each.judge for each in found if each.position.favours):
-        yield f"{judge} favours a place; its inconsistent verdicts count as half"
+        yield (
+            f"{judge} has a position bias; the interval holds for inconsistent pairs as half and "
+            "left out, and for what they may hide"
+        )
+    for each in found:
+        own = each.win_rate
+        if own.rate is None or own.row_rate is None or own.always_valid:
+            continue
+        if abs(own.rate - own.row_rate) > _ESTIMANDS_DIFFER:
+            yield (
+                f"{' against '.join(each.names)}: every prompt weighs the same; with every row "
+                f"weighing the same the win rate would be {own.row_rate:.2f}"
+            )

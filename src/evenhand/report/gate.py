@@ -1,12 +1,14 @@
-"""May it go out? A run's win rates against a threshold: pass, fail, or not known yet."""
+"""May it go out? A run's win rates against a threshold: pass, fail, or undecided."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.report.conclusions import Conclusion, Conclusions, Side, Ties, conclude
+from evenhand.report.conclusions import Conclusion, Conclusions, Limits, Side, Ties, conclude
+from evenhand.stats.win_rate import Doubt, WorstCase
 from evenhand.store import Store
 
 Ruling = Literal["pass", "fail", "undecided"]
@@ -15,7 +17,7 @@ _FEWEST_DIGITS, _MOST_DIGITS = 2, 6
 
 
 class GateCheck(Model):
-    """One judge on one two models. `line` says the ruling and why."""
+    """One judge on one two models. `line` says the ruling and why, `sentence` what is concluded."""
 
     ruling: Ruling
     judge: str
@@ -26,10 +28,20 @@ class GateCheck(Model):
     low: float | None
     high: float | None
     always_valid: bool
+    corrected: bool = False  # by people's labels
     n: int
     prompts: int | None
+    wins: int
+    losses: int
+    ties: int
+    inconsistent: int
     invalid: int
+    flips: int  # pairs whose orders chose differently, also where they were averaged
+    skipped: int
     pending: int
+    worst_case: WorstCase | None
+    doubts: tuple[Doubt, ...]
+    sentence: str
     line: str
 
 
@@ -44,6 +56,8 @@ class Gate(Model):
     level: float
     side: Side
     ties: Ties
+    limits: Limits
+    max_inconsistent: float | None
     whole: bool
     stopped_by: str | None
     checks: tuple[GateCheck, ...]
@@ -58,6 +72,8 @@ def gate_run(
     alpha: float = 0.05,
     side: Side = "B",
     ties: Ties = "half",
+    limits: Limits | None = None,
+    max_inconsistent: float | None = None,
 ) -> Gate:
     """Whether the side's win rate is shown to lie above the threshold, at the level 1 - alpha."""
     _threshold(min_win_rate)
@@ -65,17 +81,28 @@ def gate_run(
     if not 1e-9 <= alpha <= 1 - 1e-9:
         raise InputError(f"alpha is {alpha}; give a number between 0 and 1, such as 0.05")
     level = round(1 - alpha, 12)
-    found = conclude(store, name, side=side, ties=ties, level=level, parts=False)
-    return judge_gate(found, min_win_rate=min_win_rate)
+    allowed = limits or Limits()
+    found = conclude(store, name, side=side, ties=ties, level=level, parts=False, limits=allowed)
+    return judge_gate(
+        found, min_win_rate=min_win_rate, limits=allowed, max_inconsistent=max_inconsistent
+    )
 
 
-def judge_gate(conclusions: Conclusions, *, min_win_rate: float = 0.5) -> Gate:
+def judge_gate(
+    conclusions: Conclusions,
+    *,
+    min_win_rate: float = 0.5,
+    limits: Limits | None = None,
+    max_inconsistent: float | None = None,
+) -> Gate:
     """By the intervals of the conclusions. An end that lies on the threshold decides nothing."""
     _threshold(min_win_rate)
-    several = len(conclusions.judges) > 1
-    checks = tuple(
-        _check(each, conclusions, min_win_rate, named=several) for each in conclusions.conclusions
-    )
+    if max_inconsistent is not None and not 0 <= max_inconsistent <= 1:
+        raise InputError(
+            f"the most inconsistent is {max_inconsistent}; give a share from 0 to 1, such as 0.2"
+        )
+    rule = _Rule(conclusions, min_win_rate, max_inconsistent)
+    checks = tuple(rule.check(each) for each in conclusions.conclusions)
     return Gate(
         run=conclusions.run,
         store=conclusions.store,
@@ -85,6 +112,8 @@ def judge_gate(conclusions: Conclusions, *, min_win_rate: float = 0.5) -> Gate:
         level=conclusions.level,
         side=conclusions.side,
         ties=conclusions.ties,
+        limits=limits or Limits(),
+        max_inconsistent=max_inconsistent,
         whole=conclusions.whole,
         stopped_by=conclusions.stopped_by,
         checks=checks,
@@ -108,29 +137,110 @@ def _nothing(conclusions: Conclusions) -> str:
     return f"not enough data: run {conclusions.run} has {what}"
 
 
-def _check(
-    found: Conclusion, conclusions: Conclusions, threshold: float, *, named: bool
-) -> GateCheck:
-    rate = found.win_rate
-    ruling = _ruling(rate.low, rate.high, threshold)
-    sides = " against ".join(found.names)
-    who = f"{sides}, by {found.judge}" if named else sides
-    return GateCheck(
-        ruling=ruling,
-        judge=found.judge,
-        sides=sides,
-        model=found.model,
-        against=found.against,
-        rate=rate.rate,
-        low=rate.low,
-        high=rate.high,
-        always_valid=rate.always_valid,
-        n=rate.n,
-        prompts=rate.prompts,
-        invalid=rate.counts.invalid,
-        pending=found.pending,
-        line=f"{who}: {_why(found, conclusions, ruling, threshold)}",
-    )
+class _Rule:
+    def __init__(
+        self, conclusions: Conclusions, threshold: float, max_inconsistent: float | None
+    ) -> None:
+        self._of = conclusions
+        self._threshold = threshold
+        self._max_inconsistent = max_inconsistent
+
+    def check(self, found: Conclusion) -> GateCheck:
+        rate, counts = found.win_rate, found.win_rate.counts
+        too_many = self._too_inconsistent(found)
+        ruling: Ruling = "undecided" if too_many else _ruling(rate.low, rate.high, self._threshold)
+        sides = " against ".join(found.names)
+        who = f"{sides}, by {found.judge}" if len(self._of.judges) > 1 else sides
+        wins, losses = counts.wins_a, counts.wins_b
+        if found.side == "B":
+            wins, losses = losses, wins
+        return GateCheck(
+            ruling=ruling,
+            judge=found.judge,
+            sides=sides,
+            model=found.model,
+            against=found.against,
+            rate=rate.rate,
+            low=rate.low,
+            high=rate.high,
+            always_valid=rate.always_valid,
+            n=rate.n,
+            prompts=rate.prompts,
+            wins=wins,
+            losses=losses,
+            ties=counts.ties,
+            inconsistent=counts.inconsistent,
+            invalid=counts.invalid,
+            flips=rate.flips,
+            skipped=found.skipped,
+            pending=found.pending,
+            worst_case=rate.worst_case,
+            doubts=rate.doubts,
+            sentence=found.sentence,
+            line="; ".join([f"{who}: {self._why(found, ruling)}", *too_many, *self._facts(found)]),
+        )
+
+    def _too_inconsistent(self, found: Conclusion) -> list[str]:
+        counts, most = found.win_rate.counts, self._max_inconsistent
+        if most is None or not counts.valid or found.win_rate.flips <= most * counts.valid:
+            return []
+        return [
+            f"the judge changed its mind with the order in {found.win_rate.flips:,} of "
+            f"{counts.valid:,} pairs, more than the {_percent(most)} allowed"
+        ]
+
+    def _why(self, found: Conclusion, ruling: Ruling) -> str:
+        rate, threshold = found.win_rate, self._threshold
+        if rate.rate is None or rate.low is None or rate.high is None:
+            return rate.reason or "not enough data"
+        digits = _digits(threshold, rate.low, rate.high)
+        kind = " always valid" if rate.always_valid else ""
+        interval = f"{rate.low:.{digits}f} to {rate.high:.{digits}f}, {_percent(rate.level)}{kind}"
+        place = {
+            "pass": f"is above {threshold:g}",
+            "fail": f"is below {threshold:g}",
+            "undecided": f"is not significantly different from {threshold:g}",
+        }[ruling]
+        return f"win rate {rate.rate:.{digits}f} ({interval}) {place}"
+
+    def _facts(self, found: Conclusion) -> Iterator[str]:
+        """All four outcomes, what is missing, and what that could change."""
+        rate = found.win_rate
+        yield from (_DOUBTS[doubt].format(rate=rate) for doubt in rate.doubts)
+        counts = rate.counts
+        wins, losses = counts.wins_a, counts.wins_b
+        if found.side == "B":
+            wins, losses = losses, wins
+        averaged = rate.flips - counts.inconsistent
+        flips = f" and {averaged:,} averaged over a flip" if averaged > 0 else ""
+        yield (
+            f"{wins:,} won, {losses:,} lost, {counts.ties:,} tied, "
+            f"{counts.inconsistent:,} inconsistent{flips}, {counts.invalid:,} invalid"
+        )
+        if found.skipped:
+            yield f"{found.skipped:,} skipped or without a partner"
+        if rate.worst_case is not None:
+            worst = rate.worst_case
+            yield f"worst case {worst.low:.2f} to {worst.high:.2f}"
+        if self._of.whole:
+            return
+        if self._of.stopped_by == "decided":
+            yield "the run stopped once it was decided"
+        else:
+            yield f"the run is not finished ({found.pending:,} of {found.pairs:,} pairs pending)"
+
+
+# Why an end of the interval is further out than chance alone would put it.
+_DOUBTS: dict[Doubt, str] = {
+    "position": "the orders disagree in half of the decided pairs or more, so that the position "
+    "or noise decides",
+    "one_order": "{rate.one_order:,} pairs were judged in one fixed order, which shows nothing",
+    "ties": "the judge named a winner in both orders in {rate.decided:,} pairs only, so that its "
+    "ties show nothing",
+    "missing": "more pairs have no verdict than is allowed, and count against any claim",
+    "pending": "pairs are judged in the order of the file, so that those pending count against "
+    "any claim",
+}
 
 
 def _ruling(low: float | None, high: float | None, threshold: float) -> Ruling:
@@ -139,41 +249,6 @@ def _ruling(low: float | None, high: float | None, threshold: float) -> Ruling:
     if low > threshold:
         return "pass"
     return "fail" if high < threshold else "undecided"
-
-
-def _why(found: Conclusion, conclusions: Conclusions, ruling: Ruling, threshold: float) -> str:
-    rate = found.win_rate
-    if rate.rate is None or rate.low is None or rate.high is None:
-        why = rate.reason or "not enough data"
-    else:
-        told = _digits(threshold, rate.low, rate.high)
-        kind = " always valid" if rate.always_valid else ""
-        interval = f"{rate.low:.{told}f} to {rate.high:.{told}f}, {_percent(rate.level)}{kind}"
-        place = {
-            "pass": f"is above {threshold:g}",
-            "fail": f"is below {threshold:g}",
-            "undecided": f"does not tell it from {threshold:g}",
-        }[ruling]
-        why = f"win rate {rate.rate:.{told}f} ({interval}) {place}"
-    return why + _caution(found, ruling, threshold) + _unfinished(found, conclusions)
-
-
-def _caution(found: Conclusion, ruling: Ruling, threshold: float) -> str:
-    """Invalid pairs are in no rate. Could they have turned it?"""
-    worst, invalid = found.win_rate.worst_case, found.win_rate.counts.invalid
-    if worst is None or ruling == _ruling(worst.low, worst.high, threshold):
-        return ""
-    if ruling == "undecided":
-        return ""
-    return f"; {invalid:,} invalid pair{'s' * (invalid != 1)} could change that"
-
-
-def _unfinished(found: Conclusion, conclusions: Conclusions) -> str:
-    if conclusions.whole:
-        return ""
-    if conclusions.stopped_by == "decided":
-        return "; the run stopped once it was decided"
-    return f"; the run is not finished ({found.pending:,} of {found.pairs:,} pairs pending)"
 
 
 def _digits(threshold: float, *bounds: float) -> int:

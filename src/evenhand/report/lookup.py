@@ -27,6 +27,14 @@ def find_run(store: Store, name: str) -> RunRecord:
     raise InputError(f"there is no run {name!r}; evenhand runs lists the {there_are}")
 
 
+def latest_run(store: Store) -> RunRecord:
+    """The run that was last worked on."""
+    runs = store.list_runs()
+    if not runs:
+        raise InputError(f"there is no run in {store.address} yet; evenhand run makes one")
+    return max(runs, key=lambda run: (run.updated_at, run.id))
+
+
 def nearest(name: str, names: Sequence[str]) -> list[str]:
     folded = {each.casefold(): each for each in reversed(names)}
     wanted = name.casefold()

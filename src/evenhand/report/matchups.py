@@ -24,6 +24,7 @@ class Part:
     name: str
     outcomes: Codes
     prompts: Keys
+    rows: Rows  # in the columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def matchups(
         codes = exchange(np.asarray(column.outcome)[known], exchanged[where])
         keys = np.asarray(column.prompt_key)[known]
         for member, rows in _grouped(of_row[where], count):
-            parts[member].append(Part(column.criterion, codes[rows], keys[rows]))
+            parts[member].append(Part(column.criterion, codes[rows], keys[rows], where[rows]))
         missing, _ = _found(numbers, np.asarray(column.untold))
         untold += np.bincount(of_row[missing], minlength=count)
     rows_of = dict(_grouped(of_row, count))
@@ -91,7 +92,7 @@ def by_tag(columns: OutcomeColumns, matchup: Matchup) -> Iterator[Part]:
         rows_by_name[place].append(rows)
     for name, its_rows in zip(names, rows_by_name, strict=True):
         rows = np.sort(np.concatenate(its_rows))
-        yield Part(name, matchup.outcomes[rows], matchup.prompts[rows])
+        yield Part(name, matchup.outcomes[rows], matchup.prompts[rows], matchup.rows[rows])
 
 
 class _Table:

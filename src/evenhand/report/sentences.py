@@ -11,6 +11,7 @@ import re
 _UNITS = {
     "pair": "个配对",
     "prompt": "个提示",
+    "effective prompt": "个等效提示",
     "label": "个标注",
     "labelled pair": "个有标注的配对",
     "valid pair": "个有效配对",

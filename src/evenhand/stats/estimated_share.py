@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from evenhand.contract.model import Model
-from evenhand.stats.clusters import Floats
-from evenhand.stats.win_rate import RateInterval, rate_interval
+from evenhand.stats.clusters import Floats, normal_quantile, score_spread, student_quantile
+from evenhand.stats.score_interval import score_interval
+from evenhand.stats.win_rate import FEWEST_PAIRS, FEWEST_PROMPTS, not_enough
 
 
 class EstimatedShare(Model):
@@ -24,15 +23,39 @@ def estimate_share(
     part: Floats, rest: Floats, *, independent: bool, level: float, unit: str
 ) -> EstimatedShare:
     """From each prompt's counts of the part and of the rest."""
-    found = rate_interval(
-        part, np.zeros_like(part), rest, independent=independent, level=level, unit=unit
-    )
-    known = found if isinstance(found, RateInterval) else None
+    some, others = float(part.sum()), float(rest.sum())
+    interval = None
+    reason = _too_few(part + rest, independent=independent, unit=unit)
+    if reason is None:
+        effect, critical = 1.0, normal_quantile(level)
+        if not independent:
+            present = part + rest > 0
+            spread = score_spread(part[present], 0 * part[present], rest[present])
+            # Counts are divided by the design effect, as Korn and Graubard (1998) do.
+            effect = spread.design_effect
+            critical = student_quantile(level, spread.degrees)
+        interval = score_interval(some / effect, 0.0, others / effect, critical=critical)
     return EstimatedShare(
-        part=int(part.sum()),
-        of=int(part.sum() + rest.sum()),
-        value=known.rate if known else None,
-        low=known.low if known else None,
-        high=known.high if known else None,
-        reason=found if isinstance(found, str) else None,
+        part=int(some),
+        of=int(some + others),
+        value=some / (some + others) if interval else None,
+        low=interval[0] if interval else None,
+        high=interval[1] if interval else None,
+        reason=reason,
     )
+
+
+def _too_few(sizes: Floats, *, independent: bool, unit: str) -> str | None:
+    """Prompts count by Kish's number (1965): a few large ones among many small are few."""
+    total = float(sizes.sum())
+    if total < FEWEST_PAIRS:
+        return not_enough(int(total), unit, FEWEST_PAIRS)
+    prompts = int((sizes > 0).sum())
+    if independent:
+        return None
+    if prompts < FEWEST_PROMPTS:
+        return not_enough(prompts, "prompt", FEWEST_PROMPTS)
+    effective = total * total / float(sizes @ sizes)
+    if effective < FEWEST_PROMPTS:
+        return not_enough(int(effective), "effective prompt", FEWEST_PROMPTS)
+    return None

@@ -1,8 +1,10 @@
-"""The score interval of a mean of three outcomes: 1, one half and 0."""
+"""Intervals of a mean of three outcomes (1, one half and 0): by the score test, and exact ones."""
 
 from __future__ import annotations
 
 import math
+
+from scipy.special import bdtrc, betaincinv
 
 # Enough halvings to come from 1 to the last bit of a double.
 HALVINGS = 60
@@ -21,6 +23,33 @@ def score_interval(
     high = _upper_difference(wins, ties, losses, critical)
     low = -_upper_difference(losses, ties, wins, critical)
     return rate_of_difference(low), rate_of_difference(high)
+
+
+def score_lower(wins: float, ties: float, losses: float, *, critical: float) -> float:
+    """The lower end alone; the upper one is 1 minus that with wins and losses exchanged."""
+    return rate_of_difference(-_upper_difference(losses, ties, wins, critical))
+
+
+def exact_lower(wins: int, ties: int, losses: int, *, level: float) -> float:
+    """A lower end for few pairs, above the true rate in at most (1 - level) / 2 of all cases.
+
+    Clopper and Pearson's (1934) limits of the wins and of the losses, put together by the
+    variances that they imply (Zou and Donner 2008) with the correlation of two shares of one
+    whole; without ties it is theirs. At one half the exact sign test has the last word. That it
+    holds with ties is checked by enumeration, not proven (tests/stats/test_score_interval.py).
+    """
+    total, tail = wins + ties + losses, (1 - level) / 2
+    won, lost = wins / total, losses / total
+    least_won = float(betaincinv(wins, total - wins + 1, tail)) if wins else 0.0
+    most_lost = float(betaincinv(losses + 1, total - losses, 1 - tail)) if losses < total else 1.0
+    # Half a pair is added to each, so that all wins and no ties still correlate by -1.
+    odds = (wins + 0.5) / (total - wins + 0.5) * (losses + 0.5) / (total - losses + 0.5)
+    below, above = won - least_won, most_lost - lost
+    spread = below * below + above * above + 2 * math.sqrt(odds) * below * above
+    difference = max(-1.0, won - lost - math.sqrt(spread))
+    if not wins or float(bdtrc(wins - 1, wins + losses, 0.5)) > tail:
+        difference = min(difference, 0.0)
+    return rate_of_difference(difference)
 
 
 def rate_of_difference(difference: float) -> float:

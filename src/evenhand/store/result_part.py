@@ -37,6 +37,11 @@ class ResultPart(Connected):
         with self._reading() as connection:
             return outcomes.outcome_columns(connection, run_id, judge_id)
 
+    def right_and_wrong(self, judge_id: int) -> tuple[int, int]:
+        """A judge's wins against the labels and votes of every run in this store."""
+        with self._reading() as connection:
+            return outcomes.right_and_wrong(connection, judge_id)
+
     def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
         """One for each criterion, in the order in which they first come."""
         with self._reading() as connection:

@@ -13,7 +13,7 @@ from evenhand.stats.clusters import Labels
 from evenhand.stats.estimated_share import EstimatedShare, estimate_share
 from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
 from evenhand.stats.position import PositionBias, position_bias
-from evenhand.stats.win_rate import win_rate
+from evenhand.stats.win_rate import Circumstances, win_rate
 
 Codes = NDArray[np.integer[Any]]
 
@@ -64,7 +64,9 @@ def lean_of(
     """The score interval of a difference of paired shares (Tango 1998), clustered by prompt: the
     win rate's, stretched from 0..1 to -1..1."""
     codes = np.where(more & ~less, WIN_A, np.where(less & ~more, WIN_B, TIE)).astype(np.int8)
-    found = win_rate(codes, prompts=prompts, level=level)
+    # No judge's ties here: what is neither more nor less is known to be so.
+    known = Circumstances(discriminates=True)
+    found = win_rate(codes, prompts=prompts, level=level, circumstances=known)
 
     def stretched(rate: float | None) -> float | None:
         return None if rate is None else 2 * rate - 1

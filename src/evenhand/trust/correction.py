@@ -10,10 +10,15 @@ import numpy as np
 from evenhand.contract import Locale
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import message, render
+from evenhand.report.conclusions import Conclusion, conclude
+from evenhand.report.gate import Gate, judge_gate
 from evenhand.report.matchups import Matchup, matchups
 from evenhand.report.side_rate import Side, exchange
+from evenhand.report.statements import Limits, claim_message
 from evenhand.stats.corrected import CorrectedRate, corrected_win_rate
 from evenhand.stats.outcomes import INVALID, confidence_level
+from evenhand.stats.win_rate import Ties
 from evenhand.store import RunRecord, Store
 from evenhand.trust.label_sample import Drawn, LabelSample, LeftOut, sample_labels
 from evenhand.trust.predictions import predictions_of
@@ -87,6 +92,69 @@ def correct_run(
             if matchup.rows.size
         ),
         notes=(*sample.notes, *_notes(run, by.pending)),
+    )
+
+
+def gate_corrected(
+    store: Store,
+    name: str,
+    *,
+    min_win_rate: float = 0.5,
+    alpha: float = 0.05,
+    side: Side = "B",
+    ties: Ties = "half",
+    limits: Limits | None = None,
+    labels_are_random: bool = False,
+) -> Gate:
+    """The gate on the corrected rates: they hold for people's preference whatever the judge's
+    errors are, position among them."""
+    if ties != "half":
+        raise InputError(f"a corrected win rate counts ties as half, not {ties}; leave it out")
+    level = round(1 - alpha, 12)
+    found = conclude(store, name, side=side, level=level, parts=False, limits=limits)
+    if len(found.judges) > 1:
+        raise InputError(
+            f"run {found.run} has several judges, and a corrected gate takes one; gate a run of one"
+        )
+    corrections = correct_run(
+        store, name, side=side, level=level, labels_are_random=labels_are_random
+    )
+    by_models = {(each.model, each.against): each for each in corrections.corrections}
+    replaced = tuple(
+        _with_correction(each, by_models.get((each.model, each.against)))
+        for each in found.conclusions
+    )
+    gate = judge_gate(
+        found.model_copy(update={"conclusions": replaced}),
+        min_win_rate=min_win_rate,
+        limits=limits,
+    )
+    checks = tuple(check.model_copy(update={"corrected": True}) for check in gate.checks)
+    return gate.model_copy(update={"checks": checks})
+
+
+def _with_correction(found: Conclusion, correction: Correction | None) -> Conclusion:
+    if correction is None:
+        estimate, labels = None, 0
+    else:
+        estimate, labels = correction.corrected, correction.labels
+    reason = "no labels of people" if correction is None else correction.reason
+    rate = found.win_rate.model_copy(
+        update={
+            "rate": estimate and estimate.rate,
+            "low": estimate and estimate.low,
+            "high": estimate and estimate.high,
+            "reason": (estimate.reason if estimate else None) or reason,
+            "doubts": (),
+            "worst_case": None,
+        }
+    )
+    messages = (
+        claim_message(rate, found.names),
+        message("trust.labels", labels=labels),
+    )
+    return found.model_copy(
+        update={"win_rate": rate, "messages": messages, "sentence": render(messages)}
     )
 
 
