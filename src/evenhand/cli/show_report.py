@@ -144,14 +144,16 @@ def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
         worst = own.worst_case
         yield (
             "worst case",
-            f"{rate(worst.rate_if_lost)} if {_all(counts.invalid)} had been lost, "
+            f"{rate(worst.rate_if_lost)} if {_all(own.missing)} had been lost, "
             f"{rate(worst.rate_if_won)} if won; with their intervals "
             f"{interval(worst.low, worst.high)}",
         )
 
 
-def _all(invalid: int) -> str:
-    return "the 1 invalid pair" if invalid == 1 else f"all {number(invalid)} invalid pairs"
+def _all(missing: int) -> str:
+    if missing == 1:
+        return "the 1 pair without a verdict"
+    return f"all {number(missing)} pairs without a verdict"
 
 
 def _kind(found: Conclusion) -> str:
@@ -160,7 +162,8 @@ def _kind(found: Conclusion) -> str:
     prompts = counted(own.prompts or 0, "prompt")
     if not own.always_valid:
         clustered = f", clustered by {prompts}" if own.clustered else ""
-        return f"{level} score interval{clustered}"
+        kind = "exact" if own.method == "exact" else "score"
+        return f"{level} {kind} interval{clustered}"
     if found.decision is not None and own.ties == "half":
         return f"{level} interval of the sequential test on {prompts}"
     return f"{level} always-valid interval on {prompts}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from markupsafe import Markup
 
+from evenhand.messages import Message, render
 from evenhand.pages.told import Told
 
 if TYPE_CHECKING:
@@ -61,6 +62,23 @@ class Figures:
         return Markup('{}<small> %</small></span> <span class="interval">{}</span>').format(
             Markup('<span class="figure">{}').format(_percent(found.value)),
             self._say("figure.between", low=low, high=high),
+        )
+
+    def sentence(self, messages: Iterable[Message]) -> str:
+        """A conclusion in words. Names are set apart, so that one cannot turn what follows it."""
+        return render(
+            [
+                each.model_copy(
+                    update={
+                        "values": {
+                            name: f"\u2068{value}\u2069" if isinstance(value, str) else value
+                            for name, value in each.values.items()
+                        }
+                    }
+                )
+                for each in messages
+            ],
+            self._say.language,
         )
 
     def _unknown(self, of: Interval) -> Markup:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _PARTS_AT_MOST = 20
 _NAME_AT_MOST = 80
 _TIES = {
-    "half": "ties and inconsistent pairs count as half",
-    "excluded": "ties and inconsistent pairs are left out",
-    "wins": "only wins count",
+    "half": "ties count as half, inconsistent pairs as half and left out",
+    "excluded": "ties are left out, inconsistent pairs count as half and left out",
+    "wins": "only outright wins count",
 }
 _MARKS = re.compile(r"[\s`|\x00-\x1f\x7f\u2028\u2029]+")
 
@@ -103,6 +103,8 @@ def _conclusion(found: Conclusion) -> Iterator[str]:
     wins = (counts.wins_a, counts.wins_b)
     won, lost = wins if rate.side == "A" else wins[::-1]
     yield f"## {own} against {other}, by {named(found.judge)}"
+    yield ""
+    yield _one_line(found.sentence)
     yield ""
     yield f"- win rate of {own}: {_rate(rate)}; {_TIES[rate.ties]}"
     yield (

@@ -1,0 +1,261 @@
+"""No command claims what the judge has not shown: each case through the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from command_line import Command
+from evenhand.store import SkippedRow, Store
+from run_data import write_lines
+from stored_runs import Row, follows_place, make_run, mumbles, opened, says
+
+HERE = ("--store", "evenhand.db")
+ANSWERS = {
+    "A": says("A"),
+    "B": says("B"),
+    "T": says("TIE"),
+    "I": follows_place,
+    "X": mumbles,
+}
+
+
+@pytest.fixture
+def store(command: Command) -> Iterator[Store]:
+    with opened(command.directory) as opened_store:
+        yield opened_store
+
+
+def rows(outcomes: str, **more: Any) -> list[Row]:
+    return [
+        Row(
+            f"q{n}",
+            ANSWERS.get(letter, says("A")),
+            judged=letter != "-",
+            model_a="old",
+            model_b="new",
+            **more,
+        )
+        for n, letter in enumerate(outcomes)
+    ]
+
+
+def gate(command: Command, run: str, *options: str) -> Any:
+    return command("gate", run, *options, *HERE)
+
+
+def doubts(ran: Any) -> list[str]:
+    found: list[str] = ran.json["checks"][0]["doubts"]
+    return found
+
+
+def in_one_order(row: Row) -> Row:
+    return replace(row, pair={**(row.pair or {}), "swap_positions": False})
+
+
+def test_a_judge_that_takes_the_first_response_passes_no_gate(
+    command: Command, store: Store
+) -> None:
+    make_run(store, "first", rows("I" * 300))
+    ran = gate(command, "first", "--min-win-rate", "0.45")
+    assert ran.code == 6
+    assert ran.out.startswith(
+        "No conclusion on new against old: the judge follows the position in 100 % of 300 pairs."
+    )
+    assert "win rate 0.50 (0.00 to 1.00, 95 %)" in ran.out
+    assert "next  take another judge" in ran.err
+
+
+def test_position_in_most_pairs_hides_a_worse_model(command: Command, store: Store) -> None:
+    # The 10 % that position leaves prefer the old model two to one.
+    make_run(store, "mostly", rows("I" * 270 + "A" * 20 + "B" * 10))
+    assert gate(command, "mostly", "--min-win-rate", "0.45").code == 6
+    # As half they would stand at 0.48 with hardly any variance.
+    shown = command("report", "mostly", "--json", *HERE).json["conclusions"][0]["winRate"]
+    assert (shown["low"], shown["high"]) == (0.0, 1.0)
+    assert shown["doubts"] == ["position"]
+
+
+def test_a_clear_win_among_flips_is_still_a_win(command: Command, store: Store) -> None:
+    make_run(store, "clear", rows("I" * 60 + "B" * 200 + "A" * 40))
+    ran = gate(command, "clear")
+    assert ran.code == 0
+    assert ran.out.startswith("new is better than old: ")
+    assert "The judge changed its mind with the order in 20 % of 300 pairs" in ran.out
+
+
+def test_the_interval_holds_both_ways_of_counting(command: Command, store: Store) -> None:
+    make_run(store, "both", rows("I" * 90 + "B" * 110 + "A" * 100))
+    shown = command("report", "both", "--json", *HERE).json["conclusions"][0]["winRate"]
+    assert shown["rate"] == pytest.approx((110 + 45) / 300)
+    assert shown["rateWithoutInconsistent"] == pytest.approx(110 / 210)
+    # Wilson's of 110 of 210, left out, is 0.456 to 0.590; of the half count it is narrower
+    assert shown["low"] < 0.456
+    assert shown["high"] > 0.590
+    # One interval everywhere: the gate has the report's.
+    check = gate(command, "both", "--json").json["checks"][0]
+    assert (check["low"], check["high"]) == (shown["low"], shown["high"])
+
+
+def test_a_judge_that_always_ties_shows_nothing(command: Command, store: Store) -> None:
+    make_run(store, "ties", rows("T" * 300))
+    ran = gate(command, "ties", "--min-win-rate", "0.45")
+    assert ran.code == 6
+    assert "named a winner in both orders in only 0 of 300 pairs" in ran.out
+    # Nor does it show that a model is not much better.
+    assert gate(command, "ties", "--min-win-rate", "0.6").code == 6
+
+
+def test_ties_count_where_the_judge_tells_responses_apart(command: Command, store: Store) -> None:
+    make_run(store, "tells", rows("T" * 280 + "A" * 10 + "B" * 10))
+    assert gate(command, "tells", "--min-win-rate", "0.45").code == 0
+    # 18 decided pairs are too few to tell; labels that they hit are not.
+    make_run(store, "few", rows("T" * 282 + "A" * 9 + "B" * 9))
+    assert gate(command, "few", "--min-win-rate", "0.45").code == 6
+    known = rows("AB" * 10)
+    labelled = [replace(row, label="A" if n % 2 == 0 else "B") for n, row in enumerate(known)]
+    make_run(store, "audited", labelled)
+    assert gate(command, "few", "--min-win-rate", "0.45").code == 0
+
+
+def test_one_order_decides_nothing_unless_the_caller_says_so(
+    command: Command, store: Store
+) -> None:
+    make_run(store, "once", [in_one_order(row) for row in rows("B" * 60)])
+    ran = gate(command, "once")
+    assert ran.code == 6
+    assert "60 of 60 pairs were judged in one order only" in ran.out
+    assert "--allow-one-order" in ran.err
+    allowed = gate(command, "once", "--allow-one-order")
+    assert allowed.code == 0
+    assert "in one order only, at your word: the position may have decided" in allowed.out
+
+
+def test_the_same_verdicts_have_one_estimate_finished_or_not(
+    command: Command, store: Store
+) -> None:
+    # One prompt of 40 rows that B wins, and 20 prompts of one row that A wins: by rows 40 of 60,
+    # by prompts 1 of 21.
+    crowd = [replace(row, pair={"prompt": "the same"}) for row in rows("B" * 40)]
+    alone = [replace(row, key=f"a{row.key}") for row in rows("A" * 20)]
+    make_run(store, "whole", [*crowd, *alone])
+    whole = command("report", "whole", "--json", *HERE).json
+    shown = whole["conclusions"][0]["winRate"]
+    assert shown["rate"] == pytest.approx(1 / 21)
+    assert shown["rowRate"] == pytest.approx(40 / 60)
+    assert any("every prompt weighs the same" in note for note in whole["notes"])
+    make_run(store, "part", [*crowd, *alone, *(replace(r, key=f"p{r.key}") for r in rows("-"))])
+    part = command("report", "part", "--json", *HERE).json["conclusions"][0]["winRate"]
+    assert part["rate"] == pytest.approx(1 / 21)
+
+
+def test_a_sorted_file_stopped_halfway_decides_nothing(command: Command, store: Store) -> None:
+    make_run(store, "capped", rows("B" * 100 + "-" * 150))
+    ran = gate(command, "capped")
+    assert ran.code == 6
+    assert (
+        "150 of 250 pairs are pending, and the run judges them in the order of the file" in ran.out
+    )
+    shown = command("report", "capped", "--json", *HERE).json["conclusions"][0]["winRate"]
+    # Were all the others lost, it would be 100 of 250.
+    assert shown["low"] <= 100 / 250
+
+
+def test_invalid_verdicts_count_against_the_claim(command: Command, store: Store) -> None:
+    make_run(store, "broken", rows("B" * 12 + "X" * 188))
+    ran = gate(command, "broken", "--junit", "gate.xml")
+    assert ran.code == 6
+    assert "188 of 200 pairs have no verdict" in ran.out
+    assert "12 won, 0 lost, 0 tied, 0 inconsistent, 188 invalid" in ran.out
+    assert "worst case" in ran.out
+    suite = ET.parse(command.directory / "gate.xml").getroot()  # noqa: S314 - our own file
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    assert "188 invalid" in (suite.find(".//error").text or "")  # type: ignore[union-attr]
+    assert (
+        gate(command, "broken", "--max-invalid", "0.95", "--json").json["checks"][0]["doubts"] == []
+    )
+
+
+def test_a_few_missing_pairs_count_as_half(command: Command, store: Store) -> None:
+    make_run(store, "nearly", rows("B" * 130 + "A" * 69 + "X"))
+    assert gate(command, "nearly").code == 0
+
+
+def test_skipped_rows_count_against_the_claim(command: Command, store: Store) -> None:
+    skipped = [SkippedRow("pairs.jsonl", n, "no response B") for n in range(500, 590)]
+    make_run(store, "tenth", rows("B" * 10), skipped=skipped)
+    ran = gate(command, "tenth")
+    assert ran.code == 6
+    assert "90 skipped or without a partner" in ran.out
+    assert (
+        gate(command, "tenth", "--max-skipped", "0.9", "--json").json["checks"][0]["doubts"] == []
+    )
+
+
+def test_too_many_flips_are_a_limit_of_the_callers(command: Command, store: Store) -> None:
+    make_run(store, "flips", rows("B" * 80 + "A" * 20 + "I" * 20))
+    assert gate(command, "flips").code == 0
+    ran = gate(command, "flips", "--max-inconsistent", "0.1")
+    assert ran.code == 6
+    assert "in 20 of 120 pairs, more than the 10 % allowed" in ran.out
+
+
+def test_few_clusters_and_few_pairs_say_so(command: Command, store: Store) -> None:
+    one = [replace(row, pair={"prompt": "same"}) for row in rows("B" * 40)]
+    make_run(store, "one", one)
+    ran = gate(command, "one")
+    assert ran.code == 6
+    assert "1 prompt, and at least 5 are needed" in ran.out
+
+
+def test_a_report_opens_with_its_conclusion(command: Command, store: Store) -> None:
+    make_run(store, "good", rows("B" * 180 + "A" * 110 + "I" * 10))
+    out = command("report", "good", "--smallest-effect", "0.02", *HERE).out
+    told = " ".join(out.split())
+    assert "new is better than old: 62 % (" in told
+    assert "A difference of 2 points or more is shown." in told
+    assert "The judge changed its mind with the order in 3 % of 300 pairs" in told
+    make_run(store, "even", rows("B" * 3 + "A" * 3 + "T" * 600 + "AB" * 20))
+    told = " ".join(command("report", "even", "--smallest-effect", "0.05", *HERE).out.split())
+    assert "No difference shown between new and old: 50 % (" in told
+    assert "A difference of 5 points or more is ruled out." in told
+
+
+def test_without_a_name_the_latest_run_is_taken_and_named(command: Command, store: Store) -> None:
+    make_run(store, "older", rows("B" * 30))
+    make_run(store, "newer", rows("B" * 40 + "A" * 20))
+    for words in (("report",), ("show", "q3"), ("rank",)):
+        ran = command(*words, *HERE)
+        assert (ran.code, "latest run: newer" in ran.err) == (0, True), words
+    refused = command("gate", *HERE)
+    assert refused.code == 2
+    assert "--latest" in refused.err
+    assert command("gate", "--latest", *HERE).code == 0
+
+
+def test_a_gate_can_stand_on_peoples_labels(command: Command, store: Store) -> None:
+    # The judge takes the first response always; people prefer B in 70 of 100.
+    judged = rows("I" * 100)
+    labelled = [replace(row, label="B" if n < 70 else "A") for n, row in enumerate(judged)]
+    make_run(store, "people", labelled)
+    assert gate(command, "people").code == 6
+    ran = gate(command, "people", "--corrected", "--labels-are", "random")
+    assert ran.code == 0
+    assert "Corrected by 100 labels of people." in ran.out
+
+
+def test_run_ends_with_the_conclusion_and_the_next_command(command: Command) -> None:
+    lines = [
+        {"prompt": f"q{n}", "response_a": "old", "response_b": "new answer", "criteria": ["x"]}
+        for n in range(60)
+    ]
+    write_lines(Path(command.directory) / "pairs.jsonl", lines)
+    ran = command("run", "pairs.jsonl", "-j", "baseline:longer", "--name", "r", *HERE)
+    assert ran.code == 0
+    assert "B is better than A: 100 % (" in ran.out
+    assert ran.err.rstrip().endswith("next  evenhand report r")
