@@ -44,6 +44,7 @@ verify: .venv/.test ## The long checks: kills, faults, a million rows, simulatio
 	$(BIN)/python -m scripts.verify_load
 	$(BIN)/python -m scripts.verify_coverage
 	$(BIN)/python -m scripts.verify_sequential
+	$(BIN)/python -m scripts.verify_planning
 	$(BIN)/python -m scripts.verify_ranking
 	$(BIN)/python -m scripts.verify_adaptive
 	$(BIN)/python -m scripts.verify_rank_store

@@ -6,8 +6,18 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.stats import multinomial
+from scripts.verify_planning import passes, refuses
 
-from evenhand.stats.power import TruePair, fixed_chances, sequential_chances
+from evenhand.stats.clusters import normal_quantile
+from evenhand.stats.power import (
+    OutcomeShares,
+    TruePair,
+    fixed_chances,
+    gate_power,
+    sequential_chances,
+)
+from evenhand.stats.score_interval import score_interval
 from evenhand.stats.sequential import SequentialPlan, follow
 
 
@@ -50,6 +60,38 @@ def test_sequential_chances_are_those_of_the_real_test(rate: float, ties: float)
     # Four standard errors: of a share at most 2/√600, of a mean with deviation below 60 10.
     assert named / runs == pytest.approx(chances.power, abs=0.08)
     assert prompts / runs == pytest.approx(chances.prompts, abs=10)
+
+
+@pytest.mark.parametrize("threshold", [0.35, 0.45, 0.6])
+def test_gate_power_is_about_the_sum_over_all_counts(threshold: float) -> None:
+    pairs = 70
+    counts = np.array(
+        [
+            (wins, losses, flips, pairs - wins - losses - flips)
+            for wins in range(pairs + 1)
+            for losses in range(pairs + 1 - wins)
+            for flips in range(pairs + 1 - wins - losses)
+        ]
+    )
+    wins, losses, flips, _ = counts.T.astype(float)
+    passed = passes(wins, losses, flips, np.full(len(wins), float(pairs)), threshold=threshold)
+    for won, lost, flipped in ((0.5, 0.2, 0.2), (0.55, 0.45, 0.0), (0.6, 0.1, 0.1), (0.4, 0.3, 0)):
+        tied = max(0.0, 1 - won - lost - flipped)
+        exact = multinomial.pmf(counts, pairs, [won, lost, flipped, tied]) @ passed
+        shares = OutcomeShares(won, lost, tied, flipped)
+        found = gate_power(pairs, shares, threshold=threshold, alpha=0.05)
+        assert found == pytest.approx(exact, abs=0.05)  # normal; a step of 70 pairs is so large
+
+
+def test_second_implementation_of_the_score_test_is_that_of_the_interval() -> None:
+    rng = np.random.default_rng(0)
+    critical = normal_quantile(0.95)
+    for wins, losses, halves in rng.integers(1, 40, (100, 3)):
+        low, _ = score_interval(wins, halves, losses, critical=critical)
+        pairs = np.full(2, float(wins + losses + halves))
+        around = np.clip([low - 1e-6, low + 1e-6], 1e-9, 1 - 1e-9)
+        below, above = refuses(np.full(2, wins), np.full(2, losses), pairs, around, 0.95)
+        assert (below, above) == (True, False)
 
 
 def test_the_issue_is_met_at_805_prompts() -> None:

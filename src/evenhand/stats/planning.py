@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.power import Chances, TruePair, fixed_chances, sequential_chances
+from evenhand.stats.power import (
+    Chances,
+    OutcomeShares,
+    TruePair,
+    fixed_chances,
+    gate_power,
+    half_count_threshold,
+    sequential_chances,
+)
 from evenhand.stats.sequential import SequentialPlan
 
 _MOST = 100_000_000  # prompts beyond which a difference is called too small to plan for
@@ -23,11 +31,14 @@ class Certainty(Model):
 class Shape(Model):
     """What the pairs are like, and how each is judged.
 
-    `tie_share` counts what scores half: ties and inconsistent pairs. `correlation` is that of
-    two rows of one prompt.
+    `tie_share` and `inconsistent_share` are of all pairs. The win rate that is planned for is the
+    judge's preference where its two orders agree, ties as half; inconsistent pairs count as half
+    whatever it is, so they shrink what a run will show. `correlation` is that of two rows of one
+    prompt.
     """
 
     tie_share: float = 0.0
+    inconsistent_share: float = 0.0
     rows_per_prompt: int = 1
     correlation: float = 0.0
     orders: int = 2
@@ -43,17 +54,51 @@ class Shape(Model):
     def calls_per_pair(self) -> int:
         return self.orders * self.samples * self.judges
 
+    @property
+    def decisive_share(self) -> float:
+        return 1 - self.tie_share - self.inconsistent_share
+
+    @property
+    def highest_win_rate(self) -> float:
+        """All that is decided is won."""
+        return 1 - self.tie_share / (2 * (1 - self.inconsistent_share))
+
+    def lowest_win_rate(self, threshold: float) -> float:
+        """Above which a gate at `threshold` can pass."""
+        flips = self.shares(0.5).flip_share
+        bound = half_count_threshold(threshold, flips)
+        return 0.5 + (bound - 0.5) / (1 - self.inconsistent_share)
+
+    def shown_rate(self, win_rate: float) -> float:
+        """What a run shows on average of a true win rate, with inconsistent pairs as half."""
+        return 0.5 + (1 - self.inconsistent_share) * (win_rate - 0.5)
+
+    def shares(self, win_rate: float) -> OutcomeShares:
+        shown = self.shown_rate(win_rate)
+        return OutcomeShares(
+            wins=max(0.0, self.decisive_share / 2 + shown - 0.5),
+            losses=max(0.0, self.decisive_share / 2 - shown + 0.5),
+            ties=self.tie_share,
+            inconsistent=self.inconsistent_share,
+        )
+
     def pair(self, win_rate: float) -> TruePair:
-        centred = (2 * win_rate - 1) ** 2
-        rows = 1 - self.tie_share - centred
+        shown = self.shown_rate(win_rate)
+        centred = (2 * shown - 1) ** 2
+        rows = self.decisive_share - centred
         spread = rows * self.design_effect / self.rows_per_prompt + centred
-        return TruePair(win_rate, min(1.0, max(spread, abs(2 * win_rate - 1))))
+        return TruePair(shown, min(1.0, max(spread, abs(2 * shown - 1))))
 
 
 class PairPlan(Model):
-    """A size, what it can do, and what it takes; costs are filled in by `priced`."""
+    """A size, what it can do, and what it takes; costs are filled in by `priced`.
+
+    `shown_rate` is the win rate that such a run shows on average.
+    """
 
     win_rate: float
+    shown_rate: float
+    min_win_rate: float
     prompts: int
     pairs: int
     calls: int
@@ -70,8 +115,8 @@ class PairPlan(Model):
 
     @property
     def difference(self) -> float:
-        """From an even 0.5."""
-        return abs(self.win_rate - 0.5)
+        """From the threshold."""
+        return abs(self.win_rate - self.min_win_rate)
 
     def priced(self, cost_per_call: float) -> PairPlan:
         return self.model_copy(
@@ -85,68 +130,92 @@ class PairPlan(Model):
 def plan_pairs(
     win_rate: float,
     *,
+    min_win_rate: float = 0.5,
     certainty: Certainty | None = None,
     shape: Shape | None = None,
     early_stopping: bool = False,
 ) -> PairPlan:
     """The number of prompts at which a true win rate is found with the power that is asked for.
 
-    Counts are whole, so power rises in small saw-teeth: it is met at this number and may be
-    missed by a hair a few prompts above.
+    Found is: a gate at `min_win_rate` passes, and at 0.5 the better side is named. There counts
+    are whole, so power rises in small saw-teeth: it is met at this number and may be missed by a
+    hair a few prompts above.
     """
     certainty, shape = certainty or Certainty(), shape or Shape()
-    _check(certainty, shape)
-    most = 1 - shape.tie_share / 2
-    better = max(win_rate, 1 - win_rate)
-    if not 0.5 < better <= most:
+    check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
+    most = shape.highest_win_rate
+    halves = f"{shape.tie_share:.0%} ties"
+    if shape.inconsistent_share:
+        halves += f" and {shape.inconsistent_share:.0%} inconsistent"
+    true_rate = win_rate
+    if min_win_rate == 0.5:
+        true_rate = max(win_rate, 1 - win_rate)
+        if not 0.5 < true_rate <= most:
+            raise InputError(
+                f"a win rate of {win_rate} with {halves} cannot be planned for; "
+                f"give one other than 0.5, from {1 - most:.3g} to {most:.3g}"
+            )
+    elif not shape.lowest_win_rate(min_win_rate) < win_rate <= most:
         raise InputError(
-            f"a win rate of {win_rate} with {shape.tie_share:.0%} ties cannot be planned for; "
-            f"give one other than 0.5, from {1 - most:.3g} to {most:.3g}"
+            f"a win rate of {win_rate} with {halves} never passes a gate at {min_win_rate}; give "
+            f"one above {shape.lowest_win_rate(min_win_rate):.4g}, up to {most:.4g}"
         )
-    pair = shape.pair(better)
 
-    def chances(prompts: int) -> Chances:
-        return _chances(prompts, pair, certainty, early_stopping=early_stopping)
+    def power(prompts: int) -> float:
+        return _chances(prompts, true_rate, min_win_rate, certainty, shape).power
 
     # The plain test is quick to compute and needs no more prompts than the one with looks.
-    least = _least(lambda n: fixed_chances(n, pair, alpha=certainty.alpha).power, certainty, 1)
+    least = _least(power, certainty, 1)
     if early_stopping:
-        least = _least(lambda n: chances(n).power, certainty, least)
-    return _plan(win_rate, least, chances(least), certainty, shape, early_stopping)
+        pair = shape.pair(true_rate)
+        least = _least(lambda n: _early_chances(n, pair, certainty).power, certainty, least)
+        chances = _early_chances(least, pair, certainty)
+    else:
+        chances = _chances(least, true_rate, min_win_rate, certainty, shape)
+    return _plan(win_rate, least, chances, min_win_rate, certainty, shape, early_stopping)
 
 
 def detectable_difference(
     prompts: int,
     *,
+    min_win_rate: float = 0.5,
     certainty: Certainty | None = None,
     shape: Shape | None = None,
     early_stopping: bool = False,
 ) -> PairPlan | None:
-    """The smallest win rate above 0.5 that so many prompts show; None where they show none."""
+    """The smallest win rate that passes a gate with so many prompts; None where none does."""
     certainty, shape = certainty or Certainty(), shape or Shape()
-    _check(certainty, shape)
+    check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
     if prompts < 1:
         raise InputError(f"a plan for {prompts} prompts was asked for; give 1 or more")
 
     def chances(win_rate: float) -> Chances:
-        pair = shape.pair(win_rate)
-        return _chances(prompts, pair, certainty, early_stopping=early_stopping)
+        if early_stopping:
+            return _early_chances(prompts, shape.pair(win_rate), certainty)
+        return _chances(prompts, win_rate, min_win_rate, certainty, shape)
 
-    low, high = 0.5, 1 - shape.tie_share / 2
+    low, high = shape.lowest_win_rate(min_win_rate), shape.highest_win_rate
     if chances(high).power < certainty.power:
         return None
     while high - low > _FINEST:
         middle = (low + high) / 2
         enough = chances(middle).power >= certainty.power
         low, high = (low, middle) if enough else (middle, high)
-    return _plan(high, prompts, chances(high), certainty, shape, early_stopping)
+    return _plan(high, prompts, chances(high), min_win_rate, certainty, shape, early_stopping)
 
 
 def _chances(
-    prompts: int, pair: TruePair, certainty: Certainty, *, early_stopping: bool
+    prompts: int, win_rate: float, threshold: float, certainty: Certainty, shape: Shape
 ) -> Chances:
-    if not early_stopping:
-        return fixed_chances(prompts, pair, alpha=certainty.alpha)
+    if threshold == 0.5:
+        return fixed_chances(prompts, shape.pair(win_rate), alpha=certainty.alpha)
+    pairs = prompts * shape.rows_per_prompt / shape.design_effect
+    shares = shape.shares(win_rate)
+    power = gate_power(pairs, shares, threshold=threshold, alpha=certainty.alpha)
+    return Chances(power, float(prompts))
+
+
+def _early_chances(prompts: int, pair: TruePair, certainty: Certainty) -> Chances:
     return sequential_chances(SequentialPlan(planned=prompts, alpha=certainty.alpha), pair)
 
 
@@ -169,6 +238,7 @@ def _plan(
     win_rate: float,
     prompts: int,
     chances: Chances,
+    min_win_rate: float,
     certainty: Certainty,
     shape: Shape,
     early_stopping: bool,
@@ -176,6 +246,8 @@ def _plan(
     rows, calls = shape.rows_per_prompt, shape.calls_per_pair
     return PairPlan(
         win_rate=win_rate,
+        shown_rate=shape.shown_rate(win_rate),
+        min_win_rate=min_win_rate,
         prompts=prompts,
         pairs=prompts * rows,
         calls=prompts * rows * calls,
@@ -190,13 +262,51 @@ def _plan(
     )
 
 
-def _check(certainty: Certainty, shape: Shape) -> None:
-    for name, value in (("alpha", certainty.alpha), ("power", certainty.power)):
+def check_plan(
+    certainty: Certainty, shape: Shape, min_win_rate: float, *, early_stopping: bool
+) -> None:
+    """Raise where no plan can be made, whatever the true win rate."""
+    for name, value in (
+        ("alpha", certainty.alpha),
+        ("power", certainty.power),
+        ("minimum win rate", min_win_rate),
+    ):
         if not 0 < value < 1:
             raise InputError(f"{name} is {value}; give one between 0 and 1")
-    for name, value in (("tie share", shape.tie_share), ("correlation", shape.correlation)):
-        if not 0 <= value <= 1 or (name == "tie share" and value == 1):
-            raise InputError(f"{name} is {value}; give one from 0 to below 1")
+    ties, inconsistent = shape.tie_share, shape.inconsistent_share
+    for name, value, highest in (
+        ("tie share", ties, "below 1"),
+        ("inconsistent share", inconsistent, "below 1"),
+        ("correlation", shape.correlation, "1"),
+    ):
+        if not 0 <= value <= 1 or (value == 1 and highest != "1"):
+            raise InputError(f"{name} is {value}; give one from 0 to {highest}")
     for name in ("rows_per_prompt", "orders", "samples", "judges"):
         if getattr(shape, name) < 1:
             raise InputError(f"{name} is {getattr(shape, name)}; give 1 or more")
+    if ties + inconsistent >= 1:
+        raise InputError(
+            f"{ties:.0%} ties and {inconsistent:.0%} inconsistent pairs leave none with a winner; "
+            "give shares of all pairs that add up to less than 1"
+        )
+    if inconsistent and shape.orders == 1:
+        raise InputError(
+            f"inconsistent share is {inconsistent:.3g}, but one order cannot be inconsistent; "
+            "plan for both orders, or for a share of 0"
+        )
+    if early_stopping and min_win_rate != 0.5:
+        raise InputError(
+            f"minimum win rate is {min_win_rate}, but a run that ends once it is decided tests "
+            "against 0.5 alone; plan for 0.5, or for a fixed number of pairs"
+        )
+    if min_win_rate < 0.5 and shape.shares(0.5).flip_share >= 0.5:
+        raise InputError(
+            f"{inconsistent:.0%} inconsistent pairs with {ties:.0%} ties: from half of those "
+            f"without a tie on, a gate at {min_win_rate} is always undecided; plan for 0.5, or "
+            "take a judge that follows the position less"
+        )
+    if shape.lowest_win_rate(min_win_rate) >= shape.highest_win_rate:
+        raise InputError(
+            f"no win rate passes a gate at {min_win_rate} with {ties:.0%} ties and "
+            f"{inconsistent:.0%} inconsistent pairs; give a lower one"
+        )

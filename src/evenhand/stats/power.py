@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrik, gammaln, ndtr, xlog1py, xlogy
+from scipy.special import bdtr, bdtrik, gammaln, ndtr, ndtri, xlog1py, xlogy
 
 from evenhand.stats.betting import planned_bets
+from evenhand.stats.score_interval import constrained_variance
 from evenhand.stats.sequential import SequentialPlan
 from evenhand.stats.stopping_walk import LONGEST, fair_ends, stopping_leads, walk
 
@@ -35,6 +36,21 @@ class TruePair:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeShares:
+    """Of all pairs: won and lost by the side that is gated, ties, and pairs whose orders differ."""
+
+    wins: float
+    losses: float
+    ties: float
+    inconsistent: float
+
+    @property
+    def flip_share(self) -> float:
+        """Of the pairs that are no ties; every inconsistent pair is taken for a full flip."""
+        return self.inconsistent / (1 - self.ties)
+
+
+@dataclass(frozen=True, slots=True)
 class Chances:
     """`power` is the chance to name the better side; `prompts` the mean number it takes."""
 
@@ -50,6 +66,56 @@ def fixed_chances(prompts: int, pair: TruePair, *, alpha: float) -> Chances:
     losses -= (losses >= 0) & (bdtr(np.maximum(losses, 0), numbers, 0.5) > alpha / 2)
     found = np.where(losses >= 0, bdtr(np.maximum(losses, 0), numbers, 1 - pair.decisive_rate), 0)
     return Chances(float(weights @ found), float(prompts))
+
+
+def half_count_threshold(threshold: float, flip_share: float) -> float:
+    """What the lower bound of the half count must exceed for a gate at `threshold` to pass.
+
+    Inconsistent pairs that count as half pull every rate to 0.5, so below 0.5 the gate asks for
+    more. From a flip share of one half on, nothing below 0.5 passes.
+    """
+    if threshold >= 0.5:
+        return threshold
+    return 0.5 - (0.5 - threshold) * math.sqrt(max(0.0, 1 - 2 * flip_share))
+
+
+def gate_power(pairs: float, shares: OutcomeShares, *, threshold: float, alpha: float) -> float:
+    """The chance that a gate at `threshold` passes, by the normal approximation of its score test.
+
+    Below 0.5 the threshold moves with the flip share that is observed; the delta method takes
+    its variance and its curvature into account. The bound that leaves inconsistent pairs out is
+    never the stricter one. A number of pairs may be fractional, as a design effect makes it.
+    """
+    lead = shares.wins - shares.losses
+    variance = max(0.0, shares.wins + shares.losses - lead * lead)
+    even = _score_power(pairs, shares, lead=lead, variance=variance, null=0.0, alpha=alpha)
+    flips = shares.flip_share
+    if threshold == 0.5 or (threshold < 0.5 and flips >= 0.5):
+        return even
+    null = 2 * half_count_threshold(threshold, flips) - 1
+    if threshold > 0.5:
+        return _score_power(pairs, shares, lead=lead, variance=variance, null=null, alpha=alpha)
+    slope = (1 - 2 * threshold) / math.sqrt(1 - 2 * flips)
+    flip_variance = flips * (1 - flips) / (1 - shares.ties)
+    variance += slope * (slope * flip_variance + 2 * lead * flips / (1 - shares.ties))
+    lead -= slope * flip_variance / (2 * (1 - 2 * flips) * pairs)
+    below = _score_power(pairs, shares, lead=lead, variance=variance, null=null, alpha=alpha)
+    return max(below, even)  # a bound above 0.5 passes whatever the flip share
+
+
+def _score_power(
+    pairs: float, shares: OutcomeShares, *, lead: float, variance: float, null: float, alpha: float
+) -> float:
+    """Of refusing `null`, on the scale of wins less losses, where `lead` is true."""
+    ahead, behind = shares.wins, shares.losses
+    if null < 0:  # the constrained variance is stated for the other sign
+        ahead, behind = behind, ahead
+    halves = max(0.0, 1 - ahead - behind)
+    under_null = constrained_variance(abs(null), wins=ahead, ties=halves, losses=behind)
+    margin = math.sqrt(pairs) * (lead - null) + ndtri(alpha / 2) * math.sqrt(under_null)
+    if variance <= 0:
+        return float(margin > 0)
+    return float(ndtr(margin / math.sqrt(variance)))
 
 
 def sequential_chances(plan: SequentialPlan, pair: TruePair) -> Chances:
