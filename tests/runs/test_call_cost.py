@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.contract import Usage, read_criteria
+from evenhand.contract import Facts, Outcome, Usage, Winner, read_criteria
 from evenhand.data import Reading
 from evenhand.errors import DataError, InputError
 from evenhand.judges import open_judge
@@ -13,7 +13,7 @@ from evenhand.judges.prices import Price
 from evenhand.procedure import Procedure
 from evenhand.runs import JudgePlan, PairFiles
 from evenhand.runs.call_cost import Amount, cost_by_data, cost_by_price, like_run
-from evenhand.store import Store
+from evenhand.store import NewVerdict, Store
 from run_data import sums, write_lines
 from stored_runs import Row, follows_place, make_run, mumbles, opened, says
 
@@ -48,7 +48,9 @@ def test_run_tells_its_mean_cost_its_ties_and_how_it_was_judged(store: Store) ->
     make_run(store, "before", rows, judges=["strict", "kind"])
     known = like_run(store, "before")
     assert (known.verdicts, known.orders, known.samples, known.judges) == (18, 2, 1, 2)
-    assert known.tie_share == pytest.approx(3 / 8)  # of the eight valid ones, for each judge
+    # Of the eight valid ones, for each judge.
+    assert known.tie_share == pytest.approx(1 / 8)
+    assert known.inconsistent_share == pytest.approx(2 / 8)
     cost = known.call_cost
     assert cost.usd == Amount(low=0.25, high=0.25)
     assert cost.input_tokens == Amount(low=100, high=100)
@@ -57,6 +59,25 @@ def test_run_tells_its_mean_cost_its_ties_and_how_it_was_judged(store: Store) ->
     priced = like_run(store, "before", price=PRICE).call_cost
     assert priced.usd is not None
     assert priced.usd.high == pytest.approx((100 * 0.15 + 20 * 0.60) / 1e6)
+
+
+def test_averaged_pairs_whose_orders_differ_are_inconsistent_all_the_same(store: Store) -> None:
+    run = make_run(store, "averaged", [Row(f"q{n}", says("A"), judged=False) for n in range(5)])
+    (judge,) = store.run_judges(run)
+    settled: tuple[tuple[Outcome, Winner, Winner, Winner | None], ...] = (
+        (Outcome.WIN, "A", "A", "A"),
+        (Outcome.WIN, "B", "A", "B"),  # a flip
+        (Outcome.TIE, "TIE", "TIE", "A"),  # half a flip
+        (Outcome.TIE, "TIE", "TIE", "TIE"),
+        (Outcome.INCONSISTENT, "TIE", "A", None),  # samples of one order that split
+    )
+    told = [
+        Facts(outcome, winner, 0.6, "logprobs", first_pass_winner=one, second_pass_winner=two)
+        for outcome, winner, one, two in settled
+    ]
+    store.write([], [NewVerdict(run, n, judge.id, each) for n, each in enumerate(told, start=1)])
+    known = like_run(store, "averaged")
+    assert (known.tie_share, known.inconsistent_share) == (1 / 5, 3 / 5)
 
 
 def test_half_a_cost_is_no_cost(store: Store) -> None:

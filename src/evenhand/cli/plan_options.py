@@ -18,7 +18,15 @@ WinRates = Annotated[
     list[float] | None,
     typer.Option(
         "--win-rate",
-        help="The true win rate to be found, e.g. 0.55. Repeatable. Default: a table of several.",
+        help="The true win rate to be found, where the judge's two orders agree, e.g. 0.55. "
+        "Repeatable. Default: a table of several.",
+    ),
+]
+MinWinRate = Annotated[
+    float,
+    typer.Option(
+        "--min-win-rate",
+        help="For a gate at this win rate, e.g. 0.45 to show that a side is not much worse.",
     ),
 ]
 PairCount = Annotated[
@@ -38,7 +46,14 @@ TieShare = Annotated[
     float | None,
     typer.Option(
         "--tie-share",
-        help="The share of ties and inconsistent pairs. Default: 0, or as in --like.",
+        help="The share of all pairs that are ties. Default: 0, or as in --like.",
+    ),
+]
+InconsistentShare = Annotated[
+    float | None,
+    typer.Option(
+        "--inconsistent-share",
+        help="The share of all pairs whose two orders differ. Default: 0, or as in --like.",
     ),
 ]
 RowsPerPrompt = Annotated[
@@ -62,7 +77,8 @@ Like = Annotated[
     typer.Option(
         "--like",
         metavar="RUN",
-        help="Take cost, tokens, share of ties, orders, samples and judges from a stored run.",
+        help="Take cost, tokens, the shares of ties and of inconsistent pairs, orders, samples "
+        "and judges from a stored run.",
     ),
 ]
 Tokens = Annotated[

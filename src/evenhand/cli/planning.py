@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 def plan(
     data: popt.PlannedFiles = None,
     win_rate: popt.WinRates = None,
+    min_win_rate: popt.MinWinRate = 0.5,
     pairs: popt.PairCount = None,
     power: popt.Power = 0.8,
     alpha: popt.Alpha = 0.05,
     tie_share: popt.TieShare = None,
+    inconsistent_share: popt.InconsistentShare = None,
     rows_per_prompt: popt.RowsPerPrompt = 1,
     correlation: popt.Correlation = 0.0,
     samples: opt.Samples = None,
@@ -73,6 +75,9 @@ def plan(
             cost = _by_data(data, reading, plans, priced)
         shape = Shape(
             tie_share=first_given(tie_share, known and known.tie_share, 0.0),
+            inconsistent_share=first_given(
+                inconsistent_share, known and known.inconsistent_share, 0.0
+            ),
             rows_per_prompt=rows_per_prompt,
             correlation=correlation,
             orders=1 if no_swap else known.orders if known else 2,
@@ -85,6 +90,7 @@ def plan(
         if pairs is not None:
             planned = plan_for_pairs(
                 pairs,
+                min_win_rate=min_win_rate,
                 certainty=certainty,
                 shape=shape,
                 early_stopping=until_decided,
@@ -93,6 +99,7 @@ def plan(
         else:
             planned = plan_for_win_rates(
                 win_rate,
+                min_win_rate=min_win_rate,
                 certainty=certainty,
                 shape=shape,
                 early_stopping=until_decided,

@@ -43,16 +43,21 @@ def show_plans(console: Console, planned: PairPlans) -> None:
 
 def _title(planned: PairPlans) -> str:
     sure = f"power {_percent(planned.certainty.power)}, alpha {planned.certainty.alpha:g}"
+    gate = None
+    if planned.min_win_rate != 0.5:
+        gate = f"pass a gate at {planned.min_win_rate:g} with a true win rate"
     if planned.pairs is not None:
         (plan,) = planned.plans
         least = plan.win_rate
+        if gate:
+            return f"{counted(planned.pairs, 'pair')} {gate} of {least:.4f} or more ({sure})"
         return (
             f"{counted(planned.pairs, 'pair')} show a win rate of {least:.4f} or more, or of "
             f"{1 - least:.4f} or less ({sure})"
         )
     if len(planned.plans) == 1:
-        return f"to find a true win rate of {planned.plans[0].win_rate:g} ({sure})"
-    return f"pairs needed to find a true win rate ({sure})"
+        return f"to {gate or 'find a true win rate'} of {planned.plans[0].win_rate:g} ({sure})"
+    return f"pairs needed to {gate or 'find a true win rate'} ({sure})"
 
 
 def _one(plan: PairPlan, planned: PairPlans) -> Iterator[tuple[str, str]]:
@@ -72,6 +77,8 @@ def _one(plan: PairPlan, planned: PairPlans) -> Iterator[tuple[str, str]]:
             + (f", {_amount(expected)}" if expected else "")
             + f" on average, where the win rate is {_JUST_THAT}",
         )
+    if plan.shape.inconsistent_share:
+        yield "shown as", f"{plan.shown_rate:.4g} on average: inconsistent pairs count as half"
 
 
 def _cost_of(cost: CallCost | None, calls: float) -> Amount | None:
@@ -92,7 +99,8 @@ def _settings(planned: PairPlans) -> Iterator[tuple[str, str]]:
         counted(shape.samples, "sample"),
         counted(shape.judges, "judge"),
     ]
-    yield "each pair", f"{' × '.join(each)}; ties and inconsistent {_percent(shape.tie_share)}"
+    halves = f"ties {_percent(shape.tie_share)}, inconsistent {_percent(shape.inconsistent_share)}"
+    yield "each pair", f"{' × '.join(each)}; {halves}"
     if shape.rows_per_prompt > 1:
         yield (
             "prompts",
@@ -143,13 +151,16 @@ def _table(planned: PairPlans) -> Table:
     cost = planned.call_cost if planned.call_cost and planned.call_cost.usd else None
     early = planned.early_stopping
     most = "at most " if early else ""
-    headings = ["win rate", f"{most}pairs", "calls", *(["cost"] if cost else [])]
+    shown = planned.shape.inconsistent_share > 0
+    headings = ["win rate", *(["shown as"] if shown else [])]
+    headings += [f"{most}pairs", "calls", *(["cost"] if cost else [])]
     if early:
         headings += ["on average pairs", "calls", *(["cost"] if cost else [])]
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     for plan in planned.plans:
-        cells = [f"{plan.win_rate:.4g}", number(plan.pairs), number(plan.calls)]
+        cells = [f"{plan.win_rate:.4g}", *([f"{plan.shown_rate:.4g}"] if shown else [])]
+        cells += [number(plan.pairs), number(plan.calls)]
         cells += _cost_cell(cost, plan.calls)
         if early:
             cells += [number(plan.expected_pairs), number(plan.expected_calls)]

@@ -17,6 +17,8 @@ from evenhand.report.retelling import deciding_of
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.sources import Sources
+from evenhand.stats.outcomes import INCONSISTENT, INVALID, TIE
+from evenhand.stats.position import UNREAD
 from evenhand.store import RunRecord, Store, Tally
 
 _ESTIMATED_FROM = 50
@@ -50,7 +52,8 @@ class LikeRun(Model):
     run: str
     call_cost: CallCost
     verdicts: int
-    tie_share: float  # what scores half: ties and inconsistent pairs
+    tie_share: float
+    inconsistent_share: float
     orders: int
     samples: int
     judges: int
@@ -72,14 +75,26 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
     judges = store.run_judges(run.id)
     tally = store.tally(run.id)
     valid = tally.judged - tally.invalid
-    if not valid or not judges:
+    if not valid:
         raise InputError(f"run {name!r} has no valid verdicts to plan by; judge some pairs first")
+    ties = inconsistent = 0
+    for judge in judges:
+        columns = store.outcome_columns(run.id, judge.id)
+        winners = zip(columns.first_winner, columns.second_winner, strict=True)
+        for outcome, (first, second) in zip(columns.outcome, winners, strict=True):
+            # Averaged probabilities decide pairs whose orders differ; those are inconsistent too.
+            differ = first != second and UNREAD not in (first, second)
+            if outcome == INCONSISTENT or (differ and outcome != INVALID):
+                inconsistent += 1
+            elif outcome == TIE:
+                ties += 1
     samples = [deciding_of(judge, run).get("samples") for judge in judges]
     return LikeRun(
         run=run.name,
         call_cost=_of_tally(run, tally, price),
         verdicts=tally.judged,
-        tie_share=(tally.ties + tally.inconsistent) / valid,
+        tie_share=ties / valid,
+        inconsistent_share=inconsistent / valid,
         orders=1 if _data(run).get("swap_positions") is False else 2,
         samples=max((each for each in samples if isinstance(each, int)), default=1),
         judges=len(judges),

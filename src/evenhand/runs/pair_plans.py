@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from evenhand.contract.model import Model
@@ -11,12 +12,13 @@ from evenhand.stats.planning import (
     Certainty,
     PairPlan,
     Shape,
+    check_plan,
     detectable_difference,
     plan_pairs,
 )
 
-# What is told where nobody asks for one.
-USUAL_WIN_RATES = (0.51, 0.52, 0.55, 0.6, 0.7, 0.8)
+# What is told where nobody asks for one: so far above the lowest win rate that can be found.
+USUAL_DIFFERENCES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 
 
 class PairPlans(Model):
@@ -26,6 +28,7 @@ class PairPlans(Model):
     """
 
     pairs: int | None
+    min_win_rate: float
     certainty: Certainty
     shape: Shape
     early_stopping: bool
@@ -37,21 +40,26 @@ class PairPlans(Model):
 def plan_for_win_rates(
     win_rates: Sequence[float] | None,
     *,
+    min_win_rate: float = 0.5,
     certainty: Certainty,
     shape: Shape,
     early_stopping: bool,
     call_cost: CallCost | None = None,
 ) -> PairPlans:
-    rates = win_rates
-    if not rates:  # with many ties the highest of the usual ones cannot be
-        most = 1 - shape.tie_share / 2
-        rates = [rate for rate in USUAL_WIN_RATES if rate <= most] or USUAL_WIN_RATES[:1]
+    check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
     plans = [
-        plan_pairs(rate, certainty=certainty, shape=shape, early_stopping=early_stopping)
-        for rate in rates
+        plan_pairs(
+            rate,
+            min_win_rate=min_win_rate,
+            certainty=certainty,
+            shape=shape,
+            early_stopping=early_stopping,
+        )
+        for rate in win_rates or _usual_win_rates(min_win_rate, shape)
     ]
     return PairPlans(
         pairs=None,
+        min_win_rate=min_win_rate,
         certainty=certainty,
         shape=shape,
         early_stopping=early_stopping,
@@ -60,9 +68,21 @@ def plan_for_win_rates(
     )
 
 
+def _usual_win_rates(min_win_rate: float, shape: Shape) -> list[float]:
+    """From the first whole percent that can be found; with many ties the highest cannot be."""
+    lowest, highest = shape.lowest_win_rate(min_win_rate), shape.highest_win_rate
+    start = math.ceil(round(100 * lowest, 6)) / 100
+    rates = {round(start + difference, 6) for difference in USUAL_DIFFERENCES}
+    if min_win_rate < 0.5:
+        rates.add(0.5)  # as good as the other side
+    possible = sorted(rate for rate in rates if lowest < rate <= highest)
+    return possible or [highest]
+
+
 def plan_for_pairs(
     pairs: int,
     *,
+    min_win_rate: float = 0.5,
     certainty: Certainty,
     shape: Shape,
     early_stopping: bool,
@@ -75,15 +95,21 @@ def plan_for_pairs(
             f"give {max(1, prompts) * shape.rows_per_prompt}"
         )
     plan = detectable_difference(
-        prompts, certainty=certainty, shape=shape, early_stopping=early_stopping
+        prompts,
+        min_win_rate=min_win_rate,
+        certainty=certainty,
+        shape=shape,
+        early_stopping=early_stopping,
     )
     reason = None
     if plan is None:
         few = "1 pair shows" if pairs == 1 else f"{pairs:,} pairs show"
+        what = "difference" if min_win_rate == 0.5 else f"win rate above {min_win_rate:g}"
         sure = f"a power of {100 * certainty.power:g} % at alpha {certainty.alpha:g}"
-        reason = f"not enough data: {few} no difference with {sure}, however large"
+        reason = f"not enough data: {few} no {what} with {sure}, however large"
     return PairPlans(
         pairs=pairs,
+        min_win_rate=min_win_rate,
         certainty=certainty,
         shape=shape,
         early_stopping=early_stopping,
