@@ -66,7 +66,6 @@ def test_inconsistent_pairs_make_a_plan_larger() -> None:
 def test_gate_at_another_threshold_takes_a_textbook_size() -> None:
     # Truth 0.5 at 0.45: (1.960·√(0.45·0.55) + 0.842·0.5)² / 0.05² = 780.
     assert plan_pairs(0.5, min_win_rate=0.45).prompts == pytest.approx(780, abs=3)
-    # Its mirror image is a truth of 0.55 that is shown to be above 0.5: the null has the variance.
     # With a fifth of the pairs as ties the score's variance is 4/5, and 0.8 is left of both terms.
     tied = plan_pairs(0.5, min_win_rate=0.45, shape=Shape(tie_share=0.2)).prompts
     assert tied == pytest.approx(0.8 * 780, rel=0.01)
