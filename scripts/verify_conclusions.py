@@ -92,7 +92,8 @@ class Setting:
     def __str__(self) -> str:
         more = f", {self.rows_per_prompt} a prompt" * (self.rows_per_prompt > 1)
         more += f", {self.missing:.0%} missing" * (self.missing > 0)
-        return f"{self.judge:15} {self.pairs:5} pairs, ties {self.ties:.0%}, by it {self.share:.0%}{more}"
+        size = f"{self.pairs:5} pairs, ties {self.ties:.0%}"
+        return f"{self.judge:15} {size}, by it {self.share:.0%}{more}"
 
 
 def interval(rng: np.random.Generator, setting: Setting, rate: float) -> tuple[float, float]:

@@ -21,10 +21,10 @@ from scipy.special import expit, gammaln, ndtr, ndtri
 
 from evenhand.stats.clusters import normal_quantile
 from evenhand.stats.length import length_effect
-from evenhand.stats.outcomes import WIN_A, WIN_B
+from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
 from evenhand.stats.position import PASS_A, PASS_B, position_bias
 from evenhand.stats.score_interval import score_interval
-from evenhand.stats.win_rate import RateInterval, rate_interval
+from evenhand.stats.win_rate import Circumstances, win_rate
 
 LIMITS = (0.93, 0.97)
 # Few pairs: coverage jumps from one lattice point to the next (20 pairs without ties at 0.95 can
@@ -35,6 +35,7 @@ FEW_PROMPTS_LIMITS = (0.91, 1.0)
 CONTRARY_PROMPTS = 4
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 TIE_SHARES = (0.0, 0.1, 0.3, 0.6)
+TELLS_APART = Circumstances(discriminates=True)
 Counts = NDArray[np.int64]
 
 
@@ -138,11 +139,12 @@ def clustered_coverage(
         wins, losses = prompt_counts(
             rng, sizes=sizes, rate=rate, ties=ties, correlation=correlation, shape=shape
         )
-        counts = [column.astype(np.float64) for column in (wins, sizes - wins - losses, losses)]
-        for place, independent in enumerate((False, True)):
-            found = rate_interval(*counts, independent=independent, level=0.95)
-            assert isinstance(found, RateInterval), found
-            hits[place] += found.low <= rate <= found.high
+        counts = np.column_stack([wins, losses, sizes - wins - losses]).ravel()
+        outcomes = np.repeat(np.tile([WIN_A, WIN_B, TIE], sizes.size), counts)
+        prompts = np.repeat(np.repeat(np.arange(sizes.size), 3), counts)
+        for place, own in enumerate((prompts, None)):
+            found = win_rate(outcomes, prompts=own, circumstances=TELLS_APART)
+            hits[place] += (found.low or 0.0) <= rate <= (found.high or 1.0)
     return float(hits[0] / replicates), float(hits[1] / replicates)
 
 

@@ -14,14 +14,17 @@ import math
 import sys
 from collections.abc import Iterator
 from itertools import product
+from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.stats.clusters import normal_quantile
+from evenhand.stats.outcomes import INCONSISTENT as FLIP
+from evenhand.stats.outcomes import WIN_A, WIN_B
 from evenhand.stats.planning import Certainty, PairPlan, Shape, plan_pairs
-from evenhand.stats.win_rate import RateInterval, rate_interval
+from evenhand.stats.win_rate import win_rate
 
 Counts: TypeAlias = NDArray[np.float64]
 Facts: TypeAlias = NDArray[np.bool_]
@@ -59,7 +62,9 @@ def half_count_rates(wins: Counts, losses: Counts, flips: Counts, threshold: flo
     """What the half count's bound must exceed in each run; 0.5 where half of the pairs flip."""
     if threshold >= 0.5:
         return np.full(wins.shape, threshold)
-    share = flips / np.maximum(wins + losses + flips, 1)  # never below flips / pairs
+    named = np.maximum(wins + losses + flips, 1)
+    share = flips / named
+    share = share + NormalDist().inv_cdf(0.75) * np.sqrt(share * (1 - share) / named)
     return np.asarray(0.5 - (0.5 - threshold) * np.sqrt(np.maximum(1 - 2 * share, 0)))
 
 
@@ -117,14 +122,12 @@ def clustered_power(plan: PairPlan, *, correlation: float, runs: int, seed: int)
         kept = shape.rows_per_prompt - flips
         wins = rng.binomial(kept, own).astype(np.float64)
         losses = kept - wins
-        won, lost, flipped = (
-            np.array([each.sum()], dtype=np.float64) for each in (wins, losses, flips)
-        )
-        (needed,) = half_count_rates(won, lost, flipped, plan.min_win_rate)
-        half = rate_interval(wins, flips.astype(np.float64), losses, independent=False, level=0.95)
-        left = rate_interval(wins, np.zeros_like(wins), losses, independent=False, level=0.95)
-        if isinstance(half, RateInterval) and isinstance(left, RateInterval):
-            passed += half.low > needed and left.low > plan.min_win_rate
+        counts = np.column_stack([wins, losses, flips]).astype(np.int64)
+        kinds = np.tile([WIN_A, WIN_B, FLIP], plan.prompts)
+        prompts = np.repeat(np.arange(plan.prompts), 3)
+        times = counts.ravel()
+        found = win_rate(np.repeat(kinds, times), prompts=np.repeat(prompts, times))
+        passed += found.low is not None and found.low > plan.min_win_rate
     return passed / runs
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import multinomial
 
 from evenhand.stats.proportion import wilson_interval
-from evenhand.stats.score_interval import score_interval
+from evenhand.stats.score_interval import exact_lower, score_interval
 
 Z95 = 1.959963984540054
 Z90 = 1.6448536269514722
@@ -136,3 +138,33 @@ def _naive_interval(wins: int, ties: int, losses: int) -> tuple[float, float]:
 def test_a_naive_search_of_the_likelihood_agrees(wins: int, ties: int, losses: int) -> None:
     found = score_interval(wins, ties, losses, critical=Z95)
     assert found == pytest.approx(_naive_interval(wins, ties, losses), abs=1e-6)
+
+
+@pytest.mark.parametrize("pairs", [6, 13, 30, 49])
+def test_exact_ends_err_by_no_more_than_they_say(pairs: int) -> None:
+    """Over every outcome of the trinomial: how often the lower end lies above the true rate."""
+    counts = [(w, losses) for w in range(pairs + 1) for losses in range(pairs + 1 - w)]
+    wins, lost = (np.array(column) for column in zip(*counts, strict=True))
+    ties = pairs - wins - lost
+    ends = np.array([exact_lower(w, pairs - w - n, n, level=0.95) for w, n in counts])
+    for tie_share in (0.0, 0.1, 0.3, 0.6, 0.9):
+        for rate in np.linspace(0.05, 0.95, 46):
+            win, loss = rate - tie_share / 2, 1 - rate - tie_share / 2
+            if min(win, loss) < 0:
+                continue
+            chances = multinomial.pmf(
+                np.column_stack([wins, ties, lost]), pairs, [win, tie_share, loss]
+            )
+            assert chances[ends > rate + 1e-9].sum() <= 0.025
+
+
+def test_exact_end_without_ties_is_clopper_and_pearsons() -> None:
+    # 9 of 10: the p at which 9 or more have a chance of 2.5 %, from their published table
+    assert exact_lower(9, 0, 1, level=0.95) == pytest.approx(0.5550, abs=5e-5)
+    assert exact_lower(10, 0, 0, level=0.95) == pytest.approx(0.025 ** (1 / 10))
+
+
+def test_exact_end_keeps_to_the_sign_test() -> None:
+    # 5 to 0 has a two-sided p-value of 2 / 32, which excludes nothing at 5 %
+    assert exact_lower(5, 25, 0, level=0.95) <= 0.5
+    assert exact_lower(6, 24, 0, level=0.95) > 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
+from evenhand.stats.clusters import normal_quantile
 from evenhand.stats.outcomes import (
     INCONSISTENT,
     INVALID,
@@ -20,7 +22,14 @@ from evenhand.stats.outcomes import (
     OutcomeCounts,
 )
 from evenhand.stats.proportion import wilson_interval
-from evenhand.stats.win_rate import WinRate, by_group, win_rate, win_rate_of_counts
+from evenhand.stats.score_interval import exact_lower, score_interval
+from evenhand.stats.win_rate import (
+    Circumstances,
+    WinRate,
+    by_group,
+    win_rate,
+    win_rate_of_counts,
+)
 
 MIRRORED = {WIN_A: WIN_B, WIN_B: WIN_A, TIE: TIE, INCONSISTENT: INCONSISTENT, INVALID: INVALID}
 MIXED = [WIN_A] * 8 + [WIN_B] * 4 + [TIE] * 3 + [INCONSISTENT] * 5 + [INVALID] * 2
@@ -39,16 +48,75 @@ def test_a_tie_and_an_inconsistent_pair_count_half() -> None:
 
 
 def test_without_ties_only_decisive_pairs_count() -> None:
-    found = win_rate(MIXED, ties="excluded")
-    assert found.n == 12
-    assert found.rate == pytest.approx(8 / 12)
-    assert (found.low, found.high) == pytest.approx(wilson_interval(8, 12))
+    found = win_rate([WIN_A] * 80 + [WIN_B] * 40 + [TIE] * 30, ties="excluded")
+    assert found.n == 120
+    assert found.rate == pytest.approx(80 / 120)
+    assert (found.low, found.high) == pytest.approx(wilson_interval(80, 120))
 
 
-def test_wins_only_counts_a_tie_as_no_win() -> None:
-    found = win_rate(MIXED, ties="wins")
-    assert found.rate == pytest.approx(8 / 20)
-    assert (found.low, found.high) == pytest.approx(wilson_interval(8, 20))
+def test_wins_only_counts_what_was_not_decided_against_either_end() -> None:
+    outcomes = [WIN_A] * 80 + [WIN_B] * 40 + [TIE] * 30 + [INCONSISTENT] * 50
+    found = win_rate(outcomes, ties="wins")
+    assert found.rate == pytest.approx(80 / 200)
+    (low, _), (_, high) = wilson_interval(80, 200) or (0, 0), wilson_interval(130, 200) or (0, 0)
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_both_ways_of_counting_inconsistent_pairs_are_inside() -> None:
+    outcomes = [WIN_A] * 90 + [WIN_B] * 110 + [TIE] * 40 + [INCONSISTENT] * 60
+    found = win_rate(outcomes)
+    assert found.rate == pytest.approx((90 + 50) / 300)
+    assert found.rate_without_inconsistent == pytest.approx((90 + 20) / 240)
+    critical = normal_quantile(0.95)
+    assert found.low is not None
+    assert found.high is not None
+    for wins, ties, losses in ((90, 100, 110), (90, 40, 110)):
+        low, high = score_interval(wins, ties, losses, critical=critical)
+        assert found.low <= low
+        assert found.high >= high
+    # 0.5 - (0.5 - L) / sqrt(1 - 2I), with I = 60 / 260 and 0.6745 of its standard error more
+    half, _ = score_interval(90, 100, 110, critical=critical)
+    share = 60 / 260 + 0.6744897501960817 * math.sqrt(60 * 200 / 260**3)
+    assert found.low == pytest.approx(0.5 - (0.5 - half) / math.sqrt(1 - 2 * share))
+
+
+def test_flips_that_were_averaged_count_as_flips() -> None:
+    """All pairs are won by averages, and all of them flip: nothing is shown below one half."""
+    outcomes = [WIN_A, WIN_B] * 150
+    flips = Circumstances(flipped=np.ones(300, dtype=np.bool_))
+    found = win_rate(outcomes, circumstances=flips)
+    assert (found.rate, found.low, found.high) == (0.5, 0.0, 1.0)
+    assert found.doubts == ("position",)
+    assert (found.flips, found.decided, found.counts.inconsistent) == (300, 0, 0)
+
+
+def test_above_one_half_the_half_count_stands() -> None:
+    outcomes = [WIN_A] * 200 + [WIN_B] * 40 + [INCONSISTENT] * 60
+    low, _ = score_interval(200, 60, 40, critical=normal_quantile(0.95))
+    assert win_rate(outcomes).low == low
+
+
+def test_a_prompt_weighs_the_same_however_many_rows_it_has() -> None:
+    outcomes = [WIN_A] * 40 + [WIN_B] * 20
+    found = win_rate(outcomes, prompts=[0] * 40 + list(range(1, 21)))
+    assert found.rate == pytest.approx(1 / 21)
+    assert found.row_rate == pytest.approx(40 / 60)
+
+
+@pytest.mark.parametrize(("missing", "doubts"), [(3, ()), (4, ("missing",))])
+def test_missing_pairs_count_as_half_up_to_the_limit(missing: int, doubts: tuple[str, ...]) -> None:
+    outcomes = [WIN_A] * 200 + [WIN_B] * 97 + [INVALID] * missing
+    found = win_rate(outcomes)
+    critical = normal_quantile(0.95)
+    if doubts:  # 4 of 301 are more than 1 %: all lost for the lower end, all won for the upper
+        low, _ = score_interval(200, 0, 97 + missing, critical=critical)
+        _, high = score_interval(200 + missing, 0, 97, critical=critical)
+    else:
+        low, high = score_interval(200, missing, 97, critical=critical)
+    assert found.doubts == doubts
+    assert (found.low, found.high) == (low, high)
+    absent = win_rate(outcomes[:297], circumstances=Circumstances(absent=missing))
+    assert (absent.low, absent.high) == (found.low, found.high)
 
 
 def test_the_sign_test_looks_at_decisive_pairs() -> None:
@@ -71,13 +139,12 @@ def test_a_prompt_has_one_sign() -> None:
 
 def test_invalid_pairs_are_excluded_and_bounded() -> None:
     worst = win_rate(MIXED).worst_case
-    lost = win_rate(MIXED[:-2] + [WIN_B] * 2)
-    won = win_rate(MIXED[:-2] + [WIN_A] * 2)
     assert worst is not None
     # 12 of 22, and 14 of 22
     assert worst.rate_if_lost == pytest.approx(12 / 22)
     assert worst.rate_if_won == pytest.approx(14 / 22)
-    assert (worst.low, worst.high) == (lost.low, won.high)
+    assert worst.low == exact_lower(8, 8, 6, level=0.95)
+    assert worst.high == 1 - exact_lower(4, 8, 10, level=0.95)
 
 
 def test_no_invalid_pair_needs_no_worst_case() -> None:
@@ -123,10 +190,10 @@ def test_one_kind_of_outcome_is_never_certainty(outcome: int, prompts: list[int]
 
 
 def test_the_interval_of_equal_prompts_is_that_of_one_row_each() -> None:
-    # copies of a row add nothing: at most t in place of z and 40/39 in the variance tell them apart
-    outcomes = [WIN_A] * 25 + [WIN_B] * 15
-    alone = win_rate(outcomes, prompts=list(range(40)))
-    copied = win_rate(outcomes * 10, prompts=list(range(40)) * 10)
+    # copies of a row add nothing: t in place of z tells them apart
+    outcomes = [WIN_A] * 50 + [WIN_B] * 30
+    alone = win_rate(outcomes, prompts=list(range(80)))
+    copied = win_rate(outcomes * 10, prompts=list(range(80)) * 10)
     assert (alone.clustered, copied.clustered) == (False, True)
     assert alone.low is not None
     assert copied.low is not None
@@ -220,7 +287,7 @@ def test_json_is_camel_case_and_carries_its_settings() -> None:
     dumped = win_rate(MIXED, level=0.9).model_dump(mode="json", by_alias=True)
     assert dumped["counts"]["winsA"] == 8
     assert dumped["worstCase"].keys() == {"rateIfLost", "rateIfWon", "low", "high"}
-    assert (dumped["ties"], dumped["level"], dumped["method"]) == ("half", 0.9, "score")
+    assert (dumped["ties"], dumped["level"], dumped["method"]) == ("half", 0.9, "exact")
 
 
 def test_a_higher_level_is_wider() -> None:

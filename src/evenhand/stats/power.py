@@ -13,6 +13,7 @@ from evenhand.stats.betting import planned_bets
 from evenhand.stats.score_interval import constrained_variance
 from evenhand.stats.sequential import SequentialPlan
 from evenhand.stats.stopping_walk import LONGEST, fair_ends, stopping_leads, walk
+from evenhand.stats.win_rate import CAUTION
 
 _WALKED = 3_000  # decisive pairs up to which a plan is walked through; longer ones are scaled
 _FAR = 9.0  # standard deviations beyond which a number of decisive pairs is left out
@@ -92,9 +93,14 @@ def gate_power(pairs: float, shares: OutcomeShares, *, threshold: float, alpha: 
     flips = shares.flip_share
     if threshold == 0.5 or (threshold < 0.5 and flips >= 0.5):
         return even
-    null = 2 * half_count_threshold(threshold, flips) - 1
     if threshold > 0.5:
+        null = 2 * threshold - 1
         return _score_power(pairs, shares, lead=lead, variance=variance, null=null, alpha=alpha)
+    # The gate takes the share of flips at the upper end of an interval of its own.
+    flips += CAUTION * math.sqrt(flips * (1 - flips) / ((1 - shares.ties) * pairs))
+    if flips >= 0.5:
+        return even
+    null = 2 * half_count_threshold(threshold, flips) - 1
     slope = (1 - 2 * threshold) / math.sqrt(1 - 2 * flips)
     flip_variance = flips * (1 - flips) / (1 - shares.ties)
     variance += slope * (slope * flip_variance + 2 * lead * flips / (1 - shares.ties))
