@@ -111,6 +111,10 @@ def run(
             no_swap=no_swap,
         )
         _refuse_seed(seed, in_random_order=until_decided or rank_adaptive)
+        if until_decided and no_swap:
+            raise InputError(
+                "--until-decided needs both orders, since one decides nothing; leave out --no-swap"
+            )
         sources = read_sources(pairs, a, b, outputs, baseline, questions, reading)
         options = RunOptions(
             name=name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from evenhand.report.statements import Limits
 from evenhand.stats.sequential import Decision, SequentialPlan, SequentialTest
 from evenhand.store import Store
 from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, PrefixColumns
@@ -21,6 +22,7 @@ class SettledPrefix:
         self._judge_id = judge_id
         self._place = 0
         self._whole = False
+        self._rows = self._missing = 0
         self.test = test
 
     @classmethod
@@ -36,8 +38,16 @@ class SettledPrefix:
         for place, score in _scores(columns):
             self._place = place
             self.test.add(score)
+        self._rows += len(columns.outcome)
+        self._missing += sum(outcome == INVALID for outcome in columns.outcome)
         self._whole = columns.is_whole
         return self.test.look()
+
+    @property
+    def decides(self) -> bool:
+        """Whether a run may stop here: what has no verdict would count against the decision."""
+        few = self._missing <= Limits().max_invalid * self._rows
+        return few and self.test.decision is not None
 
     def conclusion(self) -> Decision:
         """At the end the last test decides, where no look did."""

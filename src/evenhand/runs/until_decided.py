@@ -80,7 +80,8 @@ class DecisionPursuit:
         return found
 
     def _look(self) -> StoppedBy | None:
-        return "decided" if self._settled.look().decided is not None else None
+        self._settled.look()
+        return "decided" if self._settled.decides else None
 
     def found(self) -> Found:
         return Found(decision=self._settled.conclusion() if self._prefix else None)

@@ -374,11 +374,13 @@ class _Ends:
             low = tested if fill is None else min(low, tested)
         if self._ties == "wins":
             return low
-        left_out = counting.scores(flip=None, unknown=fill)
-        end = min(low, self._end(left_out, fill)) if self._table.rows(left_out) else low
         if low >= 0.5:
-            # A claim above one half needs no more: a judge that cannot tell stays at one half.
-            return end
+            # A claim above one half needs no more: a judge that cannot tell stays at one half,
+            # and without inconsistent pairs the end would be higher.
+            return low
+        end, left_out = low, counting.scores(flip=None, unknown=fill)
+        if self._table.flips and self._table.rows(left_out):
+            end = min(low, self._end(left_out, fill))
         disagreement = self._disagreement()
         if disagreement >= 0.5:
             self._doubts["position"] = None
