@@ -212,6 +212,7 @@ def _failure(
         passes,
         outcome=Outcome.INVALID,
         criteria=ruling.criteria if ruling else (),
+        position_consistency=ruling.position_consistency if ruling else None,
         usage=usage.model_copy(update={"requests": usage.requests + requests}),
     )
     return failure_of(error), error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,6 +166,34 @@ def test_a_judge_that_takes_the_first_is_not_trusted(
     )
     assert "not trustworthy" in ran.out
     assert "ALARM: it goes by place: 100 % of the pairs lean to the first place" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome"), [(("--samples", "2"), "inconsistent"), (("--no-tie",), "invalid")]
+)
+def test_orders_that_split_or_contradict_each_other_do_not_agree(
+    command: Command, start_server: StartServer, given: tuple[str, ...], outcome: str
+) -> None:
+    """Two samples that differ leave an order without a choice; and where no tie is allowed, two
+    orders that take the first place, as sure of it, leave the pair without a verdict."""
+    said: Counter[str] = Counter()
+
+    def in_turn(request: SeenRequest) -> Reply:
+        said[request.prompt] += 1
+        return chat_reply(answer_json("AB"[(said[request.prompt] - 1) % 2]))
+
+    server = start_server(in_turn)
+    write_lines(command.directory / "labelled.jsonl", labelled(12))
+    asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback", *given)
+    ran = command(*asked, "--base-url", server.url, "--store", "store.db", "--name", "r", "--json")
+    assert ran.json["confusion"]["a"]["none"] + ran.json["confusion"]["b"]["none"] == 12
+    assert {each["outcome"] for each in ran.json["disagreements"]} == {outcome}
+    consistency = ran.json["consistency"]
+    assert (consistency["part"], consistency["of"], consistency["value"]) == (0, 12, 0)
+    assert ran.json["place"]["test"]["split"] == (12 if outcome == "inconsistent" else 0)
+    told = command("report", "r", "--store", "store.db", "--json")
+    (found,) = told.json["conclusions"]
+    assert found["position"]["consistency"] == consistency
 
 
 def test_two_runs_over_the_same_pairs_are_held_against_each_other(

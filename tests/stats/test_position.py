@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats.position import PASS_A, PASS_B, PASS_TIE, UNREAD, position_bias
+from evenhand.stats.position import PASS_A, PASS_B, PASS_TIE, SPLIT, UNREAD, position_bias
 from evenhand.stats.proportion import wilson_interval
 
 # the first pass shows A first and the second B: who wins from the first place wins both passes
 FIRST = (PASS_A, PASS_B)
 SECOND = (PASS_B, PASS_A)
 AGREED = (PASS_A, PASS_A)
-passes = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 2), st.integers(0, 9)), max_size=80)
+passes = st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(0, 9)), max_size=80)
 
 
 def _columns(pairs: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -53,6 +53,16 @@ def test_flips_between_a_win_and_a_tie_lean_too_and_are_shown_apart() -> None:
     assert (found.flips_first, found.flips_second) == (3, 0)
     assert (found.half_flips_first, found.half_flips_second) == (4, 2)
     assert (found.first_preference.part, found.first_preference.of) == (7, 9)
+
+
+def test_an_order_that_split_is_not_consistent_and_leans_nowhere() -> None:
+    split = [(SPLIT, SPLIT), (SPLIT, PASS_A), (PASS_B, SPLIT), (PASS_TIE, SPLIT)]
+    found = position_bias(*_columns([AGREED] * 5 + [FIRST] + split + [(SPLIT, UNREAD)]))
+    assert (found.pairs, found.unread, found.split) == (10, 1, 4)
+    assert (found.consistency.part, found.consistency.of) == (5, 10)
+    assert (found.first_preference.part, found.first_preference.of) == (1, 1)
+    assert (found.flips_first, found.flips_second) == (1, 0)
+    assert (found.half_flips_first, found.half_flips_second) == (0, 0)
 
 
 def test_two_ties_agree() -> None:
@@ -100,7 +110,7 @@ def test_swapping_the_labels_keeps_the_place(
     passes: list[tuple[int, int, int]], clustered: bool
 ) -> None:
     # compare(B, A) has the passes exchanged and the labels renamed: the place stays the place
-    renamed = {PASS_A: PASS_B, PASS_B: PASS_A, PASS_TIE: PASS_TIE, UNREAD: UNREAD}
+    renamed = {PASS_A: PASS_B, PASS_B: PASS_A, PASS_TIE: PASS_TIE, UNREAD: UNREAD, SPLIT: SPLIT}
     prompts = [prompt for _, _, prompt in passes] if clustered else None
     first, second = [row[0] for row in passes], [row[1] for row in passes]
     found = position_bias(first, second, prompts=prompts)
@@ -124,5 +134,5 @@ def test_reversing_the_passes_reverses_the_place(passes: list[tuple[int, int, in
 
 
 def test_an_unknown_winner_is_named_with_its_row() -> None:
-    with pytest.raises(InputError, match="second winners has 3 in row 1; give codes from -1 to 2"):
+    with pytest.raises(InputError, match="second winners has 3 in row 1; give codes from -2 to 2"):
         position_bias([0, 0], [0, 3])

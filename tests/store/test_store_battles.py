@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.contract import Facts, Outcome, Winner
+from evenhand.contract import Facts, Failure, Outcome, PositionConsistency, Winner
 from evenhand.errors import StoreError
 from evenhand.store import BattleCount, NewItem, NewJudge, NewVerdict, Store
 from evenhand.store.digests import prompt_key
-from store_values import Begun, begin, failure, item
+from store_values import Begun, begin, failure, item, read_pass, unread_pass
 
 _numbers = count(1)
 
@@ -95,6 +95,40 @@ def test_several_runs_and_judges_are_counted_together_or_one_by_one(store: Store
     assert store.battle_columns([]).outcome.tolist() == []
 
 
+def test_a_split_order_is_told_from_one_that_was_not_asked_or_not_read(store: Store) -> None:
+    begun = begin(
+        store,
+        item("both split"),
+        item("one order", swap_positions=False),
+        item("unread"),
+        item("forbidden tie"),
+        item("forbidden tie, one split"),
+    )
+
+    def undecided(first: Winner | None, second: Winner | None) -> Failure:
+        found = failure([read_pass("original"), read_pass("swapped")])
+        orders = PositionConsistency(
+            first_pass_winner=first, second_pass_winner=second, consistent=False
+        )
+        metadata = found.metadata.model_copy(update={"position_consistency": orders})
+        return found.model_copy(update={"metadata": metadata})
+
+    unread = failure([read_pass("original"), unread_pass("swapped")])
+    asked = Facts(Outcome.INCONSISTENT, "TIE", 0.5, "rule", samples=2, passes=2)
+    settled = (asked, asked, unread, undecided("A", "B"), undecided(None, "B"))
+    store.write(
+        [],
+        [
+            NewVerdict(begun.run_id, number, begun.judge_id, each)
+            for number, each in enumerate(settled, start=1)
+        ],
+    )
+    columns = store.outcome_columns(begun.run_id, begun.judge_id)
+    assert columns.outcome.tolist() == [3, 3, 4, 4, 4]
+    assert columns.first_winner.tolist() == [-2, -1, -1, 0, -2]
+    assert columns.second_winner.tolist() == [-2, -1, -1, 1, 1]
+
+
 def test_outcomes_come_with_all_that_statistics_need(store: Store) -> None:
     begun = begin(
         store,
@@ -105,7 +139,7 @@ def test_outcomes_come_with_all_that_statistics_need(store: Store) -> None:
     )
     facts = Facts(Outcome.INCONSISTENT, "B", None, "none", "A", "B")
     single = Facts(Outcome.WIN, "A", 0.25, "stated")
-    split = Facts(Outcome.TIE, "TIE", 1.0, "votes", None, "TIE")
+    split = Facts(Outcome.TIE, "TIE", 1.0, "votes", None, "TIE", samples=2, passes=4)
     store.write(
         [],
         [
@@ -116,7 +150,8 @@ def test_outcomes_come_with_all_that_statistics_need(store: Store) -> None:
     columns = store.outcome_columns(begun.run_id, begun.judge_id)
     assert columns.number.tolist() == [1, 2, 3]
     assert columns.outcome.tolist() == [3, 0, 2]
-    assert columns.first_winner.tolist() == [0, -1, -1]
+    # The second was not asked in two orders; the third was, and its first order split.
+    assert columns.first_winner.tolist() == [0, -1, -2]
     assert columns.second_winner.tolist() == [1, -1, 2]
     assert math.isnan(columns.confidence[0])
     assert columns.confidence.tolist()[1:] == [0.25, 1.0]

@@ -46,6 +46,16 @@ def test_a_consistent_judge_leans_nowhere() -> None:
     assert found.test.consistency.value == 1
 
 
+def test_pairs_whose_orders_split_lean_nowhere_and_are_counted() -> None:
+    # Of 20 pairs 5 go by the first place; the other 15 have an order whose samples split evenly.
+    found = place_bias(
+        each(*[A] * 5, *[-2] * 15), each(*[B] * 5, *[A] * 15), prompts(20), level=0.95
+    )
+    assert found.lean.value == 5 / 20
+    assert found.lean.pairs == 20
+    assert found.test.consistency.value == 0
+
+
 def test_a_lean_is_a_difference_of_shares() -> None:
     # Of 20 pairs 6 lean first and 2 second: (6 - 2) / 20.
     more = np.array([True] * 6 + [False] * 14)

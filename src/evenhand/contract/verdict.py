@@ -112,6 +112,10 @@ class Metadata(Model):
     decided_by: DecidedBy | None = None
     probabilities: MeanProbabilities | None = None
     criteria: tuple[CriterionOutcome, ...] = ()
+    # What each order of an invalid pair chose, where both were read; a verdict's own is its field.
+    position_consistency: PositionConsistency | None = Field(
+        default=None, exclude_if=lambda value: value is None
+    )
     usage: Usage = Usage()
     passes: tuple[Pass, ...] = ()
 

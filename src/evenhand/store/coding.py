@@ -9,6 +9,9 @@ from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.texts import unescape
 
 WINNERS: dict[str | None, int] = {"A": 0, "B": 1, "TIE": 2, None: -1}
+# No winner's name: an order that was read and whose samples split evenly.
+SPLIT = "split"
+CHOICES = WINNERS | {SPLIT: -2}
 
 
 class _Outcomes(dict[tuple[str, str | None], int]):

@@ -1,7 +1,9 @@
 """Verdicts as columns of plain numbers, for statistics. `numpy.asarray` takes each without copying.
 
 Outcomes are 0 A won, 1 B won, 2 tie, 3 inconsistent, 4 invalid. Winners are 0 A, 1 B, 2 TIE, and
--1 where there is none. Models are places in a table of names, and -1 where the row names none.
+-1 where there is none. An order whose samples split evenly chose none of the three although it was
+read: that is -2, in `first_winner` and `second_winner` alone. Models are places in a table of
+names, and -1 where the row names none.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class OutcomeColumns:
     number: array[int] = field(default_factory=whole_numbers)
     prompt_key: array[int] = field(default_factory=whole_numbers)
     outcome: array[int] = field(default_factory=small_codes)
-    first_winner: array[int] = field(default_factory=small_codes)
+    first_winner: array[int] = field(default_factory=small_codes)  # -2 where its samples split
     second_winner: array[int] = field(default_factory=small_codes)
     confidence: array[float] = field(default_factory=fractions)  # NaN where there is none
     length_a: array[int] = field(default_factory=codes)  # in characters

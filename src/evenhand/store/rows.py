@@ -172,9 +172,11 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
     settled = new.settled
     if isinstance(settled, Failure):
         metadata = settled.metadata
+        orders = metadata.position_consistency
+        chosen = (orders.first_pass_winner, orders.second_pass_winner) if orders else (None, None)
         return (
             *(new.run_id, new.number, new.judge_id, str(Outcome.INVALID), None, None),
-            *(metadata.confidence_source, None, None),
+            *(metadata.confidence_source, *chosen),
             *(escape(settled.error.kind), escape(settled.error.message)),
             *(metadata.samples, len(metadata.passes), now),
             *(settled.model_dump_json(exclude=_PASSES, exclude_unset=True), False),

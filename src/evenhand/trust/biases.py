@@ -12,7 +12,7 @@ from evenhand.contract.model import Model
 from evenhand.stats.clusters import Labels
 from evenhand.stats.estimated_share import EstimatedShare, estimate_share
 from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
-from evenhand.stats.position import PositionBias, position_bias
+from evenhand.stats.position import PositionBias, lean_by_position, position_bias
 from evenhand.stats.win_rate import Circumstances, win_rate
 
 Codes = NDArray[np.integer[Any]]
@@ -102,12 +102,10 @@ def place_bias(
     both = np.concatenate([prompts, prompts])
     # The two passes of a pair are not independent, so that the pair is a cluster at least.
     shares = share_of(took_first[decided], both[decided], level=level, unit="decided answer")
-    read = (first != NONE) & (second != NONE)
-    halves = np.array([2, 0, 1])
-    leaning = halves[first[read]] - halves[second[read]]
+    read, gain, _ = lean_by_position(first, second)
     return PlaceBias(
         first_place_share=shares,
-        lean=lean_of(leaning > 0, leaning < 0, prompts[read], level=level),
+        lean=lean_of(gain > 0, gain < 0, prompts[read], level=level),
         test=position_bias(first, second, prompts=prompts, level=level),
     )
 
