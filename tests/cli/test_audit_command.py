@@ -168,6 +168,108 @@ def test_a_judge_that_takes_the_first_is_not_trusted(
     assert "ALARM: it goes by place: 100 % of the pairs lean to the first place" in ran.out
 
 
+def takes_the_first(_: SeenRequest) -> Reply:
+    return chat_reply(answer_json("A", criteria=[("accuracy", "A")]))
+
+
+def test_one_order_and_labels_that_all_name_one_side_show_nothing_and_are_refused(
+    command: Command, start_server: StartServer
+) -> None:
+    """An always-first judge would be right on 100 % of them."""
+    server = start_server(takes_the_first)
+    for file, good, bad, more in (
+        ("chosen.jsonl", "chosen", "rejected", {}),
+        ("second.jsonl", "response_b", "response_a", {"label": "B"}),
+    ):
+        rows = [{"prompt": f"p{n}", good: f"good {n}", bad: f"bad {n}", **more} for n in range(20)]
+        write_lines(command.directory / file, rows)
+    at = ("--base-url", server.url, "--store", "store.db")
+    asked = (*CRITERIA, "--judge", "openai:loopback", *at)
+    for file, told in (
+        (
+            "chosen.jsonl",
+            "every label of chosen.jsonl names A and its pairs are shown in one order",
+        ),
+        ("second.jsonl", "would be right on all 20; judge both orders, or exchange"),
+    ):
+        ran = command("audit", file, *asked, "--no-swap")
+        assert ran.code == 2
+        assert told in ran.err
+    assert not server.requests  # before anybody pays for it
+    assert command("run", "chosen.jsonl", *asked, "--no-swap", "--name", "one").code == 0
+    ran = command("audit", "one", "--store", "store.db")
+    assert ran.code == 2
+    assert "every label of run 'one' names A" in ran.err
+    # Both orders show such a judge for what it is.
+    ran = command("audit", "chosen.jsonl", *asked, "--json", "--min-accuracy", "0.4")
+    assert (ran.code, ran.json["findings"]["word"]) == (1, "not trustworthy")
+    assert (ran.json["accuracy"]["part"], ran.json["findings"]["placeAlarm"]) == (0, True)
+
+
+def test_one_fixed_order_is_never_trustworthy(command: Command, start_server: StartServer) -> None:
+    server = start_server(adds_up)
+    write_lines(command.directory / "labelled.jsonl", labelled(60))
+    asked = ("audit", "labelled.jsonl", *CRITERIA, "--judge", "openai:loopback", "--no-swap")
+    at = ("--base-url", server.url, "--store", "store.db")
+    ran = command(*asked, *at, "--min-accuracy", "0.5", "--min-kappa", "0.1", "--name", "one")
+    assert ran.code == 6
+    assert "openai:loopback  not shown" in ran.out
+    told = " ".join(ran.out.split())
+    assert "60 pairs were judged in one fixed order, in which position bias cannot be" in told
+    for name in ("accuracy", "kappa"):
+        assert re.search(f"undecided  {name} .* lies above .*, in one fixed order", ran.out)
+    # The same of a run that was judged in one order; a judge that is below in one order is below.
+    ran = command("audit", "one", "--store", "store.db", "--min-accuracy", "0.99", "--json")
+    assert (ran.code, ran.json["oneOrder"]) == (1, 60)
+    first = start_server(takes_the_first)
+    ran = command(*asked, "--base-url", first.url, "--store", "first.db", "--json")
+    # 38 of the 60 labels name A: always the same place is right as often, and oftener than a coin.
+    constant = ran.json["yardsticks"][2]
+    assert (constant["name"], constant["accuracy"]["part"]) == ("baseline:constant", 38)
+    assert constant["lead"]["value"] == 0
+    assert ran.json["findings"]["word"] == "not trustworthy"
+
+
+def test_labels_that_all_name_one_side_are_fine_in_both_orders(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    rows = []
+    for number, row in enumerate(sums(60), start=1):
+        right, wrong = sorted(
+            (row["response_a"], row["response_b"]), key=lambda text: f"is {2 * number}," not in text
+        )
+        rows.append({"prompt": row["prompt"], "chosen": right, "rejected": wrong})
+        if number % 10 == 0:
+            rows[-1] |= {"chosen": wrong, "rejected": right}
+    write_lines(command.directory / "chosen.jsonl", rows)
+    asked = ("audit", "chosen.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    ran = command(*asked, "--base-url", server.url, "--store", "store.db", "--json")
+    assert ran.json["findings"]["word"] == "trustworthy"
+    assert ran.json["accuracy"]["part"] == 54
+    # Counted both ways round, chance is right on a half: (0.9 - 0.5) / (1 - 0.5).
+    assert ran.json["kappa"]["value"] == pytest.approx(0.8)
+    assert ran.json["kappa"]["low"] > 0.5
+    assert ran.json["macroF1"]["value"] == pytest.approx(0.9)
+    assert ran.json["confusion"]["b"] == {
+        "label": "B",
+        "saysA": 0,
+        "saysB": 0,
+        "saysTie": 0,
+        "none": 0,
+    }
+    assert "every label names A: kappa and macro F1 count each pair" in ran.json["notes"][0]
+
+
+def test_always_a_tie_is_no_judge_of_ties(command: Command, start_server: StartServer) -> None:
+    server = start_server(lambda _: chat_reply(answer_json("TIE")))
+    write_lines(command.directory / "ties.jsonl", sums(30, label="TIE"))
+    asked = ("audit", "ties.jsonl", *CRITERIA, "--judge", "openai:loopback")
+    ran = command(*asked, "--base-url", server.url, "--store", "store.db")
+    assert "openai:loopback  not trustworthy" in ran.out
+    assert "not shown to be better than baseline:constant, which is right on 100.0 %" in ran.out
+
+
 @pytest.mark.parametrize(
     ("given", "outcome"), [(("--samples", "2"), "inconsistent"), (("--no-tie",), "invalid")]
 )

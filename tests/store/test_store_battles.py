@@ -127,6 +127,7 @@ def test_a_split_order_is_told_from_one_that_was_not_asked_or_not_read(store: St
     assert columns.outcome.tolist() == [3, 3, 4, 4, 4]
     assert columns.first_winner.tolist() == [-2, -1, -1, 0, -2]
     assert columns.second_winner.tolist() == [-2, -1, -1, 1, 1]
+    assert columns.both_orders.tolist() == [1, 0, 1, 1, 1]
 
 
 def test_outcomes_come_with_all_that_statistics_need(store: Store) -> None:

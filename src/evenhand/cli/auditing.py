@@ -70,7 +70,22 @@ def refuse_unknown_file(address: str | None, run: str) -> None:
 
 def need_labels(data: Source, reading: Reading, store: str | None) -> None:
     """Before anybody pays for judging pairs that cannot be audited."""
-    if not has_labels(data, reading) and not _any_vote(store):
+    from collections import Counter
+
+    from evenhand.data import BadRow, read_pairs
+    from evenhand.trust.audit_labels import refuse_one_sided
+
+    in_one_order: Counter[int] = Counter()
+    for row in read_pairs([data], reading):
+        if isinstance(row, BadRow) or row.label is None:
+            continue
+        if row.pair.swap_positions:
+            return
+        in_one_order[("A", "B", "TIE").index(row.label)] += 1
+        if len(in_one_order) > 1:
+            return
+    refuse_one_sided(data.name, in_one_order)
+    if not in_one_order and not _any_vote(store):
         raise DataError(
             f"{data.name} has no labels; it needs a column label (A, B or TIE; --map label=COLUMN "
             "names it), or people's votes on its pairs (evenhand run, then evenhand label)"

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from evenhand.trust.rules import RuleFigures
 
 _PEOPLE = "people"
-_STYLES = {"trustworthy": "green", "with care": "yellow", "not trustworthy": "red"}
+_STYLES = {
+    "trustworthy": "green",
+    "with care": "yellow",
+    "not shown": "yellow",
+    "not trustworthy": "red",
+}
 
 
 def show_audit(console: Console, audit: Audit, findings: Findings) -> None:

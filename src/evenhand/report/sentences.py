@@ -251,6 +251,29 @@ _FORMS: tuple[tuple[str, str], ...] = (
         "not shown to be better than baseline:random, which is right on (.+)",
         r"未能证明优于掷硬币（正确 \1）",
     ),
+    ("better than baseline:constant, which is right on (.+)", r"优于永远给出同一答案（正确 \1）"),
+    (
+        "not shown to be better than baseline:constant, which is right on (.+)",
+        r"未能证明优于永远给出同一答案（正确 \1）",
+    ),
+    (
+        rf"not shown to be trustworthy: {_COUNT} pairs? (?:was|were) judged in one fixed order, "
+        "in which position bias cannot be seen; judge both orders",
+        r"未能证明可信：\1 个配对只按一种固定顺序评判，看不出位置偏差；请按两种顺序评判",
+    ),
+    (
+        "every label names ([AB]): kappa and macro F1 count each pair as it is and with its "
+        "responses exchanged, so that chance is even; the other figures are the same either way",
+        r"所有标注都是 \1：kappa 与宏平均 F1 把每个配对按原样和两个响应互换后各计一次，"
+        "使随机一致机会均等；其他数字不受影响",
+    ),
+    (
+        rf"every label of (.+) names ([AB]) and its pairs are shown in one order: whoever always "
+        rf"takes the (?:first|second) response would be right on all {_COUNT}; judge both orders, "
+        "or exchange the responses of a random half of the pairs",
+        r"\1 的所有标注都是 \2，而配对只按一种顺序展示：总选同一位置者会在全部 \3 个上正确；"
+        "请按两种顺序评判，或随机互换一半配对的响应",
+    ),
     (
         rf"{_COUNT} labels? (?:is|are) of a draw that prefers doubtful pairs: the curve holds "
         "where its signals tell the doubt, and over all pairs more verdicts are likely to be "

@@ -69,6 +69,8 @@ class OutcomeColumns:
     outcome: array[int] = field(default_factory=small_codes)
     first_winner: array[int] = field(default_factory=small_codes)  # -2 where its samples split
     second_winner: array[int] = field(default_factory=small_codes)
+    # 1 where the pair is shown in both orders, 0 where it is shown in one alone.
+    both_orders: array[int] = field(default_factory=small_codes)
     confidence: array[float] = field(default_factory=fractions)  # NaN where there is none
     length_a: array[int] = field(default_factory=codes)  # in characters
     length_b: array[int] = field(default_factory=codes)

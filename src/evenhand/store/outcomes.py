@@ -32,6 +32,7 @@ _OUTCOMES = (
         verdicts.c.winner,
         _choice(_FIRST, _SECOND),
         _choice(_SECOND, _FIRST),
+        items.c.swap_positions,
         verdicts.c.confidence,
         items.c.length_a,
         items.c.length_b,
@@ -51,13 +52,14 @@ def outcome_columns(connection: Connection, run_id: int, judge_id: int) -> Outco
     models, tag_sets = Coded(), Coded()
     columns = OutcomeColumns((), ())
     for page in pages(connection, _OUTCOMES, run_id, {"judge": judge_id}):
-        number, prompt_key, outcome, winner, first, second, confidence, *of_item = page
+        number, prompt_key, outcome, winner, first, second, both, confidence, *of_item = page
         length_a, length_b, model_a, model_b, tags, label = of_item
         columns.number.extend(number)
         columns.prompt_key.extend(prompt_key)
         columns.outcome.extend(code_outcomes(outcome, winner))
         columns.first_winner.extend(map(CHOICES.__getitem__, first))
         columns.second_winner.extend(map(CHOICES.__getitem__, second))
+        columns.both_orders.extend(both)
         columns.confidence.extend(math.nan if each is None else each for each in confidence)
         columns.length_a.extend(length_a)
         columns.length_b.extend(length_b)

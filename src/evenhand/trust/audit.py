@@ -34,7 +34,13 @@ from evenhand.trust.biases import (
 )
 from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.rules import RuleFigures
-from evenhand.trust.yardsticks import PeopleYardstick, Yardstick, people_yardstick, yardsticks
+from evenhand.trust.yardsticks import (
+    PeopleYardstick,
+    Yardstick,
+    agreement_of_both_sides,
+    people_yardstick,
+    yardsticks,
+)
 
 _WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
 _OUTCOMES = ("win", "win", "tie", "inconsistent", "invalid")
@@ -90,6 +96,8 @@ class Audit(Model):
     people: PeopleYardstick | None
     disagreements: tuple[Disagreement, ...]
     disagreements_in_all: int
+    # Labelled pairs that were shown in one order alone, in which a judge of places looks right.
+    one_order: int = 0
     between: Between | None = None
     rule: RuleFigures | None = None
     level: float
@@ -125,6 +133,7 @@ def audit_run(
     rows = AuditRows.of(columns, labels.winners)
     known = rows.only(rows.labelled)
     found = agreement(known.verdicts, known.labels, prompts=known.prompts, level=level)
+    balanced = agreement_of_both_sides(known, known.verdicts, level=level)
     people = people_yardstick(labels.votes, rows, level=level)
     place = place_bias(rows.first, rows.second, rows.prompts, level=level)
     pending = store.tally(run.id, record.id).pending
@@ -140,9 +149,9 @@ def audit_run(
         accuracy=found.accuracy,
         agreement=found.agreement,
         agreement_without_ties=found.agreement_without_ties,
-        kappa=found.kappa,
-        kappa_without_ties=found.kappa_without_ties,
-        macro_f1=found.macro_f1,
+        kappa=balanced.kappa,
+        kappa_without_ties=balanced.kappa_without_ties,
+        macro_f1=balanced.macro_f1,
         confusion=found.confusion,
         inconsistent=_share(known, known.outcomes == INCONSISTENT, level),
         unread=_share(known, known.outcomes == INVALID, level),
@@ -164,10 +173,11 @@ def audit_run(
         people=people,
         disagreements=tuple(_disagreements(store, run.id, known, at_most=disagreements)),
         disagreements_in_all=int((known.verdicts != known.labels).sum()),
+        one_order=int((~known.both_orders).sum()),
         between=_between(store, against, rows, run.id, level) if against else None,
         rule=rule,
         level=level,
-        notes=(*_notes(pending, found), *labels.notes),
+        notes=(*_notes(pending, found, known), *labels.notes),
     )
 
 
@@ -291,9 +301,15 @@ def _between(store: Store, against: str, rows: AuditRows, run_id: int, level: fl
     )
 
 
-def _notes(pending: int, found: Agreement) -> Iterator[str]:
+def _notes(pending: int, found: Agreement, known: AuditRows) -> Iterator[str]:
     if pending:
         pairs = "1 pair is" if pending == 1 else f"{pending:,} pairs are"
         yield f"the run is not finished: {pairs} not judged yet and in no figure"
     if found.clustered:
         yield "prompts repeat: intervals are clustered by prompt"
+    if known.one_sided:
+        yield (
+            f"every label names {_WINNERS[int(known.labels[0])]}: kappa and macro F1 count each "
+            "pair as it is and with its responses exchanged, so that chance is even; the other "
+            "figures are the same either way"
+        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,9 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.store import OutcomeColumns, RunRecord, Store
 from evenhand.trust.votes import NO_WINNER, Codes, ItemVotes, item_votes, majority_labels
+
+_SIDES, _PLACES = {0: "A", 1: "B"}, {0: "first", 1: "second"}
+_ONE_SIDED = 6
 
 
 class LabelSources(Model):
@@ -59,8 +63,12 @@ def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> Audit
         chosen=int((votes.chosen & ~votes.escalated).sum()),
         escalated=int(votes.escalated.sum()),
     )
-    if not (by_data | by_people).any():
+    known = by_data | by_people
+    if not known.any():
         raise InputError(_refusal(run.name, sources))
+    one_order = ~np.asarray(columns.both_orders, dtype=np.bool_)
+    if one_order[known].all():
+        refuse_one_sided(f"run {run.name!r}", Counter(winners[known].tolist()))
     doubtful = fair.drawn_by_chance & by_people[fair.row]
     return AuditLabels(
         winners=winners,
@@ -68,6 +76,20 @@ def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> Audit
         sources=sources,
         notes=tuple(_notes(sources, drawn_by_doubt=int(np.unique(fair.row[doubtful]).size))),
     )
+
+
+def refuse_one_sided(what: str, labels: Mapping[int, int]) -> None:
+    """Where pairs are shown in one order and all labels, by how many name each response, name the
+    same one: so many that it is no accident (2 × 0.5⁶ is the first below 0.05)."""
+    if len(labels) != 1:
+        return
+    ((side, count),) = labels.items()
+    if side in _SIDES and count >= _ONE_SIDED:
+        raise InputError(
+            f"every label of {what} names {_SIDES[side]} and its pairs are shown in one order: "
+            f"whoever always takes the {_PLACES[side]} response would be right on all {count:,}; "
+            "judge both orders, or exchange the responses of a random half of the pairs"
+        )
 
 
 def _notes(sources: LabelSources, *, drawn_by_doubt: int) -> Iterator[str]:

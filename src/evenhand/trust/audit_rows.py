@@ -22,6 +22,7 @@ class AuditRows:
     labels: NDArray[np.int8]
     first: NDArray[np.int8]
     second: NDArray[np.int8]
+    both_orders: NDArray[np.bool_]
     length_a: NDArray[np.int32]
     length_b: NDArray[np.int32]
 
@@ -39,6 +40,7 @@ class AuditRows:
             labels=np.asarray(columns.label, dtype=np.int8) if labels is None else labels,
             first=np.asarray(columns.first_winner, dtype=np.int8),
             second=np.asarray(columns.second_winner, dtype=np.int8),
+            both_orders=np.asarray(columns.both_orders, dtype=np.bool_),
             length_a=np.asarray(columns.length_a),
             length_b=np.asarray(columns.length_b),
         )
@@ -47,6 +49,14 @@ class AuditRows:
     def labelled(self) -> NDArray[np.bool_]:
         known: NDArray[np.bool_] = self.labels != NONE
         return known
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether both orders were shown, and every label names the same response: as where one
+        column holds the chosen one."""
+        side, shown = self.labels[self.labelled], self.both_orders[self.labelled]
+        alike = bool(side.size) and side[0] in (SAYS_A, SAYS_B) and bool((side == side[0]).all())
+        return alike and bool(shown.all())
 
     def only(self, chosen: NDArray[Any]) -> AuditRows:
         return AuditRows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))

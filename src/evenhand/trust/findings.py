@@ -14,7 +14,7 @@ from evenhand.trust.biases import Lean
 from evenhand.trust.yardsticks import PEOPLE, Yardstick
 
 Ruling = Literal["pass", "fail", "undecided"]
-Word = Literal["trustworthy", "with care", "not trustworthy", "not enough data"]
+Word = Literal["trustworthy", "with care", "not trustworthy", "not shown", "not enough data"]
 _Figure = EstimatedShare | EstimatedValue | Lean
 
 # Better than chance is not yet worth believing: a judge that may be wrong on every third pair, or
@@ -105,6 +105,8 @@ def _word(audit: Audit, ruling: Ruling | None, *, place_alarm: bool, length_alar
     beaten = all(_beats(audit, each) for each in audit.yardsticks if each.name != PEOPLE)
     if not beaten or place_alarm or ruling == "fail":
         return "not trustworthy"
+    if audit.one_order:
+        return "not shown"
     unread = audit.unread.value or 0.0
     doubtful = low < _CARE_BELOW or unread > _CARE_UNREAD or ruling == "undecided"
     return "with care" if length_alarm or doubtful or _below_people(audit) else "trustworthy"
@@ -140,6 +142,12 @@ def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[s
         yield f"{better} {each.name}, which is right on {100 * theirs:.1f} %"
     if accuracy.low < _CARE_BELOW:
         yield "not shown to be right on two pairs of three"
+    if audit.one_order:
+        pairs = "1 pair was" if audit.one_order == 1 else f"{audit.one_order:,} pairs were"
+        yield (
+            f"not shown to be trustworthy: {pairs} judged in one fixed order, in which position "
+            "bias cannot be seen; judge both orders"
+        )
     if audit.people is not None:
         people, judge = audit.people.agreement, audit.people.judge_agreement
         below = ", which is less" if _below_people(audit) else ""
@@ -171,7 +179,13 @@ def _checks(audit: Audit, asked: Thresholds) -> Iterator[Check]:
         ("consistency", audit.consistency, asked.min_consistency),
     ):
         if least is not None:
-            yield _check(name, figure, least, above=True)
+            check = _check(name, figure, least, above=True)
+            # Whoever is right in both orders is right in each: too few right ones in one order
+            # are too few in both, and enough show nothing.
+            if audit.one_order and check.ruling == "pass":
+                told = f"{check.line.replace('pass', 'undecided', 1)}, in one fixed order"
+                check = Check(name=name, ruling="undecided", line=told)
+            yield check
     if asked.max_unread is not None:
         yield _check("unread", audit.unread, asked.max_unread, above=False)
     for name, lean, most in (

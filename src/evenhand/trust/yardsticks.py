@@ -1,4 +1,5 @@
-"""What a judge's figures are held against: the longer answer, a coin, and people themselves."""
+"""What a judge's figures are held against: the longer answer, a coin, an answer that is always the
+same, and people themselves."""
 
 from __future__ import annotations
 
@@ -8,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
-from evenhand.stats.agreement import agreement
+from evenhand.stats.agreement import Agreement, agreement
 from evenhand.stats.estimated_share import EstimatedShare, estimate_share
 from evenhand.stats.estimated_value import EstimatedValue
 from evenhand.stats.krippendorff import Krippendorff
 from evenhand.stats.rater_agreement import agreement_among_votes
 from evenhand.trust.audit_rows import AuditRows
-from evenhand.trust.biases import SAYS_A, SAYS_B, SAYS_TIE, Lean, lean_of, share_of
+from evenhand.trust.biases import NONE, SAYS_A, SAYS_B, SAYS_TIE, Codes, Lean, lean_of, share_of
 from evenhand.trust.votes import ItemVotes
 
-LONGER, COIN, PEOPLE = "baseline:longer", "baseline:random", "people"
+LONGER, COIN, CONSTANT = "baseline:longer", "baseline:random", "baseline:constant"
+PEOPLE = "people"
 
 
 class Yardstick(Model):
@@ -50,7 +52,12 @@ def yardsticks(
 ) -> Iterator[Yardstick]:
     """For rows that have labels."""
     yield _longer(known, level)
-    yield _coin(known, level)
+    coin, constant = _coin(known, level), _constant(known, level)
+    yield coin
+    # A coin is harder to beat, unless labels are mostly ties, or one order was shown and most name
+    # the same response.
+    if (constant.accuracy.value or 0.0) > (coin.accuracy.value or 0.0):
+        yield constant
     if people is not None:
         alpha = people.alpha
         yield Yardstick(
@@ -66,7 +73,7 @@ def yardsticks(
 def _longer(known: AuditRows, level: float) -> Yardstick:
     a_longer, b_longer = known.length_a > known.length_b, known.length_b > known.length_a
     longer = np.where(a_longer, SAYS_A, np.where(b_longer, SAYS_B, SAYS_TIE)).astype(np.int8)
-    found = agreement(longer, known.labels, prompts=known.prompts, level=level)
+    found = agreement_of_both_sides(known, longer, level=level)
     right, theirs = known.verdicts == known.labels, longer == known.labels
     return Yardstick(
         name=LONGER,
@@ -84,6 +91,39 @@ def _coin(known: AuditRows, level: float) -> Yardstick:
         halves, 1.0 - halves, independent=True, level=level, unit="labelled pair"
     )
     return Yardstick(name=COIN, accuracy=thrown, kappa=None, lead=None)
+
+
+def _constant(known: AuditRows, level: float) -> Yardstick:
+    """What the best judge gets that says the same of every question. Where both orders are shown
+    that is TIE, since whoever always takes one place contradicts itself; where one is, whichever
+    place, or a tie, the labels name oftenest."""
+    rights = [
+        (known.labels == said) & (~known.both_orders | (said == SAYS_TIE))
+        for said in (SAYS_A, SAYS_B, SAYS_TIE)
+    ]
+    theirs = max(rights, key=lambda right: int(right.sum()))
+    return Yardstick(
+        name=CONSTANT,
+        accuracy=share_of(theirs, known.prompts, level=level, unit="labelled pair"),
+        kappa=None,
+        lead=lean_of(known.verdicts == known.labels, theirs, known.prompts, level=level),
+    )
+
+
+def agreement_of_both_sides(known: AuditRows, verdicts: Codes, *, level: float) -> Agreement:
+    """Agreement with the labels; where they all name one response, with each pair counted also
+    with its responses exchanged, verdict and label with them.
+
+    A pair that is judged in both orders says the mirror image of what the exchanged pair says, so
+    that this is what shuffled data would give; and of labels that are all the same kappa is 0,
+    whatever the judge says. A pair and its mirror image are one cluster.
+    """
+    labels, prompts = known.labels, known.prompts
+    if known.one_sided:
+        mirrored = np.array([SAYS_B, SAYS_A, SAYS_TIE, NONE], dtype=np.int8)  # -1 is the last
+        verdicts = np.concatenate([verdicts, mirrored[verdicts]])
+        labels, prompts = np.concatenate([labels, mirrored[labels]]), np.tile(prompts, 2)
+    return agreement(verdicts, labels, prompts=prompts, level=level)
 
 
 def people_yardstick(votes: ItemVotes, rows: AuditRows, *, level: float) -> PeopleYardstick | None:

@@ -19,13 +19,13 @@ from evenhand.store import RunRecord, Store
 from evenhand.trust.audit import Audit
 from evenhand.trust.calibrating import CalibrationReport, calibrate_run
 from evenhand.trust.probes.stored import StoredProbes, probe_runs_beside, read_probes
-from evenhand.trust.yardsticks import COIN, LONGER
+from evenhand.trust.yardsticks import COIN, CONSTANT, LONGER
 
 MOST_DISAGREEMENTS = 50
 # Signals of a verdict are read from all its passes: so many take some seconds, a million minutes.
 MOST_CALIBRATED = 20_000
 _HERE = "this server"
-_YARDSTICKS = {LONGER: "longer", COIN: "coin"}
+_YARDSTICKS = {LONGER: "longer", COIN: "coin", CONSTANT: "constant"}
 
 Shares = Callable[[Language], list[tuple[str, EstimatedShare]]]
 
