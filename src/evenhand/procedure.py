@@ -44,6 +44,9 @@ class Calibrating(Protocol):
     def told(self) -> Mapping[str, Any]:
         """What verdicts depend on, as plain JSON: part of what names a run."""
 
+    def origin(self) -> Mapping[str, Any]:
+        """What it was learned on, as plain JSON: kept with a run, and no part of its name."""
+
     def check(self, asked: JudgedBy) -> None:
         """Refuse a judge that it was not learned on."""
 

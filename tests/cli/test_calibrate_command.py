@@ -101,6 +101,50 @@ def test_what_abstains_is_counted_by_run_and_report(
     assert "coverage" in told
 
 
+def test_a_guarantee_names_its_data_and_labels_that_contradict_it_warn(
+    command: Command, judged: tuple[str, ...]
+) -> None:
+    calibrated = ("calibrate", "sums", "--store", "store.db", "--save", "sure")
+    saved = command(*calibrated, "--min-agreement", "0.7", "--error-level", "0.2")
+    assert "data like those of run sums (sums.jsonl) and for no others" in " ".join(
+        saved.out.split()
+    )
+    # The judge is as sure of itself, and people think otherwise of half of the pairs.
+    other = {"A": "B", "B": "A"}
+    shifted = [
+        row | {"label": other[row["label"]]} if place % 2 else row
+        for place, row in enumerate(labelled_sums(PAIRS))
+    ]
+    write_lines(command.directory / "shifted.jsonl", shifted)
+    at = (*judged, "--store", "store.db", "--calibration", "sure")
+    alike = command("run", "sums.jsonl", *at, "--name", "alike", "--json")
+    (found,) = alike.json["abstentions"]
+    assert not found["check"]["contradicted"]
+    learned = found["learnedFrom"]
+    assert (learned["calibration"], learned["run"]) == ("sure", "sums")
+    assert learned["data"] == ["sums.jsonl"]
+    (told,) = found["notes"]
+    assert "the guarantee was learned on run sums (sums.jsonl, judged " in told
+    assert "it holds for data like these and for no others" in told
+    ran = command("run", "shifted.jsonl", *at, "--name", "shifted")
+    said = " ".join(ran.out.split())
+    assert "WARNING the labels contradict the guarantee of openai:loopback" in said
+    report = command("report", "shifted", "--store", "store.db", "--json")
+    (found,) = report.json["abstentions"]
+    check = found["check"]
+    assert check["contradicted"]
+    assert (check["agreeing"], check["n"]) == (
+        found["agreementKept"]["part"],
+        found["agreementKept"]["of"],
+    )
+    assert check["agreeing"] / check["n"] < 0.7
+    assert "and 0.7 was promised (p " in found["notes"][1]
+    # The same calibration under another name is the same run.
+    command(*calibrated[:4], "--save", "again", "--min-agreement", "0.7", "--error-level", "0.2")
+    same = command("run", "sums.jsonl", *at[:-1], "again", "--json")
+    assert same.json["run"] == "alike"
+
+
 def test_where_nothing_can_be_guaranteed_it_says_so(
     command: Command, judged: tuple[str, ...]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from importlib.resources import files
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from evenhand.pages.figures import Figures
 from evenhand.pages.told import Told
 from evenhand.pages.wording import Language, Wording
+from evenhand.report.abstentions import LearnedFrom, contradiction
 from evenhand.stats.estimated_share import EstimatedShare
+from evenhand.stats.guarantee import PromiseCheck
 from evenhand.stats.win_rate import not_enough
 
 SENTENCES: dict[str, str] = json.loads(
@@ -62,6 +65,16 @@ def test_what_a_command_says_stays_as_it_is_elsewhere() -> None:
 
 def test_in_english_nothing_changes() -> None:
     assert all(Told("en")(sentence) == sentence for sentence in SENTENCES)
+
+
+def test_what_is_said_of_a_guarantee_and_of_one_order_is_told_in_chinese() -> None:
+    check = PromiseCheck(promised=0.9, n=100, agreeing=68, p_value=1e-9, contradicted=True)
+    when = date(2026, 1, 2)
+    learned = LearnedFrom(run="r", data=("d.jsonl",), judged_at=when, labels=9, prompts=8)
+    for sentence in (learned.sentence, *contradiction(check, "j")):
+        told = Told("zh")(sentence)
+        assert told != sentence
+        assert "guarantee" not in told
 
 
 def test_what_is_not_known_is_shown_as_it_was_written() -> None:

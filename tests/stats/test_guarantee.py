@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,12 @@ from hypothesis import strategies as st
 from scripts.verify_calibration import CURVES, simulated_guarantee
 
 from evenhand.errors import InputError
-from evenhand.stats.guarantee import fewest_labels, guarantee_agreement, one_row_each
+from evenhand.stats.guarantee import (
+    check_promise,
+    fewest_labels,
+    guarantee_agreement,
+    one_row_each,
+)
 
 
 def test_fewer_labels_than_the_level_needs_guarantee_nothing() -> None:
@@ -22,6 +29,42 @@ def test_fewer_labels_than_the_level_needs_guarantee_nothing() -> None:
         "no threshold can be guaranteed: 28 labelled prompts have a confidence to go by; "
         "at least 29 are needed for 0.9 at an error level of 0.05, even if all agree"
     )
+
+
+def test_labels_contradict_a_promise_by_the_exact_binomial_test() -> None:
+    # Tables of the binomial distribution, n = 20, p = 0.1: 5 or more failures 0.0432, 4 or more
+    # 0.1330.
+    for agreeing, p_value, contradicted in ((15, 0.0432, True), (16, 0.1330, False)):
+        found = check_promise([1] * agreeing + [0] * (20 - agreeing), target=0.9)
+        assert found is not None
+        assert (found.n, found.agreeing) == (20, agreeing)
+        assert found.p_value == pytest.approx(p_value, abs=5e-5)
+        assert found.contradicted is contradicted
+    assert check_promise([], target=0.9) is None
+
+
+def test_rows_of_one_prompt_contradict_a_promise_once() -> None:
+    # 20 prompts of three rows each: four wrong prompts are 4 of 20, and not 12 of 60 (p = 0.01).
+    right = np.repeat([0] * 4 + [1] * 16, 3)
+    found = check_promise(right, target=0.9, prompts=np.repeat(np.arange(20), 3))
+    assert found is not None
+    assert (found.n, found.agreeing, found.contradicted) == (20, 16, False)
+
+
+@given(st.integers(1, 60), st.floats(0.5, 0.99), st.integers(0, 60))
+@settings(max_examples=50)
+def test_a_promise_is_contradicted_in_at_most_the_error_level_of_draws(
+    n: int, target: float, seed: int
+) -> None:
+    """The chance of every count that contradicts it, where the promise is just kept."""
+    chance = 0.0
+    for agreeing in range(n + 1):
+        found = check_promise([1] * agreeing + [0] * (n - agreeing), target=target, seed=seed)
+        assert found is not None
+        if found.contradicted:
+            ways = math.comb(n, agreeing)
+            chance += ways * target**agreeing * (1 - target) ** (n - agreeing)
+    assert chance < 0.05
 
 
 def test_a_single_disagreement_needs_more_labels() -> None:

@@ -25,6 +25,11 @@ def show_abstentions(console: Console, found: Sequence[Abstentions]) -> None:
         who = f"{one_line(each.judge)}: " if len(found) > 1 else ""
         for lead, said in _lines(each):
             show_hanging(console, Text(f"{lead:<10}", "dim"), Text(f"{who}{said}"))
+        warned = each.check is not None and each.check.contradicted
+        for place, note in enumerate(each.notes, start=1):
+            # The warning is the last of them.
+            lead = Text("WARNING   ", "bold red") if warned and place == len(each.notes) else None
+            show_hanging(console, lead or Text(f"{'learned':<10}", "dim"), Text(one_line(note)))
 
 
 def _lines(found: Abstentions) -> list[tuple[str, str]]:

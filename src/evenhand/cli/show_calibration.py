@@ -50,6 +50,9 @@ def show_calibration(
     if found.calibration.guarantee is not None:
         console.print()
         _tell(console, "guarantee", _guarantee(found.calibration.guarantee))
+        named = ", ".join(one_line(each) for each in found.calibration.data)
+        data = f"run {one_line(found.run)}{f' ({named})' if named else ''}"
+        _tell(console, "", f"it holds for data like those of {data} and for no others")
     if found.notes:
         console.print()
     for note in found.notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +14,45 @@ from evenhand.contract.model import Model
 from evenhand.report.retelling import deciding_of
 from evenhand.stats.clusters import label_codes
 from evenhand.stats.estimated_share import EstimatedShare, estimate_share
+from evenhand.stats.guarantee import PromiseCheck, check_promise
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 
 _WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
+
+
+class LearnedFrom(Model):
+    """The data that a guarantee was learned on, and holds for."""
+
+    calibration: str | None = None
+    run: str
+    data: tuple[str, ...] = ()
+    judged_at: date | None = None
+    labels: int
+    prompts: int
+
+    @classmethod
+    def of(cls, judge: JudgeRecord, run: RunRecord) -> LearnedFrom | None:
+        """None in runs of earlier versions, which did not keep it."""
+        told = deciding_of(judge, run, part="learned_on")
+        return cls.model_validate(told) if told else None
+
+    @property
+    def sentence(self) -> str:
+        day = [] if self.judged_at is None else [f"judged {self.judged_at.isoformat()}"]
+        of = f" ({', '.join([*self.data, *day])})" if self.data or day else ""
+        return (
+            f"the guarantee was learned on run {self.run}{of}, from {self.labels:,} labels "
+            f"of {self.prompts:,} prompts; it holds for data like these and for no others"
+        )
 
 
 class Abstentions(Model):
     """Of one judge whose calibration promises an agreement of `min_agreement`.
 
     `coverage` is the share of all judged pairs whose verdict stands; inconsistent and invalid
-    pairs have none. The agreements are with the data's labels. `threshold` is None where nothing
-    could be guaranteed: then every verdict abstains.
+    pairs have none. The agreements are with the data's labels, and `check` is whether they
+    contradict the promise: None where no verdict that stands has a label. `threshold` is None
+    where nothing could be guaranteed: then every verdict abstains.
     """
 
     judge: str
@@ -38,6 +67,9 @@ class Abstentions(Model):
     agreement_kept: EstimatedShare
     agreement_abstained: EstimatedShare
     level: float
+    learned_from: LearnedFrom | None = None
+    check: PromiseCheck | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +95,21 @@ class Promise:
             and row.confidence is not None
             and row.confidence >= self.threshold
         )
+
+
+def contradiction(check: PromiseCheck | None, judge: str) -> Iterator[str]:
+    """The warning where labels contradict a promise."""
+    if check is not None and check.contradicted:
+        yield (
+            f"the labels contradict the guarantee of {judge}: {check.agreeing:,} of {check.n:,} "
+            f"verdicts that stand agree ({check.agreeing / check.n:.2f}, one a prompt), and "
+            f"{check.promised:g} was promised ({_p_value(check.p_value)}); do not rely on it for "
+            "these data: they are not like those that it was learned on, or the judge has changed"
+        )
+
+
+def _p_value(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def stands(row: VerdictRow, promise: Promise | None) -> bool:
@@ -111,6 +158,14 @@ def _counted(
     agrees = np.array([row.item.label == row.winner for row in rows], dtype=np.bool_)
     prompts = np.array([prompt_of[row.item.number] for row in rows], dtype=np.int64)
 
+    labelled_kept = kept & labelled
+    learned = LearnedFrom.of(judge, run)
+    check = None
+    if promise.threshold is not None:
+        check = check_promise(
+            agrees[labelled_kept], target=promise.min_agreement, prompts=prompts[labelled_kept]
+        )
+
     def agreement(chosen: NDArray[np.bool_]) -> EstimatedShare:
         return _share(agrees[chosen], prompts[chosen], level=level, unit="labelled verdict")
 
@@ -124,9 +179,12 @@ def _counted(
         inconsistent=sum(row.outcome == Outcome.INCONSISTENT for row in rows),
         invalid=sum(row.outcome == Outcome.INVALID for row in rows),
         coverage=_share(kept, prompts, level=level, unit="judged pair"),
-        agreement_kept=agreement(kept & labelled),
+        agreement_kept=agreement(labelled_kept),
         agreement_abstained=agreement(decided & ~kept & labelled),
         level=level,
+        learned_from=learned,
+        check=check,
+        notes=(*([] if learned is None else [learned.sentence]), *contradiction(check, judge.name)),
     )
 
 

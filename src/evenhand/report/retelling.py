@@ -107,10 +107,11 @@ def _case(pair: Pair, facts: Facts, judge: JudgeRecord, run: RunRecord) -> Case:
     )
 
 
-def deciding_of(judge: JudgeRecord, run: RunRecord) -> Mapping[str, Any]:
-    """How the run made verdicts of this judge's passes."""
-    keys, deciding = run.plan.get("judges"), run.plan.get("deciding")
-    if not isinstance(keys, list) or not isinstance(deciding, list) or judge.key not in keys:
+def deciding_of(judge: JudgeRecord, run: RunRecord, *, part: str = "deciding") -> Mapping[str, Any]:
+    """How the run made verdicts of this judge's passes; or another part of its plan that has a
+    value for each judge."""
+    keys, told = run.plan.get("judges"), run.plan.get(part)
+    if not isinstance(keys, list) or not isinstance(told, list) or judge.key not in keys:
         return {}
-    told = deciding[keys.index(judge.key)]
-    return told if isinstance(told, Mapping) else {}
+    own = told[keys.index(judge.key)]
+    return own if isinstance(own, Mapping) else {}

@@ -297,6 +297,18 @@ _FORMS: tuple[tuple[str, str], ...] = (
         r"按整个提示从 \2 个有标注的裁决中随机抽取了 \1 个，此处一切均出自这些；"
         "evenhand calibrate 使用全部",
     ),
+    (
+        rf"the guarantee was learned on run (.+), from {_COUNT} labels of {_COUNT} prompts; it "
+        "holds for data like these and for no others",
+        r"该保证学自运行 \1，共 \3 个提示的 \2 个标注；只对与之相似的数据成立",
+    ),
+    (
+        rf"the labels contradict the guarantee of (.+): {_COUNT} of {_COUNT} verdicts that stand "
+        r"agree \((.+), one a prompt\), and (.+) was promised \((.+)\); do not rely on it for "
+        "these data: they are not like those that it was learned on, or the judge has changed",
+        r"标注与 \1 的保证相矛盾：有效裁决 \3 个（每个提示一个）中 \2 个一致（\4），"
+        r"而保证为 \5（\6）；对这些数据不要依赖它：它们与学习所用的数据不同，或评审已变",
+    ),
     # Probes
     (
         r"run (.+) is no run of probes; evenhand probe makes one",

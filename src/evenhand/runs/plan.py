@@ -57,6 +57,11 @@ class JudgePlan:
             **({} if calibration is None else {"calibration": dict(calibration.told())}),
         }
 
+    def learned_on(self) -> dict[str, Any] | None:
+        """What its calibration was learned on, which decides nothing."""
+        calibration = self.procedure.calibration_for(self.judge)
+        return None if calibration is None else dict(calibration.origin())
+
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
@@ -68,6 +73,7 @@ class RunPlan:
     deciding: tuple[Mapping[str, Any], ...]
     fresh: str | None = None
     pursued: Mapping[str, Any] = field(default_factory=dict)  # where it ends by itself
+    learned_on: tuple[Mapping[str, Any] | None, ...] = ()  # the judges' calibrations
 
     @classmethod
     def of(
@@ -85,6 +91,7 @@ class RunPlan:
             deciding=tuple(plan.deciding() for plan in judges),
             fresh=fresh,
             pursued=pursued or {},
+            learned_on=tuple(plan.learned_on() for plan in judges),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -94,12 +101,15 @@ class RunPlan:
             "judge_names": list(self.names),
             "deciding": [dict(each) for each in self.deciding],
             "fresh": self.fresh,
+            **({"learned_on": list(self.learned_on)} if any(self.learned_on) else {}),
             **self.pursued,
         }
 
     @property
     def fingerprint(self) -> str:
-        return digest(self.as_json())
+        named_by = self.as_json()
+        named_by.pop("learned_on", None)
+        return digest(named_by)
 
     def differs_in(self, other: Mapping[str, Any]) -> str:
         """In words, for somebody who gave a new command an old run's name."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, betaincinv
+from scipy.special import bdtr, bdtrc, betaincinv
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
@@ -68,6 +68,46 @@ class Guarantee(Model):
             return np.zeros(column.shape, dtype=np.bool_)
         kept: NDArray[np.bool_] = column >= self.threshold
         return kept
+
+
+class PromiseCheck(Model):
+    """Whether labels contradict a promised agreement: of `n` verdicts that stand, one a prompt,
+    `agreeing` agree. `p_value` is the chance of so few or fewer if the promise held."""
+
+    promised: float
+    n: int
+    agreeing: int
+    p_value: float
+    contradicted: bool
+
+
+def check_promise(
+    correct: Sequence[Any] | NDArray[Any],
+    *,
+    target: float,
+    prompts: Labels | None = None,
+    error_level: float = 0.05,
+    seed: int = 0,
+) -> PromiseCheck | None:
+    """The exact one-sided binomial test of "agreement is at least the target", on labels that the
+    guarantee was not learned from. One row of each prompt is drawn, as for the guarantee, so that
+    rows are independent. None without rows."""
+    _limits(target, error_level)
+    right = right_or_wrong(correct)
+    same_length(right.size, prompts=prompts)
+    if not right.size:
+        return None
+    clusters, count, _ = row_clusters(prompts, np.ones(right.size, dtype=np.bool_))
+    drawn = right[one_row_each(clusters, count, seed=seed)]
+    agreeing = int(drawn.sum())
+    p_value = float(bdtr(agreeing, drawn.size, target))
+    return PromiseCheck(
+        promised=target,
+        n=int(drawn.size),
+        agreeing=agreeing,
+        p_value=p_value,
+        contradicted=p_value < error_level,
+    )
 
 
 def fewest_labels(target: float, *, error_level: float = 0.05) -> int:

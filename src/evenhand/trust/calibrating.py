@@ -94,6 +94,8 @@ def calibrate_run(
     saved = SavedCalibration(
         run=found.run,
         learned_on=LearnedOn.of(found.asked),
+        data=found.data,
+        judged_at=found.judged_at,
         calibration=learned,
         guarantee=guarantee,
     )

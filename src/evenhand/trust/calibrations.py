@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -56,6 +57,8 @@ class SavedCalibration(Model):
     format: Literal["evenhand calibration 1"] = "evenhand calibration 1"
     run: str
     learned_on: LearnedOn
+    data: tuple[str, ...] = ()  # the run's own sources; none in files of earlier versions
+    judged_at: date | None = None
     calibration: Calibration
     guarantee: Guarantee | None = None
 
@@ -76,6 +79,7 @@ class AppliedCalibration:
 
     saved: SavedCalibration
     forced: bool = False
+    name: str | None = None
 
     def told(self) -> dict[str, Any]:
         guarantee = self.saved.guarantee
@@ -83,6 +87,17 @@ class AppliedCalibration:
         if guarantee is not None:
             told |= {"min_agreement": guarantee.target, "threshold": guarantee.threshold}
         return told
+
+    def origin(self) -> dict[str, Any]:
+        saved, learned = self.saved, self.saved.guarantee or self.saved.calibration
+        return {
+            "calibration": self.name,
+            "run": saved.run,
+            "data": list(saved.data),
+            "judged_at": None if saved.judged_at is None else saved.judged_at.isoformat(),
+            "labels": learned.n,
+            "prompts": learned.prompts,
+        }
 
     def check(self, asked: JudgedBy) -> None:
         if self.forced:
@@ -150,7 +165,7 @@ def open_calibration(name: str | Path, *, forced: bool = False) -> AppliedCalibr
             f"{path} is no calibration ({where}: {first['msg']}); "
             "make one with evenhand calibrate RUN --save NAME"
         ) from None
-    return AppliedCalibration(saved, forced)
+    return AppliedCalibration(saved, forced, name=path.stem)
 
 
 def save_calibration(saved: SavedCalibration, name: str | Path, *, overwrite: bool = False) -> Path:

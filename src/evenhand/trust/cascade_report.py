@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from evenhand.contract import Outcome
 from evenhand.contract.model import Model
-from evenhand.report.abstentions import Promise, stands
+from evenhand.report.abstentions import LearnedFrom, Promise, contradiction, stands
 from evenhand.report.lookup import find_run
 from evenhand.runs import RunSummary
 from evenhand.stats.estimated_share import EstimatedShare
+from evenhand.stats.guarantee import PromiseCheck, check_promise
 from evenhand.store import Store
 from evenhand.trust.biases import share_of
 from evenhand.trust.fair_labels import fair_labels
@@ -40,6 +41,8 @@ class Stage(Model):
     passes: int
     calls: int
     cost_usd: float | None
+    learned_from: LearnedFrom | None = None
+    check: PromiseCheck | None = None
 
 
 class Cascade(Model):
@@ -111,6 +114,9 @@ def _notes(stages: list[Stage], *, finished: bool, capped: bool) -> Iterator[str
     elif capped:
         yield f"a cap is used up after run {last.run}; the same command with more goes on"
     for place, stage in enumerate(stages):
+        yield from contradiction(stage.check, stage.judge)
+        if stage.learned_from is not None and stage.min_agreement is not None:
+            yield stage.learned_from.sentence
         if place and stage.min_agreement is not None:
             yield (
                 f"the promise of {stage.judge} holds for pairs like those it was learned on, and "
@@ -169,7 +175,14 @@ def _stage(store: Store, summary: RunSummary, found: _Standing, *, level: float)
         passes=used.passes,
         calls=summary.total.calls,
         cost_usd=None if used.unpriced_passes else used.cost_usd or 0.0,
+        learned_from=LearnedFrom.of(judge, run),
+        check=None if promise is None else _checked(found, promise.min_agreement),
     )
+
+
+def _checked(found: _Standing, promised: float) -> PromiseCheck | None:
+    known = found.stands & found.labelled
+    return check_promise(found.agrees[known], target=promised, prompts=found.prompts[known])
 
 
 def _agreement(standings: Sequence[_Standing], *, level: float) -> EstimatedShare:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ class LabelledVerdicts:
     """
 
     run: str
+    data: tuple[str, ...]  # the names of the run's sources
+    judged_at: date
     asked: JudgedBy
     right: Floats
     prompts: NDArray[np.int64]
@@ -106,6 +109,8 @@ def labelled_verdicts(
     right = (outcomes[rows] == labels[rows]).astype(np.float64)
     return LabelledVerdicts(
         run=run.name,
+        data=run.sources,
+        judged_at=run.updated_at.date(),
         asked=judged_by(record, run),
         right=right,
         prompts=prompts[rows],
