@@ -15,6 +15,7 @@ from evenhand.pages.wording import Language, Wording
 from evenhand.report.abstentions import LearnedFrom, contradiction
 from evenhand.stats.estimated_share import EstimatedShare
 from evenhand.stats.guarantee import PromiseCheck
+from evenhand.stats.length_control import CAUTION
 from evenhand.stats.win_rate import not_enough
 
 SENTENCES: dict[str, str] = json.loads(
@@ -67,14 +68,14 @@ def test_in_english_nothing_changes() -> None:
     assert all(Told("en")(sentence) == sentence for sentence in SENTENCES)
 
 
-def test_what_is_said_of_a_guarantee_and_of_one_order_is_told_in_chinese() -> None:
+def test_what_limits_a_guarantee_and_a_rate_at_equal_length_is_told_in_chinese() -> None:
     check = PromiseCheck(promised=0.9, n=100, agreeing=68, p_value=1e-9, contradicted=True)
     when = date(2026, 1, 2)
     learned = LearnedFrom(run="r", data=("d.jsonl",), judged_at=when, labels=9, prompts=8)
-    for sentence in (learned.sentence, *contradiction(check, "j")):
+    for sentence in (CAUTION, learned.sentence, *contradiction(check, "j")):
         told = Told("zh")(sentence)
         assert told != sentence
-        assert "guarantee" not in told
+        assert not re.search("guarantee|length", told)
 
 
 def test_what_is_not_known_is_shown_as_it_was_written() -> None:

@@ -71,6 +71,25 @@ def test_intervals_cover_the_planted_rate_with_repeated_prompts() -> None:
     assert 181 <= covered <= 199
 
 
+def test_merit_that_comes_with_length_is_taken_out_and_the_rate_says_so() -> None:
+    """A judge without any bias: the more complete answer wins nine times of ten, and is longer.
+    A's is the more complete one in 300 of 400 pairs, so A's true win rate is
+    (300 * 0.9 + 100 * 0.1) / 400 = 0.7."""
+    longer = np.repeat([1, -1], [300, 100])
+    wins = np.concatenate([[0] * 270 + [1] * 30, [0] * 10 + [1] * 90])
+    effect = length_effect(wins, length_a=200 + 100 * longer, length_b=np.full(400, 200))
+    (found,) = effect.controlled
+    assert (wins == 0).mean() == 0.7
+    assert found.high is not None
+    assert found.high < 0.7
+    assert found.caution is not None
+    assert "lower for the side that writes more also where longer answers are better" in (
+        found.caution
+    )
+    (none,) = length_effect([0] * 6, length_a=[2] * 6, length_b=[1] * 6).controlled
+    assert (none.rate, none.caution) == (None, None)
+
+
 def test_ties_are_half_a_win() -> None:
     rng = np.random.default_rng(7)
     outcomes, length_a, length_b = _planted(rng, 20_000, base=0.8, effect=0.0, longer=0.0)

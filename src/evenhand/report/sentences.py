@@ -309,6 +309,11 @@ _FORMS: tuple[tuple[str, str], ...] = (
         r"标注与 \1 的保证相矛盾：有效裁决 \3 个（每个提示一个）中 \2 个一致（\4），"
         r"而保证为 \5（\6）；对这些数据不要依赖它：它们与学习所用的数据不同，或评审已变",
     ),
+    (
+        "lower for the side that writes more also where longer answers are better: with the bias "
+        "for length it takes out what length is worth",
+        "若较长的响应确实更好，写得较长的一方在此也会偏低：它连同长度偏差一并去掉了长度的价值",
+    ),
     # Probes
     (
         r"run (.+) is no run of probes; evenhand probe makes one",

@@ -23,12 +23,19 @@ FEWEST_EACH_SIDE = 5
 # Two columns that correlate more than this are one.
 MOST_CORRELATION = 0.999
 
+# A regression cannot tell a judge that likes length from answers that are better and longer.
+CAUTION = (
+    "lower for the side that writes more also where longer answers are better: with the bias for "
+    "length it takes out what length is worth"
+)
+
 
 class ControlledRate(Model):
     """A's win rate if both answers had the same length, or the reason why it cannot be told.
 
     `effect` is the change in A's log-odds when A is one `length_sd` longer than B, against equal
-    length. `separated` says that only Firth's penalty kept the fit finite.
+    length. `separated` says that only Firth's penalty kept the fit finite. `caution` goes with
+    every rate: it is no win rate without the judge's bias for length.
     """
 
     model: str | None
@@ -48,6 +55,7 @@ class ControlledRate(Model):
     converged: bool | None
     iterations: int | None
     reason: str | None
+    caution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,7 @@ def controlled_rate(
     return ControlledRate(
         **facts,
         rate=rate,
+        caution=CAUTION,
         low=rate_low,
         high=rate_high,
         effect=effect,

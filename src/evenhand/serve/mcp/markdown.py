@@ -120,7 +120,7 @@ def _conclusion(found: Conclusion) -> Iterator[str]:
     for each in found.length.controlled:
         if each.rate is not None and each.low is not None and each.high is not None:
             told = f"{each.rate:.2f} ({each.low:.2f} to {each.high:.2f})"
-            yield f"- win rate at equal length: {told}"
+            yield f"- win rate at equal length: {told}; {each.caution}"
     yield from _parts("criterion", found.by_criterion)
     yield from _parts("tag", found.by_tag)
 
