@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from command_line import Command, start_command
+from evenhand.store import open_store
 from run_data import CRITERIA, adds_up, sums, write_lines
 from scripted import answer_json
 from servers import Reply, SeenRequest, Slow, StartServer, chat_reply, error_reply
@@ -489,3 +490,31 @@ def test_ends_that_do_not_fit_are_refused(
     assert ran.code == 2
     assert told in ran.err
     assert server.requests == []
+
+
+def test_a_run_knows_the_runs_that_it_grew_from(
+    command: Command, start_server: StartServer
+) -> None:
+    server = start_server(adds_up)
+    at = ("--base-url", server.url, "--store", "store.db")
+
+    def run(name: str, rows: list[dict[str, Any]], judge: str = "openai:loopback") -> None:
+        file = write_lines(command.directory / f"{name}.jsonl", rows)
+        judged = ("run", file.name, *CRITERIA, "--judge", judge, *at, "--name", name)
+        assert command(*judged).code == 0
+
+    run("other judge", sums(20), "openai:another")
+    run("first", sums(20))
+    run("grown", sums(22))
+    run("hardly any of it", [*sums(6), *sums(8, begin=70)])
+    run("the rest of it", sums(20, begin=50))
+    run("all", sums(40))
+    with open_store(command.directory / "store.db") as store:
+        found = {}
+        for each in store.list_runs():
+            (judge,) = store.run_judges(each.id)
+            found[each.name] = store.grown_from(each.id, judge.id)
+    assert found.pop("grown") == ("first",)
+    # Six of the fourteen pairs of another run are no look at these.
+    assert found.pop("all") == ("first", "grown")
+    assert set(found.values()) == {()}

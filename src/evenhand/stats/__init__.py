@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AlwaysValidInterval,
         always_valid_interval,
         always_valid_interval_of_scores,
+        always_valid_p,
     )
     from evenhand.stats.elo import EloRating, EloRatings, rate_elo
     from evenhand.stats.length import LengthEffect, length_effect
@@ -55,6 +56,7 @@ _HOMES = {
     "WinRate": "win_rate",
     "always_valid_interval": "always_valid",
     "always_valid_interval_of_scores": "always_valid",
+    "always_valid_p": "always_valid",
     "by_group": "win_rate",
     "choose_pairs": "adaptive",
     "count_pairs": "pair_counts",
@@ -91,6 +93,7 @@ __all__ = [
     "WinRate",
     "always_valid_interval",
     "always_valid_interval_of_scores",
+    "always_valid_p",
     "by_group",
     "choose_pairs",
     "count_pairs",

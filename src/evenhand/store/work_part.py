@@ -141,3 +141,9 @@ class WorkPart(Connected):
         """How many prompts a run has, and which models meet in it."""
         with self._reading() as connection:
             return survey.survey(connection, run_id)
+
+    def grown_from(self, run_id: int, judge_id: int) -> tuple[str, ...]:
+        """The names of the finished runs of this judge over fewer pairs, most of them this run's:
+        each was a look at data that grew into these."""
+        with self._reading() as connection:
+            return survey.grown_from(connection, run_id, judge_id)
