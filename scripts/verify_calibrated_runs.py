@@ -5,6 +5,8 @@
 Every recorded judge goes through a run into a store, in both orders and in one, and is calibrated
 from that store with half of the prompts kept apart, split after split; and what learning gains, or
 costs, by simulation. Prints the tables of docs/calibration.md and exits 1 where a limit is missed.
+The choices in the code were made on these judges, so that their limits only guard against getting
+worse; what others may expect is shown by judges that had no part in it, and is held to no limit.
 Run by `make verify`.
 """
 
@@ -23,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from scripts.verify_calibration import DATA, LARGEST_ERROR, MOST_SPLITS, RECORDED
+from scripts.verify_calibration import DATA, LARGEST_ERROR, LLMBAR, MOST_SPLITS, RECORDED
 
 import evenhand
 from evenhand.runs.options import RunOptions
@@ -39,6 +41,15 @@ MANY_ROWS_A_PROMPT = 3
 # What looking for a signal may cost in Brier score where there is none to be found; simulated, it
 # costs 0.001 to 0.003 with 60 to 120 labelled prompts.
 COST_OF_LOOKING = 0.003
+# An error that is told from zero in more splits than this is no accident.
+MOST_TOLD = 0.2
+# Judges of other models that were recorded with steps of their own: nothing was chosen by them.
+HELD_OUT = tuple(
+    (f"{model} {steps}", f"procedures/llmbar__{model}__{steps}", LLMBAR)
+    for model in ("ChatGPT", "LLaMA2", "PaLM2", "Falcon")
+    for steps in ("Vanilla", "Metrics", "Reference", "Metrics_Reference")
+)
+TUNED_ON = tuple((name, f"judgments/{recording}", sets) for name, recording, sets in RECORDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +75,10 @@ class Judged:
         return np.ones(self.found.right.size)
 
 
-def judged_runs(data: Path, store: Path, *, single_order: bool) -> Iterator[Judged]:
-    for name, recording, sets in RECORDED:
+def judged_runs(
+    data: Path, store: Path, *, single_order: bool, held_out: bool = False
+) -> Iterator[Judged]:
+    for name, recording, sets in HELD_OUT if held_out else TUNED_ON:
         rows = [row for one in sets for row in _labelled_rows(data / "pairs" / f"{one}.jsonl")]
         if "pandalm" in sets and not single_order:
             continue  # it was recorded in one order alone
@@ -74,7 +87,7 @@ def judged_runs(data: Path, store: Path, *, single_order: bool) -> Iterator[Judg
         run = f"{name}, {'one order' if single_order else 'both orders'}"
         evenhand.run_sync(
             rows,
-            f"replay:{data / 'judgments' / recording}.jsonl.gz",
+            f"replay:{data / recording}.jsonl.gz",
             options=RunOptions(store=store, name=run),
         )
         with open_store(store) as opened:
@@ -104,6 +117,11 @@ class HalfAndHalf:
     loss: float
     worse_than_before: float
 
+    @property
+    def keeps_claim(self) -> bool:
+        """What was once claimed of every judge."""
+        return self.error <= LARGEST_ERROR or self.told <= MOST_TOLD + 1e-9
+
     def missed(self, *, rows_a_prompt: float) -> list[str]:
         found = []
         # What 100 to 200 labels teach is itself uncertain by some 0.04: a split may miss by chance.
@@ -117,7 +135,7 @@ class HalfAndHalf:
         return found
 
 
-def held_out(given: Judged, *, seed: int) -> tuple[Calibration, NDArray[np.bool_], Floats]:
+def learned_on_half(given: Judged, *, seed: int) -> tuple[Calibration, NDArray[np.bool_], Floats]:
     """What `evenhand calibrate --min-agreement --seed` learns, the rows it has not seen, and the
     probabilities it gives them."""
     found, signals = given.found, given.signals
@@ -135,7 +153,7 @@ def held_out(given: Judged, *, seed: int) -> tuple[Calibration, NDArray[np.bool_
 def half_and_half(given: Judged, *, splits: int, seed: int) -> HalfAndHalf:
     rows = []
     for split in range(seed, seed + splits):
-        learned, outside, after = held_out(given, seed=split)
+        learned, outside, after = learned_on_half(given, seed=split)
         right, prompts = given.found.right[outside], given.found.prompts[outside]
         change = calibration_change(
             given.before[outside],
@@ -175,16 +193,19 @@ def _above_zero(low: float | None) -> bool:
     return low is not None and low > 0
 
 
-def report(data: Path, store: Path, *, single_order: bool, splits: int, seed: int) -> bool:
+def report(
+    data: Path, store: Path, *, single_order: bool, splits: int, seed: int, held_out: bool = False
+) -> bool:
     print(
-        f"\n{'one order alone' if single_order else 'both orders'}: wins and ties of runs, learned "
+        f"\n{'held-out judges, ' if held_out else ''}"
+        f"{'one order alone' if single_order else 'both orders'}: wins and ties of runs, learned "
         f"on half of the prompts, tested on the other; means of {splits} splits\n\n"
         "| judge | signals | pairs | no verdict | tested | right | error before | **after** "
         "| told from 0 | met | Brier before | base rate | **after** | log loss base | **after** |\n"
         "|---|" + "---|" * 14
     )
-    held = True
-    for given in judged_runs(data, store, single_order=single_order):
+    missed, judges = 0, 0
+    for given in judged_runs(data, store, single_order=single_order, held_out=held_out):
         found = half_and_half(given, splits=splits, seed=seed)
         left_out = given.found.inconsistent + given.found.invalid
         below = found.brier < found.brier_base
@@ -206,10 +227,15 @@ def report(data: Path, store: Path, *, single_order: bool, splits: int, seed: in
         ]
         print(f"| {given.name} | " + " | ".join(cells) + " |", flush=True)
         prompts = np.unique(given.found.prompts).size
-        for miss in found.missed(rows_a_prompt=given.found.right.size / prompts):
-            held = False
+        if held_out:
+            misses = [] if found.keeps_claim else ["an error above 0.05, told from zero too often"]
+        else:
+            misses = found.missed(rows_a_prompt=given.found.right.size / prompts)
+        for miss in misses:
             print(f"  MISSED {given.name}: {miss}")
-    return held
+        missed, judges = missed + bool(misses), judges + 1
+    print(f"{missed} of {judges} judges missed")
+    return not missed
 
 
 # The log-odds that a verdict is right, from three signals of unit spread.
@@ -278,6 +304,16 @@ def main() -> int:
             )
             for single in (False, True)
         ]
+        for single in (False, True):
+            if (chosen.data / "procedures").is_dir():
+                report(
+                    chosen.data,
+                    Path(folder) / "held-out.db",
+                    single_order=single,
+                    splits=chosen.splits,
+                    seed=chosen.seed,
+                    held_out=True,
+                )
     return 0 if all(held) else 1
 
 

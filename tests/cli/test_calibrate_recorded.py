@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripts.verify_calibrated_runs import Judged, held_out
+from scripts.verify_calibrated_runs import Judged, learned_on_half
 
 from command_line import Command
 from evenhand.store import open_store
@@ -83,7 +83,7 @@ def test_a_recorded_judge_is_calibrated_on_prompts_it_was_not_learned_on(
         columns = labelled_verdicts(store, "recorded")
     for seed, one in enumerate(found):
         # The tables of the docs come from the same calibration as the command's.
-        learned, outside, after = held_out(Judged("", columns, 0), seed=seed)
+        learned, outside, after = learned_on_half(Judged("", columns, 0), seed=seed)
         squares = (after - columns.right[outside]) ** 2
         assert one["change"]["afterAll"]["brier"]["value"] == pytest.approx(squares.mean())
         assert one["calibration"]["calibration"]["weight"] == learned.weight
