@@ -115,7 +115,8 @@ def test_a_split_order_is_told_from_one_that_was_not_asked_or_not_read(store: St
 
     unread = failure([read_pass("original"), unread_pass("swapped")])
     asked = Facts(Outcome.INCONSISTENT, "TIE", 0.5, "rule", samples=2, passes=2)
-    settled = (asked, asked, unread, undecided("A", "B"), undecided(None, "B"))
+    settled: list[Facts | Failure] = [asked, asked, unread]
+    settled += [undecided("A", "B"), undecided(None, "B")]
     store.write(
         [],
         [

@@ -28,8 +28,9 @@ def show_abstentions(console: Console, found: Sequence[Abstentions]) -> None:
         warned = each.check is not None and each.check.contradicted
         for place, note in enumerate(each.notes, start=1):
             # The warning is the last of them.
-            lead = Text("WARNING   ", "bold red") if warned and place == len(each.notes) else None
-            show_hanging(console, lead or Text(f"{'learned':<10}", "dim"), Text(one_line(note)))
+            warns = warned and place == len(each.notes)
+            head, style = ("WARNING", "bold red") if warns else ("learned", "dim")
+            show_hanging(console, Text(f"{head:<10}", style), Text(one_line(note)))
 
 
 def _lines(found: Abstentions) -> list[tuple[str, str]]:
