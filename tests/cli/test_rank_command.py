@@ -56,8 +56,13 @@ def test_leaderboard_shows_ranks_scores_and_what_was_counted(
     assert lines[0] == "3 models of run league"
     assert lines[1].split() == ["judge", "scripted"]
     assert "won 10, ties 0, inconsistent 1 (as half), invalid 1 (left out), pending 1" in ran.out
-    assert "by the sandwich over 11 prompts" in ran.out
+    flat = " ".join(ran.out.split())
+    assert "95 %, standard errors clustered by prompt (11 prompts); each score's" in flat
+    assert "the rank ranges hold for all models together" in flat
+    assert "note 1 of 11 verdicts (9.1 %) changed with the order of the responses" in flat
     at = next(n for n, line in enumerate(lines) if line.startswith("rank "))
+    assert lines[at - 1].split() == ["rank", "range", "not", "significantly"]
+    assert lines[at].split()[1:4] == ["(95", "%)", "model"]
     for row, line in zip(wanted.models, lines[at + 1 : at + 4], strict=True):
         assert row.low is not None
         assert row.high is not None
@@ -71,7 +76,21 @@ def test_leaderboard_shows_ranks_scores_and_what_was_counted(
             f"{row.low:,.0f} to {row.high:,.0f}",
             str(row.games),
         ]
-    assert lines[at + 1].split()[-1] == "2"  # the first two cannot be told apart
+    assert lines[at + 1].split()[-1] == "2"  # the first two are not significantly different
+
+
+def test_inconsistent_verdicts_are_left_out_on_demand(command: Command, store: Store) -> None:
+    ran = command("rank", "league", *HERE, "--inconsistent", "excluded")
+    assert (ran.code, ran.err) == (0, "")
+    assert "inconsistent 1 (left out)" in ran.out
+    told = command("rank", "league", *HERE, "--inconsistent", "excluded", "--json").json
+    wanted = rank_battles(A, B, WINNER, prompt=list(range(10)))
+    assert [row["score"] for row in told["ranking"]["models"]] == pytest.approx(
+        [row.score for row in wanted.models]
+    )
+    assert (told["inconsistent"], told["flipped"]) == ("excluded", 1)
+    refused = command("rank", "--battles", "x.csv", "--inconsistent", "half")
+    assert (refused.code, "--inconsistent belongs to runs" in refused.err) == (2, True)
 
 
 def test_without_intervals_there_are_none_to_see(command: Command, store: Store) -> None:

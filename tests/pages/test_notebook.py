@@ -100,7 +100,7 @@ def test_ranking_shows_scores_ranks_and_neighbours(shell: InteractiveShell, stor
     assert {"text/html", VEGA} <= formats.keys()
     rows = re.findall(r"<tr><td>(\d)</td><td>(\d–\d)</td><th><bdi>(\w)</bdi>", formats["text/html"])
     assert sorted(model for _, _, model in rows) == ["w", "x", "y", "z"]
-    assert "Neighbours that cannot be told apart" in formats["text/html"]
+    assert "Neighbours that are not significantly different" in formats["text/html"]
 
 
 def test_elo_ratings_say_that_they_have_no_intervals(store: Store) -> None:

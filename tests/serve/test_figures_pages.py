@@ -99,13 +99,13 @@ def test_models_stand_best_first_with_intervals_and_ranges_of_ranks(
     assert names == [model["model"] for model in told["models"]]
 
 
-def test_neighbours_that_cannot_be_told_apart_are_marked(visitor: Visitor, run: str) -> None:
+def test_neighbours_that_do_not_differ_significantly_are_marked(visitor: Visitor, run: str) -> None:
     page = there(visitor, f"/rank?run={number_of(run)}")
     told = visitor.client.get("/v1/rank", params={"runs": number_of(run)}).json()["ranking"]
     marked = [each.within[-1].text for each in page.all("span", class_="alike")]
     assert len(marked) == len(told["indistinguishable"])
     for text, pair in zip(marked, told["indistinguishable"], strict=True):
-        assert f"cannot be told apart from {pair['worse']}" in text
+        assert f"not significantly different from {pair['worse']}" in text
 
 
 def test_a_cell_of_the_win_matrix_mirrors_its_counterpart(visitor: Visitor, run: str) -> None:

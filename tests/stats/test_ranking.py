@@ -189,7 +189,7 @@ def _numbers(ranking: Ranking) -> dict[str, float]:
     }
 
 
-def test_ranks_hold_every_model_that_is_not_told_apart() -> None:
+def test_ranks_hold_every_model_that_is_not_significantly_different() -> None:
     ranking = ranked(make_field(6, 4000, seed=11))
     size = len(ranking.models)
     for row in ranking.models:

@@ -57,7 +57,7 @@ def test_battles_are_counted_by_models_outcome_and_winner(store: Store) -> None:
     assert store.battle_counts([begun.run_id]) == [
         BattleCount(None, None, Outcome.TIE, "TIE", 1),
         BattleCount("\x00\x1a", "y", Outcome.INVALID, None, 1),
-        BattleCount("x", "y", Outcome.INCONSISTENT, "TIE", 1),
+        BattleCount("x", "y", Outcome.INCONSISTENT, "TIE", 1, flipped=1),
         BattleCount("x", "y", Outcome.WIN, "A", 2),
         BattleCount("y", "x", Outcome.WIN, "B", 1),
     ]
@@ -67,6 +67,21 @@ def test_battles_are_counted_by_models_outcome_and_winner(store: Store) -> None:
     assert columns.model_b.tolist() == [1, 1, 1, 0, 1, -1]
     assert columns.outcome.tolist() == [0, 0, 3, 1, 4, 2]
     assert columns.prompt_key.tolist() == [prompt_key("p", None)] * 6
+    assert columns.flipped.tolist() == [0, 0, 1, 0, 0, 0]
+
+
+def test_averaged_orders_that_chose_differently_are_flips(store: Store) -> None:
+    chosen: list[tuple[Winner | None, Winner | None]] = [("A", "B"), ("A", "TIE"), ("A", "A")]
+    chosen += [(None, None), (None, "A")]
+    begun = begin(store, *(battle(f"x{n}", "x", "y") for n in range(len(chosen))))
+    for number, (first, second) in enumerate(chosen, start=1):
+        facts = Facts(Outcome.WIN, "A", 0.6, "logprobs", first, second)
+        store.write([], [NewVerdict(begun.run_id, number, begun.judge_id, facts)])
+    # One order alone, or one that did not speak, has not changed its mind.
+    assert store.battle_columns([begun.run_id]).flipped.tolist() == [1, 1, 0, 0, 0]
+    assert store.battle_counts([begun.run_id]) == [
+        BattleCount("x", "y", Outcome.WIN, "A", 5, flipped=2)
+    ]
 
 
 def test_several_runs_and_judges_are_counted_together_or_one_by_one(store: Store) -> None:

@@ -25,6 +25,7 @@ def rank(
     judge: kopt.OneJudge = None,
     tag: kopt.Tag = None,
     ties: kopt.TieModel = None,
+    inconsistent: kopt.Inconsistent = None,
     intervals: kopt.IntervalKind = None,
     level: kopt.Level = None,
     scale: kopt.ScoreScale = None,
@@ -44,7 +45,8 @@ def rank(
     try:
         of_file = {"--map": columns, "--bad-rows": bad_rows}
         _belong(of_file, battles is not None, "--battles")
-        _belong({"--judge": judge, "--store": store}, battles is None, "runs, and not to --battles")
+        of_runs = {"--judge": judge, "--store": store, "--inconsistent": inconsistent}
+        _belong(of_runs, battles is None, "runs, and not to --battles")
         fitted: dict[str, Any] = {
             "--ties": ties,
             "--intervals": intervals,
@@ -58,6 +60,7 @@ def rank(
         _belong({"--k": k}, elo, "--elo")
         options = _options(
             ties=ties,
+            inconsistent=inconsistent,
             intervals=intervals,
             level=level,
             scale=scale,

@@ -36,6 +36,14 @@ TieModel = Annotated[
         "--ties", help="half: a tie is half a win; davidson: by Davidson's model. Default: half."
     ),
 ]
+Inconsistent = Annotated[
+    Literal["half", "excluded"] | None,
+    typer.Option(
+        "--inconsistent",
+        help="half: a verdict that changed with the order of the responses is half a win; "
+        "excluded: it is left out, also where averaging gave it a winner. Default: half.",
+    ),
+]
 IntervalKind = Annotated[
     Literal["sandwich", "bootstrap", "none"] | None,
     typer.Option(

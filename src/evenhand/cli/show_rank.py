@@ -77,9 +77,14 @@ def _counts(ranked: RunRanking) -> str:
         if ranked.bad_rows:
             told.append(f"bad rows {number(ranked.bad_rows)} (left out)")
         return ", ".join(told)
-    halved = " (as half)" if counts.inconsistent else ""
+    as_half = ranked.inconsistent == "half"
+    counted_as = (" (as half)" if as_half else " (left out)") if counts.inconsistent else ""
     left_out = " (left out)" if counts.invalid else ""
-    told.append(f"inconsistent {number(counts.inconsistent)}{halved}")
+    told.append(f"inconsistent {number(counts.inconsistent)}{counted_as}")
+    averaged = ranked.flipped - counts.inconsistent
+    if averaged:
+        kept = "" if as_half else " (left out)"
+        told.append(f"orders differ, averaged {number(averaged)}{kept}")
     told.append(f"invalid {number(counts.invalid)}{left_out}")
     told.append(f"pending {number(ranked.pending)}")
     return ", ".join(told)
@@ -93,13 +98,16 @@ def _scores(ranking: Ranking) -> str:
 
 
 def _intervals(ranking: Ranking) -> str:
-    unit = "prompt" if ranking.clusters == "prompt" else "battle"
-    over = counted(ranking.cluster_count, unit)
-    how = "by the sandwich"
+    over = counted(ranking.cluster_count, "prompt" if ranking.clusters == "prompt" else "battle")
+    clustered = f"clustered by prompt ({over})" if ranking.clusters == "prompt" else f"of {over}"
+    how = f"standard errors {clustered}"
     if ranking.intervals == "bootstrap":
-        how = f"by {number(ranking.replicates or 0)} bootstrap replicates (seed {ranking.seed})"
-    ranks = "a model's open ranks allow for all the others at once"
-    return f"{_percent(ranking.level)}, {how} over {over}; {ranks}"
+        drawn = f"{number(ranking.replicates or 0)} bootstrap replicates"
+        how = f"{drawn} {clustered}, seed {ranking.seed}"
+    return (
+        f"{_percent(ranking.level)}, {how}; each score's interval holds by itself, the rank ranges "
+        "hold for all models together"
+    )
 
 
 def _percent(level: float) -> str:
@@ -111,8 +119,9 @@ def _leaderboard(ranking: Ranking) -> Table:
 
     sure = ranking.indistinguishable is not None
     noted = any(row.note for row in ranking.models)
-    headings = ["rank", *(["ranks open"] if sure else []), "model", "score"]
-    headings += ["interval", "games", "not told from"] if sure else ["games"]
+    ranges = [f"rank range\n({_percent(ranking.level)})"] if sure else []
+    headings = ["rank", *ranges, "model", "score"]
+    headings += ["interval", "games", "not significantly\ndifferent from"] if sure else ["games"]
     table = _table([*headings, *(["note"] if noted else [])], left=("model", "note"))
     alike = _alike(ranking)
     for row in ranking.models:
@@ -132,7 +141,7 @@ def _leaderboard(ranking: Ranking) -> Table:
 
 
 def _alike(ranking: Ranking) -> dict[int, list[int]]:
-    """For each rank the ranks next to it that it cannot be told apart from."""
+    """For each rank the ranks next to it that are not significantly different."""
     pairs = {(each.better, each.worse) for each in ranking.indistinguishable or ()}
     alike: dict[int, list[int]] = {row.rank: [] for row in ranking.models}
     for better, worse in pairwise(ranking.models):

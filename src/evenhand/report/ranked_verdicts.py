@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 from evenhand.report.lookup import nearest
 from evenhand.store import BattleCount, JudgeRecord, RunRecord, Store
 from evenhand.store.coding import OUTCOMES
-from evenhand.store.columns import INVALID
+from evenhand.store.columns import INCONSISTENT, INVALID
 
 Column = NDArray[np.integer[Any]]
 
@@ -30,13 +30,15 @@ class Seat:
 class Verdicts:
     """One row a verdict, or a kind of verdict with how many there are of it.
 
-    Models are places in `models`, which are sorted, and -1 where none is named.
+    Models are places in `models`, which are sorted, and -1 where none is named. `flipped` of a
+    row's verdicts changed with the order of the responses, averaged or not.
     """
 
     models: tuple[str, ...]
     model_a: Column
     model_b: Column
     outcome: Column
+    flipped: Column
     prompt: Column | None = None
     count: Column | None = None
 
@@ -65,6 +67,14 @@ class Verdicts:
     def valid(self) -> Verdicts:
         return self.chosen(self.outcome != INVALID)
 
+    def consistent(self) -> Verdicts:
+        """Without those that changed with the order."""
+        if self.count is None:
+            return self.chosen(self.flipped == 0)
+        kept = self.count - self.flipped
+        nothing = np.zeros_like(kept)
+        return replace(self, count=kept, flipped=nothing).chosen(kept > 0)
+
     def chosen(self, wanted: NDArray[np.bool_]) -> Verdicts:
         if wanted.all():
             return self
@@ -73,6 +83,7 @@ class Verdicts:
             self.model_a[wanted],
             self.model_b[wanted],
             self.outcome[wanted],
+            self.flipped[wanted],
             None if self.prompt is None else self.prompt[wanted],
             None if self.count is None else self.count[wanted],
         )
@@ -96,6 +107,7 @@ def read_verdicts(store: Store, seats: Sequence[Seat]) -> Verdicts:
             np.asarray(read.model_a),
             np.asarray(read.model_b),
             np.asarray(read.outcome),
+            np.asarray(read.flipped),
             prompt=np.asarray(read.prompt_key),
         )
     )
@@ -111,12 +123,16 @@ def read_tagged(store: Store, seats: Sequence[Seat], tag: str) -> tuple[Verdicts
             read = store.outcome_columns(seat.run.id, judge.id)
             total += len(read.outcome)
             there.update(each for tags in read.tag_sets for each in tags)
+            first, second = np.asarray(read.first_winner), np.asarray(read.second_winner)
+            flipped = (first != second) & (first >= 0) & (second >= 0)
+            flipped |= np.asarray(read.outcome) == INCONSISTENT
             has_it = np.array([tag in tags for tags in read.tag_sets], dtype=bool)
             whole = Verdicts(
                 read.models,
                 np.asarray(read.model_a),
                 np.asarray(read.model_b),
                 np.asarray(read.outcome),
+                flipped.astype(np.int8),
                 prompt=np.asarray(read.prompt_key),
             )
             if len(read.outcome):
@@ -155,6 +171,7 @@ def _of_counts(counts: Sequence[BattleCount]) -> Verdicts:
         np.array([places[each.model_a] for each in counts], dtype=np.int64),
         np.array([places[each.model_b] for each in counts], dtype=np.int64),
         np.array([OUTCOMES[each.outcome, each.winner] for each in counts], dtype=np.int64),
+        np.array([each.flipped for each in counts], dtype=np.int64),
         count=np.array([each.verdicts for each in counts], dtype=np.int64),
     )
 
@@ -186,6 +203,7 @@ def _joined(parts: Sequence[Verdicts]) -> Verdicts:
         column("model_a", coded=True),
         column("model_b", coded=True),
         column("outcome"),
+        column("flipped"),
         prompt=column("prompt"),
     )
 

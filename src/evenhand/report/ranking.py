@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,11 +31,19 @@ from evenhand.store import RunState, Store
 
 # What each outcome is worth to A; an invalid verdict is left out before.
 _PREFERENCE = np.array([1.0, 0.0, 0.5, 0.5, np.nan])
+# The share of verdicts that changed with the order from which a ranking says what it does.
+_MANY_FLIPPED = 0.05
+
+Inconsistent = Literal["half", "excluded"]
 
 
 @dataclass(frozen=True, slots=True)
 class RankOptions:
-    """With `elo_k` Elo ratings are made, which know nothing of the other options."""
+    """With `elo_k` Elo ratings are made, which know of `inconsistent` and no other option.
+
+    `inconsistent` "excluded" leaves out every verdict that changed with the order of the
+    responses, also where averaging found it a winner; a file of battles has none of them.
+    """
 
     ties: Ties = "half"
     intervals: Intervals | None = "sandwich"
@@ -45,6 +53,7 @@ class RankOptions:
     replicates: int = 1000
     seed: int = 0
     elo_k: float | None = None
+    inconsistent: Inconsistent = "half"
 
     def fitted(self) -> dict[str, Any]:
         return {
@@ -70,7 +79,8 @@ class RunRanking(Model):
     """A ranking, and what it was made from: runs of a store, or a file of battles.
 
     Exactly one of `ranking` and `elo` is there. `counts` are the verdicts between two models that
-    have names; of these the invalid ones are left out, and the inconsistent count as half.
+    have names; of these the invalid ones are left out, and the inconsistent count as half, or are
+    left out with all others of the `flipped`, as `inconsistent` says.
     """
 
     ranking: Ranking | None
@@ -86,6 +96,8 @@ class RunRanking(Model):
     unnamed: int = 0  # verdicts on pairs without two names
     against_itself: int = 0
     bad_rows: int = 0
+    inconsistent: Inconsistent = "half"
+    flipped: int = 0  # valid verdicts that changed with the order, inconsistent or averaged
     notes: tuple[str, ...]
 
 
@@ -114,7 +126,16 @@ def rank_runs(
     counts = OutcomeCounts.of_codes(compared.outcomes())
     if not counts.valid:
         raise InputError(_nothing_to_rank(read, seats, tag=tag, pending=pending))
-    ranked = _ranked(compared.valid(), options)
+    valid = compared.valid()
+    flipped = int(valid.flipped.sum())
+    if options.inconsistent == "excluded":
+        valid = valid.consistent()
+        if not valid.total:
+            raise InputError(
+                f"{_told(seats)}: every valid verdict changed with the order of the responses; "
+                "leave --inconsistent excluded out"
+            )
+    ranked = _ranked(valid, options)
     return RunRanking(
         ranking=ranked if isinstance(ranked, Ranking) else None,
         elo=ranked if isinstance(ranked, EloRatings) else None,
@@ -135,7 +156,12 @@ def rank_runs(
         pending=pending,
         unnamed=read.unnamed,
         against_itself=read.against_itself,
-        notes=tuple(_notes(seats, read, judge=judge)),
+        inconsistent=options.inconsistent,
+        flipped=flipped,
+        notes=(
+            *_notes(seats, read, judge=judge),
+            *_note_on_flips(flipped, counts.valid, options.inconsistent),
+        ),
     )
 
 
@@ -279,6 +305,25 @@ def _notes(seats: Sequence[Seat], read: Verdicts, *, judge: str | None) -> Itera
         yield f"{_verdicts(read.unnamed)} on pairs that do not name two models, and left out"
     if read.against_itself:
         yield f"{_verdicts(read.against_itself)} of a model against itself, and left out"
+
+
+def _note_on_flips(flipped: int, valid: int, inconsistent: Inconsistent) -> Iterator[str]:
+    share = flipped / valid
+    changed = (
+        f"{flipped:,} of {valid:,} verdicts ({100 * share:.1f} %) changed with the order of the "
+        "responses"
+    )
+    if inconsistent == "excluded":
+        if flipped:
+            yield (
+                f"{changed} and are left out: the scores are of the pairs on which both orders "
+                "agree, and may lie too far apart"
+            )
+    elif share >= _MANY_FLIPPED:
+        yield (
+            f"{changed}; counted as half, or averaged, they pull the scores towards each other; "
+            "--inconsistent excluded ranks without them"
+        )
 
 
 def _verdicts(count: int) -> str:

@@ -137,6 +137,25 @@ _FORMS: tuple[tuple[str, str], ...] = (
         r"\1 个裁决的配对没有写明两个模型，未计入",
     ),
     (
+        rf"{_COUNT} of {_COUNT} verdicts \(([\d.]+) %\) changed with the order of the responses; "
+        "counted as half, or averaged, they pull the scores towards each other; "
+        "--inconsistent excluded ranks without them",
+        r"\2 个裁决中有 \1 个（\3 %）随响应的顺序而改变；计半或取平均，会使分数彼此靠拢；"
+        "--inconsistent excluded 可不计它们",
+    ),
+    (
+        rf"{_COUNT} of {_COUNT} verdicts \(([\d.]+) %\) changed with the order of the responses "
+        "and are left out: the scores are of the pairs on which both orders agree, and may lie too "
+        "far apart",
+        r"\2 个裁决中有 \1 个（\3 %）随响应的顺序而改变，未计入：分数只来自两种顺序一致的配对，"
+        "彼此可能相距过远",
+    ),
+    (
+        r"(.+): every valid verdict changed with the order of the responses; "
+        "leave (?:--)?inconsistent excluded out",
+        r"\1：所有有效裁决都随响应的顺序而改变；请不要用 inconsistent excluded",
+    ),
+    (
         rf"{_COUNT} verdicts? (?:is|are) of a model against itself, and left out",
         r"\1 个裁决是模型与自己比较，未计入",
     ),

@@ -70,6 +70,7 @@ def read_ranking(store: Store, runs: Sequence[RunRecord], request: RankRuns) -> 
         replicates=request.replicates,
         seed=request.seed,
         elo_k=request.elo_k,
+        inconsistent=request.inconsistent,
     )
     ranking = rank_runs(
         store,

@@ -174,6 +174,9 @@ class RankRuns(Model):
     replicates: int = Field(default=1000, ge=1, le=10_000)
     seed: int = Field(default=0, ge=0, le=2**31)
     elo_k: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    inconsistent: Literal["half", "excluded"] = Field(
+        default="half", description="Verdicts that changed with the order; excluded leaves them out"
+    )
 
 
 class AuditRun(Model):

@@ -22,7 +22,8 @@ POINTS = 400.0 / math.log(10)  # a log-odds of log(10) is 400 points
 class RankedModel(Model):
     """A model's place. `low` and `high` are limits of `score`; None where battles set none.
 
-    `rank_low` is the best rank that the battles leave open, `rank_high` the worst.
+    `rank_low` and `rank_high` are its rank range: the best and the worst rank that it may truly
+    have. The ranges of all models hold together at the ranking's level, each score's limits alone.
     """
 
     model: str
@@ -38,9 +39,9 @@ class RankedModel(Model):
 
 
 class Neighbours(Model):
-    """Two models next to each other in the ranking that cannot be told apart.
+    """Two models next to each other in the ranking that are not significantly different.
 
-    `difference`, with its limits, is on the scale of the scores.
+    `difference` is on the scale of the scores; its limits hold for all pairs of models together.
     """
 
     better: str
@@ -76,8 +77,9 @@ class Ranking(Model):
     replicates: int | None
     refitted: int | None
     seed: int | None
-    # Limits of the win matrix, at the level at which ranks and neighbours are told apart; None of
-    # a cell that the battles say nothing of, and altogether without intervals or for more models.
+    # Limits of the win matrix, which hold for all pairs of models together, as rank ranges do;
+    # None of a cell that the battles say nothing of, and altogether without intervals or for more
+    # models.
     win_matrix_low: tuple[tuple[float | None, ...], ...] | None = None
     win_matrix_high: tuple[tuple[float | None, ...], ...] | None = None
 

@@ -1,4 +1,4 @@
-"""The rows of a ranking, best first, and the neighbours that cannot be told apart."""
+"""The rows of a ranking, best first, and the neighbours that do not differ significantly."""
 
 from __future__ import annotations
 

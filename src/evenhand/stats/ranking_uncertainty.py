@@ -1,4 +1,4 @@
-"""The limits of a ranking's scores, and the ranks that they leave open."""
+"""The limits of a ranking's scores, and the ranges of its ranks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """Limits of each log-odds, NaN where there are none, and the ranks they leave open."""
+    """Limits of each log-odds, NaN where there are none, and the ranges of the ranks."""
 
     low: Matrix
     high: Matrix
@@ -49,12 +49,15 @@ def measure_uncertainty(
 ) -> Uncertainty:
     refitted = drawn = None
     main = links.main
+    freedom = clusters - 1.0
     if asked.intervals == "bootstrap":
         rng = np.random.default_rng(asked.seed)
         made = bootstrap(fit, tally, prior=prior, replicates=asked.replicates, rng=rng)
         drawn = made.strengths - made.strengths[:, main].mean(axis=1)[:, None]
         refitted = made.refitted
         covariance = np.cov(drawn, rowvar=False)
+        # A variance of few replicates is as uncertain as one of few clusters; the two add up.
+        freedom = 1 / (1 / freedom + 1 / (asked.replicates - 1))
     else:
         covariance = sandwich(fit, tally)
     size = len(fit.strength)
@@ -69,7 +72,7 @@ def measure_uncertainty(
         variances = np.maximum(variances, difference_variances(expected))
     strength = fit.strength - fit.strength[main].mean()
     error = np.sqrt(np.maximum(own, 0.0))
-    reach = quantile(asked.level, clusters) * error
+    reach = quantile(asked.level, freedom) * error
     low, high = strength - reach, strength + reach
     if drawn is not None and not prior:
         tail = (1 - asked.level) / 2
@@ -81,6 +84,6 @@ def measure_uncertainty(
         high[beyond | links.above | links.undefeated] = np.nan
     low[none] = high[none] = np.nan
     ranks = rank_intervals(
-        strength, variances, comparable=links.comparable, level=asked.level, clusters=clusters
+        strength, variances, comparable=links.comparable, level=asked.level, freedom=freedom
     )
     return Uncertainty(low, high, ranks, refitted)

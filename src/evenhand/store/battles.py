@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, bindparam, func, select, tuple_
+from sqlalchemy import Connection, bindparam, case, func, or_, select, tuple_
 
 from evenhand.contract import Outcome
 from evenhand.store.coding import Coded, code_outcomes
 from evenhand.store.columns import BattleColumns, BattleCount
 from evenhand.store.paging import of_its_item, on_page, pages
 from evenhand.store.schema import items, run_judges, verdicts
+
+# Averaged orders have a winner where they chose differently: that is a flip all the same.
+_FLIPPED = case(
+    (
+        or_(
+            verdicts.c.outcome == str(Outcome.INCONSISTENT),
+            verdicts.c.first_pass_winner != verdicts.c.second_pass_winner,
+        ),
+        1,
+    ),
+    else_=0,
+)
 
 
 def battle_counts(
@@ -22,14 +34,14 @@ def battle_counts(
         return []
     kind = (items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
     query = (
-        select(*kind, func.count())
+        select(*kind, func.count(), func.sum(_FLIPPED))
         .join_from(verdicts, items, of_its_item)
         .where(tuple_(verdicts.c.run_id, verdicts.c.judge_id).in_(wanted))
         .group_by(*kind)
     )
     counted = [
-        BattleCount(model_a, model_b, Outcome(outcome), winner, count)
-        for model_a, model_b, outcome, winner, count in connection.execute(query)
+        BattleCount(model_a, model_b, Outcome(outcome), winner, count, flipped)
+        for model_a, model_b, outcome, winner, count, flipped in connection.execute(query)
     ]
     # The engines sort texts by different rules, and nothing last or first.
     return sorted(counted, key=lambda each: tuple(part or "" for part in each[:4]))
@@ -58,6 +70,7 @@ _BATTLES = (
         verdicts.c.outcome,
         verdicts.c.winner,
         verdicts.c.judge_id,
+        _FLIPPED,
     )
     .join_from(verdicts, items, of_its_item)
     .where(on_page)
@@ -76,10 +89,11 @@ def battle_columns(
     for run_id in dict.fromkeys(run_id for run_id, _ in wanted):
         its_judges = [judge_id for run, judge_id in wanted if run == run_id]
         for page in pages(connection, _BATTLES, run_id, {"judges": its_judges}):
-            prompt_key, model_a, model_b, outcome, winner, judge_id = page
+            prompt_key, model_a, model_b, outcome, winner, judge_id, flipped = page
             columns.prompt_key.extend(prompt_key)
             columns.model_a.extend(map(models.__getitem__, model_a))
             columns.model_b.extend(map(models.__getitem__, model_b))
             columns.outcome.extend(code_outcomes(outcome, winner))
             columns.judge.extend(map(judges.__getitem__, judge_id))
+            columns.flipped.extend(flipped)
     return replace(columns, models=models.table)

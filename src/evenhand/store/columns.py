@@ -36,13 +36,14 @@ def fractions() -> array[float]:
 
 
 class BattleCount(NamedTuple):
-    """How often two models' pairs came out one way."""
+    """How often two models' pairs came out one way; `flipped` of them changed with the order."""
 
     model_a: str | None
     model_b: str | None
     outcome: Outcome
     winner: Winner | None
     verdicts: int
+    flipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class BattleColumns:
     model_b: array[int] = field(default_factory=codes)
     outcome: array[int] = field(default_factory=small_codes)
     judge: array[int] = field(default_factory=codes)  # a place in `judges`
+    flipped: array[int] = field(default_factory=small_codes)  # 1: changed with the order
 
 
 @dataclass(frozen=True, slots=True)

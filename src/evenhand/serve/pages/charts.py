@@ -74,6 +74,7 @@ class RankChartQuery(ChartQuery):
     judge: Text | None = None
     tag: Text | None = None
     ties: Literal["half", "davidson"] = "half"
+    inconsistent: Literal["half", "excluded"] = "half"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,12 @@ async def rank_chart(visit: Visit) -> Filled | Response:
     if name not in ("leaderboard", "matrix"):
         raise _unknown(name)
     kept = await keep_ranking(
-        visit.service, query.run, judge=query.judge, tag=query.tag, ties=query.ties
+        visit.service,
+        query.run,
+        judge=query.judge,
+        tag=query.tag,
+        ties=query.ties,
+        inconsistent=query.inconsistent,
     )
     ranking = _value(kept).ranking
     if ranking is None:
@@ -109,7 +115,7 @@ async def rank_chart(visit: Visit) -> Filled | Response:
         name,
         kind,
         Drawable(
-            of=("rank", query.run, query.judge, query.tag, query.ties, kept.at),
+            of=("rank", kept.at, *query.model_dump(exclude={"theme"}).values()),
             rows=lambda: ranking_rows(
                 ranking, "leaderboard" if name == "leaderboard" else "matrix"
             ),

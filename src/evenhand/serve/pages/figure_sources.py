@@ -43,8 +43,11 @@ async def keep_ranking(
     judge: str | None,
     tag: str | None,
     ties: Literal["half", "davidson"],
+    inconsistent: Literal["half", "excluded"],
 ) -> Kept[RunRanking]:
-    return await service.kept.ranking(RankRuns(runs=tuple(runs), judge=judge, tag=tag, ties=ties))
+    return await service.kept.ranking(
+        RankRuns(runs=tuple(runs), judge=judge, tag=tag, ties=ties, inconsistent=inconsistent)
+    )
 
 
 async def keep_audit(

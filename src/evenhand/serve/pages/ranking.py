@@ -1,4 +1,4 @@
-"""`/rank`: the models of one or more runs, best first, and which cannot be told apart."""
+"""`/rank`: the models of one or more runs, best first, and which do not differ significantly."""
 
 from __future__ import annotations
 
@@ -31,17 +31,15 @@ _SHOWN_MODELS = 200
 _MOST_IN_MATRIX = 12
 
 
-def pairs_behind(
-    ids: tuple[str, ...], model: str, against: str | None, *, judge: str | None, tag: str | None
-) -> str:
+def pairs_behind(ids: tuple[str, ...], model: str, against: str | None, *, query: RankQuery) -> str:
     """Where the verdicts are that count for a model, or between two: in the table of the one run,
     or by way of the runs' counts."""
     asked = {
         "model": model,
         "against": against,
-        "judge": judge,
-        "tag": tag,
-        "ending": "valid",
+        "judge": query.judge,
+        "tag": query.tag,
+        "ending": "valid" if query.inconsistent == "half" else "decided",
         "named": None if against else "two",
     }
     if len(ids) == 1:
@@ -56,16 +54,18 @@ class RankQuery(Model):
     judge: Text | None = None
     tag: Text | None = None
     ties: Literal["half", "davidson"] = "half"
+    inconsistent: Literal["half", "excluded"] = "half"
 
     def told(self) -> dict[str, Any]:
         """As parameters of an address, without the runs."""
         ties = None if self.ties == "half" else self.ties
-        return {"judge": self.judge, "tag": self.tag, "ties": ties}
+        inconsistent = None if self.inconsistent == "half" else self.inconsistent
+        return {"judge": self.judge, "tag": self.tag, "ties": ties, "inconsistent": inconsistent}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A model, and the next one where the two cannot be told apart."""
+    """A model, and the next one where the two do not differ significantly."""
 
     model: RankedModel
     like_next: Neighbours | None
@@ -73,7 +73,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a model is expected to score against another; `told_apart` where 1/2 is left out."""
+    """What a model is expected to score against another; `significant` where 1/2 is left out."""
 
     value: float
     low: float | None
@@ -81,7 +81,7 @@ class Cell:
     reason: str | None = None
 
     @property
-    def told_apart(self) -> bool:
+    def significant(self) -> bool:
         return self.low is not None and self.high is not None and not self.low <= 0.5 <= self.high
 
 
@@ -106,7 +106,14 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     if not ids:
         return Filled("ranking.html", values)
     kept, totals = await asyncio.gather(
-        keep_ranking(service, ids, judge=query.judge, tag=query.tag, ties=query.ties),
+        keep_ranking(
+            service,
+            ids,
+            judge=query.judge,
+            tag=query.tag,
+            ties=query.ties,
+            inconsistent=query.inconsistent,
+        ),
         asyncio.gather(*(service.kept.totals(each) for each in ids)),
     )
     known = [each.value for each in totals if each.value is not None]
@@ -120,9 +127,7 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     if found is not None and found.ranking is not None:
         values |= _shown(found, found.ranking) | {
             "charts": _charts(found.ranking, ids, query, visit.language),
-            "pairs_of": lambda model, against=None: pairs_behind(
-                ids, model, against, judge=query.judge, tag=query.tag
-            ),
+            "pairs_of": lambda model, against=None: pairs_behind(ids, model, against, query=query),
         }
     return Filled("ranking.html", values)
 
