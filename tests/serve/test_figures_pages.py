@@ -135,6 +135,31 @@ def test_a_tag_and_a_judge_leave_fewer_games(visitor: Visitor, run: str) -> None
     assert told == {"": 120, "&tag=t1": 30, "&tag=t1&judge=good": 15, "&judge=other": 60}
 
 
+def test_verdicts_that_changed_with_the_order_may_be_left_out(visitor: Visitor) -> None:
+    rows = [row | {"modelA": "ada", "modelB": "bob"} for row in sums(12)]
+    for n in (1, 2, 3, 4):  # both are right: the judge takes the first that it sees
+        right = f"It is {2 * n}, by counting."
+        rows[n - 1] |= {"response_a": right, "response_b": f"{right} Twice."}
+    number = number_of(visitor.start(rows, judges=["good"], name="Both right"))
+    page = there(visitor, f"/rank?run={number}")
+    assert "12 games" in page.text
+    assert "The rank ranges (95 %) hold for all models together" in page.text
+    assert "4 of 12 verdicts (33.3 %) changed with the order of the responses" in page.text
+    assert "“Orders disagree: left out” above ranks without them" in page.text
+    without = there(visitor, f"/rank?run={number}&inconsistent=excluded")
+    assert "8 games" in without.text
+    assert "(33.3 %) changed with the order of the responses and are left out" in without.text
+    to = next(link for link in without.all("a", class_="plain") if link.text == "8")
+    assert "ending=decided" in to.attributes["href"]
+    told = in_chinese(visitor, f"/rank?run={number}")
+    assert "名次范围（95 %）对所有模型同时成立" in told.text
+    assert "12 个裁决中有 4 个（33.3 %）随响应的顺序而改变" in told.text
+    asked = {"runs": number, "inconsistent": "excluded"}
+    ranked = visitor.client.get("/v1/rank", params=asked).json()
+    assert (ranked["ranking"]["games"], ranked["flipped"]) == (8, 4)
+    visitor.see(f"/rank?run={number}&inconsistent=coin", status=422)
+
+
 def test_what_cannot_be_ranked_says_why(visitor: Visitor, run: str, unlabelled: str) -> None:
     page = there(visitor, f"/rank?run={number_of(unlabelled)}")
     assert "do not name their models" in page.text

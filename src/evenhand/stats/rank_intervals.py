@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ def quantile(level: float, freedom: float, *, models: int = 2) -> float:
     return float(-stdtrit(freedom, tail) if freedom < _NORMAL else -ndtri(tail))
 
 
-@cache
+@lru_cache(maxsize=256)
 def _normal_range(level: float, count: int) -> float:
     """The quantile of the range of independent standard normal values (Tukey's q for known
     variances), by bisection; the trapezoidal rule is exact to rounding for such integrands."""
