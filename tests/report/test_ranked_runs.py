@@ -14,6 +14,7 @@ from evenhand.contract import Facts, Outcome
 from evenhand.errors import DataError, InputError
 from evenhand.report.ranking import RankOptions, RunRanking, rank_file, rank_runs
 from evenhand.stats import Ranking, rank_battles, rate_elo
+from evenhand.stats.ranking_result import Intervals
 from evenhand.store import NewVerdict, Store
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
@@ -151,7 +152,8 @@ def flipped_duel(store: Store) -> int:
 
 def test_verdicts_that_changed_with_the_order_may_be_left_out(store: Store) -> None:
     flipped_duel(store)
-    for intervals in ("sandwich", None):
+    kinds: tuple[Intervals | None, ...] = ("sandwich", None)
+    for intervals in kinds:
         half = rank_runs(store, ["duel"], RankOptions(intervals=intervals))
         # 4 wins of new, 2 of old, and a half: 4.5 to 2.5.
         assert gap(half) == pytest.approx(math.log(4.5 / 2.5))
