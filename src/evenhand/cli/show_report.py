@@ -179,7 +179,8 @@ def _length(found: Conclusion) -> Iterator[str]:
             # The fit knows no other way to count them.
             ties = "" if found.win_rate.ties == "half" else ", ties as half"
             told = f"{rate(each.rate)} ({interval(each.low, each.high)}){ties}"
-            yield f"win rate at equal length {told}"
+            caution = f"; {each.caution}" if each.caution else ""
+            yield f"win rate at equal length {told}{caution}"
 
 
 def _position(found: Conclusion) -> Iterator[str]:

@@ -3,7 +3,7 @@ behind it. One conclusion for each judge and each two models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -18,12 +18,13 @@ from evenhand.report.matchups import Matchup, Part, Rows, by_tag, matchups
 from evenhand.report.settled_prefix import SettledPrefix
 from evenhand.report.side_rate import Side, SideRate, Wanted, exchange, side_rate
 from evenhand.report.statements import Limits, conclusion_messages
+from evenhand.stats.always_valid import always_valid_p
 from evenhand.stats.length import LengthEffect, length_effect
 from evenhand.stats.outcomes import INVALID, TIE, WIN_B, confidence_level
-from evenhand.stats.position import PositionBias, position_bias
+from evenhand.stats.position import SPLIT, PositionBias, position_bias
 from evenhand.stats.prompt_difficulty import PromptDifficulty
 from evenhand.stats.sequential import Decision
-from evenhand.stats.sign_test import sign_test_p
+from evenhand.stats.sign_test import holm_adjusted, sign_test_p
 from evenhand.stats.win_rate import FEWEST_DECIDED, Circumstances, Ties
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, RunState, Store, Tally
 from evenhand.store.survey import Survey
@@ -44,10 +45,14 @@ _ESTIMANDS_DIFFER = 0.005
 
 
 class GroupRate(Model):
-    """The win rate of a part: a criterion, or a tag."""
+    """The win rate of a part: a criterion, or a tag.
+
+    `adjusted_p` is that of its sign test among all parts of its kind, by Holm's method (1979).
+    """
 
     name: str
     rate: SideRate
+    adjusted_p: float | None = None
 
 
 class Conclusion(Model):
@@ -149,6 +154,8 @@ def conclude(
         abstentions=abstentions,
         notes=(
             *_notes(run, wanted, found, skipped=tally.skipped_rows, untold=untold),
+            *_grown(store, run, judges, found),
+            *_tested_parts(found),
             *([_ABSTAINED] if any(each.abstained for each in abstentions) else []),
         ),
     )
@@ -233,11 +240,11 @@ class _Reader:
                 win_rate=rate,
                 decision=decision,
                 account=account,
-                by_criterion=tuple(
+                by_criterion=_family(
                     self._part(part, rows.of(part.rows, flips=False), known)
                     for part in matchup.criteria
                 ),
-                by_tag=tuple(
+                by_tag=_family(
                     self._part(part, rows.of(part.rows), known)
                     for part in (by_tag(columns, matchup) if parts else ())
                 ),
@@ -302,12 +309,61 @@ def in_random_order(run: RunRecord) -> bool:
     return _until_decided(run) is not None or "rank_adaptive" in run.plan
 
 
+def _family(parts: Iterable[GroupRate]) -> tuple[GroupRate, ...]:
+    """Each with its p-value adjusted for all of them: of twenty tags one is bound to stand out."""
+    found = list(parts)
+    tests = [part.rate.sign_test for part in found]
+    adjusted = holm_adjusted([test.p_value if test else None for test in tests])
+    return tuple(
+        part.model_copy(update={"adjusted_p": p}) for part, p in zip(found, adjusted, strict=True)
+    )
+
+
+def _grown(
+    store: Store, run: RunRecord, judges: list[JudgeRecord], found: list[Conclusion]
+) -> Iterator[str]:
+    """Looking again at a file that grows is a new chance to be wrong each time."""
+    for judge in judges:
+        before = store.grown_from(run.id, judge.id)
+        if not before:
+            continue
+        for each in found:
+            rate, counts = each.win_rate, each.win_rate.counts
+            if each.judge != judge.name or rate.rate is None or rate.always_valid:
+                continue
+            halves = counts.ties + counts.inconsistent
+            p_value = always_valid_p({1.0: counts.wins_a, 0.5: halves, 0.0: counts.wins_b})
+            looks = len(before) + 1
+            yield (
+                f"{' against '.join(each.names)}: look {looks} at data that grew (before: "
+                f"{', '.join(before[-3:])}); a p-value of one look is too small then, and one that "
+                f"holds for any number of looks is {p_value:.2g}"
+            )
+
+
+def _tested_parts(found: list[Conclusion]) -> Iterator[str]:
+    for each in found:
+        for what, parts in (("criteria", each.by_criterion), ("tags", each.by_tag)):
+            tested = [part for part in parts if part.adjusted_p is not None]
+            alone = [p for p in tested if p.rate.sign_test and p.rate.sign_test.p_value < 0.05]
+            if len(tested) < 2 or not alone:
+                continue
+            kept = [part.name for part in tested if (part.adjusted_p or 1.0) < 0.05]
+            names = f"are {', '.join(kept)}" if kept else "is none"
+            yield (
+                f"{len(tested)} {what} were looked at, and {len(alone)} of them alone would be "
+                f"significant at 5 %; adjusted for looking at all (Holm), there {names}"
+            )
+
+
 class _RowFacts:
     """What is known of a judge's rows beside their outcomes."""
 
     def __init__(self, columns: OutcomeColumns, limits: Limits) -> None:
         first, second = (np.asarray(each) for each in (columns.first_winner, columns.second_winner))
-        self._flipped = (first >= 0) & (second >= 0) & (first != second)
+        read_twice = (first >= 0) & (second >= 0)
+        # An order whose samples split was read too, and agrees with nothing.
+        self._flipped = read_twice & (first != second) | (first == SPLIT) | (second == SPLIT)
         self._one_order = np.asarray(columns.both_orders) == 0
         self._limits = limits
 

@@ -80,7 +80,6 @@ class OutcomeColumns:
     model_b: array[int] = field(default_factory=codes)
     tags: array[int] = field(default_factory=codes)  # a place in `tag_sets`
     label: array[int] = field(default_factory=small_codes)  # a person's winner
-    both_orders: array[int] = field(default_factory=small_codes)  # 0 where one was asked for
 
 
 @dataclass(frozen=True, slots=True)
