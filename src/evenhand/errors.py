@@ -17,6 +17,7 @@
     │   ├── JudgeServerError      the server failed (5xx)
     │   ├── JudgeRejected         the server will not take this request
     │   ├── JudgeGarbled          the reply is not what a judge's server sends
+    │   ├── JudgeUnreadable       it answers, and its answers cannot be read as verdicts
     │   └── NotRecorded           a replayed judge has no recording of this pass
     ├── StoreError                the store cannot be opened, read or written
     │   └── StoreBusy             another process has the store, or the run, in use
@@ -145,6 +146,12 @@ class JudgeRejected(JudgeError):
 class JudgeGarbled(JudgeError):
     kind = "judge_garbled"
     retryable = True
+
+
+class JudgeUnreadable(JudgeError):
+    """Of a run that was stopped for it; the answers are stored, as unread as they are."""
+
+    kind = "judge_unreadable"
 
 
 class NotRecorded(JudgeError):

@@ -96,6 +96,7 @@ def audit(
     yes: ropt.Yes = False,
     fresh: ropt.Fresh = False,
     retry: ropt.Again = None,
+    keep_going_unread: ropt.KeepGoingUnread = False,
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
     samples: opt.Samples = None,
@@ -202,6 +203,7 @@ def audit(
                 price=read_price(price),
                 fresh=fresh,
                 retry=tuple(cast("list[Again]", retry or [])),
+                keep_going_unread=keep_going_unread,
                 bad_rows=bad_rows,
             )
             summary = judge_all(

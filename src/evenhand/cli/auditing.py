@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _OF_JUDGING = (
     *("base_url", "columns", "bad_rows", "criteria", "no_tie", "no_swap", "name", "concurrency"),
     *("rpm", "tpm", "max_calls", "max_cost", "price", "confirm_above", "yes", "fresh", "retry"),
+    "keep_going_unread",
     *("locale", "mode", "samples", "reconcile", "confidence", "template", "protocol", "timeout"),
     *("max_tokens", "temperature", "retries", "repairs"),
 )

@@ -49,6 +49,7 @@ def probe(
     yes: ropt.Yes = False,
     fresh: ropt.Fresh = False,
     retry: ropt.Again = None,
+    keep_going_unread: ropt.KeepGoingUnread = False,
     mode: opt.ModeName = None,
     samples: opt.Samples = None,
     reconcile: opt.ReconcileBy = None,
@@ -105,6 +106,7 @@ def probe(
             price=read_price(price),
             fresh=fresh,
             retry=tuple(cast("list[Again]", retry or [])),
+            keep_going_unread=keep_going_unread,
         )
         opened = api.open_judge_for(settings, opt.require_judge(settings), base_url=base_url)
         procedures = {

@@ -41,6 +41,7 @@ def run(
     yes: ropt.Yes = False,
     fresh: ropt.Fresh = False,
     retry: ropt.Again = None,
+    keep_going_unread: ropt.KeepGoingUnread = False,
     executor: ropt.ExecutorChoice = "local",
     ray_address: ropt.RayAddress = None,
     ray_workers: ropt.RayWorkers = None,
@@ -127,6 +128,7 @@ def run(
             price=read_price(price),
             fresh=fresh,
             retry=tuple(cast("list[Again]", retry or [])),
+            keep_going_unread=keep_going_unread,
             bad_rows=bad_rows,
             until_decided=_until_decided(until_decided, alpha=alpha, seed=seed),
             rank_adaptive=_rank_adaptive(

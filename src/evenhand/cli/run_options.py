@@ -243,3 +243,11 @@ Again = Annotated[
         help="Ask again what failed, or what could not be read, and only that. Repeatable.",
     ),
 ]
+KeepGoingUnread = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going-unread",
+        help="Go on with a judge whose answers cannot be read: without it, 20 of them in a row, or "
+        "more than half of the first 40, stop the run.",
+    ),
+]

@@ -14,7 +14,7 @@ from evenhand.judges.prices import Price
 from evenhand.procedure import Procedure
 from evenhand.runs.budget import Budget
 from evenhand.runs.gate import LONGEST_PAUSE_S, Gate
-from evenhand.runs.health import Health
+from evenhand.runs.health import Health, UnreadWatch
 from evenhand.runs.lane import Lane
 from evenhand.runs.limit import AdaptiveLimit
 from evenhand.runs.options import RunOptions
@@ -155,6 +155,7 @@ class LocalExecutor:
             writer=writer,
             gate=gate,
             health=health,
+            unread=UnreadWatch(seat.judge, self._stop, keep_going=self._options.keep_going_unread),
             count=seat.count,
             telemetry=self._telemetry,
         )

@@ -1,14 +1,22 @@
-"""A judge that fails everything ends the run early, and its failures are not held against pairs."""
+"""A judge that fails everything, or cannot be read, ends the run early.
+
+Its failures are not held against pairs; answers that stay unread are stored as such.
+"""
 
 from __future__ import annotations
 
+from evenhand.contract import Pass
 from evenhand.errors import (
     JudgeAuthentication,
     JudgeError,
     JudgeQuotaExceeded,
     JudgeRejected,
+    JudgeUnreadable,
     NotRecorded,
 )
+from evenhand.judges import Judge
+from evenhand.judges.redaction import Redactor
+from evenhand.passes import Made
 from evenhand.runs.stop import Stop
 
 # Failures in a row (each after its retries) that no good judge has.
@@ -18,6 +26,11 @@ _AFTER_ANSWERS = 50
 _OF_ONE_REQUEST = (JudgeRejected, NotRecorded)
 _OF_EVERYTHING = 100
 _AT_ONCE = (JudgeAuthentication, JudgeQuotaExceeded)
+# Answers that stay unread after their repair, and that no judge worth its price has.
+_UNREAD_IN_A_ROW = 20
+_FIRST_ANSWERS = 40
+_LONGEST_EXAMPLE = 160
+_FIT = Redactor()
 
 
 class Health:
@@ -63,6 +76,55 @@ class Health:
         if self._last is not None:
             what = f"{self._judge} answered nothing, and nothing was judged"
             self._stop.ask("judge", _about(self._last, what))
+
+
+class UnreadWatch:
+    """Of one judge, in the order in which its answers come; each command counts anew.
+
+    A judge that reads no prompt (a replay, a baseline) costs nothing and is not watched.
+    """
+
+    def __init__(self, judge: Judge, stop: Stop, *, keep_going: bool) -> None:
+        self._judge = judge.name
+        self._stop = stop
+        self._watches = judge.traits.needs_prompt and not keep_going
+        self._answers = self._unread = self._in_a_row = 0
+
+    def answered(self, made: Made) -> None:
+        """A pass as it is stored: read, repaired, or unread for good."""
+        unread = made.unread if isinstance(made, Pass) else None
+        self.came(f"“{example_of(unread.raw)}” ({_FIT(unread.reason)})" if unread else None)
+
+    def came(self, unread: str | None) -> None:
+        """An answer that could not be read, as it is shown; None for one that was."""
+        if not self._watches:
+            return
+        self._answers += 1
+        if unread is None:
+            self._in_a_row = 0
+            return
+        self._unread += 1
+        self._in_a_row += 1
+        if self._in_a_row == _UNREAD_IN_A_ROW:
+            self._end(f"{_UNREAD_IN_A_ROW} answers of {self._judge} in a row", unread)
+        elif self._answers <= _FIRST_ANSWERS and 2 * self._unread > _FIRST_ANSWERS:
+            first = f"the first {_FIRST_ANSWERS} answers of {self._judge}"
+            self._end(f"more than half of {first}", unread)
+
+    def _end(self, which: str, unread: str) -> None:
+        self._stop.ask(
+            "judge",
+            JudgeUnreadable(
+                f"{which} could not be read, and the run was stopped; the last one: {unread}; try "
+                "another model, or another --mode, --template, --protocol or --max-tokens; "
+                "--keep-going-unread goes on all the same"
+            ),
+        )
+
+
+def example_of(answer: str) -> str:
+    """The beginning of a judge's answer, fit for a message."""
+    return _FIT(answer, limit=_LONGEST_EXAMPLE)
 
 
 def _about(error: JudgeError, what: str) -> JudgeError:

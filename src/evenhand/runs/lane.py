@@ -13,7 +13,7 @@ from evenhand.judges import Judge, RetryPolicy
 from evenhand.passes import Made
 from evenhand.procedure import Procedure
 from evenhand.runs.gate import Gate, Stopped
-from evenhand.runs.health import Health
+from evenhand.runs.health import Health, UnreadWatch
 from evenhand.runs.progress import Count
 from evenhand.runs.supply import Supply
 from evenhand.runs.telemetry import Telemetry
@@ -40,6 +40,7 @@ class Lane:
         writer: Writer,
         gate: Gate,
         health: Health,
+        unread: UnreadWatch,
         count: Count,
         telemetry: Telemetry,
     ) -> None:
@@ -53,6 +54,7 @@ class Lane:
         self._writer = writer
         self._gate = gate
         self._health = health
+        self._unread = unread
         self._count = count
         self._telemetry = telemetry
         self._asking: dict[int, asyncio.Event | None] = {}
@@ -217,6 +219,7 @@ class Lane:
         self._gate.answer_waits()
         self._writer.add_pass(self.new_pass(work, made), self._gate.answers_stored)
         self._count.made(made)
+        self._unread.answered(made)
         self._believe()
 
     def reused(self) -> None:

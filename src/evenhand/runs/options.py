@@ -32,6 +32,7 @@ class RunOptions:
     fresh: bool = False
     retry: tuple[Again, ...] = ()
     bad_rows: BadRows = "stop"
+    keep_going_unread: bool = False  # with a judge whose answers cannot be read
     until_decided: UntilDecided | None = None
     rank_adaptive: RankAdaptive | None = None
     executor: ExecutorName = "local"

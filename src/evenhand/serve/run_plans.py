@@ -35,6 +35,7 @@ def run_options(asked: StartRun, limits: Limits) -> RunOptions:
         max_cost=_lower(asked.max_cost, limits.run_max_cost),
         fresh=asked.fresh,
         bad_rows=asked.bad_rows,
+        keep_going_unread=asked.keep_going_unread,
         until_decided=_until_decided(asked),
         rank_adaptive=_rank_adaptive(asked),
     )

@@ -62,6 +62,9 @@ class StartRun(Model):
         default=None, gt=0, allow_inf_nan=False, description="Stop before it costs more dollars"
     )
     fresh: bool = Field(default=False, description="Reuse no answers of earlier runs")
+    keep_going_unread: bool = Field(
+        default=False, description="Go on with a judge whose answers cannot be read"
+    )
     until_decided: bool = Field(default=False, description="End when it is clear who is better")
     alpha: Level | None = Field(default=None, description="Of untilDecided; 0.05 if not given")
     rank_adaptive: bool = Field(default=False, description="Ask what settles the ranking soonest")

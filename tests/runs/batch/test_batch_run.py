@@ -247,6 +247,23 @@ async def test_an_answer_that_cannot_be_read_is_shown_to_the_judge_again(
         assert (stored.made.usage.requests, stored.made.usage.input_tokens) == (2, 2000)
 
 
+async def test_a_judge_that_cannot_be_read_is_not_asked_to_repair_a_whole_batch(
+    start: Start, at: Path
+) -> None:
+    provider = start(lambda prompt, body: "Well,\x1b[2J well.")
+    summary = await by_batch(provider, sums(30), at)
+    assert (summary.stopped_by, summary.pending, provider.paid) == ("judge", 30, 60)
+    assert summary.error is not None
+    assert "20 answers of" in summary.error.message
+    assert "“Well, [2J well.” (before its repair)" in summary.error.message
+    # The answers are there: the same command asks nothing, and its switch only for the repairs.
+    again = await by_batch(provider, sums(30), at)
+    assert (again.stopped_by, provider.paid) == ("judge", 60)
+    whole = await by_batch(provider, sums(30), at, keep_going_unread=True)
+    assert (whole.stopped_by, whole.invalid, whole.pending) == (None, 30, 0)
+    assert provider.paid == 120
+
+
 async def test_a_pair_that_is_in_the_data_twice_is_asked_once(start: Start, at: Path) -> None:
     rows = sums(5) + [{**row, "id": f"again-{row['id']}"} for row in sums(5)]
     provider = start()

@@ -15,7 +15,7 @@ import evenhand
 from evenhand import Price, RunOptions, RunSummary, api
 from evenhand.contract import read_criteria
 from evenhand.data import Reading
-from evenhand.errors import ClusterError, JudgeAuthentication
+from evenhand.errors import ClusterError, JudgeAuthentication, JudgeUnreadable
 from evenhand.judges import RetryPolicy, open_judge
 from evenhand.procedure import Procedure
 from evenhand.runs import JudgePlan, Progress, Stop, given_pairs, judge_pairs
@@ -65,6 +65,19 @@ def count_passes(store: str) -> int:
     with psycopg.connect(store) as connection:
         ((count,),) = connection.execute("SELECT count(*) FROM passes").fetchall()
         return int(count)
+
+
+async def test_workers_stop_at_a_judge_that_cannot_be_read(
+    crowd: Crowd, start_server: StartServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(lambda request: chat_reply("Well, well."))
+    with pytest.raises(JudgeUnreadable, match="could not be read"):
+        await judged(server, sums(300), fresh_database, monkeypatch, concurrency=6)
+    # 3 workers with 2 calls in flight and 4 pairs open: 20 passes each, and 8 more, twice asked.
+    assert len(server.requests) <= 3 * 2 * (20 + 8)
+    keeping = {"keep_going_unread": True}
+    summary = await judged(server, sums(30), fresh_database, monkeypatch, **keeping)
+    assert (summary.invalid, summary.pending, summary.stopped_by) == (30, 0, None)
 
 
 async def test_several_workers_judge_every_pair_once(

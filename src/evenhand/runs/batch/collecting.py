@@ -33,6 +33,7 @@ class Wanted:
     form: str | None
     body: bytes
     input_tokens: float  # about
+    repairs: str | None = None  # the answer that could not be read
 
 
 class CollectingJudge:
@@ -59,6 +60,7 @@ class CollectingJudge:
         self.traits: Traits = replace(judge.traits, deferred=True)
         self.wanted: list[Wanted] = []
         self.answered = False
+        self._answers: dict[tuple[Order, int], str] = {}  # the last of each pass
 
     async def ask(self, call: JudgeCall) -> Completion:
         key = (call.order, call.sample)
@@ -80,6 +82,7 @@ class CollectingJudge:
                 continue
             if isinstance(read, Completion):
                 self.answered = True
+                self._answers[key] = read.text
                 return self._priced(read, requests=requests)
             last, form = None, read.form
         if last is not None and (not last.retryable or failed >= self._attempts):
@@ -90,7 +93,9 @@ class CollectingJudge:
             raise last
         body = await self._api.write(call, form)
         size = sum(tokens_of(message.text) for message in call.messages)
-        self.wanted.append(Wanted(call.order, call.sample, turn, form, body, size))
+        # A pass by letters has several questions; one in words is asked again only to repair it.
+        repairs = None if call.letters else self._answers.get(key)
+        self.wanted.append(Wanted(call.order, call.sample, turn, form, body, size, repairs))
         raise Awaiting
 
     async def close(self) -> None:

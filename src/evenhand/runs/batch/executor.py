@@ -14,6 +14,7 @@ from evenhand.runs.batch.waiting import Waiting
 from evenhand.runs.batch.wording import counted_batches, counted_requests
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import Seat
+from evenhand.runs.health import UnreadWatch
 from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
 from evenhand.runs.stop import Stop
@@ -102,5 +103,6 @@ class BatchExecutor:
                 waiting=Waiting(self._timing, self._stop),
                 limits=api.limits,
                 giving_up=self._options.cancel_batches,
-            )
+            ),
+            UnreadWatch(seat.judge, self._stop, keep_going=self._options.keep_going_unread),
         )

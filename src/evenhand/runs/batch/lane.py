@@ -11,15 +11,21 @@ from evenhand.runs.batch.course import Course
 from evenhand.runs.batch.settling import Settling
 from evenhand.runs.batch.tending import Tending
 from evenhand.runs.batch.walking import Walking
+from evenhand.runs.health import UnreadWatch
 from evenhand.store.batches import BatchRecord
 
 
 class BatchLane:
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: Course, unread: UnreadWatch) -> None:
         self._course = course
         self._tending = Tending(course)
         self._settling = Settling(
-            course.run_id, course.seat, course.api, store=course.store, stop=course.stop
+            course.run_id,
+            course.seat,
+            course.api,
+            store=course.store,
+            stop=course.stop,
+            unread=unread,
         )
         self._walking = Walking(course, self._tending, self._settling)
 

@@ -14,6 +14,7 @@ from evenhand.judges.batch import BatchApi
 from evenhand.passes import Made
 from evenhand.runs.batch.collecting import Awaiting, CollectingJudge, Wanted
 from evenhand.runs.executor import Seat
+from evenhand.runs.health import UnreadWatch, example_of
 from evenhand.runs.stop import Stop
 from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
 from evenhand.store.batches import PassAsked
@@ -35,12 +36,22 @@ class _Written:
 class Settling:
     """Of one judge in a run."""
 
-    def __init__(self, run_id: int, seat: Seat, api: BatchApi, *, store: Store, stop: Stop) -> None:
+    def __init__(
+        self,
+        run_id: int,
+        seat: Seat,
+        api: BatchApi,
+        *,
+        store: Store,
+        stop: Stop,
+        unread: UnreadWatch,
+    ) -> None:
         self._run_id = run_id
         self._seat = seat
         self._api = api
         self._store = store
         self._stop = stop
+        self._unread = unread
         self._attempts = seat.procedure.retry.attempts
         self._procedure = replace(seat.procedure, retry=_ONCE)
         # Whether the judge has answered: until then its failures say nothing of the pairs.
@@ -49,6 +60,7 @@ class Settling:
         self.last_failure: JudgeError | None = None
         # Passes that this command has stored, of pairs that have no verdict yet.
         self._own: set[_PassKey] = set()
+        self._unread_once: set[_PassKey] = set()  # and told to the watch
 
     async def settle(self, works: Sequence[WorkItem]) -> list[tuple[WorkItem, list[Wanted]]]:
         """Store what these pairs have come to, all of it at once; what they lack is given back."""
@@ -66,6 +78,7 @@ class Settling:
                 price=self._seat.price,
             )
             await self._decide(work, judge, written)
+            self._watch(work, judge)
             if judge.wanted:
                 lacking.append((work, judge.wanted))
         if written.passes or written.verdicts:
@@ -117,6 +130,18 @@ class Settling:
         )
         if not isinstance(made, FailedPass):
             self._seat.count.made(made)
+            key = (work.pair_id, made.order, made.sample)
+            if key not in self._unread_once or not isinstance(made, Pass) or made.unread is None:
+                self._unread.answered(made)
+
+    def _watch(self, work: WorkItem, judge: CollectingJudge) -> None:
+        """An answer counts as unread before its repair here: the repairs of a whole batch are
+        asked at once, and would cost as much again before the first of them is seen."""
+        for wanted in judge.wanted:
+            key = (work.pair_id, wanted.order, wanted.sample)
+            if wanted.repairs is not None and key not in self._unread_once:
+                self._unread_once.add(key)
+                self._unread.came(f"“{example_of(wanted.repairs)}” (before its repair)")
 
     def _count_reused(self, work: WorkItem, keeper: _Keeper) -> None:
         for order, sample in keeper.recalled:

@@ -161,6 +161,7 @@ class RayExecutor:
             paced_by_tokens=options.tpm is not None,
             capped_calls=options.max_calls is not None,
             capped_cost=options.max_cost is not None,
+            keep_going_unread=options.keep_going_unread,
         )
 
     def _tasks(self, seats: tuple[Seat, ...], salt: str | None) -> Iterator[SeatTask]:

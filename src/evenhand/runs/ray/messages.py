@@ -35,6 +35,7 @@ class Assignment:
     paced_by_tokens: bool
     capped_calls: bool
     capped_cost: bool
+    keep_going_unread: bool
 
 
 @dataclass(frozen=True, slots=True)

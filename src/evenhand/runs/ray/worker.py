@@ -110,7 +110,10 @@ class Worker:
         self._budget = LeasedBudget(self._stop, self._lease)
         self._executor = LocalExecutor(
             self._store,
-            RunOptions(concurrency=assignment.concurrency),
+            RunOptions(
+                concurrency=assignment.concurrency,
+                keep_going_unread=assignment.keep_going_unread,
+            ),
             self._budget,
             self._stop,
             paces=self._paces,

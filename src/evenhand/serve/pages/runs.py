@@ -26,7 +26,7 @@ from evenhand.serve.values import RunStatus, StartRun, read_value
 _ROWS = 50
 _RATES_SHOWN = 2
 _KEPT_GLANCES = 500
-_FIELDS = frozenset({"csrf", "criteria", "name", "judges", "badRows", "maxCost"})
+_FIELDS = frozenset({"csrf", "criteria", "name", "judges", "badRows", "keepGoingUnread", "maxCost"})
 _BETWEEN_CRITERIA = re.compile(r"[\n,，;；、]+")
 
 
@@ -140,6 +140,7 @@ def _options(fields: Fields) -> StartRun:
         "judges": fields.all("judges"),
         "criteria": [name for name in criteria if name],
         "badRows": fields.get("badRows"),
+        "keepGoingUnread": fields.get("keepGoingUnread") is not None,
         "maxCost": _amount(fields.get("maxCost")),
     }
     return read_value(StartRun, {name: value for name, value in given.items() if value})

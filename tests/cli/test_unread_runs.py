@@ -1,0 +1,161 @@
+"""A judge whose answers cannot be read stops the run before it has cost much."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from command_line import Command
+from evenhand.contract import Ballot, Pass, Unread
+from evenhand.errors import JudgeUnreadable
+from evenhand.judges import Judge, Traits
+from evenhand.pages.told import Told
+from evenhand.runs.health import UnreadWatch
+from evenhand.runs.stop import Stop
+from evenhand.serve.wording import in_clients_words
+from run_data import CRITERIA, adds_up, sums, wins_b, write_lines
+from scripted import ScriptedJudge
+from servers import Reply, SeenRequest, StartServer, chat_reply
+
+NONSENSE = "I would \x1b[31mrather\x1b[0m talk\u202e about rain.\n" + "Rain, snow, hail. " * 40
+
+
+def judged_by(url: str, *more: str) -> tuple[str, ...]:
+    return ("--judge", "openai:loopback", "--base-url", url, "--store", "store.db", *more)
+
+
+def nonsense(request: SeenRequest) -> Reply:
+    return chat_reply(NONSENSE)
+
+
+def nonsense_on_thirds(request: SeenRequest) -> Reply:
+    """Pairs 3, 6, 9, … are never read, also when they are asked for again."""
+    asked = re.search(r"What is (\d+) plus", request.prompt)
+    assert asked is not None
+    return nonsense(request) if int(asked[1]) % 3 == 0 else adds_up(request)
+
+
+def told_by(judge: Judge, answers: list[bool], *, keep_going: bool = False) -> tuple[Stop, int]:
+    """What comes of answers that are read (True) or not, and how many it took."""
+    stop = Stop()
+    watch = UnreadWatch(judge, stop, keep_going=keep_going)
+    ballot = Ballot(order="original", winner="A")
+    unread = Unread(order="original", kind="no_verdict", reason="no verdict", raw=NONSENSE)
+    for count, read in enumerate(answers, start=1):
+        made = {"ballot": ballot} if read else {"unread": unread}
+        watch.answered(Pass.model_validate({"order": "original", "timeMs": 1, **made}))
+        if stop.by is not None:
+            return stop, count
+    return stop, len(answers)
+
+
+SCRIPTED = ScriptedJudge(lambda _: "")
+
+
+def test_twenty_in_a_row_stop_it_wherever_they_come() -> None:
+    good = [True] * 40
+    assert told_by(SCRIPTED, [*good, *[False] * 19, True, *[False] * 19])[0].by is None
+    stop, count = told_by(SCRIPTED, [*good, *[False] * 30])
+    assert (stop.by, count) == ("judge", 60)
+    assert isinstance(stop.error, JudgeUnreadable)
+    assert stop.error.message.startswith("20 answers of scripted in a row could not be read")
+
+
+def test_more_than_half_of_the_first_forty_stop_it() -> None:
+    # Read, unread, read, unread, …: 20 of 40 are half of them, and not more.
+    assert told_by(SCRIPTED, [True, False] * 500)[0].by is None
+    stop, count = told_by(SCRIPTED, [False, False, True] * 100)
+    # Of every three two are unread: the 21st unread one is answer 31 (10 × 3 + 1).
+    assert (stop.by, count) == ("judge", 31)
+    assert stop.error is not None
+    assert "more than half of the first 40 answers" in stop.error.message
+    # The 21st unread one as answer 40 is among the first 40; as answer 41 it is not.
+    assert told_by(SCRIPTED, [*[True, False] * 19, False, False])[1] == 40
+    late = told_by(SCRIPTED, [*[True, False] * 20, False])
+    assert (late[0].by, late[1]) == (None, 41)
+
+
+def test_who_keeps_going_and_what_costs_nothing_are_not_stopped() -> None:
+    unread = [False] * 1000
+    assert told_by(SCRIPTED, unread, keep_going=True)[0].by is None
+    replayed = ScriptedJudge(lambda _: "", Traits(needs_prompt=False))
+    assert told_by(replayed, unread)[0].by is None
+
+
+def test_the_example_is_short_and_harmless_and_told_in_both_languages() -> None:
+    for answers in ([False] * 20, [False, False, True] * 20):
+        stop, _ = told_by(SCRIPTED, answers)
+        assert stop.error is not None
+        message = stop.error.message
+        assert "I would [31mrather [0m talk about rain. Rain, snow" in message
+        assert message.isprintable()
+        assert len(message) < 500
+        assert re.search(r"无法读取，运行已停止", Told("zh")(message))
+        for_client = in_clients_words(message)
+        assert "keepGoingUnread goes on" in for_client
+        assert "ticked" in Told("en", on_pages=True)(for_client)
+        assert "勾选" in Told("zh", on_pages=True)(for_client)
+
+
+@pytest.fixture
+def pairs(command: Command) -> Path:
+    return write_lines(command.directory / "pairs.jsonl", sums(300))
+
+
+def test_a_judge_that_answers_nonsense_does_not_burn_the_budget(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(nonsense)
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
+    ran = command(*arguments, "--concurrency", "4")
+    assert ran.code == 3
+    assert "20 answers of openai:loopback in a row could not be read" in ran.err
+    assert "talk about rain. Rain, snow, hail." in ran.err
+    assert "--keep-going-unread" in ran.err
+    assert "\x1b" not in ran.err
+    # 20 passes with a repair each; 8 pairs are open at 4 calls in flight, so up to 16 passes more.
+    assert 40 <= len(server.requests) <= 40 + 2 * 16
+    before = len(server.requests)
+
+    # The same command goes on, counts anew, and asks nothing twice.
+    again = command(*arguments, "--concurrency", "4", "--json")
+    assert (again.code, again.json["stoppedBy"]) == (3, "judge")
+    assert again.json["error"]["kind"] == "judge_unreadable"
+    assert again.json["pending"] + again.json["invalid"] == 300
+    assert 40 <= len(server.requests) - before <= 40 + 2 * 16
+    assert again.json["total"]["calls"] <= len(server.requests)
+
+    whole = command(*arguments, "--keep-going-unread", "--json")
+    assert (whole.code, whole.json["pending"], whole.json["invalid"]) == (0, 0, 300)
+
+
+def test_in_full_flight_it_still_stops_early(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(nonsense)
+    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url))
+    assert ran.code == 3
+    assert len(server.requests) < 300  # of 1,200
+
+
+def test_a_judge_that_is_sometimes_unread_goes_on(
+    command: Command, pairs: Path, start_server: StartServer
+) -> None:
+    server = start_server(nonsense_on_thirds)
+    arguments = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url), "--json")
+    ran = command(*arguments)
+    assert (ran.code, ran.json["stoppedBy"]) == (0, None)
+    # B is right on every third pair, and those are the unread ones.
+    assert (ran.json["winsA"], ran.json["winsB"], ran.json["invalid"]) == (200, 0, wins_b(300))
+
+
+def test_an_audit_and_a_probe_are_runs_too(command: Command, start_server: StartServer) -> None:
+    server = start_server(nonsense)
+    write_lines(command.directory / "labelled.jsonl", sums(60, label="A"))
+    audited = command("audit", "labelled.jsonl", *CRITERIA, *judged_by(server.url))
+    assert (audited.code, "--keep-going-unread" in audited.err) == (3, True)
+    probed = command("probe", *judged_by(server.url))
+    assert (probed.code, "could not be read" in probed.err) == (3, True)
+    assert len(server.requests) < 2 * 150
