@@ -128,6 +128,32 @@ def test_two_models_outputs_are_the_everyday_case(
     assert (ran.json["winsA"], ran.json["winsB"]) == (6, 3)
 
 
+def test_prompts_that_only_one_of_two_models_answered_are_counted_or_left_out(
+    command: Command,
+) -> None:
+    def answers(model: str, numbers: range) -> list[dict[str, Any]]:
+        return [{"id": n, "prompt": f"p{n}", "output": model * n} for n in numbers]
+
+    write_lines(command.directory / "old.jsonl", answers("o", range(1, 101)))
+    write_lines(command.directory / "new.jsonl", answers("new", range(10, 101, 10)))
+    joined = ("--a", "old.jsonl", "--b", "new.jsonl", "-j", "baseline:longer", "--store", "s.db")
+    refused = command("run", *joined)
+    assert refused.code == 2
+    assert "the answer to '1' has no partner of new" in refused.err
+    assert "--bad-rows skip" in refused.err
+    assert "--prompts common" in refused.err
+    skipping = command("run", *joined, "--bad-rows", "skip", "--json")
+    assert (skipping.code, skipping.json["pairs"], skipping.json["skippedRows"]) == (0, 10, 90)
+    assert any("(old without new 90) and count as missing" in n for n in skipping.json["notes"])
+    common = command("run", *joined, "--prompts", "common", "--json")
+    assert (common.code, common.json["pairs"], common.json["skippedRows"]) == (0, 10, 0)
+    assert any("(old without new 90) and are left out" in note for note in common.json["notes"])
+    assert common.json["run"] != skipping.json["run"]
+    pairs = write_lines(command.directory / "pairs.jsonl", sums(2))
+    wrong = command("run", pairs.name, "--prompts", "common", "-j", "baseline:longer")
+    assert (wrong.code, "--prompts belongs to" in wrong.err) == (2, True)
+
+
 def test_several_models_are_compared_with_each_other_or_with_a_baseline(
     command: Command, start_server: StartServer
 ) -> None:
@@ -382,7 +408,8 @@ def test_an_unread_answer_is_invalid_and_no_tie(
     command: Command, pairs: Path, start_server: StartServer
 ) -> None:
     server = start_server(lambda request: chat_reply("I would rather not say."))
-    ran = command("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url), "--json")
+    asking = ("run", "pairs.jsonl", *CRITERIA, *judged_by(server.url), "--json")
+    ran = command(*asking, "--keep-going-unread")
     assert (ran.code, ran.json["invalid"], ran.json["ties"]) == (0, 12, 0)
 
 

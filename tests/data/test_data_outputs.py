@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from data.conftest import Write
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, OutputFile, Reading, Record, read_outputs
+from evenhand.data import BadRow, OutputFile, Reading, Record, Unpaired, read_outputs
 from evenhand.errors import DataError
 
 READING = Reading(criteria=(Criterion(name="accuracy"),))
@@ -159,6 +160,29 @@ def test_what_cannot_be_joined_is_named(join: Join) -> None:
         "a.jsonl 3: the answer to '3' has no partner of b",
         "b.jsonl 4: the answer to '4' has no partner of a",
     ]
+
+
+def lost(rows: list[Record | BadRow]) -> list[tuple[str, str, str]]:
+    return [match for row in rows if isinstance(row, Unpaired) for match in row.lost]
+
+
+def test_every_pair_that_a_prompt_lacks_is_told_by_its_side(join: Join) -> None:
+    """Of a, b and c: a and b answer 1, c alone answers 2, all answer 3."""
+    rows = join({"a": plain("a", "13"), "b": plain("b", "13"), "c": plain("c", "23")})
+    assert keys(rows) == ["1:a:b", "3:a:b", "3:a:c", "3:b:c"]
+    assert [row.rpartition("answer ")[2] for row in reasons(rows)] == [
+        "to '1' has no partner of c",
+        "to '2' has no partner of a, b",
+    ]
+    assert lost(rows) == [("a", "c", "A"), ("b", "c", "A"), ("a", "c", "B"), ("b", "c", "B")]
+
+
+def test_a_prompt_that_only_the_baseline_answers_is_missing_too(join: Join) -> None:
+    files = {"a": plain("a", "13"), "b": plain("b", "123"), "c": plain("c", "234")}
+    rows = join(files, baseline="b")
+    assert keys(rows) == ["1:b:a", "3:b:a", "3:b:c", "2:b:c"]
+    # 1 lacks c, 2 lacks a, 4 lacks the baseline; a against c is no match of this run.
+    assert lost(rows) == [("b", "c", "A"), ("b", "a", "A"), ("b", "c", "B")]
 
 
 def test_an_answer_without_id_and_prompt_is_a_bad_row(join: Join) -> None:
@@ -339,6 +363,14 @@ def test_every_two_answers_to_a_prompt_meet_once(
     assert len(met) == len(set(met))
     assert set(met) == expected
     assert len(keys(rows)) == len(set(keys(rows)))
-    everything = frozenset[int]().union(*held)
-    missing = sum(one not in ids for ids in held for one in everything)
-    assert len(reasons(rows)) == missing
+    lacking = frozenset[int]().union(*held) - frozenset.intersection(*held)
+    assert len(reasons(rows)) == len(lacking)
+    # Of every two, each prompt that only one of them has is lost once, on its side.
+    assert Counter(lost(rows)) == Counter(
+        {
+            (names[i], names[j], side): len(alone)
+            for i, j in combinations(range(len(held)), 2)
+            for side, alone in (("A", held[i] - held[j]), ("B", held[j] - held[i]))
+            if alone
+        }
+    )

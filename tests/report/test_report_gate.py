@@ -253,7 +253,8 @@ def test_run_without_verdicts_is_undecided_with_the_reason(store: Store) -> None
     (check,) = gate_run(store, "waiting").checks
     assert check.line == (
         "new against old: not enough data: 0 valid pairs; at least 6 are needed; 0 won, 0 lost, "
-        "0 tied, 0 inconsistent, 0 invalid; worst case 0.00 to 1.00; the run is not finished (7 of 7 pairs pending)"
+        "0 tied, 0 inconsistent, 0 invalid; worst case 0.00 to 1.00; the run is not finished (7 of "
+        "7 pairs pending)"
     )
 
 

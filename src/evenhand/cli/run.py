@@ -24,6 +24,7 @@ def run(
     questions: ropt.Questions = None,
     columns: ropt.ColumnMap = None,
     bad_rows: ropt.OnBadRows = "stop",
+    prompts: ropt.PromptsCompared = "all",
     criteria: opt.Criteria = None,
     no_tie: opt.NoTie = False,
     no_swap: opt.NoSwap = False,
@@ -116,7 +117,7 @@ def run(
             raise InputError(
                 "--until-decided needs both orders, since one decides nothing; leave out --no-swap"
             )
-        sources = read_sources(pairs, a, b, outputs, baseline, questions, reading)
+        sources = read_sources(pairs, a, b, outputs, baseline, questions, reading, prompts=prompts)
         options = RunOptions(
             name=name,
             store=store or settings.store,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from evenhand.data import Reading
     from evenhand.judges.prices import Price
     from evenhand.runs import Sources
+    from evenhand.runs.sources import Prompts
 
 
 def read_reading(
@@ -60,6 +61,8 @@ def read_sources(
     baseline: str | None,
     questions: str | None,
     reading: Reading,
+    *,
+    prompts: Prompts = "all",
 ) -> Sources:
     """Which of the three ways of giving data was taken; more than one is an error."""
     from evenhand.data import open_source
@@ -77,6 +80,8 @@ def read_sources(
         for option, value in (("--baseline", baseline), ("--questions", questions)):
             if value is not None:
                 raise InputError(f"{option} belongs to --a/--b and --outputs, not to PAIRS")
+        if prompts != "all":
+            raise InputError("--prompts belongs to --a/--b and --outputs, not to PAIRS")
         return PairFiles.of([data_path(each) for each in pairs], reading)
     if not files:
         raise InputError(
@@ -89,6 +94,7 @@ def read_sources(
         reading,
         baseline=baseline,
         questions=open_source(data_path(questions)) if questions else None,
+        prompts=prompts,
     )
 
 

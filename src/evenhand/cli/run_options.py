@@ -59,6 +59,14 @@ OnBadRows = Annotated[
         "--bad-rows", help="stop: a row that is no pair is an error; skip: it is counted."
     ),
 ]
+PromptsCompared = Annotated[
+    Literal["all", "common"],
+    typer.Option(
+        "--prompts",
+        help="With --a/--b and --outputs, all: a prompt that only one of two models answered is a "
+        "bad row, and missing; common: compare on those that both answered.",
+    ),
+]
 RunName = Annotated[
     str | None,
     typer.Option("--name", help="The run's name. Default: by the files and what was asked for."),

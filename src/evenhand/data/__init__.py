@@ -4,7 +4,7 @@ from evenhand.data.llm_comparator import Example, Rating, write_llm_comparator
 from evenhand.data.options import Reading
 from evenhand.data.outputs import OutputFile, read_outputs
 from evenhand.data.pairs import Place, pairs_from, read_files, read_pairs
-from evenhand.data.record import BadRow, Record, Records
+from evenhand.data.record import BadRow, Record, Records, Unpaired
 from evenhand.data.source import Source, file_digest, open_source, spool
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Record",
     "Records",
     "Source",
+    "Unpaired",
     "file_digest",
     "open_source",
     "pairs_from",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from evenhand.data.fields import FieldValues
 from evenhand.data.formats import open_tables
 from evenhand.data.options import Reading
 from evenhand.data.pair_rows import make_pair
-from evenhand.data.record import BadRow, Record
+from evenhand.data.record import BadRow, Record, Side, Unpaired
 from evenhand.data.row_places import RowPlaces
 from evenhand.data.rows import Wanted, shortened
 from evenhand.data.scratch import Scratch, Stored, scratch
@@ -184,11 +184,24 @@ class _Join:
                 yield self._record(prompt, question, left, right)
 
     def _missing(self, by_file: dict[int, Stored], refused: set[int]) -> Iterator[BadRow]:
-        found = next(iter(by_file.values()))
-        wanted = range(len(self.models)) if self.baseline is None else (self.baseline,)
-        for file in wanted:
-            if file not in by_file and file not in refused:
-                yield self._bad(found, f"has no partner of {self.models[file]}")
+        """One row for a prompt, with all the pairs that it lacks. Where both of two models have no
+        answer, it is none of their prompts."""
+        missing = [file for file in range(len(self.models)) if file not in {*by_file, *refused}]
+        lost = [match for match in product(by_file, missing) if self._is_match(*match)]
+        if lost:
+            names = ", ".join(dict.fromkeys(self.models[lacking] for _, lacking in lost))
+            bad = self._bad(by_file[lost[0][0]], f"has no partner of {names}")
+            turn = by_file[lost[0][0]].answer.turn
+            sides = tuple([self._lost(*match) for match in lost])
+            yield Unpaired(bad.source, bad.row, bad.reason, turn, sides)
+
+    def _is_match(self, file: int, other: int) -> bool:
+        return self.baseline is None or self.baseline in (file, other)
+
+    def _lost(self, file: int, lacking: int) -> tuple[str, str, Side]:
+        is_a = file == self.baseline if self.baseline is not None else file < lacking
+        first, second = (file, lacking) if is_a else (lacking, file)
+        return self.models[first], self.models[second], "A" if is_a else "B"
 
     def _matches(self, by_file: dict[int, Stored]) -> Iterator[tuple[Stored, Stored]]:
         files = sorted(by_file)

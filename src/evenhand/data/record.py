@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from evenhand.contract import Pair, Winner
+
+Side: TypeAlias = Literal["A", "B"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,17 @@ class BadRow:
     @property
     def message(self) -> str:
         return f"{self.source}, row {self.row}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaired(BadRow):
+    """An answer to a prompt that other models have none to.
+
+    `lost` are the pairs that it would have been in: their A, their B, and which side it is.
+    """
+
+    turn: int
+    lost: tuple[tuple[str, str, Side], ...]
 
 
 Records: TypeAlias = Iterator[Record | BadRow]

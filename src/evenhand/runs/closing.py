@@ -8,7 +8,7 @@ from evenhand.contract import ErrorBody
 from evenhand.errors import CapReached, EvenhandError
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import Seat
-from evenhand.runs.intake import note_on_repeats
+from evenhand.runs.intake import note_on_partners, note_on_repeats
 from evenhand.runs.pursuit import Pursuit
 from evenhand.runs.stop import Stop
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
@@ -29,7 +29,8 @@ def close_run(
     """Reads the store and writes to it, and so is called off the event loop."""
     found, account = pursuit.found(), pursuit.account()
     recorded = store.find_run(run.name)
-    said = [note_on_repeats(recorded) if recorded else None, account]
+    said = [note_on_repeats(recorded), note_on_partners(recorded)] if recorded else []
+    said.append(account)
     tally = store.tally(run.id)
     judges = [
         # One judge's tally is the run's: counting a million passes takes seconds.

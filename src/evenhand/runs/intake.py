@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from evenhand.data import BadRow, Place, Record, Records
+from evenhand.data import BadRow, Place, Record, Records, Unpaired
+from evenhand.data.record import Side
 from evenhand.errors import DataError
 from evenhand.runs.options import BadRows
-from evenhand.runs.sources import PairFiles, Sources
+from evenhand.runs.sources import ModelOutputs, PairFiles, Sources
 from evenhand.runs.stop import Stop
-from evenhand.store import NewItem, RunRecord, SkippedRow, Store
+from evenhand.store import NewItem, RunRecord, SkippedRow, Store, WithoutPartner
+from evenhand.store.records import WITHOUT_PARTNER
 
 _AT_ONCE = 500
 _CHARACTERS_AT_ONCE = 8_000_000  # a response may have 50 million
@@ -35,19 +39,24 @@ def take_in(
     pairs. `by_id`: some judge finds its answers by a pair's id, so that equal texts are not equal
     pairs.
     """
+    on_common = isinstance(sources, ModelOutputs) and sources.prompts == "common"
+    unpaired: Counter[tuple[str, str, Side]] = Counter()
     taken = _Taken.of(store.run_at(run_id)) if isinstance(sources, PairFiles) else _Taken()
     for count, (file, batch) in enumerate(_batches(sources, taken), start=1):
         if stop.by is not None:
             return False
         bad = [row for row in batch if isinstance(row, BadRow)]
+        for row in bad:
+            if isinstance(row, Unpaired):
+                unpaired.update(row.lost)
+        if on_common:
+            bad = [row for row in bad if not isinstance(row, Unpaired)]
         if bad and bad_rows == "stop":
-            raise DataError(
-                f"{bad[0].message} (correct it, or leave such rows out with --bad-rows skip)"
-            )
+            raise DataError(f"{bad[0].message} ({_remedy(bad[0])})")
         items = [_item(row, by_id) for row in batch if isinstance(row, Record)]
         store.add_items(run_id, items)
         if bad:
-            store.add_skipped(run_id, [SkippedRow(b.source, b.row, b.reason) for b in bad])
+            store.add_skipped(run_id, [_skipped(row) for row in bad])
         taken = taken.and_then(file, batch, records=len(items))
         told(taken.rows)
         if isinstance(sources, PairFiles) and count % _NOTED_EVERY == 0:
@@ -56,7 +65,11 @@ def take_in(
     if kept == 0:
         raise DataError(f"{', '.join(sources.names)} holds no pairs that can be judged; check it")
     repeated = taken.records - kept
-    store.update_run(run_id, summary={REPEATED_ROWS: repeated} if repeated > 0 else {})
+    summary: dict[str, Any] = {REPEATED_ROWS: repeated} if repeated > 0 else {}
+    if unpaired:
+        # Joined outputs are read whole each time, so that each is counted once.
+        summary[WITHOUT_PARTNER] = [asdict(each) for each in _by_models(unpaired)]
+    store.update_run(run_id, summary=summary)
     return True
 
 
@@ -83,6 +96,51 @@ def note_on_repeats(run: RunRecord) -> str | None:
         return None
     rows = "1 row repeats" if count == 1 else f"{count:,} rows repeat"
     return f"{rows} another row with the same id and content; each pair is judged once"
+
+
+_MATCHES_TOLD = 4
+
+
+def note_on_partners(run: RunRecord) -> str | None:
+    """Of how many prompts one model alone has an answer, and what that means for the run."""
+    found = run.without_partner
+    if not found:
+        return None
+    each = [
+        f"{has} without {lacks} {count:,}"
+        for match in found
+        for has, lacks, count in (
+            (match.model_a, match.model_b, match.only_a),
+            (match.model_b, match.model_a, match.only_b),
+        )
+        if count
+    ]
+    more = ["…"] if len(each) > _MATCHES_TOLD else []
+    count = sum(match.prompts for match in found)
+    told = f"{count:,} answers have no partner ({', '.join([*each[:_MATCHES_TOLD], *more])})"
+    if run.on_common_prompts:
+        return f"{told} and are left out; compared are the prompts that both have"
+    return f"{told} and count as missing; --prompts common compares on the prompts that both have"
+
+
+def _by_models(unpaired: Counter[tuple[str, str, Side]]) -> Iterator[WithoutPartner]:
+    for model_a, model_b in dict.fromkeys((a, b) for a, b, _ in unpaired):
+        only_a, only_b = (unpaired[model_a, model_b, side] for side in ("A", "B"))
+        yield WithoutPartner(model_a, model_b, only_a, only_b)
+
+
+def _remedy(row: BadRow) -> str:
+    if isinstance(row, Unpaired):
+        return (
+            "add it, or leave such prompts out: with --bad-rows skip they count as missing, with "
+            "--prompts common only those that both have are compared"
+        )
+    return "correct it, or leave such rows out with --bad-rows skip"
+
+
+def _skipped(row: BadRow) -> SkippedRow:
+    turn = row.turn if isinstance(row, Unpaired) else 1
+    return SkippedRow(row.source, row.row, row.reason, turn)
 
 
 def _batches(sources: Sources, taken: _Taken) -> Iterator[tuple[int, list[Record | BadRow]]]:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import orjson
 
@@ -24,6 +24,8 @@ from evenhand.data import (
     read_pairs,
 )
 from evenhand.errors import DataError
+
+Prompts = Literal["all", "common"]
 
 
 class Sources(Protocol):
@@ -93,6 +95,7 @@ class ModelOutputs:
     reading: Reading
     baseline: str | None = None
     questions: Source | None = None
+    prompts: Prompts = "all"  # common: those that only one of two models has are not missing
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -116,6 +119,8 @@ class ModelOutputs:
             **_told([*self.files, *asked], self.reading),
             "models": [file.stem for file in self.files],
             "baseline": self.baseline,
+            # Only where it is chosen: runs from before keep their fingerprints.
+            **({"prompts": "common"} if self.prompts == "common" else {}),
         }
 
     def records(self) -> Records:

@@ -9,7 +9,7 @@ import orjson
 
 from evenhand.contract import ErrorBody
 from evenhand.runs import Progress, RunSummary
-from evenhand.runs.intake import note_on_repeats
+from evenhand.runs.intake import note_on_partners, note_on_repeats
 from evenhand.serve.stamps import is_at_rest
 from evenhand.serve.values import RunStateView, RunStatus
 from evenhand.store import RunRecord, Store, Tally
@@ -160,9 +160,9 @@ def _notes(
     run: RunRecord, job: JobRecord | None, told: Mapping[str, Any], state: RunStateView
 ) -> list[str]:
     notes: list[str] = list(told.get("notes", ()))
-    repeats = note_on_repeats(run)
-    if repeats is not None and repeats not in notes:
-        notes.append(repeats)
+    for note in (note_on_repeats(run), note_on_partners(run)):
+        if note is not None and note not in notes:
+            notes.append(note)
     if job is not None and job.wanted == "stop" and state == "judging":
         notes.append("it is being stopped: what is in flight is still stored")
     return notes

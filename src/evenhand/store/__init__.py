@@ -38,6 +38,7 @@ from evenhand.store.records import (
     Tally,
     VerdictRow,
     WholeVerdict,
+    WithoutPartner,
     WorkItem,
 )
 from evenhand.store.vote_records import (
@@ -98,6 +99,7 @@ __all__ = [
     "VerdictRow",
     "VoteColumns",
     "WholeVerdict",
+    "WithoutPartner",
     "WorkItem",
     "default_address",
     "open_store",

@@ -35,8 +35,9 @@ def prompt_key(prompt: str, context: str | None) -> int:
     return int.from_bytes(blake2b(asked, digest_size=8).digest(), "little", signed=True)
 
 
-def place_digest(source: str, row: int) -> bytes:
-    return blake2b(b"%d;" % row + source.encode(), digest_size=16).digest()
+def place_digest(source: str, row: int, turn: int = 1) -> bytes:
+    place = b"%d;" % row if turn == 1 else b"%d:%d;" % (row, turn)
+    return blake2b(place + source.encode(), digest_size=16).digest()
 
 
 def _sized(text: str) -> bytes:

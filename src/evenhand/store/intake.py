@@ -150,7 +150,7 @@ def add_skipped(connection: Connection, run_id: int, rows: Sequence[SkippedRow])
     values = [
         (
             run_id,
-            place_digest(each.source, each.row),
+            place_digest(each.source, each.row, each.turn),
             each.row,
             *map(escape, (each.source, each.reason)),
         )

@@ -40,6 +40,23 @@ class NewRun:
     sources: tuple[str, ...] = ()
 
 
+WITHOUT_PARTNER = "withoutPartner"  # in a run's summary
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutPartner:
+    """Of two models: prompts that A alone has an answer to, and that B alone has one to."""
+
+    model_a: str
+    model_b: str
+    only_a: int
+    only_b: int
+
+    @property
+    def prompts(self) -> int:
+        return self.only_a + self.only_b
+
+
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     id: int
@@ -56,6 +73,23 @@ class RunRecord:
     summary: Mapping[str, Any]  # plain JSON, the caller's own
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def without_partner(self) -> tuple[WithoutPartner, ...]:
+        """Prompts that only one of two models answered, where outputs were joined. Each is also a
+        skipped row, unless the run is on common prompts."""
+        return tuple([WithoutPartner(**each) for each in self.summary.get(WITHOUT_PARTNER, ())])
+
+    @property
+    def in_random_order(self) -> bool:
+        """Its prompts were asked in a seeded random order, so that the settled beginning of its
+        queue is a random sample; of any other run only the whole is."""
+        return "until_decided" in self.plan
+
+    @property
+    def on_common_prompts(self) -> bool:
+        """Only the prompts that both models answered were to be compared: no other is missing."""
+        return bool(self.plan.get("data", {}).get("prompts") == "common")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +150,15 @@ class ItemRecord:
 
 @dataclass(frozen=True, slots=True)
 class SkippedRow:
-    """A row that is no pair, and why; so that it is counted and not forgotten."""
+    """A row that is no pair, and why; so that it is counted and not forgotten.
+
+    A row with several turns is one pair for each: what is skipped of it counts turn by turn.
+    """
 
     source: str
     row: int
     reason: str
+    turn: int = 1
 
 
 @dataclass(frozen=True, slots=True)
