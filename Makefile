@@ -39,10 +39,12 @@ bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 verify: .venv/.test ## The long checks: kills, faults, a million rows, simulations
 	$(BIN)/python -m scripts.verify_kill
 	$(BIN)/python -m scripts.verify_faults
+	$(BIN)/python -m scripts.verify_attacks
 	$(BIN)/python -m scripts.verify_memory
 	$(BIN)/python -m scripts.verify_cluster
 	$(BIN)/python -m scripts.verify_load
 	$(BIN)/python -m scripts.verify_coverage
+	$(BIN)/python -m scripts.verify_conclusions
 	$(BIN)/python -m scripts.verify_sequential
 	$(BIN)/python -m scripts.verify_planning
 	$(BIN)/python -m scripts.verify_ranking

@@ -1,0 +1,7 @@
+"""Attacks by answers; see `scripts.attacks`."""
+
+from __future__ import annotations
+
+from scripts.attacks import Attack
+
+ATTACKS: tuple[Attack, ...] = ()

@@ -1,0 +1,7 @@
+"""Attacks by outputs; see `scripts.attacks`."""
+
+from __future__ import annotations
+
+from scripts.attacks import Attack
+
+ATTACKS: tuple[Attack, ...] = ()

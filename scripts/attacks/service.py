@@ -1,0 +1,7 @@
+"""Attacks by service; see `scripts.attacks`."""
+
+from __future__ import annotations
+
+from scripts.attacks import Attack
+
+ATTACKS: tuple[Attack, ...] = ()
