@@ -197,6 +197,31 @@ def test_skipped_rows_count_against_the_claim(command: Command, store: Store) ->
     )
 
 
+def test_a_model_that_answers_few_prompts_does_not_win_by_it(command: Command) -> None:
+    def answers(model: str, numbers: range) -> list[dict[str, Any]]:
+        return [{"id": n, "prompt": f"p{n}", "output": f"{model} {n:4}"} for n in numbers]
+
+    files = {"old": range(300), "newer": range(0, 300, 10), "newest one": range(300)}
+    for model, numbers in files.items():
+        write_lines(Path(command.directory) / f"{model}.jsonl", answers(model, numbers))
+    judged = ("-j", "baseline:longer", *HERE)
+    two = ("run", "--a", "old.jsonl", "--b", "newer.jsonl", *judged)
+    assert command(*two, "--bad-rows", "skip", "--name", "part").code == 0
+    ran = gate(command, "part")
+    assert (ran.code, "270 skipped or without a partner" in ran.out) == (6, True)
+    assert command(*two, "--prompts", "common", "--name", "common").code == 0
+    assert gate(command, "common").code == 0
+    # Of three models only the matchups of the one that lacks answers have prompts missing.
+    every = [word for model in files for word in ("--outputs", f"{model}.jsonl")]
+    assert command("run", *every, *judged, "--bad-rows", "skip", "--name", "three").code == 0
+    found = command("report", "three", "--json", *HERE).json["conclusions"]
+    assert {(c["model"], c["against"]): c["skipped"] for c in found} == {
+        ("newer", "old"): 270,
+        ("newest one", "old"): 0,
+        ("newest one", "newer"): 270,
+    }
+
+
 def test_too_many_flips_are_a_limit_of_the_callers(command: Command, store: Store) -> None:
     make_run(store, "flips", rows("B" * 80 + "A" * 20 + "I" * 20))
     assert gate(command, "flips").code == 0
@@ -211,6 +236,47 @@ def test_few_clusters_and_few_pairs_say_so(command: Command, store: Store) -> No
     ran = gate(command, "one")
     assert ran.code == 6
     assert "1 prompt, and at least 5 are needed" in ran.out
+
+
+def test_rows_of_a_cluster_count_once(command: Command) -> None:
+    """Eight conversations of ten questions each, all of which B wins: eight, and not eighty."""
+    lines = [
+        {
+            "prompt": f"q{n}",
+            "response_a": "old",
+            "response_b": "new answer",
+            "conversation": n // 10,
+        }
+        for n in range(80)
+    ]
+    write_lines(Path(command.directory) / "pairs.jsonl", lines)
+    asked = ("run", "pairs.jsonl", "-j", "baseline:longer", *HERE)
+    assert command(*asked, "--name", "alone").code == 0
+    assert command(*asked, "--map", "cluster=conversation", "--name", "together").code == 0
+    alone, together = (
+        command("report", run, "--json", *HERE).json["conclusions"][0]["winRate"]
+        for run in ("alone", "together")
+    )
+    assert (alone["prompts"], alone["clustered"]) == (80, False)
+    assert (together["prompts"], together["clustered"]) == (8, True)
+    assert together["low"] < alone["low"]
+
+
+def test_the_turns_of_a_conversation_are_one_question(command: Command) -> None:
+    def answers(model: str) -> list[dict[str, Any]]:
+        return [
+            {"question_id": n, "model_id": model, "choices": [{"turns": [model, model * 2]}]}
+            for n in range(30)
+        ]
+
+    questions = [{"question_id": n, "turns": [f"q{n}", f"and then {n}?"]} for n in range(30)]
+    for name, lines in (("old", answers("old")), ("newer", answers("newer")), ("q", questions)):
+        write_lines(Path(command.directory) / f"{name}.jsonl", lines)
+    files = ("--a", "old.jsonl", "--b", "newer.jsonl", "--questions", "q.jsonl")
+    assert command("run", *files, "-j", "baseline:longer", "--name", "turns", *HERE).code == 0
+    shown = command("report", "turns", "--json", *HERE).json
+    assert (shown["pairs"], shown["prompts"]) == (60, 30)
+    assert shown["conclusions"][0]["winRate"]["prompts"] == 30
 
 
 def test_a_report_opens_with_its_conclusion(command: Command, store: Store) -> None:

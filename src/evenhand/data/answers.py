@@ -20,7 +20,10 @@ from evenhand.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answered to one turn; `prompt` is None where the file does not say it."""
+    """What a model answered to one turn; `prompt` is None where the file does not say it.
+
+    `cluster` is what its turns have in common: the first prompt, unless the row names one.
+    """
 
     id: str | None
     prompt: str | None
@@ -31,6 +34,7 @@ class Answer:
     context: str | None = None
     reference: str | None = None
     tags: tuple[str, ...] = ()
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,8 @@ class AnswerRows:
         own = values.get("prompt")
         if not prompts and isinstance(own, str) and len(responses) == 1:
             prompts = [own]
+        if common.cluster is None and len(responses) > 1 and prompts:
+            common = replace(common, cluster=prompts[0])
         return [
             replace(
                 common,
@@ -107,7 +113,7 @@ def read_question(row: Mapping[str, Any], fields: FieldValues) -> Question:
     if not isinstance(references, list):
         references = [] if references in (None, "") else [references] * len(prompts)
     return Question(
-        sendable("id", identity),
+        identity,
         prompts,
         tuple(_content("reference", reference) for reference in references),
         read_tags(values.get("tags")),
@@ -122,15 +128,15 @@ def conversation(texts: Sequence[str], title: str) -> str:
 
 
 def _common(values: Mapping[str, Any]) -> Answer:
-    identity = text_of_id(values.get("id"))
     return Answer(
-        id=None if identity is None else sendable("id", identity),
+        id=text_of_id(values.get("id")),
         prompt=None,
         response="",
         model=optional_text("model", values.get("model")),
         context=optional_text("context", values.get("context")),
         reference=optional_text("reference", values.get("reference")),
         tags=read_tags(values.get("tags")),
+        cluster=text_of_id(values.get("cluster"), field="cluster"),
     )
 
 

@@ -45,6 +45,7 @@ PAIR_FIELDS: Mapping[str, tuple[str, ...]] = {
         "rejected_model",
     ),
     "tags": ("tags", "tag", "category", "categories"),
+    "cluster": ("cluster", "cluster_id"),
     "allow_tie": ("allow_tie",),
     "swap_positions": ("swap_positions",),
 }
@@ -58,6 +59,7 @@ OUTPUT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "context": PAIR_FIELDS["context"],
     "reference": PAIR_FIELDS["reference"],
     "tags": PAIR_FIELDS["tags"],
+    "cluster": PAIR_FIELDS["cluster"],
 }
 
 # Several columns may serve such a field together.

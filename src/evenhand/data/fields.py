@@ -83,19 +83,15 @@ class FieldValues:
         return row[given[0]]
 
 
-def text_of_id(value: Any) -> str | None:
+def text_of_id(value: Any, *, field: str = "id") -> str | None:
     """An id as text: files may have numbers, and an empty one is none."""
     if isinstance(value, str):
-        return value or None
+        return sendable(field, value) or None
     if value is None:
         return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value) if abs(value) < 10**40 else _wrong_id(value)
-    return _wrong_id(value)
-
-
-def _wrong_id(value: Any) -> str:
-    raise DataError(f"id takes a text or a whole number, not {kind_of(value)}")
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**40:
+        return str(value)
+    raise DataError(f"{field} takes a text or a whole number, not {kind_of(value)}")
 
 
 def optional_text(field: str, value: Any) -> str | None:

@@ -236,7 +236,15 @@ class _Join:
             name_a,
             name_b,
             tuple(dict.fromkeys(tags)),
+            self._cluster(question, one, two),
         )
+
+    def _cluster(self, question: Question | None, one: Answer, two: Answer) -> str | None:
+        """The turns of a conversation are one question, asked once."""
+        named = one.cluster or two.cluster
+        if named is not None or max(one.turns, two.turns) == 1:
+            return named
+        return question.prompts[0] if question else one.id
 
     def _pair(
         self, key: str, prompt: str, question: Question | None, one: Answer, two: Answer

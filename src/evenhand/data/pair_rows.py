@@ -76,6 +76,7 @@ class PairRows:
             model_a,
             model_b,
             read_tags(tags) if tags else (),
+            text_of_id(values.get("cluster"), field="cluster"),
         )
 
     def _pair(self, key: str, values: Mapping[str, Any]) -> Pair:

@@ -13,7 +13,11 @@ Side: TypeAlias = Literal["A", "B"]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One pair of a data set. `label` is what a person chose, in the pair's own labels."""
+    """One pair of a data set. `label` is what a person chose, in the pair's own labels.
+
+    `cluster` is what rows of different prompts have in common, such as the turns of a
+    conversation: they count together, as rows of one prompt do.
+    """
 
     key: str
     pair: Pair
@@ -23,6 +27,7 @@ class Record:
     model_a: str | None = None
     model_b: str | None = None
     tags: tuple[str, ...] = ()
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from evenhand.errors import DataError
 
 _SCHEMA = Path(__file__).with_name("scratch.sql")
 _BATCH = 500
-_COLUMNS = "file, row, id, mark, turn, turns, prompt, response, context, reference, tags"
+_COLUMNS = "file, row, id, mark, turn, turns, prompt, response, context, reference, tags, cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Scratch:
                 one.context,
                 one.reference,
                 json.dumps(one.tags) if one.tags else None,
+                one.cluster,
             )
         )
         if one.id is None:
@@ -140,7 +141,8 @@ def _mark(prompt: str) -> bytes:
 
 def _stored(row: tuple[Any, ...]) -> Stored:
     # SQLite's rows are untyped; the table was filled from an Answer.
-    file, number, identity, _, turn, turns, prompt, response, context, reference, tags = row
+    file, number, identity, _, turn, turns, prompt, response, *of_prompt, tags, cluster = row
+    context, reference = of_prompt
     answer = Answer(
         id=identity,
         prompt=prompt,
@@ -150,5 +152,6 @@ def _stored(row: tuple[Any, ...]) -> Stored:
         context=context,
         reference=reference,
         tags=tuple(json.loads(tags)) if isinstance(tags, str) else (),
+        cluster=cluster,
     )
     return Stored(file, number, answer)

@@ -15,7 +15,8 @@ CREATE TABLE answers (
     response TEXT NOT NULL,
     context TEXT,
     reference TEXT,
-    tags TEXT
+    tags TEXT,
+    cluster TEXT
 );
 
 CREATE TABLE questions (

@@ -280,9 +280,15 @@ class _Reader:
         )
 
     def _skipped(self, matchup: Matchup) -> int:
-        """Rows that are no pairs do not name their models: each matchup has its share of them."""
-        pairs, skipped = self._tally.pairs, self._tally.skipped_rows
-        return -(-skipped * matchup.pairs // pairs) if pairs else skipped
+        """Prompts that only one of the two answered, and of the rows that do not name their models
+        a share."""
+        pairs, skipped = self._tally.pairs, self._tally.skipped_rows - self._run.unpaired_rows
+        others = -(-skipped * matchup.pairs // pairs) if pairs else skipped
+        if self._run.on_common_prompts:
+            return others
+        lost = self._run.without_partner
+        models = {matchup.models, matchup.models[::-1]}
+        return others + sum(m.prompts for m in lost if (m.model_a, m.model_b) in models)
 
     def _judged_right(self) -> bool:
         """Labels and votes, of this run or another, show that the judge tells responses apart."""

@@ -14,7 +14,7 @@ from evenhand.runs.options import BadRows
 from evenhand.runs.sources import ModelOutputs, PairFiles, Sources
 from evenhand.runs.stop import Stop
 from evenhand.store import NewItem, RunRecord, SkippedRow, Store, WithoutPartner
-from evenhand.store.records import WITHOUT_PARTNER
+from evenhand.store.records import UNPAIRED_ROWS, WITHOUT_PARTNER
 
 _AT_ONCE = 500
 _CHARACTERS_AT_ONCE = 8_000_000  # a response may have 50 million
@@ -41,6 +41,7 @@ def take_in(
     """
     on_common = isinstance(sources, ModelOutputs) and sources.prompts == "common"
     unpaired: Counter[tuple[str, str, Side]] = Counter()
+    unpaired_rows = 0
     taken = _Taken.of(store.run_at(run_id)) if isinstance(sources, PairFiles) else _Taken()
     for count, (file, batch) in enumerate(_batches(sources, taken), start=1):
         if stop.by is not None:
@@ -49,6 +50,7 @@ def take_in(
         for row in bad:
             if isinstance(row, Unpaired):
                 unpaired.update(row.lost)
+                unpaired_rows += not on_common
         if on_common:
             bad = [row for row in bad if not isinstance(row, Unpaired)]
         if bad and bad_rows == "stop":
@@ -69,6 +71,7 @@ def take_in(
     if unpaired:
         # Joined outputs are read whole each time, so that each is counted once.
         summary[WITHOUT_PARTNER] = [asdict(each) for each in _by_models(unpaired)]
+        summary[UNPAIRED_ROWS] = unpaired_rows
     store.update_run(run_id, summary=summary)
     return True
 
@@ -178,4 +181,5 @@ def _item(record: Record, by_id: bool) -> NewItem:
         model_b=record.model_b,
         tags=record.tags,
         salt=record.pair.id if by_id else None,
+        cluster=record.cluster,
     )

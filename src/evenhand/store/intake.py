@@ -58,7 +58,7 @@ def add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> in
             *(run_id, number + place, escape(key), escape(item.key) if item.key != key else None),
             *(ids[digest], item.pair.swap_positions, item.row, item.label, escape(item.source)),
             *(escape_or_none(item.model_a), escape_or_none(item.model_b), _tags(item)),
-            *(prompt_key(item.pair.prompt, item.pair.context), len(item.pair.response_a)),
+            *(_cluster_key(item), len(item.pair.response_a)),
             len(item.pair.response_b),
         )
         for place, (key, (item, digest)) in enumerate(fresh.items(), start=1)
@@ -87,12 +87,19 @@ def _known_items(
 
 def _content(item: NewItem, digest: bytes) -> _Content:
     pair = item.pair
-    return (digest, pair.swap_positions, item.label, item.model_a, item.model_b, _tags(item))
+    models = item.model_a, item.model_b
+    return (digest, pair.swap_positions, item.label, *models, _tags(item), _cluster_key(item))
 
 
 def _stored_content(row: RowMapping) -> _Content:
-    names = ("digest", "swap_positions", "label", "model_a", "model_b", "tags")
+    names = ("digest", "swap_positions", "label", "model_a", "model_b", "tags", "prompt_key")
     return tuple(row[name] for name in names)
+
+
+def _cluster_key(item: NewItem) -> int:
+    if item.cluster is not None:
+        return prompt_key(item.cluster, None)
+    return prompt_key(item.pair.prompt, item.pair.context)
 
 
 def _tags(item: NewItem) -> str | None:

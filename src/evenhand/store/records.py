@@ -40,7 +40,9 @@ class NewRun:
     sources: tuple[str, ...] = ()
 
 
-WITHOUT_PARTNER = "withoutPartner"  # in a run's summary
+# In a run's summary.
+WITHOUT_PARTNER = "withoutPartner"
+UNPAIRED_ROWS = "unpairedRows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,9 @@ class RunRecord:
         return tuple([WithoutPartner(**each) for each in self.summary.get(WITHOUT_PARTNER, ())])
 
     @property
-    def in_random_order(self) -> bool:
-        """Its prompts were asked in a seeded random order, so that the settled beginning of its
-        queue is a random sample; of any other run only the whole is."""
-        return "until_decided" in self.plan
+    def unpaired_rows(self) -> int:
+        """How many of the skipped rows are such prompts; with three models one may be of two."""
+        return int(self.summary.get(UNPAIRED_ROWS, 0))
 
     @property
     def on_common_prompts(self) -> bool:
@@ -120,7 +121,8 @@ class JudgeRecord:
 class NewItem:
     """One row of a data set. `key` is unique in its run, and comes back as the pair's id.
 
-    `salt` keeps pairs of equal texts apart, for judges that answer by id and not by text.
+    `salt` keeps pairs of equal texts apart, for judges that answer by id and not by text. Rows of
+    one `cluster` count together in all statistics, as those of one prompt do where there is none.
     """
 
     key: str
@@ -132,6 +134,7 @@ class NewItem:
     model_b: str | None = None
     tags: tuple[str, ...] = ()
     salt: str | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
