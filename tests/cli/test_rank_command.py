@@ -200,7 +200,6 @@ def test_columns_can_be_mapped_and_bad_rows_skipped(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "nothing to rank; name a run (evenhand runs lists them), or give --battles FILE"),
         (("leage",), "there is no run 'leage'; did you mean league?"),
         (("league", "--battles", "b.csv"), "--store belongs to runs, and not to --battles"),
         (("league", "--judge", "nobody"), "there is no judge 'nobody' in run 'league'"),

@@ -491,10 +491,12 @@ def test_rank_adaptive_keeps_to_its_budget(command: Command, start_server: Start
         *("run", *files, *CRITERIA, *judged_by(server.url)),
         *("--rank-adaptive", "--budget", "60", "--certainty", "0.9999"),
     ).err
-    assert told.splitlines()[-1] == (
+    ended, following = told.splitlines()[-2:]
+    assert ended == (
         "ended: the budget of pairs is asked; a larger --budget goes on with this run; "
         "60 pairs were not asked"
     )
+    assert following.startswith("next  evenhand rank good-vs-fair-vs-poor-")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,25 @@ def test_twenty_in_a_row_stop_it_wherever_they_come() -> None:
     assert stop.error.message.startswith("20 answers of scripted in a row could not be read")
 
 
+def test_what_was_in_flight_together_may_come_unread_in_a_row() -> None:
+    """Of 64 in flight a third is unread and comes last, after the repair: 21 in a row, again and
+    again. A judge that was never read stops at 20 all the same."""
+    stop = Stop()
+    watch = UnreadWatch(SCRIPTED, stop, keep_going=False)
+    for read in [*[True] * 43, *[False] * 21] * 3:
+        watch.came(None if read else "?", in_flight=64)
+    assert stop.by is None
+    for _ in range(84 - 21):  # 20 and 64 in a row, 21 of which came before
+        assert stop.by is None
+        watch.came("?", in_flight=64)
+    assert stop.by == "judge"
+    never = Stop()
+    watch = UnreadWatch(SCRIPTED, never, keep_going=False)
+    for _ in range(20):
+        watch.came("?", in_flight=64)
+    assert never.by == "judge"
+
+
 def test_more_than_half_of_the_first_forty_stop_it() -> None:
     # Read, unread, read, unread, …: 20 of 40 are half of them, and not more.
     assert told_by(SCRIPTED, [True, False] * 500)[0].by is None

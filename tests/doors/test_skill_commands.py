@@ -129,7 +129,7 @@ def test_commands_of_the_skill_do_what_it_says_of_them(ran: Ran) -> None:
     assert compared[-1]["metadata"]["confidenceSource"] == "calibration"
     (release,) = [d for c, d in ran.items() if "--name release" in c]
     assert (json.loads(release.stdout)["winsB"], json.loads(release.stdout)["winsA"]) == (48, 12)
-    assert told["evenhand gate release"].startswith("pass")
+    assert "\npass  new against old: " in told["evenhand gate release"]
     names = [row["run"] for row in json.loads(told["evenhand runs list"])["runs"]]
     assert {"release", "league"} == set(names)
 

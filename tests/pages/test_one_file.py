@@ -217,10 +217,10 @@ def test_labels_bring_an_audit_and_several_models_a_ranking(
     labelled = written(store, "labelled", tmp_path / "a.html")
     assert "The judge against labels" in labelled.shown
     assert "32 judged pairs have a label." in labelled.shown
-    assert "Ranks left open" not in labelled.shown
+    assert "Rank range" not in labelled.shown
     league = written(store, "league", tmp_path / "b.html")
     assert "The judge against labels" not in league.shown
-    assert "Ranks left open" in league.shown
+    assert "Rank range" in league.shown
     for model in "wxyz":
         assert re.search(rf"<bdi>{model}</bdi></th><td><span class=\"figure\">", league.source)
 

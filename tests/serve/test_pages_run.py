@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterator
 
 import pytest
+from scipy.stats import binomtest
 
 from browser_data import JUDGES, KnowingJudge, answers_by_model
 from html_reading import Html
@@ -23,12 +23,10 @@ ROWS = [
 ]
 
 
-def wilson(part: int, of: int) -> tuple[float, float]:
-    """Wilson (1927), written out."""
-    z, p = 1.959963984540054, part / of
-    middle = (p + z * z / (2 * of)) / (1 + z * z / of)
-    half = z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of)) / (1 + z * z / of)
-    return middle - half, middle + half
+def exact(part: int, of: int) -> tuple[float, float]:
+    """Clopper and Pearson (1934), by SciPy."""
+    found = binomtest(part, of).proportion_ci(confidence_level=0.95, method="exact")
+    return float(found.low), float(found.high)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +45,7 @@ def test_the_list_tells_of_each_run_how_it_stands_and_what_it_came_to(
 ) -> None:
     page = visitor.wait("/", lambda page: "being worked out" not in page.text)
     row = next(each for each in page.all("tr") if "Sums" in each.text)
-    low, high = wilson(10, 30)
+    low, high = exact(10, 30)
     assert "finished" in row.text
     assert "60 / 60" in row.text
     # A is right in 20 of 30 pairs, by each of the two judges.
@@ -58,7 +56,7 @@ def test_the_list_tells_of_each_run_how_it_stands_and_what_it_came_to(
 
 def test_the_win_rate_stands_with_its_interval(visitor: Visitor, run: str) -> None:
     page = visitor.see(run)
-    low, high = wilson(10, 30)
+    low, high = exact(10, 30)
     assert f"33.3 % ({100 * low:.1f} to {100 * high:.1f})" in page.text
     assert "95 % interval" in page.text
 
@@ -121,7 +119,7 @@ def test_a_win_rate_leads_to_its_pairs(visitor: Visitor, run: str) -> None:
 
 
 def test_the_side_the_ties_and_the_level_can_be_chosen(visitor: Visitor, run: str) -> None:
-    low, high = wilson(20, 30)
+    low, high = exact(20, 30)
     page = visitor.wait(f"{run}?side=A&ties=half&level=0.95", lambda page: "66.7" in page.text)
     assert f"66.7 % ({100 * low:.1f} to {100 * high:.1f})" in page.text
     chosen = [each.text for each in page.all("option", selected="")]

@@ -50,7 +50,7 @@ def cells(page: Html, tag: str) -> list[list[Element]]:
 SELF_EXPLAINING = {
     "/": {"Name"},
     "/runs/1/pairs": {"Number", "Prompt", "Tag", "Flags"},
-    "/rank?run=1": {"Rank", "Model", "Told apart"},
+    "/rank?run=1": {"Rank", "Model", "Neighbours"},
 }
 
 

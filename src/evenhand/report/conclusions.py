@@ -334,11 +334,10 @@ def _grown(
         if not before:
             continue
         for each in found:
-            rate, counts = each.win_rate, each.win_rate.counts
-            if each.judge != judge.name or rate.rate is None or rate.always_valid:
+            test = each.win_rate.sign_test  # one sign a prompt, where prompts repeat
+            if each.judge != judge.name or test is None:
                 continue
-            halves = counts.ties + counts.inconsistent
-            p_value = always_valid_p({1.0: counts.wins_a, 0.5: halves, 0.0: counts.wins_b})
+            p_value = always_valid_p({1.0: test.wins_a, 0.0: test.wins_b})
             looks = len(before) + 1
             yield (
                 f"{' against '.join(each.names)}: look {looks} at data that grew (before: "

@@ -90,13 +90,18 @@ class UnreadWatch:
         self._watches = judge.traits.needs_prompt and not keep_going
         self._answers = self._unread = self._in_a_row = 0
 
-    def answered(self, made: Made) -> None:
+    def answered(self, made: Made, *, in_flight: int = 0) -> None:
         """A pass as it is stored: read, repaired, or unread for good."""
         unread = made.unread if isinstance(made, Pass) else None
-        self.came(f"“{example_of(unread.raw)}” ({_FIT(unread.reason)})" if unread else None)
+        shown = f"“{example_of(unread.raw)}” ({_FIT(unread.reason)})" if unread else None
+        self.came(shown, in_flight=in_flight)
 
-    def came(self, unread: str | None) -> None:
-        """An answer that could not be read, as it is shown; None for one that was."""
+    def came(self, unread: str | None, *, in_flight: int = 0) -> None:
+        """An answer that could not be read, as it is shown; None for one that was.
+
+        An unread answer is asked for once more, so of those in flight together the unread ones
+        come last, in a row: where the judge was read before, that many more are needed.
+        """
         if not self._watches:
             return
         self._answers += 1
@@ -105,8 +110,9 @@ class UnreadWatch:
             return
         self._unread += 1
         self._in_a_row += 1
-        if self._in_a_row == _UNREAD_IN_A_ROW:
-            self._end(f"{_UNREAD_IN_A_ROW} answers of {self._judge} in a row", unread)
+        readable = self._answers > self._unread
+        if self._in_a_row >= _UNREAD_IN_A_ROW + in_flight * readable:
+            self._end(f"{self._in_a_row} answers of {self._judge} in a row", unread)
         elif self._answers <= _FIRST_ANSWERS and 2 * self._unread > _FIRST_ANSWERS:
             first = f"the first {_FIRST_ANSWERS} answers of {self._judge}"
             self._end(f"more than half of {first}", unread)

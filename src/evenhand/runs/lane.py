@@ -219,7 +219,7 @@ class Lane:
         self._gate.answer_waits()
         self._writer.add_pass(self.new_pass(work, made), self._gate.answers_stored)
         self._count.made(made)
-        self._unread.answered(made)
+        self._unread.answered(made, in_flight=self._gate.limit)
         self._believe()
 
     def reused(self) -> None:
