@@ -158,7 +158,8 @@ def settings(*, quick: bool) -> Iterator[Setting]:
                         continue
                     yield Setting(judge, pairs, ties, share)
     for judge in ("positional", "noisy"):
-        yield Setting(judge, 600, 0.3, 0.3, rows_per_prompt=4)
+        for pairs in (40, 80, 160, 600):
+            yield Setting(judge, pairs, 0.3, 0.3, rows_per_prompt=4)
         yield Setting(judge, 600, 0.3, 0.3, missing=0.05)
 
 
