@@ -64,6 +64,30 @@ def judge_at(server: JudgeServer, **options: Any) -> OpenAIJudge:
     )
 
 
+async def test_a_key_that_the_server_echoes_is_in_no_completion(start_server: StartServer) -> None:
+    key = "key-of-the-test-0123456789"
+
+    def echoes(request: SeenRequest) -> Reply:
+        sent = request.headers["authorization"]
+        told = [token_logprob(sent, -0.1, {sent: -0.1, "A": -3.0})]
+        return chat_reply(
+            f"A, said {sent}", refusal=sent, model=sent, request_id=sent, logprobs=told
+        )
+
+    server = start_server(echoes)
+    async with judge_at(server, api_key=key) as judge:
+        answer = await judge.ask(call(logprobs=True))
+    assert answer.text == "A, said Bearer ***"
+    assert key not in repr(answer)
+    url = server.url.replace("://", "://somebody:pass-word-of-one@")
+    async with judge_at(server, base_url=url) as judge:
+        answer = await judge.ask(call(logprobs=True))
+    login = base64.b64encode(b"somebody:pass-word-of-one").decode()
+    assert server.requests[-1].headers["authorization"] == f"Basic {login}"
+    assert answer.text == "A, said Basic ***"
+    assert login not in repr(answer)
+
+
 async def test_a_reasoned_call_sends_messages_schema_and_limits(start_server: StartServer) -> None:
     server = start_server(in_turn(chat_reply("A")))
     async with judge_at(server, api_key="key-of-the-test", seed=7) as judge:

@@ -223,6 +223,13 @@ async def test_thinking_is_noted_and_kept_out_of_the_text() -> None:
     assert (alone.text, alone.thought, alone.finish) == ("", True, "length")
 
 
+async def test_a_key_that_the_provider_echoes_is_in_no_completion() -> None:
+    reply = claude_says(text(f"A, and x-api-key was {KEY}")) | {"model": KEY, "id": KEY}
+    answer = await ask(Loopback(reply))
+    assert answer.text == "A, and x-api-key was ***"
+    assert KEY not in repr(answer)
+
+
 async def test_a_refusal_and_an_empty_answer_are_completions_and_not_errors() -> None:
     refused = await ask(Loopback(claude_says(stop_reason="refusal")))
     assert (refused.text, refused.finish) == ("", "refusal")

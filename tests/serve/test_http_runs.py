@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from evenhand.serve.values import RunStatus
-from http_service import HttpService, StartService, problem, start_service
+from http_service import PAIR, HttpService, StartService, problem, start_service
 from postgres_server import _migrated_template, fresh_database, postgres
 from run_data import adds_up, sums, wins_b
-from servers import Reply, SeenRequest, Slow
+from scripted import answer_json
+from servers import Reply, SeenRequest, Slow, chat_reply
 
 __all__ = ["_migrated_template", "fresh_database", "postgres", "start_service"]
 
@@ -367,3 +370,38 @@ def test_event_streams_are_bounded_and_leave_room_for_others(start_service: Star
             assert service.client.get(f"/v1/runs/{run_id}").status_code == 200
     finally:
         service.client.post(f"/v1/runs/{run_id}/cancel")
+
+
+def test_a_key_that_the_judge_echoes_comes_back_to_no_client_and_into_no_store(
+    start_service: StartService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key = "sk-of-the-operator-0123456789"
+    monkeypatch.setenv("OPERATORS_KEY", key)
+
+    def echoes(request: SeenRequest) -> Reply:
+        sent = request.headers["authorization"]
+        assert sent == f"Bearer {key}"
+        answer = json.loads(answer_json("A", confidence=0.9, criteria=[("accuracy", "A")]))
+        answer["result"]["reasoning"] = f"I was sent {sent}."
+        answer["comparison"][0]["reasoning"] = base64.b64encode(sent.encode()).decode()
+        return chat_reply(json.dumps(answer), model=sent, request_id=sent)
+
+    service = start_service(echoes, offer={"api_key_env": "OPERATORS_KEY"})
+    answer = service.client.post("/v1/compare", json=PAIR)
+    assert answer.status_code == 200
+    assert "I was sent Bearer ***." in answer.text
+    run = ended(service, start(service, sums(2)).id)
+    shown = [
+        answer.text,
+        *(service.client.get(f"{path}").text for path in (f"/v1/runs/{run.id}", f"/runs/{run.id}")),
+        service.client.get(f"/v1/runs/{run.id}/pairs").text,
+    ]
+    service.stop()
+    shown += [path.read_bytes().decode("latin-1") for path in tmp_path.glob("service.db*")]
+    service.start()
+    assert len(shown) >= 5
+    for text in shown:
+        assert key not in text
+        # What stands in base64 for the key's middle, at each of the three places it may begin.
+        for before in ("", "x", "xx"):
+            assert base64.b64encode(f"{before}{key}".encode()).decode()[4:-4] not in text

@@ -647,6 +647,25 @@ def test_texts_are_in_the_log_where_the_operator_wants_them_and_secrets_are_not(
         assert secret not in log
 
 
+@pytest.mark.parametrize("log_json", [False, True])
+@pytest.mark.parametrize(
+    "secret", ['to"ken-with-a-quote', "to\\ken-with-a-backslash", "to'ken-&-more"]
+)
+def test_a_token_with_signs_that_json_escapes_is_not_in_the_log(
+    capsys: pytest.CaptureFixture[str], quiet_loggers: None, secret: str, log_json: bool
+) -> None:
+    config: dict[str, Any] = {"tokens": (Token("ci", secret),), "log_texts": True}
+    with start(**config, log_json=log_json) as server:
+        configure_logs(server.config, {})
+        body = json.dumps({"prompt": "my private prompt", "note": secret}).encode()
+        server.ask("POST", "/v1/compare", headers=JSON | bearer(secret), body=body)
+        assert wait_until(lambda: not server.connections)
+    log = capsys.readouterr().err
+    assert "my private prompt" in log
+    assert "***" in log
+    assert "ken-" not in log
+
+
 def test_no_metric_has_a_label_that_a_client_wrote() -> None:
     judges = (JudgeOffer("m", "openai:m"),)
     with start(tokens=(Token("ci", SECRET),), judges=judges) as server:

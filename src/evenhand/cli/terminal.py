@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
 import re
 import unicodedata
+from functools import lru_cache
+
+from evenhand.judges.redaction import Redactor, secrets_in
 
 # CSI, whole OSC and other string sequences, two-character escapes; 7-bit and 8-bit forms. A string
 # sequence without its end loses only its beginning: it must not hide the text that follows.
@@ -31,24 +33,17 @@ _IN_ASCII = {
     "✓": "+",
     "✗": "x",
 }
-_SHORTEST_KEY = 16
 PLAIN_SIGNS = "evenhand-plain-signs"
 
 
 def without_keys(text: str) -> str:
-    """A server may say our own key back to us, in an answer too; we do not pass it on."""
-    for key in _keys():
-        text = text.replace(key, "***").replace(json.dumps(key)[1:-1], "***")
-    return text
+    """A server may say our own key back to us; what was stored before that was seen to may too."""
+    return _redactor(tuple(secrets_in(os.environ))).cut(text)
 
 
-def _keys() -> list[str]:
-    # Stand-ins such as "none", for servers that want no key, are no secrets.
-    return [
-        value
-        for name, value in os.environ.items()
-        if name.endswith("_API_KEY") and len(value) >= _SHORTEST_KEY
-    ]
+@lru_cache(maxsize=1)
+def _redactor(secrets: tuple[str, ...]) -> Redactor:
+    return Redactor(secrets)
 
 
 def clean(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -51,7 +52,7 @@ from evenhand.judges.openai_reply import (
     without_tags,
 )
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
-from evenhand.judges.redaction import Redactor, shown_url
+from evenhand.judges.redaction import Redactor, secrets_in, shown_url
 from evenhand.judges.transport import TRANSPORTS, Reply, TransportName, open_transport
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class OpenAIJudge:
         self._base_url = str(given.with_user(None).with_query(None))
         self._limits = OPENAI_LIMITS if given.host == "api.openai.com" else LIMITS
         authorization, secrets = _authorization(options.api_key, given)
-        self._redact = Redactor(secrets)
+        self._redact = Redactor(secrets, others=secrets_in(os.environ))
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         headers["User-Agent"] = "evenhand"
         if authorization is not None:
@@ -249,6 +250,11 @@ class OpenAIJudge:
         return self._authorization
 
     @property
+    def redactor(self) -> Redactor:
+        """Of what its server says."""
+        return self._redact
+
+    @property
     def dialect(self) -> Dialect:
         """What its server has been found to take so far."""
         return self._learned.dialect
@@ -336,7 +342,8 @@ class OpenAIJudge:
         if reply.status == 200:
             fault = fault_inside(body)
             if fault is None:
-                return self._completion(body, reply, requests=requests)
+                # Some servers echo what they were sent, its key included.
+                return self._redact.clean(self._completion(body, reply, requests=requests))
         elif reply.status >= 400:
             fault = fault_of(reply.status, body, reply)
         else:
@@ -346,12 +353,14 @@ class OpenAIJudge:
             )
         if fault.status in _UNNAMED_REFUSALS and _FILTERED.search(fault.code):
             # The filter objects to this pair's text, so it is this pass's answer.
-            return Completion(
-                text="",
-                finish="filter",
-                refusal=self._redact(fault.message),
-                usage=Usage(requests=requests),
-                request_id=reply.headers.get("x-request-id"),
+            return self._redact.clean(
+                Completion(
+                    text="",
+                    finish="filter",
+                    refusal=self._redact(fault.message),
+                    usage=Usage(requests=requests),
+                    request_id=reply.headers.get("x-request-id"),
+                )
             )
         return fault
 

@@ -5,8 +5,9 @@ pydantic-ai is heavy, so it is imported when the first such judge is opened.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -25,6 +26,7 @@ from evenhand.errors import (
     MissingExtra,
 )
 from evenhand.judges.protocol import Completion, JudgeCall, Message, Traits
+from evenhand.judges.redaction import Redactor, secrets_in, shown_url
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
@@ -75,14 +77,14 @@ class ProviderJudge:
         self.name = spec
         self._options = options or ProviderOptions()
         self._model = _open_model(spec, self._options)
-        self._secret = _secret_of(self._model)
+        given = (self._options.api_key or "", *_secrets_of(self._model))
+        self._secrets = [secret for secret in dict.fromkeys(given) if secret]
+        self._redact = Redactor(self._secrets, others=secrets_in(os.environ))
         self._entered = False
         self._closed = False
 
     @property
     def identity(self) -> Mapping[str, object]:
-        from evenhand.judges.redaction import shown_url
-
         options = self._options
         return {
             "base_url": None if options.base_url is None else shown_url(options.base_url),
@@ -125,7 +127,7 @@ class ProviderJudge:
             raise JudgeGarbled(
                 f"{self.name} sent a reply that cannot be read ({type(error).__name__}); ask again"
             ) from None
-        return _completion(response)
+        return self._redact.clean(_completion(response))
 
     # By the batch: the same requests and answers, while another way carries them.
 
@@ -152,7 +154,8 @@ class ProviderJudge:
         from pydantic_ai.exceptions import ModelAPIError
 
         try:
-            return _completion(self._model.batch_decode(result, self.batch_request(call)))
+            response = self._model.batch_decode(result, self.batch_request(call))
+            return self._redact.clean(_completion(response))
         except ModelAPIError as error:
             self._refuse(error)
         except _UNREADABLE as error:
@@ -243,7 +246,7 @@ class ProviderJudge:
         raise JudgeRejected(f"{fact}; change the request or the judge's options") from None
 
     def _safe(self, text: str) -> str:
-        return redacted(text, self._secret)
+        return redacted(text, *self._secrets, redact=self._redact)
 
 
 # What the SDKs and pydantic-ai trip over when a reply lacks the shape they count on.
@@ -315,20 +318,23 @@ def _key_variable(spec: str) -> str:
     )
 
 
-def _secret_of(model: Model[Any]) -> str | None:
+def _secrets_of(model: Model[Any]) -> Iterator[str]:
     client = getattr(getattr(model, "provider", None), "client", None)
     inner = getattr(client, "_api_client", client)
-    secret = getattr(inner, "api_key", None)
-    return secret if isinstance(secret, str) and secret else None
+    for name in ("api_key", "auth_token"):
+        secret = getattr(inner, name, None)
+        if isinstance(secret, str) and secret:
+            yield secret
 
 
 _KEY_LIKE = re.compile(r"\b(?:sk-[\w-]{8,}|AIza[\w-]{8,}|Bearer\s+\S+)")
 
 
-def redacted(text: str, secret: str | None = None) -> str:
+def redacted(text: str, *secrets: str, redact: Redactor | None = None) -> str:
     """One line without keys: neither ours nor anything that looks like one."""
-    if secret:
+    for secret in secrets:
         text = text.replace(secret, "(key)")
+    text = text if redact is None else redact.cut(text)
     return _KEY_LIKE.sub("(key)", " ".join(text.split()))[:300].rstrip(".;")
 
 

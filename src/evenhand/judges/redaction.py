@@ -1,13 +1,45 @@
-"""Foreign text made fit for a message: keys, logins and control characters cut out."""
+"""Foreign text without our secrets: quoted in a message, or as the answer of a judge."""
 
 from __future__ import annotations
 
+import base64
+import html
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
+
+if TYPE_CHECKING:
+    from evenhand.judges.protocol import Completion, TokenLogprob
+
+_CUT = "***"
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)(?:_\d+)?$", re.IGNORECASE)
+# A variable that ends in KEY may hold a plain word; only what could be a secret is cut out.
+_LEAST_SECRET = 8
+# Stand-ins for servers that want no key ("none", "placeholder") are words, which answers have too.
+_LEAST_WORD = 16
+# Of a secret that is echoed in part, this much is cut out; its public beginning ("sk-ant-api03-")
+# is shorter. Any part of that length holds one of the secret's blocks whole.
+_LEAST_PART = 24
+_BLOCK = 12
+# Characters that a JSON writer or a URL may have escaped without need; quotes and backslashes
+# stay, for an answer is often JSON itself.
+_HEX = "(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abd-fABD-F]|7[0-9a-eA-E])"
+_ESCAPED = tuple((mark, re.compile(re.escape(mark) + _HEX)) for mark in ("\\u00", "\\x", "%"))
+
+
+def secrets_in(environment: Mapping[str, str]) -> Iterator[str]:
+    """What variables hold whose names say that it is a secret."""
+    for name, value in environment.items():
+        secret = value.strip()
+        if len(secret) >= _LEAST_SECRET and _SECRET_NAME.search(name):
+            yield secret
 
 
 class Redactor:
-    """Makes foreign text fit for a message: one short line without secrets."""
+    """Takes known secrets out of foreign text, however they are written there."""
 
     _LOOKS_SECRET = re.compile(
         r"(?i:\bbearer)\s+[^\s\"',;]+"
@@ -20,16 +52,29 @@ class Redactor:
     )
     _LOOKED_AT = 4096
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), *, others: Iterable[str] = ()) -> None:
+        """`others`: secrets that whoever writes the texts was never sent, looked for as they are
+        and whole, so that each costs an answer one search."""
         known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
-        self._longest = len(known[0]) if known else 0
+        unsent = {secret for secret in others if _is_no_word(secret)}.difference(known)
+        self._unsent = sorted(unsent, key=len, reverse=True)
+        forms = [form for secret in known for form in _forms(secret)]
+        self._longest = max(map(len, forms), default=0)
         # A stand-in key such as "x" is only cut out as a word of its own.
         self._known = [
-            re.compile(re.escape(s) if len(s) >= 8 else rf"(?<!\w){re.escape(s)}(?!\w)")
-            for s in known
+            re.compile(re.escape(s) if len(s) >= _LEAST_SECRET else rf"(?<!\w){re.escape(s)}(?!\w)")
+            for s in sorted(forms, key=len, reverse=True)
         ]
+        self._secrets = [secret for secret in known if _is_no_word(secret)]
+        # What one of them cannot stand in a text without; looked for in every answer.
+        self._needles = tuple(
+            dict.fromkeys(
+                (*(n for secret in self._secrets for n in _needles(secret)), *self._unsent)
+            )
+        )
 
     def __call__(self, text: str, *, limit: int = 200) -> str:
+        """Fit for a message: one short line, without whatever looks like a secret."""
         whole = self._redacted(text[: self._LOOKED_AT])
         if len(text) > self._LOOKED_AT and self._longest:
             whole = whole[: -self._longest]  # the cut may have left the front of a secret
@@ -38,8 +83,125 @@ class Redactor:
 
     def _redacted(self, text: str) -> str:
         for secret in self._known:
-            text = secret.sub("***", text)
-        return self._LOOKS_SECRET.sub("***", text)
+            text = secret.sub(_CUT, text)
+        return self._LOOKS_SECRET.sub(_CUT, self.cut(text))
+
+    def cut(self, text: str) -> str:
+        """The whole text without the secrets that are known; mostly the text itself."""
+        has = text.__contains__
+        if any(map(has, self._needles)):
+            text = self._without(text)
+        if not self._secrets:
+            return text
+        for mark, escaped in _ESCAPED:
+            if has(mark) and escaped.search(text):
+                read = escaped.sub(_character, text)
+                if any(map(read.__contains__, self._needles)):
+                    cut = self._without(read)
+                    text = text if cut == read else cut
+        return text
+
+    def clean(self, completion: Completion) -> Completion:
+        """The completion without secrets, wherever a server can have put one."""
+        changes: dict[str, object] = {}
+        for name in ("text", "refusal", "model", "request_id"):
+            said: str | None = getattr(completion, name)
+            if said and (cut := self.cut(said)) != said:
+                changes[name] = cut
+        if completion.logprobs:  # only the first place is ever quoted
+            first = self._clean_place(completion.logprobs[0])
+            if first != completion.logprobs[0]:
+                changes["logprobs"] = (first, *completion.logprobs[1:])
+        return replace(completion, **changes) if changes else completion  # type: ignore[arg-type]
+
+    def _clean_place(self, place: TokenLogprob) -> TokenLogprob:
+        top = tuple((self.cut(token), logprob) for token, logprob in place.top)
+        return replace(place, token=self.cut(place.token), top=top)
+
+    def _without(self, text: str) -> str:
+        for secret in self._secrets:
+            for form in _forms(secret):
+                text = text.replace(form, _CUT)
+            text = _without_parts(text, secret)
+        for secret in self._unsent:
+            text = text.replace(secret, _CUT)
+        return text
+
+
+def _is_no_word(secret: str) -> bool:
+    return len(secret) >= _LEAST_WORD or (len(secret) >= _LEAST_SECRET and not secret.isalpha())
+
+
+def _forms(secret: str) -> list[str]:
+    """The secret as it is, and as JSON, a URL, a page, a header or a log may write it; the longer
+    first, for one may be a part of another."""
+    as_json = [json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]]
+    forms = {secret, *as_json, *(each.replace("/", "\\/") for each in as_json)}
+    forms |= {json.dumps(each)[1:-1] for each in as_json} | {repr(each)[1:-1] for each in as_json}
+    forms |= {repr(secret)[1:-1], quote(secret, safe=""), quote(secret), quote_plus(secret)}
+    # Where a text has both quotes, Python escapes the single ones.
+    forms |= {repr(each)[1:-1].replace("'", "\\'") for each in (secret, *as_json)}
+    forms |= {html.escape(secret), html.escape(secret, quote=False)}
+    if len(secret) >= _LEAST_SECRET:
+        forms |= set(_in_base64(secret))
+    return sorted(forms, key=len, reverse=True)
+
+
+def _in_base64(secret: str) -> Iterator[str]:
+    """What is always the same of it, at whichever of three places it begins ("user:secret")."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    for before in range(3):
+        encoded = base64.b64encode(b"\0" * before + raw).decode()
+        begins = (0, 2, 3)[before]
+        ends = (before + len(raw)) * 8 // 6
+        core = encoded[begins:ends]
+        yield core
+        yield core.replace("+", "-").replace("/", "_")
+
+
+def _needles(secret: str) -> Iterator[str]:
+    """A text without any of these has neither the secret, nor a part of it that would be cut."""
+    if len(secret) < _LEAST_PART:
+        yield secret
+    else:
+        yield from (secret[at : at + _BLOCK] for at in range(0, len(secret) - _BLOCK + 1, _BLOCK))
+    yield from (form for form in _forms(secret) if not _has_block(form, secret))
+
+
+def _has_block(form: str, secret: str) -> bool:
+    if len(secret) < _LEAST_PART:
+        return secret in form
+    return any(
+        secret[at : at + _BLOCK] in form for at in range(0, len(secret) - _BLOCK + 1, _BLOCK)
+    )
+
+
+def _without_parts(text: str, secret: str) -> str:
+    if len(secret) < _LEAST_PART:
+        return text
+    for at in range(0, len(secret) - _BLOCK + 1, _BLOCK):
+        block = secret[at : at + _BLOCK]
+        found = text.find(block)
+        kept: list[str] = []
+        begun = 0
+        while found >= 0:
+            first, last = at, at + _BLOCK  # of the secret
+            start, end = found, found + _BLOCK  # of the text
+            while first and start > begun and text[start - 1] == secret[first - 1]:
+                first, start = first - 1, start - 1
+            while last < len(secret) and end < len(text) and text[end] == secret[last]:
+                last, end = last + 1, end + 1
+            if end - start >= _LEAST_PART:
+                kept += (text[begun:start], _CUT)
+                begun = end
+            found = text.find(block, end)
+        if begun:
+            text = "".join((*kept, text[begun:]))
+    return text
+
+
+def _character(escaped: re.Match[str]) -> str:
+    return chr(int(escaped[1], 16))
 
 
 def shown_url(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import math
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ import orjson
 from evenhand.contract import ORDERS, WINNERS, Order, Winner
 from evenhand.errors import InputError, NotRecorded
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
+from evenhand.judges.redaction import Redactor, secrets_in
 
 Finish = Literal["stop", "length", "refusal", "filter", "other"]
 
@@ -72,6 +74,8 @@ class ReplayJudge:
     def __init__(self, path: Path) -> None:
         self.name = f"replay:{path.name}"
         self._passes = _read(path)
+        # What was recorded may hold a key that its server echoed.
+        self._redact = Redactor(others=secrets_in(os.environ))
         self.identity: Mapping[str, object] = {"sha256": _sha256_of(path)}
 
     async def ask(self, call: JudgeCall) -> Completion:
@@ -90,7 +94,9 @@ class ReplayJudge:
                 model=recorded.model,
                 flags=(NO_TEXT,) if recorded.verdict_as_shown else (),
             )
-        return Completion(text=recorded.raw, finish=recorded.finish, model=recorded.model)
+        return self._redact.clean(
+            Completion(text=recorded.raw, finish=recorded.finish, model=recorded.model)
+        )
 
     def recordings(self) -> Iterator[Recording]:
         """All of them, by pair and order as they first come in the file."""

@@ -16,16 +16,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from evenhand.judges.redaction import Redactor
+from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.tokens import VARIABLE, VOTER_VARIABLE
 
 log = logging.getLogger("evenhand.serve")
 
 _LONGEST_LINE = 20_000
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)(?:_\d+)?$", re.IGNORECASE)
-# A variable that ends in KEY may hold a plain word; only what could be a secret is cut out.
-_LEAST_SECRET = 8
 # What may stand in a path without being a text that somebody wrote.
 _PLAIN_PART = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
@@ -150,10 +147,8 @@ def secrets_of(config: ServerConfig, environment: Mapping[str, str]) -> Iterable
     for variable in (VARIABLE, VOTER_VARIABLE):
         yield from (each.strip() for each in environment.get(variable, "").split(","))
     named = {offer.api_key_env for offer in config.judges}
-    for name, value in environment.items():
-        secret = value.strip()
-        if name in named or (_SECRET_NAME.search(name) and len(secret) >= _LEAST_SECRET):
-            yield secret
+    yield from (environment[name].strip() for name in named if name in environment)
+    yield from secrets_in(environment)
     store = config.store or environment.get("EVENHAND_STORE")
     if store and "://" in store:
         address = read_address(store)

@@ -12,6 +12,7 @@ import pytest
 
 from batch_providers import NOT_RUN, Answer, ItemFault, OpenAIProvider, Provider, adds_up
 from batch_runs import (
+    KEY,
     QUICK,
     Hearer,
     Start,
@@ -406,3 +407,17 @@ async def test_a_seed_and_temperature_go_with_the_requests(at: Path) -> None:
         (batch,) = provider.batches.values()
         for _, body in batch.requests:
             assert (body["seed"], body["temperature"]) == (7, 0.5)
+
+
+async def test_a_key_in_a_batchs_answers_is_never_stored(start: Start, at: Path) -> None:
+    def echoes(prompt: str, body: dict[str, Any]) -> Answer:
+        return f"{adds_up(prompt, body)}\n\nI was sent Bearer {KEY}."
+
+    await by_batch(start(echoes), sums(3), at)
+    for judged in judged_items(at).values():
+        for stored in judged.passes:
+            assert isinstance(stored.made, Pass)
+            assert stored.made.ballot is not None
+            assert stored.made.ballot.raw.endswith("I was sent Bearer ***.")
+    written = b"".join(path.read_bytes() for path in at.parent.glob(f"{at.name}*"))
+    assert KEY.encode() not in written

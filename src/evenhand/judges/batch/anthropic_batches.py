@@ -150,13 +150,19 @@ class AnthropicBatches:
 
     async def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[Result, None]:
         client = await self._client()
+        redact = _redactor(client)
         with _told(client, self.host):
             streamed = client.messages.batches.with_streaming_response.results(batch_id)
             async with streamed as response:
                 async for line in objects_in(response.iter_bytes(), host=self.host):
                     read = _result(line)
                     if read is not None:
-                        yield read
+                        # It is stored as it is until its pass is made of it.
+                        yield (
+                            read
+                            if read.answer is None
+                            else read._replace(answer=redact.cut(read.answer))
+                        )
 
     async def cancel(self, batch_id: str) -> None:
         client = await self._client()
@@ -181,8 +187,11 @@ class AnthropicBatches:
 
 
 def _told(client: AsyncAnthropic, host: str) -> AbstractContextManager[None]:
-    redact = Redactor([client.api_key or "", client.auth_token or ""])
-    return in_our_words(host=host, key="ANTHROPIC_API_KEY", redact=redact)
+    return in_our_words(host=host, key="ANTHROPIC_API_KEY", redact=_redactor(client))
+
+
+def _redactor(client: AsyncAnthropic) -> Redactor:
+    return Redactor([client.api_key or "", client.auth_token or ""])
 
 
 def _total(batch: MessageBatch) -> int:

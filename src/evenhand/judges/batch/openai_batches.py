@@ -29,7 +29,6 @@ from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.openai_dialect import Dialect
 from evenhand.judges.openai_reply import text_or_none, usage_of
 from evenhand.judges.protocol import Completion, JudgeCall
-from evenhand.judges.redaction import Redactor
 from evenhand.judges.transport import Reply
 
 if TYPE_CHECKING:
@@ -54,8 +53,7 @@ class OpenAIBatches:
         url = read_base_url(options.base_url)
         default = {"http": 80, "https": 443}[url.scheme]
         self._host = f"{url.host}" if url.port == default else f"{url.host}:{url.port}"
-        secrets = [options.api_key or "", url.password or "", *url.query.values()]
-        self._redact = Redactor(secrets)
+        self._redact = judge.redactor
         self._client = self._open(judge)
 
     @staticmethod
@@ -168,7 +166,12 @@ class OpenAIBatches:
                     async for line in objects_in(response.iter_bytes(), host=self._host):
                         read = _result(line)
                         if read is not None:
-                            yield read
+                            # It is stored as it is until its pass is made of it.
+                            yield (
+                                read
+                                if read.answer is None
+                                else read._replace(answer=self._redact.cut(read.answer))
+                            )
 
     async def cancel(self, batch_id: str) -> None:
         with self._told():
