@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 HEAVY = (
     *("aiohttp", "pydantic_ai", "openai", "anthropic", "google.genai", "xllamacpp"),
@@ -82,3 +88,56 @@ def test_every_public_name_can_be_had() -> None:
         assert getattr(evenhand, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         evenhand.nothing  # noqa: B018
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def imported(source: str) -> Iterator[str]:
+    """The top of every module that a file imports, in whichever way."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            named = node.args[0]
+            if isinstance(named, ast.Constant) and isinstance(named.value, str):
+                yield named.value.partition(".")[0]
+
+
+def declared() -> dict[str, Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    wanted = [Requirement(each) for group in groups for each in group]
+    return {re.sub(r"[-_.]+", "-", each.name).lower(): each for each in wanted}
+
+
+def test_every_distribution_that_is_imported_is_declared() -> None:
+    own = {*sys.stdlib_module_names, "evenhand"}
+    places: dict[str, str] = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for name in imported(path.read_text()):
+            if name not in own:
+                places.setdefault(name, str(path.relative_to(ROOT)))
+    assert {"aiohttp", "pyarrow", "starlette"} <= places.keys()
+    known, distributions = declared(), packages_distributions()
+    missing = {
+        name: place
+        for name, place in places.items()
+        if not {
+            re.sub(r"[-_.]+", "-", each).lower() for each in distributions.get(name, [name])
+        }.intersection(known)
+    }
+    assert missing == {}
+
+
+def test_what_is_declared_admits_what_is_installed_and_locked() -> None:
+    locked = dict(
+        re.findall(r"(?m)^([\w.-]+)==([^ ;\\\s]+)", (ROOT / "requirements/test.txt").read_text())
+    )
+    assert len(locked) > 100
+    for name, wanted in declared().items():
+        if name in locked:
+            assert wanted.specifier.contains(locked[name], prereleases=True), (wanted, locked[name])
+            assert wanted.specifier.contains(version(name), prereleases=True), wanted
