@@ -21,6 +21,7 @@ from command_line import KEY, SUM, environment, fair, judged_by, run_command, st
 from evenhand.tools import output_schema
 from scripted import answer_json
 from servers import Script, Slow, StartServer, chat_reply
+from stored_runs import ROWS, make_run, opened
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and terminals")
 
@@ -322,3 +323,25 @@ def test_interrupting_twice_still_ends(start_server: StartServer, tmp_path: Path
     _, err = process.communicate(timeout=120)
     assert process.returncode in (130, -signal.SIGINT)
     assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [("runs", "rename", "first"), ("runs", "show"), ("show", "first")]
+)
+def test_an_argument_that_is_not_utf8_is_bad_input_and_named(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    with opened(tmp_path) as store:
+        make_run(store, "first", ROWS[:1])
+    done = subprocess.run(
+        [sys.executable, "-m", "evenhand", *arguments, b"\xff\xfe", "--store", "evenhand.db"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        timeout=120,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "bug" not in done.stderr

@@ -16,8 +16,8 @@ PLAN = {"samples": 3, "criteria": ["accuracy", "清晰"], "nested": {"nul": "\x0
 
 def test_a_run_comes_back_as_it_was_made(store: Store) -> None:
     before = datetime.now(UTC)
-    made = store.create_run(NewRun("first\x00run", "f1", PLAN, ("a.jsonl", "standard input")))
-    assert store.find_run("first\x00run") == made
+    made = store.create_run(NewRun("first run", "f1", PLAN, ("a.jsonl", "standard input")))
+    assert store.find_run("first run") == made
     assert (made.plan, made.sources) == (PLAN, ("a.jsonl", "standard input"))
     assert (made.state, made.intake_done, made.stopped_by) == ("reading", False, None)
     assert (made.seconds, made.calls, made.reused_passes, made.summary) == (0, 0, 0, {})

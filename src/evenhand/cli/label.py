@@ -11,6 +11,7 @@ from evenhand.cli import run_options as ropt
 from evenhand.cli import session
 from evenhand.cli.report import RunArgument
 from evenhand.errors import EvenhandError, InputError
+from evenhand.store.texts import unprintable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -118,6 +119,8 @@ def _person(given: str | None) -> str:
     person = given.strip()
     if not 0 < len(person) <= LONGEST_NAME:
         raise InputError(f"--who has {len(person)} characters; give 1 to {LONGEST_NAME}")
+    if character := unprintable(person):
+        raise InputError(f"--who holds {character}, a character that is not seen; leave it out")
     return person
 
 

@@ -33,7 +33,7 @@ from evenhand.cli.serve import serve
 from evenhand.cli.show_pair import show
 from evenhand.cli.skill import skill
 from evenhand.cli.votes import votes
-from evenhand.errors import EvenhandError, InputError, Status, exit_code
+from evenhand.errors import EvenhandError, InputError, SettingsError, Status, exit_code
 
 # typer checks choices with pydantic, which puts this before what is wrong.
 _PYDANTICS_OWN = "Value error, "
@@ -125,7 +125,7 @@ def main() -> NoReturn:
     except Exception as error:  # whatever it is, it is our fault and no news for the caller
         if os.environ.get("EVENHAND_DEBUG"):
             raise
-        code = _failed(_bug(error), as_json=as_json, of_pair=of_pair)
+        code = _failed(_not_utf8() or _bug(error), as_json=as_json, of_pair=of_pair)
     _flush()
     raise SystemExit(code)
 
@@ -138,6 +138,34 @@ def _failed(error: EvenhandError, *, as_json: bool, of_pair: bool) -> int:
 def _about(error: OSError) -> str:
     where = f" ({error.filename})" if error.filename else ""
     return f"{error.strerror or error}{where}; check the disk, the path and its permissions"
+
+
+def _not_utf8() -> InputError | None:
+    """What was given that is no text, and so made whatever met it fail."""
+    for place, word in enumerate(sys.argv[1:], start=1):
+        if not _is_text(word):
+            return InputError(
+                f"argument {place} ({_in_bytes(word)}) is not UTF-8; write it in UTF-8, "
+                "or put it into a file"
+            )
+    for name, value in os.environ.items():
+        if not _is_text(value) and name.startswith(("EVENHAND_", "OPENAI_")):
+            return SettingsError(
+                f"the environment variable {name} ({_in_bytes(value)}) is not UTF-8; correct it"
+            )
+    return None
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _in_bytes(value: str) -> str:
+    return repr(os.fsencode(value)[:60])[2:-1]
 
 
 def _bug(error: Exception) -> EvenhandError:

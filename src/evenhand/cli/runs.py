@@ -58,35 +58,37 @@ def _list(address: str | None, *, as_json: bool) -> None:
 
     try:
         shown = read_address(named_store(address)).shown
-        lines = _lines(address)
+        lines, damaged = _lines(address)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
     if as_json:
         told = {"store": shown, "runs": [line.model_dump(mode="json") for line in lines]}
         session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
-    elif lines:
+    elif lines or damaged:
         show_lines(session.out(), lines)
     else:
         session.write_text(f"no runs yet in {one_line(shown)}; evenhand run makes one")
+    for each in damaged:
+        sys.stderr.write(f"note  left out: {one_line(each.message)}\n")
 
 
-def _lines(address: str | None) -> list[RunLine]:
+def _lines(address: str | None) -> tuple[list[RunLine], list[StoreError]]:
     """Looking for runs is no reason to make a store."""
-    from evenhand.report import list_runs
+    from evenhand.report import look_over
     from evenhand.store.address import FileAddress, read_address
 
     where = read_address(named_store(address))
     if isinstance(where, FileAddress) and not _holds_anything(where.path):
-        return []
+        return [], []
     try:
         with opened_store(address) as store:
-            return list_runs(store)
+            return look_over(store)
     except StoreError:
         from evenhand.store.postgres import is_without_store
 
         if isinstance(where, FileAddress) or not is_without_store(where.url):
             raise
-        return []
+        return [], []
 
 
 def _holds_anything(path: Path) -> bool:

@@ -27,6 +27,7 @@ from evenhand.stats.sequential import Decision
 from evenhand.stats.sign_test import holm_adjusted, sign_test_p
 from evenhand.stats.win_rate import FEWEST_DECIDED, Circumstances, Ties
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, RunState, Store, Tally
+from evenhand.store.faults import of_run
 from evenhand.store.survey import Survey
 
 __all__ = [
@@ -105,6 +106,7 @@ class Conclusions(Model):
     notes: tuple[str, ...]
 
 
+@of_run
 def conclude(
     store: Store,
     name: str,

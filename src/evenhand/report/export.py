@@ -15,6 +15,7 @@ from evenhand.report.parquet import write_parquet
 from evenhand.report.records import rows_of
 from evenhand.report.whole_file import written_whole
 from evenhand.store import RunRecord, Store
+from evenhand.store.faults import of_run
 
 Format = Literal["jsonl", "csv", "parquet", "llm-comparator"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -48,6 +49,7 @@ def format_for(path: Path) -> Format:
     )
 
 
+@of_run
 def export_run(
     store: Store,
     name: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from evenhand.contract.model import Model
+from evenhand.errors import StoreBusy, StoreError
 from evenhand.store import RunRecord, RunState, Store
 
 
@@ -29,9 +30,21 @@ class RunLine(Model):
 
 
 def list_runs(store: Store) -> list[RunLine]:
-    """Newest first."""
-    runs = sorted(store.list_runs(), key=lambda run: (run.created_at, run.id), reverse=True)
-    return [_line(store, run) for run in runs]
+    """Newest first; `look_over` tells of those that cannot be read, too."""
+    return look_over(store)[0]
+
+
+def look_over(store: Store) -> tuple[list[RunLine], list[StoreError]]:
+    """The runs, newest first, and what is wrong with those that cannot be read."""
+    lines, damaged = [], store.damaged_runs()
+    for run in sorted(store.list_runs(), key=lambda run: (run.created_at, run.id), reverse=True):
+        try:
+            lines.append(_line(store, run))
+        except StoreBusy:
+            raise
+        except StoreError as error:
+            damaged.append(StoreError(f"run {run.name!r}: {error.message}"))
+    return lines, damaged
 
 
 def _line(store: Store, run: RunRecord) -> RunLine:

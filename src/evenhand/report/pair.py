@@ -23,6 +23,7 @@ from evenhand.contract.model import Model
 from evenhand.report.lookup import find_item, find_run
 from evenhand.report.retelling import told, with_prose
 from evenhand.store import ItemWhole, JudgedItem, PassStatus, RunRecord, Store, StoredPass
+from evenhand.store.faults import of_run
 
 
 class StoredAnswer(Model):
@@ -118,6 +119,7 @@ class PairReport(Model):
     judges: tuple[JudgedPair, ...]
 
 
+@of_run
 def report_pair(store: Store, run_name: str, name: str) -> PairReport:
     """`name` is the pair's id, or its number."""
     run = find_run(store, run_name)

@@ -12,6 +12,7 @@ from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
 from evenhand.stats.share import Share
 from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Tally
+from evenhand.store.faults import of_run
 
 SHOWN_AT_MOST = 20
 
@@ -104,6 +105,7 @@ class RunReport(Model):
     seconds: float
 
 
+@of_run
 def report_run(store: Store, name: str) -> RunReport:
     run = find_run(store, name)
     judges = store.run_judges(run.id)

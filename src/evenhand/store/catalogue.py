@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
 
 import orjson
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy.exc import DBAPIError
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreError
 from evenhand.store.bulk import insert_new
-from evenhand.store.records import JudgeRecord, NewJudge, NewRun, RunRecord
+from evenhand.store.faults import of_row
+from evenhand.store.records import JudgeRecord, NewJudge, NewRun, RunRecord, RunState
 from evenhand.store.rows import moment
 from evenhand.store.schema import judges, run_judges, runs
-from evenhand.store.texts import escape, escape_or_none, shorten
+from evenhand.store.texts import escape, escape_or_none, shorten, unprintable
 
 _LONGEST_NAME = 200
+_RUN_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("name", "fingerprint"), (str,)),
+    "stopped_by": (str, type(None)),
+    **dict.fromkeys(("seconds", "created_at", "updated_at"), (float, int)),
+    **dict.fromkeys(("calls", "reused_passes"), (int,)),
+}
 _JUDGE_COLUMNS = (*("key", "name", "prompt_version", "locale", "mode", "settings", "created_at"),)
 
 
@@ -58,7 +66,19 @@ def run_page(connection: Connection, *, before: int | None, limit: int) -> list[
     query = select(runs).order_by(runs.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(runs.c.id < before)
-    return [_run(row) for row in connection.execute(query).mappings()]
+    return _sound(connection.execute(query).mappings())
+
+
+def _sound(rows: Iterable[RowMapping]) -> list[RunRecord]:
+    read = map(_run_or_error, rows)
+    return [run for run in read if isinstance(run, RunRecord)]
+
+
+def _run_or_error(row: RowMapping) -> RunRecord | StoreError:
+    try:
+        return _run(row)
+    except StoreError as error:
+        return error
 
 
 def run_of_fingerprint(connection: Connection, fingerprint: str) -> RunRecord | None:
@@ -68,8 +88,34 @@ def run_of_fingerprint(connection: Connection, fingerprint: str) -> RunRecord | 
 
 
 def list_runs(connection: Connection) -> list[RunRecord]:
-    rows = connection.execute(select(runs).order_by(runs.c.id)).mappings()
-    return [_run(row) for row in rows]
+    """Those that can be read; what is wrong with the others is in `damaged_runs`."""
+    return [run for run in _each_run(connection) if isinstance(run, RunRecord)]
+
+
+def damaged_runs(connection: Connection) -> list[StoreError]:
+    return [run for run in _each_run(connection) if isinstance(run, StoreError)]
+
+
+def _each_run(connection: Connection) -> Iterator[RunRecord | StoreError]:
+    try:
+        rows = list(connection.execute(select(runs).order_by(runs.c.id)).mappings())
+    except DBAPIError:  # a text that cannot be read hides all rows
+        ids = connection.execute(select(runs.c.id).order_by(runs.c.id)).scalars()
+        for run_id in list(ids):
+            try:
+                found = run_at(connection, run_id)
+            except StoreError as error:
+                yield error
+            except DBAPIError:
+                yield StoreError(
+                    f"the store's run (id {run_id}) is damaged: it holds a text that is not UTF-8; "
+                    "restore the store from a backup, or delete the run"
+                )
+            else:
+                if found is not None:
+                    yield found
+        return
+    yield from map(_run_or_error, rows)
 
 
 def update_run(connection: Connection, run_id: int, changes: Mapping[str, Any]) -> None:
@@ -100,11 +146,24 @@ def _refuse_name(connection: Connection, name: str) -> None:
         raise InputError(
             f"the run's name has {len(name)} characters; it may have {_LONGEST_NAME} at most"
         )
+    if character := unprintable(name):
+        raise InputError(
+            f"the run's name holds {character}, a character that is not seen; leave it out"
+        )
     if find_run(connection, name):
         raise InputError(f"there is a run named {name!r} already; give another name, or delete it")
 
 
+@of_row("run", "id", "name")
 def _run(row: RowMapping) -> RunRecord:
+    for name, kinds in _RUN_TYPES.items():
+        if not isinstance(row[name], kinds):
+            raise TypeError(f"its {name} is {row[name]!r:.80}")
+    if row["state"] not in get_args(RunState):
+        raise ValueError(f"its state is {row['state']!r:.80}")
+    for name, kind in (("plan", dict), ("sources", list), ("summary", dict)):
+        if not isinstance(orjson.loads(row[name]), kind):
+            raise TypeError(f"its {name} is {row[name]!r:.80}")
     return RunRecord(
         id=row["id"],
         name=row["name"],
@@ -151,6 +210,7 @@ def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
     return [_judge(row) for row in connection.execute(query).mappings()]
 
 
+@of_row("judge", "id", "name")
 def _judge(row: RowMapping) -> JudgeRecord:
     return JudgeRecord(
         id=row["id"],

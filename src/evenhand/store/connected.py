@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 
 from evenhand.store import postgres
 from evenhand.store.address import FileAddress, ServerAddress
-from evenhand.store.faults import told_plainly
+from evenhand.store.faults import rows_read, told_plainly
 
 
 class Connected:
@@ -59,7 +59,11 @@ class Connected:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self.faults_told(), self._reads.begin() as connection:
+        with (
+            self.faults_told(),
+            rows_read(self.address),
+            self._reads.begin() as connection,
+        ):
             yield connection
 
     @contextmanager

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import exc
+from sqlalchemy import RowMapping, exc
 
-from evenhand.errors import StoreBusy, StoreError
+from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_REMEDY = "restore the store from a backup, or delete the run"
+# What a value that evenhand never wrote makes of the code that reads it.
+_UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 _KEPT = "what was stored before is intact"
 
@@ -89,6 +98,74 @@ def told_plainly(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
         ) from None
 
 
+def of_row(
+    what: str, *columns: str
+) -> Callable[[Callable[Concatenate[RowMapping, P], T]], Callable[Concatenate[RowMapping, P], T]]:
+    """Of a function that reads a row of the store: one that it cannot read is named, by these of
+    its columns, and is no bug."""
+
+    def named(
+        read: Callable[Concatenate[RowMapping, P], T],
+    ) -> Callable[Concatenate[RowMapping, P], T]:
+        @wraps(read)
+        def reading(row: RowMapping, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return read(row, *args, **kwargs)
+            except (*_UNFIT, OSError) as error:
+                place = ", ".join(f"{name} {row[name]!r:.80}" for name in columns if name in row)
+                raise StoreError(
+                    f"the store's {what} ({place}) is damaged: {_shown(error)}; {_REMEDY}"
+                ) from None
+
+        return reading
+
+    return named
+
+
+class _Addressed(Protocol):
+    @property
+    def address(self) -> str: ...
+
+
+S = TypeVar("S", bound=_Addressed)
+
+
+def of_run(
+    read: Callable[Concatenate[S, str, P], T],
+) -> Callable[Concatenate[S, str, P], T]:
+    """Of a function that reads a run of a store, by its name."""
+
+    @wraps(read)
+    def reading(store: S, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with rows_read(f"{store.address}, run {name!r},"):
+            return read(store, name, *args, **kwargs)
+
+    return reading
+
+
+@contextmanager
+def rows_read(address: str) -> Iterator[None]:
+    """A row inside the block that no `of_row` has named."""
+    try:
+        yield
+    except EvenhandError:
+        raise
+    except UnicodeEncodeError as error:  # of what is asked for, and not of what is there
+        shown = error.object[:60].encode("utf-8", "backslashreplace").decode()
+        raise InputError(f"{shown!r} is not UTF-8; give it in UTF-8") from None
+    except _UNFIT as error:
+        if os.environ.get("EVENHAND_DEBUG"):
+            raise
+        raise StoreError(
+            f"store {address} holds a row that cannot be read: {_shown(error)}; {_REMEDY}"
+        ) from None
+
+
+def _shown(error: BaseException) -> str:
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said[:120]}" if said else type(error).__name__
+
+
 def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) -> StoreError:
     sqlite_name = getattr(error, "sqlite_errorname", None)
     if isinstance(sqlite_name, str):
@@ -100,6 +177,11 @@ def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) 
             f"({sqlite_name}: {_one_line(error, secrets)}); check its disk ({_KEPT})"
         )
     told = _one_line(error, secrets)
+    if "Could not decode to UTF-8" in told:
+        column = told.partition("column ")[2].partition(" ")[0] or "a column"
+        return StoreError(
+            f"store {address} holds a text that is not UTF-8 (column {column}); {_REMEDY}"
+        )
     sqlstate = getattr(error, "sqlstate", None) or ""
     for begins, kind, rest in _POSTGRES:
         if sqlstate.startswith(begins):

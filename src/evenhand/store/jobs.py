@@ -15,6 +15,7 @@ from sqlalchemy import Connection, RowMapping, func, select, update
 from evenhand.errors import Conflict
 from evenhand.store.bulk import insert_where_new
 from evenhand.store.catalogue import to_json
+from evenhand.store.faults import of_row
 from evenhand.store.rows import moment
 from evenhand.store.schema import jobs
 
@@ -171,6 +172,7 @@ def add_job(connection: Connection, run_id: int, job: NewJob, *, wanted: Wanted)
     return insert_where_new(connection, jobs, values)
 
 
+@of_row("job", "run_id")
 def _job(row: RowMapping) -> JobRecord:
     return JobRecord(
         run_id=row["run_id"],

@@ -28,6 +28,7 @@ from evenhand.contract import (
     VotePass,
     Winner,
 )
+from evenhand.store.faults import of_row
 from evenhand.store.records import (
     FailedPass,
     ItemRecord,
@@ -144,6 +145,7 @@ def _vote_of(row: RowMapping) -> VotePass:
     )
 
 
+@of_row("pass", "run_id", "pair_id", "judge_id", "shown_order", "sample")
 def stored_pass(row: RowMapping) -> StoredPass:
     made: Pass | FailedPass
     status = row["status"]
@@ -244,6 +246,7 @@ def _facts_of(row: RowMapping) -> Facts:
     )
 
 
+@of_row("verdict", "run_id", "number", "judge_id")
 def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
     """The verdict, with the passes it rests on where it is one with prose."""
     if row["body"].startswith(_FACTS):
@@ -273,6 +276,7 @@ def passes_behind(
     return tuple(behind)
 
 
+@of_row("verdict", "run_id", "number", "judge_id")
 def verdict_row(row: RowMapping) -> VerdictRow:
     return VerdictRow(
         item=item_record(row),
@@ -289,6 +293,7 @@ def verdict_row(row: RowMapping) -> VerdictRow:
     )
 
 
+@of_row("item", "run_id", "number", "key")
 def item_record(row: RowMapping) -> ItemRecord:
     return ItemRecord(
         number=row["number"],
@@ -304,6 +309,7 @@ def item_record(row: RowMapping) -> ItemRecord:
     )
 
 
+@of_row("pair", "run_id", "number", "pair_id", "key")
 def pair_of(row: RowMapping) -> Pair:
     """Made without checking again: it was a Pair when it was stored."""
     return Pair.model_construct(

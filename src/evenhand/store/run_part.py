@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
+from evenhand.errors import StoreError
 from evenhand.store import catalogue, deletion, intake, postgres, sqlite
 from evenhand.store.address import FileAddress, ServerAddress
 from evenhand.store.attendance import attend_by_server, is_attended_at_server
@@ -64,9 +65,14 @@ class RunPart(Connected):
             return catalogue.run_of_fingerprint(connection, fingerprint)
 
     def list_runs(self) -> list[RunRecord]:
-        """Oldest first."""
+        """Oldest first; without those that cannot be read."""
         with self._reading() as connection:
             return catalogue.list_runs(connection)
+
+    def damaged_runs(self) -> list[StoreError]:
+        """What is wrong with each run that cannot be read."""
+        with self._reading() as connection:
+            return catalogue.damaged_runs(connection)
 
     def update_run(
         self,

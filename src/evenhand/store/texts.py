@@ -6,6 +6,7 @@ U+001A "0", and U+001A, which no text needs, as U+001A "1". JSON needs none of i
 
 from __future__ import annotations
 
+import unicodedata
 from hashlib import blake2b
 from typing import Any
 
@@ -13,6 +14,8 @@ from sqlalchemy import Dialect, Text
 from sqlalchemy.types import TypeDecorator, UserDefinedType
 
 _INDEXED_LENGTH = 200
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_JOINERS = frozenset("\u200c\u200d")  # they build letters and emoji
 
 
 def escape(text: str) -> str:
@@ -29,6 +32,14 @@ def unescape(text: str) -> str:
 
 def escape_or_none(text: str | None) -> str | None:
     return None if text is None else escape(text)
+
+
+def unprintable(name: str) -> str | None:
+    """The first character of a name that no reader would see, or that would move others."""
+    for character in name:
+        if unicodedata.category(character) in _UNSEEN and character not in _JOINERS:
+            return f"U+{ord(character):04X}"
+    return None
 
 
 def shorten(key: str) -> str:

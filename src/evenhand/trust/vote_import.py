@@ -15,6 +15,7 @@ from evenhand.errors import DataError
 from evenhand.report.csv_table import unescape
 from evenhand.report.lookup import find_run
 from evenhand.store import NewVote, RunItem, Store
+from evenhand.store.texts import unprintable
 from evenhand.store.vote_records import LONGEST_NAME
 
 # As many are named; all are counted.
@@ -69,6 +70,9 @@ def import_votes(
     for row in read_votes(source, reading, models=_models(items)):
         if isinstance(row, VoteRow) and len(row.who) > LONGEST_NAME:
             reason = f"who has {len(row.who)} characters; name people in {LONGEST_NAME} at most"
+            row = BadRow(row.source, row.row, reason)
+        elif isinstance(row, VoteRow) and (character := unprintable(row.who)):
+            reason = f"who holds {character}, a character that is not seen; leave it out"
             row = BadRow(row.source, row.row, reason)
         if isinstance(row, BadRow):
             if bad_rows == "stop":
