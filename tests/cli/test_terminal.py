@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 import time
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evenhand.cli.show import Prose
 from evenhand.cli.terminal import clean, escape, one_line, register_plain_signs
 
 ESCAPES = st.sampled_from(
@@ -83,3 +85,51 @@ def test_escaped_json_means_the_same_and_is_harmless(text: str) -> None:
 def test_signs_of_our_own_have_a_plain_form() -> None:
     handler = register_plain_signs()
     assert "✓ a … b · c – • 中".encode("ascii", handler) == rb"+ a ... b - c - * \u4e2d"
+
+
+WORDS = st.text("ab 汉e\u0301", max_size=30)
+
+
+@given(st.lists(WORDS, max_size=6), st.integers(0, 2000), st.integers(10, 60))
+def test_a_long_text_wraps_into_lines_that_fit_and_loses_nothing(
+    words: list[str], times: int, width: int
+) -> None:
+    from rich.cells import cell_len
+    from rich.console import Console
+
+    text = "\n".join(words) * times
+    console = Console(width=width)
+    lines = list(Prose(text).lines(console, width))
+    assert all(cell_len(line.rstrip()) <= width for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_ordinary_prose_wraps_as_rich_wraps_it() -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    prose = "The first response names its source, and the second one does not do so. " * 300
+    console = Console(width=71)
+    wrapped = [line.plain.rstrip() for line in Text(prose).wrap(console, 71)]
+    assert [line.rstrip() for line in Prose(prose).lines(console, 71)] == wrapped
+
+
+@pytest.mark.parametrize("text", ["word " * 4000, "x" * 20_000, " " * 20_000, "汉字" * 8_000])
+def test_wrapping_looks_at_a_text_a_bounded_number_of_times(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich is given pieces, so that what it does more than once it does to a piece."""
+    from rich.console import Console
+    from rich.text import Text
+
+    given_to_rich: list[int] = []
+    whole = Text.wrap
+
+    def counting(self: Text, *args: Any, **more: Any) -> Any:
+        given_to_rich.append(len(self.plain))
+        return whole(self, *args, **more)
+
+    monkeypatch.setattr(Text, "wrap", counting)
+    list(Prose(text + "y").lines(Console(width=80), 80))
+    assert max(given_to_rich) <= 4_000 + 80 + 1
+    assert sum(given_to_rich) <= 1.1 * len(text) + 200

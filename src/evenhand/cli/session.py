@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -59,7 +58,8 @@ class _Trimmed:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
+        # A search for spaces at a line's end looks at every run of them again and again.
+        return self._stream.write("\n".join(line.rstrip(" \t") for line in text.split("\n")))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.cli.terminal import clean, one_line
 from evenhand.contract import Failure, Outcome, Pair, Usage, Verdict, Winner
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
+    from rich.measure import Measurement
+    from rich.segment import Segment
     from rich.text import Text
 
+_PIECE = 4_000  # characters
 _HEADLINE: dict[Winner, str] = {
     "A": "Response A is better",
     "B": "Response B is better",
@@ -43,11 +47,54 @@ class _Row(NamedTuple):
     why: str
 
 
-def plain(text: str) -> Text:
+def plain(text: str) -> Prose:
     """Judged or judge-written text: shown as it reads, never as markup or control sequence."""
-    from rich.text import Text
+    return Prose(clean(text).strip("\n"))
 
-    return Text(clean(text).strip("\n"))
+
+class Prose:
+    """A text that wraps in time linear in its length: Rich wraps a whole one at once, which takes
+    it 16 s for 2 MB. Pieces are wrapped, and a piece's last line goes on in the next."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def lines(self, console: Console, width: int) -> Iterator[str]:
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        for line in self.text.expandtabs(8).split("\n"):
+            if len(line) <= width and cell_len(line) <= width:
+                yield line
+                continue
+            piece = max(_PIECE, 2 * width)
+            begun, left = 0, ""
+            while begun < len(line):
+                taken = left + line[begun : begun + piece]
+                begun += piece
+                *whole, left = (
+                    each.plain
+                    for each in Text(taken).wrap(console, width, overflow="fold", no_wrap=False)
+                )
+                # What is cut off at a line's end is space, and the next piece may go on with it.
+                if begun < len(line) and taken.endswith(" ") and not left.endswith(" "):
+                    left += " "
+                yield from whole
+            yield left
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        from rich.segment import Segment
+
+        for line in self.lines(console, options.max_width):
+            yield Segment(line)
+            yield Segment.line()
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        from rich.cells import cell_len
+        from rich.measure import Measurement
+
+        longest = max(map(cell_len, self.text.expandtabs(8).split("\n")), default=0)
+        return Measurement(min(longest, 1), min(longest, options.max_width))
 
 
 def headline(verdict: Verdict) -> str:
@@ -155,7 +202,7 @@ def _show_points(console: Console, title: str, points: list[str]) -> None:
         show_hanging(console, Text("  •"), plain(point))
 
 
-def show_hanging(console: Console, lead: Text, text: Text) -> None:
+def show_hanging(console: Console, lead: Text, text: Text | Prose) -> None:
     """A text whose further lines begin under its first word."""
     from rich.table import Table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evenhand.cli.amounts import counted, number
@@ -80,18 +81,20 @@ def show_question(console: Console, labelling: Labelling, pair: Pair, *, whole: 
 
 
 def _show_text(console: Console, text: str, *, most: int | None) -> None:
+    from rich.text import Text
+
     shown = plain(text)
-    if not shown.plain.strip():
+    if not shown.text.strip():
         console.print(_dim("(empty)"))
         return
     if most is None:
         console.print(shown)
         return
     # No more than could fill the lines is wrapped: a text may have megabytes.
-    lines = shown[: most * console.width + 1].wrap(console, console.width)
+    lines = list(islice(shown.lines(console, console.width), most + 1))
     for line in lines[:most]:
-        console.print(line, soft_wrap=True)
-    left = len(shown.plain) - sum(len(line.plain) for line in lines[:most])
+        console.print(Text(line), soft_wrap=True)
+    left = len(shown.text) - sum(map(len, lines[:most]))
     if len(lines) > most:
         console.print(_dim(f"… about {number(left)} characters more; w shows them"))
 
