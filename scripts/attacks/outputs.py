@@ -59,7 +59,7 @@ def _long_reasoning() -> Outcome:
         return time.perf_counter() - begun
 
     worst, longest_s = 0.0, 0.0
-    for unit in ("word ", "x", " ", "汉", "e\u0301", "y\n"):
+    for unit in ("word ", "x", " ", "汉", "e\u0301", "y" * 19 + "\n"):
         short = unit * (250_000 // len(unit.encode()))
         short_s, long_s = took_s(short + "z"), took_s(short * 8 + "z")
         worst, longest_s = max(worst, long_s / short_s), max(longest_s, long_s)
@@ -74,7 +74,7 @@ def _damaged_rows() -> Outcome:
     sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
     from evenhand.errors import EvenhandError
     from evenhand.report import export_run, look_over, report_pair, report_run
-    from stored_runs import ROWS, SKIPPED, make_run, opened  # type: ignore[import-not-found]
+    from stored_runs import ROWS, SKIPPED, make_run, opened
 
     tried, bugs = 0, []
     tables = ("runs", "judges", "run_judges", "pairs", "items", "passes", "verdicts")

@@ -193,9 +193,41 @@ def delete(
     session.write_text(f"deleted {goes}")
 
 
+@runs.command()
+def forget(
+    context: typer.Context,
+    name: RunArgument,
+    store: ropt.StoreAddress = None,
+    yes: ropt.Yes = False,
+) -> None:
+    """Drop a run's prompts, responses and answers for good; its figures and verdicts stay."""
+    from evenhand.cli.amounts import counted
+    from evenhand.report import find_run
+
+    try:
+        with opened_store(store or context.obj.store) as opened:
+            gone = opened.texts_to_go(find_run(opened, name).id)
+            goes = (
+                f"the texts of {counted(gone.pairs, 'pair')} of run {one_line(name)}, and what "
+                "judges wrote on them; report, gate, rank and audit stay as they are, and show, "
+                "pages, search, exports, votes and judging again have no texts any more"
+            )
+            if gone.shared_pairs:
+                shared = counted(gone.shared_pairs, "pair")
+                goes += f"; {shared} of other runs too keep their texts and passes"
+            if not yes and not _confirmed(f"forgetting {goes}", name):
+                session.write_text("nothing was forgotten")
+                return
+            opened.forget_texts(name)
+    except EvenhandError as error:
+        session.fail(error, as_json=False)
+    session.write_text(f"forgot {goes}")
+
+
 def _confirmed(what: str, name: str) -> bool:
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InputError(f"deleting run {name!r} needs a yes, and nobody can be asked; give --yes")
+        doing = what.partition(" ")[0]
+        raise InputError(f"{doing} run {name!r} needs a yes, and nobody can be asked; give --yes")
     sys.stderr.write(f"{what}\ngo on? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -38,13 +38,18 @@ def find_or_create(
         plan = RunPlan.of(data, judges, fresh=secrets.token_hex(4), pursued=options.pursued)
     elif options.name is None:
         found = store.run_of_fingerprint(plan.fingerprint)
-        if found is not None:
+        if found is not None and not found.summary.get("forgotten_at"):
             return found, False
     else:
         found = store.find_run(options.name)
         if found is not None:
             if not is_run_of(found, data, judges, options):
                 _refuse(found, plan)
+            if found.summary.get("forgotten_at"):
+                raise InputError(
+                    f"the texts of run {found.name!r} were forgotten, so that it cannot go on; "
+                    "give another --name"
+                )
             return found, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))

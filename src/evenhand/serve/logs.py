@@ -146,7 +146,7 @@ def secrets_of(config: ServerConfig, environment: Mapping[str, str]) -> Iterable
     yield from (token.secret for token in (*config.tokens, *config.voters))
     for variable in (VARIABLE, VOTER_VARIABLE):
         yield from (each.strip() for each in environment.get(variable, "").split(","))
-    named = {offer.api_key_env for offer in config.judges}
+    named = {offer.api_key_env for offer in config.judges if offer.api_key_env}
     yield from (environment[name].strip() for name in named if name in environment)
     yield from secrets_in(environment)
     store = config.store or environment.get("EVENHAND_STORE")

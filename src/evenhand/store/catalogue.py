@@ -139,6 +139,16 @@ def needed_run(connection: Connection, name: str) -> RunRecord:
     return run
 
 
+def refuse_forgotten(connection: Connection, run_id: int) -> None:
+    """A run without its texts can be judged by nobody."""
+    run = run_at(connection, run_id)
+    if run is not None and run.summary.get("forgotten_at"):
+        raise InputError(
+            f"the texts of run {run.name!r} were forgotten, so that it cannot be judged any more; "
+            "run its data again under another --name"
+        )
+
+
 def _refuse_name(connection: Connection, name: str) -> None:
     if not name.strip():
         raise InputError("the run's name is blank; give it a name")

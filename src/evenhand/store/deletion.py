@@ -1,12 +1,18 @@
-"""Forgetting a run, and what no other run needs."""
+"""Deleting a run, and what no other run needs; or its texts alone, while its figures stay."""
 
 from __future__ import annotations
 
+import secrets
+import time
+from typing import Any, NamedTuple
+
+import orjson
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Table,
     and_,
+    bindparam,
     delete,
     exists,
     func,
@@ -15,7 +21,8 @@ from sqlalchemy import (
     update,
 )
 
-from evenhand.store.full_text import forget_words
+from evenhand.store.full_text import drop_words, forget_words
+from evenhand.store.intake import in_slices
 from evenhand.store.schema import (
     batch_requests,
     batches,
@@ -124,3 +131,90 @@ def _goes_with(table: Table, run_id: int) -> ColumnElement[bool]:
     # A pair that stays may have passes of judges that were never this run's; those stay too.
     gone = or_(~pair_used, and_(table.c.judge_id.in_(its_judges), ~used))
     return and_(_of_run(table, run_id), gone)
+
+
+FORGOTTEN = "(forgotten)"
+# Of the JSON of passes and verdicts, the texts that are no prose of a judge's: names and choices.
+_NO_PROSE = frozenset(
+    (
+        *("confidencesource", "criterion", "decidedby", "firstpasswinner", "flags", "id", "judge"),
+        *("kind", "locale", "mode", "model", "name", "order", "outcome", "promptversion"),
+        *("protocol", "reconcile", "requestids", "secondpasswinner", "status", "winner"),
+    )
+)
+_BARE = ('{"facts":', '{"vote":')  # see `rows`: figures alone
+
+
+class Forgotten(NamedTuple):
+    pairs: int
+    shared_pairs: int  # other runs have them too, so that their texts and passes stay
+
+
+def texts_to_go(connection: Connection, run_id: int) -> Forgotten:
+    own, shared = _pairs_apart(connection, run_id)
+    return Forgotten(len(own), len(shared))
+
+
+def forget_texts(connection: Connection, run_id: int) -> Forgotten:
+    """Prompts, responses, and whatever a judge wrote; every figure stays."""
+    own, shared = _pairs_apart(connection, run_id)
+    emptied = update(pairs).where(pairs.c.id == bindparam("pair"))
+    texts = {"prompt": FORGOTTEN, "response_a": FORGOTTEN, "response_b": FORGOTTEN}
+    # Another digest: the same pair, taken in anew, is not this one.
+    emptied = emptied.values(**texts, context=None, reference=None, digest=bindparam("digested"))
+    for some in in_slices(own):
+        values = [{"pair": each, "digested": secrets.token_bytes(16)} for each in some]
+        connection.execute(emptied, values)
+        for table in (passes, replaced_passes):
+            _strip(connection, table, table.c.pair_id.in_(some), raw="")
+    _strip(connection, verdicts, verdicts.c.run_id == run_id)
+    failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_message.is_not(None))
+    connection.execute(update(verdicts).where(failed).values(error_message=FORGOTTEN))
+    its_rows = skipped_rows.c.run_id == run_id
+    connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
+    for table in (kept_figures, batch_requests):
+        connection.execute(delete(table).where(table.c.run_id == run_id))
+    drop_words(connection, own)
+    told = connection.execute(select(runs.c.summary).where(runs.c.id == run_id)).scalar_one()
+    summary = orjson.dumps(orjson.loads(told) | {"forgotten_at": time.time()}).decode()
+    connection.execute(update(runs).where(runs.c.id == run_id).values(summary=summary))
+    return Forgotten(len(own), len(shared))
+
+
+def _pairs_apart(connection: Connection, run_id: int) -> tuple[list[int], list[int]]:
+    """The run's pairs that no other run has, and the others."""
+    other = items.alias()
+    elsewhere = exists().where(other.c.pair_id == items.c.pair_id, other.c.run_id != run_id)
+    query = select(items.c.pair_id).where(items.c.run_id == run_id).distinct()
+    own = connection.execute(query.where(~elsewhere)).scalars()
+    shared = connection.execute(query.where(elsewhere)).scalars()
+    return sorted(own), sorted(shared)
+
+
+def _strip(connection: Connection, table: Table, those: ColumnElement[bool], **values: Any) -> None:
+    keys = list(table.primary_key.columns)
+    found = connection.execute(select(*keys, table.c.body).where(those)).all()
+    stripped = [
+        {f"key{place}": part for place, part in enumerate(row[:-1])} | {"stripped": _bare(row[-1])}
+        for row in found
+    ]
+    if stripped:
+        match = and_(*(key == bindparam(f"key{place}") for place, key in enumerate(keys)))
+        change = update(table).where(match).values(body=bindparam("stripped"), **values)
+        connection.execute(change, stripped)
+
+
+def _bare(body: str) -> str:
+    if body.startswith(_BARE):
+        return body
+    return orjson.dumps(_without_prose(orjson.loads(body), "")).decode()
+
+
+def _without_prose(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_prose(each, name) for name, each in value.items()}
+    is_name = key.replace("_", "").lower() in _NO_PROSE
+    if isinstance(value, list):
+        kept = [each for each in value if is_name or not isinstance(each, str)]
+        return [_without_prose(each, key) for each in kept]
+    return "" if isinstance(value, str) and not is_name else value

@@ -185,3 +185,17 @@ def forget_words(connection: Connection, first: int, last: int) -> None:
         connection.execute(update(run_indexes).values(worded_to=0))
     else:
         set_index(connection, _STORE, marked=left)
+
+
+def drop_words(connection: Connection, pair_ids: Sequence[int]) -> None:
+    """Of pairs that stay without their texts. FTS5 cannot delete what it keeps no text of, so all
+    of it goes, and is made again behind the runs."""
+    if connection.dialect.name == "postgresql":
+        for some in in_slices(pair_ids):
+            connection.execute(delete(search_docs).where(search_docs.c.pair_id.in_(some)))
+        return
+    if is_searchable(connection) and _is_filled(connection):
+        connection.execute(_EMPTY_FTS)
+        connection.execute(delete(search_docs))
+        connection.execute(delete(run_indexes).where(run_indexes.c.run_id == _STORE))
+        connection.execute(update(run_indexes).values(worded_to=0))

@@ -131,6 +131,22 @@ class RunPart(Connected):
             with self.faults_told():
                 sqlite.shrink_log(self._writes)
 
+    def texts_to_go(self, run_id: int) -> deletion.Forgotten:
+        with self._reading() as connection:
+            return deletion.texts_to_go(connection, run_id)
+
+    def forget_texts(self, name: str) -> deletion.Forgotten:
+        """Drop a run's prompts, responses and answers, while its figures stay."""
+        with self._reading() as connection:
+            run = catalogue.needed_run(connection, name)
+        with self.hold(run.id):
+            with self._writing() as connection:
+                gone = deletion.forget_texts(connection, run.id)
+            if isinstance(self._where, FileAddress):
+                with self.faults_told():
+                    sqlite.wipe_free_space(self._writes)
+        return gone
+
     @contextmanager
     def hold(self, run_id: int) -> Iterator[None]:
         """Keep other processes from this run; StoreBusy where one has it."""

@@ -138,6 +138,12 @@ def shrink_log(engine: Engine) -> None:
     _outside_of_transactions(engine, "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
+def wipe_free_space(engine: Engine) -> None:
+    """What was changed or deleted is left in the file's free space, and in its log, until then."""
+    _outside_of_transactions(engine, "VACUUM")
+    shrink_log(engine)
+
+
 def _outside_of_transactions(engine: Engine, statement: str) -> None:
     connection = engine.raw_connection()
     try:

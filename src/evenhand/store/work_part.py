@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from evenhand.store import intake, queue, standings, survey, work
+from evenhand.store import catalogue, intake, queue, standings, survey, work
 from evenhand.store.batches import PassAsked, forget
 from evenhand.store.columns import PrefixColumns
 from evenhand.store.connected import Connected
@@ -40,6 +40,7 @@ class WorkPart(Connected):
         `firsts`: of items with the same content only the first, or only the others.
         """
         with self._reading() as connection:
+            catalogue.refuse_forgotten(connection, run_id)
             return work.pending(
                 connection,
                 run_id,

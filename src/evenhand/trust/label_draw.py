@@ -113,6 +113,10 @@ def write_draw(store: Store, drawn: PairDraw, path: Path, *, overwrite: bool = F
     if ending not in _ENDINGS:
         raise InputError(f"{path.name} does not say what it is to hold; end it in .csv or .jsonl")
     run = find_run(store, drawn.run)
+    if run.summary.get("forgotten_at"):
+        raise InputError(
+            f"the texts of run {run.name!r} were forgotten, so that nobody can vote on them"
+        )
     with written_whole(path, overwrite=overwrite) as stream:
         if ending == ".csv":
             stream.write(_line(list(_COLUMNS)))

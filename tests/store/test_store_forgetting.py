@@ -1,0 +1,70 @@
+"""Texts are forgotten for good, and no figure changes by it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.report import export_run, report_pair, report_run
+from evenhand.report.conclusions import conclude
+from evenhand.store import Store
+from stored_runs import ROWS, Row, make_run, opened, says
+
+SECRET = "xylophone-of-the-patient"
+
+
+def secret_rows() -> list[Row]:
+    texts = {"prompt": f"p {SECRET}", "response_a": f"a {SECRET}", "response_b": f"b {SECRET}"}
+    own = Row("own", says("A", reasoning=f"It says {SECRET}."), pair=texts)
+    return [own, *ROWS]
+
+
+def test_forgotten_texts_are_nowhere_in_the_file_and_figures_are_the_same(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        run_id = make_run(store, "first", secret_rows())
+        assert store.add_words(run_id) > 0
+        before = conclude(store, "first").model_dump_json()
+        counted = report_run(store, "first").judges[0]
+        gone = store.forget_texts("first")
+        assert (gone.pairs, gone.shared_pairs) == (len(ROWS) + 1, 0)
+        assert conclude(store, "first").model_dump_json() == before
+        after = report_run(store, "first").judges[0]
+        assert after.model_dump(exclude={"failures", "failed"}) == counted.model_dump(
+            exclude={"failures", "failed"}
+        )
+        shown = report_pair(store, "first", "own")
+        assert shown.pair.prompt == "(forgotten)"
+        assert SECRET not in shown.model_dump_json()
+        written = io.BytesIO()
+        export_run(store, "first", written, format="jsonl")
+        assert SECRET.encode() not in written.getvalue()
+    stored = b"".join(path.read_bytes() for path in tmp_path.glob("evenhand.db*"))
+    assert SECRET.encode() not in stored
+    with contextlib.closing(sqlite3.connect(tmp_path / "evenhand.db")) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_texts_that_another_run_has_too_stay(store: Store) -> None:
+    rows = secret_rows()
+    make_run(store, "first", rows)
+    make_run(store, "second", [dataclasses.replace(rows[0])], judges=("other",))
+    gone = store.forget_texts("first")
+    assert (gone.pairs, gone.shared_pairs) == (len(ROWS), 1)
+    assert SECRET in report_pair(store, "second", "own").pair.prompt
+    # Taken in anew, a pair is another than the one that was forgotten.
+    make_run(store, "third", ROWS)
+    assert report_pair(store, "third", "2").pair.prompt != "(forgotten)"
+
+
+def test_a_run_without_its_texts_is_judged_no_more(store: Store) -> None:
+    run_id = make_run(store, "first", ROWS)
+    (judge,) = store.run_judges(run_id)
+    store.forget_texts("first")
+    with pytest.raises(InputError, match="the texts of run 'first' were forgotten"):
+        store.pending(run_id, judge.id, after=0, limit=1)
