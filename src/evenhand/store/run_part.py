@@ -40,7 +40,7 @@ class RunPart(Connected):
             if isinstance(self._where, ServerAddress):
                 postgres.take_turn(connection)
             found = catalogue.run_of_fingerprint(connection, run.fingerprint)
-            if found is not None:
+            if found is not None and not found.summary.get("forgotten_at"):
                 return found, False
             created = catalogue.create_run(connection, run)
             add_job(connection, created.id, job, wanted="intake")
