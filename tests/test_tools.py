@@ -299,3 +299,9 @@ def test_langchain_tool_gives_a_failure_back_to_the_model() -> None:
 def test_errors_kind_is_stable_json() -> None:
     error = EvenhandError("x")
     assert (error.kind, error.retryable) == ("error", False)
+
+
+def test_a_key_twice_in_the_arguments_is_a_failure_that_names_it() -> None:
+    told = tools.run_tool_sync('{"prompt": "p", "prompt": "q"}', "baseline:longer")
+    assert told["success"] is False
+    assert "the key 'prompt' stands twice in one object" in told["error"]["message"]

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from evenhand import api
 from evenhand.comparer import failure_of
 from evenhand.contract import Failure, Pair, Verdict, read_pair
+from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import EvenhandError, InputError, MissingExtra
 from evenhand.judges import Judge
 from evenhand.procedure import Procedure
@@ -215,7 +216,11 @@ def run_tool_sync(
 def _read_arguments(arguments: str | bytes | Mapping[str, Any]) -> Pair:
     if isinstance(arguments, (str, bytes)):
         try:
-            arguments = json.loads(arguments)
+            text = arguments.encode() if isinstance(arguments, str) else arguments
+            arguments = json.loads(text)
+            refuse_repeated_key(text, arguments)
+        except RepeatedKey as error:
+            raise InputError(f"the arguments are ambiguous: {error}") from None
         except (ValueError, RecursionError):
             raise InputError(
                 "the arguments are not JSON; send one object as in the tool's schema"

@@ -63,6 +63,7 @@ def test_document_is_read_from_a_file_and_from_standard_input(
         (b"[" + document() + b"]", "holds no JSON object"),
         (b'"pair"', "holds no JSON object"),
         (b"null", "holds no JSON object"),
+        (b'{"prompt": "p", "prompt": "q"}', "the key 'prompt' stands twice in one object"),
         (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
         (b'{"prompt":' * 100_000, "nested too deeply"),
         (b'{"prompt": ' + b"[" * 500 + b"]" * 500 + b"}", "prompt takes a string"),

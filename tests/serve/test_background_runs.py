@@ -517,6 +517,13 @@ async def test_what_is_too_large_is_refused_and_leaves_nothing(
             await send(service, gzip.compress(b" " * 3_000_000), "bomb.jsonl.gz")
         with pytest.raises(TooLarge, match="a line of more than"):
             await send(service, b'{"prompt": "' + b"x" * 1_500_000 + b'"}')
+        with pytest.raises(DataError, match="is gzip inside gzip; compress it once"):
+            await send(service, gzip.compress(gzip.compress(lines(sums(3)))), "bomb.jsonl.gz")
+        with pytest.raises(DataError, match="cut or damaged"):
+            # Damage inside the packed data, which zlib finds and no checksum.
+            await send(service, gzip.compress(b"")[:10] + b"\xff" * 50, "damaged.jsonl.gz")
+        with pytest.raises(DataError, match="row 1: the key 'prompt' stands twice in one object"):
+            await send(service, b'{"prompt":"p","prompt":"q","response_a":"","response_b":""}')
         with pytest.raises(DataError, match="cut or damaged"):
             await send(service, gzip.compress(lines(sums(3)))[:-9], "cut.jsonl.gz")
         assert (await service.runs()).runs == ()

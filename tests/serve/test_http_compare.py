@@ -207,3 +207,21 @@ def test_comparison_with_a_key_goes_on_without_its_client(start_service: StartSe
     assert answer.json()["winner"] == "A"
     assert answer.headers["idempotency-replayed"] == "true"
     assert len(judge.requests) == 2
+
+
+def test_a_key_that_stands_twice_is_refused_by_name(service: HttpService) -> None:
+    body = b'{"prompt":"p","responseA":"a","responseA":"b","responseB":"b","criteria":["x"]}'
+    answer = service.client.post(
+        "/v1/compare", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 422
+    assert "the key 'responseA' stands twice in one object" in answer.json()["detail"]
+
+
+def test_a_body_of_values_alone_is_refused_before_it_is_parsed(service: HttpService) -> None:
+    body = b"[" + b"[]," * 1_000_000 + b"[]]"
+    answer = service.client.post(
+        "/v1/compare", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 413
+    assert "more than 1,000,000 values" in answer.json()["detail"]

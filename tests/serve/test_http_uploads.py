@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +17,7 @@ from starlette.types import Message
 
 from evenhand.errors import EvenhandError, InputError, TooLarge, WrongMediaType
 from evenhand.serve.http.uploads import Spool, spool_form, spool_lines
+from evenhand.serve.upload import Upload
 
 
 def request_of(pieces: list[bytes], **headers: str) -> Request:
@@ -123,3 +127,16 @@ async def test_form_without_a_boundary_and_odd_encodings_are_refused() -> None:
         await spool_lines(request_of([], content_encoding="br"), limit_bytes=1)
     with pytest.raises(WrongMediaType, match="content encoding is gzip"):
         await spool_form(request_of([], content_encoding="gzip", **FORM), limit_bytes=1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name can be opened on Linux")
+def test_an_upload_has_no_name_that_could_outlive_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Upload("pairs.jsonl.gz") as upload:
+        upload.write(gzip.compress(b"plain"))
+        assert list(tmp_path.iterdir()) == []
+        upload.unpack(limit_bytes=100)
+        assert upload.source().path.read_bytes() == b"plain"
+        assert list(tmp_path.iterdir()) == []

@@ -72,15 +72,20 @@ def read_document(name: str) -> dict[str, Any]:
     """One JSON document from a file, or from standard input with -."""
     import json
 
+    from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
+
     text = _decode(_read_bytes(name, "the document"), name)
     if not text.strip():
         raise InputError(f"{_shown(name)} is empty; it takes one JSON object")
     try:
         document = json.loads(text)
+        refuse_repeated_key(text.encode("utf-8", "surrogatepass"), document)
     except RecursionError:
         raise InputError(
             f"{_shown(name)} is nested too deeply; it takes one pair, a flat JSON object"
         ) from None
+    except RepeatedKey as error:
+        raise InputError(f"{_shown(name)}: {error}") from None
     except ValueError as error:
         raise InputError(f"{_shown(name)} is not JSON: {error}; it takes one object") from None
     if not isinstance(document, dict):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
+from collections import Counter
+from typing import Any, BinaryIO
 
-from evenhand.data.rows import RawRows, Table
+from evenhand.data.options import Limits
+from evenhand.data.rows import RawRows, Table, shortened
 from evenhand.data.source import Source, beginning, opened, reading_faults
 from evenhand.errors import DataError
 
-# A quote that is never closed takes in all that follows; this keeps it from taking the memory.
-_LONGEST_CELL = 1 << 28
 _HEADER_MAX = 1 << 20
+_READ_AHEAD = 1 << 14  # what may have been read of a row before it began
 _DELIMITERS = ",\t;"
 
 
@@ -27,10 +28,17 @@ def open_csv(source: Source) -> Table:
     names = header[1]
     if isinstance(names, str):
         raise DataError(f"{source.name} has no header that can be read: {names}")
+    if len(names) > source.limits.columns:
+        raise DataError(
+            f"{source.name} has {len(names):,} columns; give a table of "
+            f"{source.limits.columns:,} at most"
+        )
     columns = tuple(name.strip() for name in names)
-    for name in columns:
-        if name and columns.count(name) > 1:
-            raise DataError(f"{source.name} has two columns named {name!r}; rename one of them")
+    for name, count in Counter(columns).items():
+        if name and count > 1:
+            raise DataError(
+                f"{source.name} has two columns named {shortened(name)!r}; rename one of them"
+            )
     return Table(_rows(rows, columns), columns=columns, tabular=True)
 
 
@@ -54,21 +62,26 @@ def _wrong_width(count: int, width: int) -> str:
 
 def _records(source: Source, delimiter: str) -> Any:
     """Each record as (the line it begins at, its cells or the reason why it has none)."""
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    # Of the whole process, and other code may count on more; rows are bounded by their bytes.
+    csv.field_size_limit(max(csv.field_size_limit(), source.limits.table_row_bytes))
     seen = [0]
     with opened(source) as file, reading_faults(source, after=seen):
+        bounded: Any = _BoundedRows(file, delimiter.encode(), source.limits)
         # Bytes that are not UTF-8 become lone surrogates, which no pair takes: a bad row, where
         # strict decoding would end the reading.
-        text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+        text = io.TextIOWrapper(bounded, "utf-8-sig", errors="surrogateescape", newline="")
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         while True:
             number = reader.line_num + 1
+            bounded.begin_row()
             try:
                 cells = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
                 yield number, _unreadable(error)
+            except _TooLong as error:
+                raise DataError(f"{source.name}, row {number}: {error}") from None
             else:
                 if not cells or (len(cells) == 1 and not cells[0].strip()):
                     continue
@@ -76,9 +89,43 @@ def _records(source: Source, delimiter: str) -> Any:
             seen[0] = number
 
 
+class _TooLong(Exception):
+    """The row is more than may be in memory."""
+
+
+class _BoundedRows(io.BufferedIOBase):
+    """A file's bytes, counted by the row: a quote that is never closed takes in all that follows,
+    and a line of commas alone is all cells."""
+
+    def __init__(self, file: BinaryIO, delimiter: bytes, limits: Limits) -> None:
+        self._file: Any = file
+        self._delimiter = delimiter
+        self._limits = limits
+        self._size = 0
+        self._cells = 0
+
+    def begin_row(self) -> None:
+        self._size = -_READ_AHEAD
+        self._cells = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read1(self, size: int = -1, /) -> bytes:
+        block: bytes = self._file.read1(size)
+        self._size += len(block)
+        limits = self._limits
+        if self._size > limits.table_row_bytes:
+            fact = f"the row is longer than {limits.table_row_bytes:,} bytes"
+            raise _TooLong(f"{fact}; close its quotes, {limits.remedy}")
+        if self._size > limits.values:
+            self._cells += block.count(self._delimiter)
+            if self._cells > limits.values:
+                raise _TooLong(f"the row has more than {limits.values:,} cells; {limits.remedy}")
+        return block
+
+
 def _unreadable(error: csv.Error) -> str:
     if "end of data" in str(error):
         return "the row is cut: the file ends inside a quoted cell; close the quote"
-    if "field limit" in str(error):
-        return f"a cell is longer than {_LONGEST_CELL:,} characters; is a quote left open?"
     return f"the row is not CSV ({error}); double the quotes inside a quoted cell"

@@ -12,6 +12,8 @@ from evenhand.errors import DataError
 
 # Rows of one file share a handful of shapes; a file where each row has its own must not grow this.
 _SHAPES_MAX = 256
+_SHAPE_COLUMNS_MAX = 1000  # of one that is kept
+_TAGS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class FieldValues:
         )
         if len(self._shapes) >= _SHAPES_MAX:
             self._shapes.clear()
-        self._shapes[columns] = shape
+        if len(columns) <= _SHAPE_COLUMNS_MAX:
+            self._shapes[columns] = shape
         return shape
 
     def _agreed(self, field: str, candidates: tuple[str, ...], row: Mapping[str, Any]) -> Any:
@@ -117,12 +120,20 @@ def read_tags(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str):
-        parts = value.split(";" if ";" in value else ",")
+        mark = ";" if ";" in value else ","
+        _refuse_many_tags(value.count(mark) + 1)
+        parts = value.split(mark)
         named = (part.strip() for part in parts)
         return tuple(sendable("tags", tag) for tag in dict.fromkeys(named) if tag)
     if isinstance(value, (list, tuple)):
+        _refuse_many_tags(len(value))
         for tag in value:
             if not isinstance(tag, str):
                 raise DataError(f"tags takes a list of texts, but one is {kind_of(tag)}")
         return tuple(sendable("tags", tag) for tag in dict.fromkeys(value) if tag)
     raise DataError(f"tags takes a list of texts, not {kind_of(value)}")
+
+
+def _refuse_many_tags(count: int) -> None:
+    if count > _TAGS_MAX:
+        raise DataError(f"tags has {count:,}; give {_TAGS_MAX:,} at most")

@@ -12,7 +12,7 @@ from evenhand.data.json_document import open_json
 from evenhand.data.json_lines import open_json_lines
 from evenhand.data.parquet import MAGIC, open_parquet
 from evenhand.data.rows import Table, Wanted
-from evenhand.data.source import Source, beginning, is_gzipped
+from evenhand.data.source import GZIP_MAGIC, Source, beginning, is_gzipped
 from evenhand.errors import DataError
 
 _LINES = (".jsonl", ".ndjson", ".jsonlines")
@@ -41,6 +41,8 @@ def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
 
 def _open_whole(source: Source, *, wanted: Wanted) -> Table:
     start = beginning(source, size=1 << 12)
+    if start.startswith(GZIP_MAGIC):
+        raise DataError(f"{source.name} is gzip inside gzip; unpack it once")
     ending = _ending(source.name) or _ending(source.path.name)
     if start.startswith(MAGIC) or ending == ".parquet":
         if is_gzipped(source):

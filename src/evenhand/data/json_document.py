@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from evenhand.data.json_lines import read_object
-from evenhand.data.json_scan import Cut, JsonScan, Malformed
+from evenhand.data.json_scan import Cut, JsonScan, Malformed, TooLong
 from evenhand.data.llm_comparator import model_names, plain_example
 from evenhand.data.rows import RawRows, Table
 from evenhand.data.source import Source, after_row, beginning, opened, reading_faults
@@ -32,7 +32,7 @@ class _Layout:
 def open_json(source: Source) -> Table | None:
     """None where it is no single document: then it is JSON lines under another name."""
     with _faults(source, [0]), opened(source) as file:
-        scan = JsonScan(file)
+        scan = JsonScan(file, longest=source.limits.row_bytes)
         if scan.peek() == b"[":
             return Table(_of_list(source))
         try:
@@ -43,6 +43,10 @@ def open_json(source: Source) -> Table | None:
             raise
         except Malformed:
             return None
+        except TooLong:
+            if _looks_like_lines(source):
+                return None
+            raise
     if layout is None:
         return None
     if layout.key is None:
@@ -72,7 +76,7 @@ def _models_after(source: Source) -> tuple[str, str] | None:
     """The models' names where they come after the rows; none where the file is broken."""
     try:
         with opened(source) as file:
-            scan = JsonScan(file)
+            scan = JsonScan(file, longest=source.limits.row_bytes)
             for key in _members(scan):
                 if key == "models":
                     return model_names(scan.value())
@@ -81,7 +85,7 @@ def _models_after(source: Source) -> tuple[str, str] | None:
                     _pass_over(scan.elements())
                 else:
                     scan.value()
-    except (Cut, Malformed, EOFError, zlib.error, OSError):
+    except (Cut, Malformed, TooLong, EOFError, zlib.error, OSError):
         pass
     return None
 
@@ -89,9 +93,9 @@ def _models_after(source: Source) -> tuple[str, str] | None:
 def _of_list(source: Source) -> RawRows:
     seen = [0]
     with _faults(source, seen), opened(source) as file:
-        scan = JsonScan(file)
+        scan = JsonScan(file, longest=source.limits.row_bytes)
         scan.take(b"[")
-        yield from _elements(scan, seen)
+        yield from _elements(source, scan, seen)
         if scan.peek():
             raise Malformed("something follows the end of the list")
 
@@ -99,7 +103,7 @@ def _of_list(source: Source) -> RawRows:
 def _of_member(source: Source, layout: _Layout) -> RawRows:
     seen = [0]
     with _faults(source, seen), opened(source) as file:
-        scan = JsonScan(file)
+        scan = JsonScan(file, longest=source.limits.row_bytes)
         met = False
         for key in _members(scan):
             opens = scan.peek() == b"["
@@ -107,7 +111,7 @@ def _of_member(source: Source, layout: _Layout) -> RawRows:
                 scan.take(b"[")
             if key == layout.key and opens and not met and scan.peek() in (b"{", b"]"):
                 met = True
-                for number, row in _elements(scan, seen):
+                for number, row in _elements(source, scan, seen):
                     yield number, row if isinstance(row, str) else plain_example(row, layout.models)
             elif opens:
                 _pass_over(scan.elements())
@@ -117,12 +121,16 @@ def _of_member(source: Source, layout: _Layout) -> RawRows:
 
 def _of_object(source: Source) -> RawRows:
     with _faults(source, [0]), opened(source) as file:
-        yield 1, read_object(file.read().removeprefix(b"\xef\xbb\xbf"), what="document")
+        limits = source.limits
+        text = file.read(limits.row_bytes + 1).removeprefix(b"\xef\xbb\xbf")
+        if len(text) > limits.row_bytes:
+            raise TooLong
+        yield 1, read_object(text, what="document", limits=limits)
 
 
-def _elements(scan: JsonScan, seen: list[int]) -> RawRows:
+def _elements(source: Source, scan: JsonScan, seen: list[int]) -> RawRows:
     for number, text in enumerate(scan.elements(), 1):
-        row = read_object(text, what="element")
+        row = read_object(text, what="element", limits=source.limits)
         seen[0] = number
         yield number, row
 
@@ -169,6 +177,10 @@ def _faults(source: Source, seen: list[int]) -> Iterator[None]:
             raise DataError(
                 f"{source.name} is cut {after_row(seen[0])}: the JSON ends before it is closed; "
                 "write the file anew"
+            ) from None
+        except TooLong:
+            raise DataError(
+                f"{source.name}, row {seen[0] + 1}: {source.limits.row_too_long}"
             ) from None
         except Malformed as error:
             raise DataError(

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
+from typing import Any, BinaryIO
 
 import orjson
 
+from evenhand.contract.json_text import (
+    RepeatedKey,
+    TooManyValues,
+    refuse_many_values,
+    refuse_repeated_key,
+)
+from evenhand.data.options import Limits
 from evenhand.data.rows import RawRows, Table, kind_of
 from evenhand.data.source import Source, opened, reading_faults
 
 _BOM = b"\xef\xbb\xbf"
+_BLOCK = 1 << 18
+_LOOKED_THROUGH = 1000  # rows at the beginning, of which each is searched for a key twice
 
 
 def open_json_lines(source: Source) -> Table:
@@ -19,31 +29,57 @@ def open_json_lines(source: Source) -> Table:
 
 def _rows(source: Source) -> RawRows:
     seen = [0]
-    loads = orjson.loads
+    limits = source.limits
+    longest, every, loads = limits.row_bytes, limits.keys_every, orjson.loads
+    plain = limits.values  # a line of this length cannot hold too many
     with opened(source) as file, reading_faults(source, after=seen):
-        for number, line in enumerate(file, 1):
-            if number == 1 and line.startswith(_BOM):
-                line = line[3:]
-            try:
-                row = loads(line)
-            except orjson.JSONDecodeError as error:
+        for number, line in enumerate(iter(partial(file.readline, longest + 1), b""), 1):
+            if len(line) > plain or number <= _LOOKED_THROUGH or not number % every:
+                if number == 1 and line.startswith(_BOM):
+                    line = line[3:]
                 if not line.strip():
                     continue
-                row = _second_reading(line, error, what="line")
+                row = _read_line(line, file, limits)
             else:
-                if type(row) is not dict:
-                    row = _no_object(row)
+                # Most lines, for which this loop is the whole work.
+                try:
+                    row = loads(line)
+                except orjson.JSONDecodeError as error:
+                    if not line.strip():
+                        continue
+                    row = _second_reading(line, error, what="line")
+                else:
+                    if type(row) is not dict:
+                        row = _no_object(row)
             seen[0] = number
             yield number, row
 
 
-def read_object(text: bytes, *, what: str) -> dict[str, Any] | str:
+def _read_line(line: bytes, file: BinaryIO, limits: Limits) -> dict[str, Any] | str:
+    if len(line) > limits.row_bytes and not line.endswith(b"\n"):
+        _pass_over_line(file)
+        return limits.row_too_long
+    return read_object(line, what="line", limits=limits)
+
+
+def _pass_over_line(file: BinaryIO) -> None:
+    while (block := file.readline(_BLOCK)) and not block.endswith(b"\n"):
+        pass
+
+
+def read_object(text: bytes, *, what: str, limits: Limits) -> dict[str, Any] | str:
     """An object's members, or the reason why the text is no object."""
     try:
+        refuse_many_values(text, limits.values)
         row = orjson.loads(text)
+        if type(row) is not dict:
+            return _no_object(row)
+        refuse_repeated_key(text, row)
     except orjson.JSONDecodeError as error:
         return _second_reading(text, error, what=what)
-    return row if type(row) is dict else _no_object(row)
+    except (RepeatedKey, TooManyValues) as error:
+        return str(error)
+    return row
 
 
 def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str, Any] | str:
@@ -56,7 +92,13 @@ def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str,
         if what == "line" and not text.endswith(b"\n"):
             return "the line is cut: the file ends in the middle of it; write the file anew"
         return f"the {what} is not JSON ({_fact(refused)}); it takes one JSON object"
-    return row if isinstance(row, dict) else _no_object(row)
+    if not isinstance(row, dict):
+        return _no_object(row)
+    try:
+        refuse_repeated_key(text, row)
+    except RepeatedKey as error:
+        return str(error)
+    return row
 
 
 def _fact(error: ValueError) -> str:

@@ -18,8 +18,6 @@ _WHOLE_STRING = re.compile(_STRING, re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 
 _BLOCK = 1 << 18
-# A quote that is never closed takes in all that follows; this keeps it from taking the memory.
-_LONGEST_VALUE = 1 << 29
 
 
 class Cut(Exception):
@@ -30,9 +28,14 @@ class Malformed(Exception):
     """Something else stands there; what, and what had to come."""
 
 
+class TooLong(Exception):
+    """A value is longer than may be; a quote that is never closed takes in all that follows."""
+
+
 class JsonScan:
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, *, longest: int) -> None:
         self._stream = stream
+        self._longest = longest
         self._text = stream.read(_BLOCK)
         self._at = 3 if self._text.startswith(b"\xef\xbb\xbf") else 0
 
@@ -82,6 +85,8 @@ class JsonScan:
             if byte in b"{[":
                 depth += 1
             elif depth == 0:
+                if at - self._at > self._longest:
+                    raise TooLong
                 text = self._text[self._at : at]
                 self._at = at
                 return text
@@ -106,9 +111,10 @@ class JsonScan:
     def _more(self) -> bool:
         """Read on; twice as far each time within one value, so that the work stays linear."""
         left = self._text[self._at :]
-        if len(left) > _LONGEST_VALUE:
-            raise Malformed(f"a value is longer than {_LONGEST_VALUE:,} bytes")
-        block = self._stream.read(max(_BLOCK, len(left)))
+        room = self._longest - len(left)
+        if room < 0:
+            raise TooLong
+        block = self._stream.read(min(max(_BLOCK, len(left)), room + _BLOCK))
         self._text = left + block
         self._at = 0
         return bool(block)

@@ -89,8 +89,13 @@ def _written(example: Example) -> dict[str, Any]:
     }
 
 
+_MODELS_MAX = 1 << 16  # bytes: two names
+
+
 def model_names(text: bytes) -> tuple[str, str] | None:
     """The two names in the `models` member; none where it is something else."""
+    if len(text) > _MODELS_MAX:
+        return None
     try:
         models = orjson.loads(text)
         first, second = (model["name"] for model in models)

@@ -1,11 +1,71 @@
-"""How rows become pairs: which column is which field, and what holds where a row is silent."""
+"""How rows become pairs: which column is which field, what holds where a row is silent, and how
+much a file from outside may make of the memory."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evenhand.contract import Criterion
+from evenhand.errors import SettingsError
+
+MIB = 1 << 20
+VARIABLE = "EVENHAND_MAX_ROW"
+_SIZE = re.compile(r"([0-9]{1,12})\s*(B|KB|MB|GB|KiB|MiB|GiB)?", re.IGNORECASE)
+_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20}
+_UNITS["gib"] = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is in memory at once of a file: one row of any format, and of Parquet the pages of the
+    columns that are read. `keys_every`: of so many rows of JSON one is searched for a key that
+    stands twice, after the first thousand, since that takes longer than to parse it."""
+
+    row_bytes: int = 128 * MIB
+    page_bytes: int = 512 * MIB
+    columns: int = 100_000
+    delta_encoded: bool = True  # pages of Parquet whose headers do not tell how much they become
+    keys_every: int = 16
+    remedy: str = f"shorten it, or raise {VARIABLE}"
+
+    @property
+    def values(self) -> int:
+        """Of a row: a list of empty lists takes twenty times the memory of its text."""
+        return self.row_bytes // 16
+
+    @property
+    def table_row_bytes(self) -> int:
+        """Of CSV and TSV, whose parser keeps each character in four bytes."""
+        return self.row_bytes // 2
+
+    @property
+    def footer_bytes(self) -> int:
+        """Of a Parquet file: it becomes up to fifty times as much in memory."""
+        return max(1 << 16, self.page_bytes // 16)
+
+    @property
+    def row_too_long(self) -> str:
+        return f"the row is longer than {self.row_bytes:,} bytes; {self.remedy}"
+
+
+def usual_limits() -> Limits:
+    """Those of files that somebody names on this machine; the environment may raise them."""
+    given = os.environ.get(VARIABLE, "").strip()
+    if not given:
+        return _USUAL
+    match = _SIZE.fullmatch(given)
+    size = int(match[1]) * _UNITS[(match[2] or "b").lower()] if match else 0
+    if size < 1 << 10:
+        raise SettingsError(
+            f"{VARIABLE} is {given[:40]!r}; it takes a size from 1KB up, e.g. 512MB"
+        )
+    return Limits(row_bytes=size, page_bytes=4 * size)
+
+
+_USUAL = Limits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,10 @@ from evenhand.data.rows import shortened
 from evenhand.errors import DataError, InputError
 
 _REQUIRED = ("prompt", "response_a", "response_b")
-_CRITERIA_MAX = 4096
+_CRITERIA_KEPT = 4096  # lists, that are read once
+_CRITERIA_KEPT_BYTES = 1 << 12  # of one
+_CRITERIA_MAX = 1000  # of a pair; each becomes an object
+_LISTED_MAX = 1 << 20  # characters of a list that is spelled in a cell
 _SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -101,6 +104,8 @@ class PairRows:
             return self._reading.criteria
         if self._tabular and isinstance(given, str):
             given = _listed_criteria(given)
+        if isinstance(given, list) and len(given) > _CRITERIA_MAX:
+            raise DataError(f"criteria has {len(given):,}; give {_CRITERIA_MAX:,} at most")
         try:
             name = orjson.dumps(given)
         except TypeError:
@@ -108,9 +113,11 @@ class PairRows:
         known = self._criteria.get(name)
         if known is None:
             whole = read_pair({"prompt": "", "response_a": "", "response_b": "", "criteria": given})
-            if len(self._criteria) >= _CRITERIA_MAX:
+            known = whole.criteria
+            if len(self._criteria) >= _CRITERIA_KEPT:
                 self._criteria.clear()
-            known = self._criteria[name] = whole.criteria
+            if len(name) <= _CRITERIA_KEPT_BYTES:
+                self._criteria[name] = known
         return known
 
     def _switch(self, value: Any) -> Any:
@@ -146,6 +153,8 @@ def _with_column(message: str, columns: Mapping[str, str]) -> str:
 
 
 def _listed_criteria(text: str) -> Any:
+    if len(text) > _LISTED_MAX:
+        raise DataError(f"criteria has {len(text):,} characters; give {_LISTED_MAX:,} at most")
     if not text.lstrip().startswith("["):
         return [name.strip() for name in text.split(";") if name.strip()]
     try:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, BinaryIO, Protocol
 
+from evenhand.data.options import Limits, usual_limits
 from evenhand.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -46,7 +47,7 @@ class Source:
     """A file, and the name that messages call it by. Close it where it came from `spool`.
 
     `content` is where it is no file of this machine. `parts` are the files of a data set that is
-    in several: rows come from one after another.
+    in several: rows come from one after another. `limits` hold for each reader of it.
     """
 
     path: Path
@@ -54,6 +55,7 @@ class Source:
     held: IO[bytes] | None = field(default=None, repr=False, compare=False)
     content: Content | None = field(default=None, repr=False, compare=False)
     parts: tuple[Source, ...] = ()
+    limits: Limits = field(default_factory=usual_limits, repr=False, compare=False)
 
     @property
     def stem(self) -> str:

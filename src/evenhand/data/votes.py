@@ -45,6 +45,7 @@ VoteOrigin = Literal["import", "terminal", "page", "escalation"]
 VoteDraw = Literal["random", "weighted", "chosen"]
 _SKIPPED = frozenset({"skip", "skipped", "跳过"})
 _BOTH_BAD = frozenset({"bothbad", "tie(bothbad)", "都不好"})
+_LISTED_MAX = 1 << 20  # characters of a list that is spelled in a cell
 _SHAPE = "give A, B, TIE or skipped"
 
 Models = Callable[[str], "tuple[str | None, str | None]"]
@@ -254,6 +255,8 @@ def _name(given: Any, unescape: Callable[[str], str]) -> str | None:
 
 def _listed(cell: str) -> Any:
     """A cell of a table: a JSON list or object, or verdicts between semicolons or commas."""
+    if len(cell) > _LISTED_MAX:
+        raise DataError(f"votes has {len(cell):,} characters; give {_LISTED_MAX:,} at most")
     text = cell.strip()
     if text[:1] in ("[", "{"):
         try:

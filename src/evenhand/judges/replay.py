@@ -9,12 +9,19 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import orjson
 
 from evenhand.contract import ORDERS, WINNERS, Order, Winner
+from evenhand.contract.json_text import (
+    RepeatedKey,
+    TooManyValues,
+    refuse_many_values,
+    refuse_repeated_key,
+)
 from evenhand.errors import InputError, NotRecorded
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
@@ -22,6 +29,7 @@ from evenhand.judges.redaction import Redactor, secrets_in
 Finish = Literal["stop", "length", "refusal", "filter", "other"]
 
 NO_TEXT = "recorded verdict, no text"
+_LINE_MAX = 128 << 20  # bytes: one is in memory whole
 
 _FINISH: dict[str | None, Finish] = {
     None: "stop",
@@ -193,7 +201,11 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             gzipped = file.read(2) == b"\x1f\x8b"
             file.seek(0)
             source = gzip.GzipFile(fileobj=file) if gzipped else file
-            for line, raw in enumerate(source, start=1):
+            for line, raw in enumerate(iter(partial(source.readline, _LINE_MAX + 1), b""), start=1):
+                if len(raw) > _LINE_MAX:
+                    raise InputError(
+                        f"{path}, line {line} is longer than {_LINE_MAX:,} bytes; shorten it"
+                    )
                 text = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
                 if text.strip():
                     yield line, text
@@ -222,7 +234,11 @@ _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 def _record(text: bytes, *, where: str) -> dict[str, Any]:
     try:
+        refuse_many_values(text, _LINE_MAX // 16)
         record = orjson.loads(text)
+        refuse_repeated_key(text, record)
+    except (RepeatedKey, TooManyValues) as error:
+        raise InputError(f"{where}: {error}") from None
     except orjson.JSONDecodeError as error:
         raise InputError(f"{where} is not JSON in UTF-8 ({error.msg}); correct the line") from None
     if not isinstance(record, dict):

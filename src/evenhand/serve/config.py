@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import SettingsError
 from evenhand.judges.prices import Price
+
+if TYPE_CHECKING:
+    from evenhand.data import Limits as DataLimits
 
 MIB = 1024 * 1024
 
@@ -71,6 +74,21 @@ class Limits:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise SettingsError(f"limits.{name} is {value!r}; it takes a number above 0")
+
+    @property
+    def of_data(self) -> DataLimits:
+        """Of an upload's rows: sixteen bytes for each character that one text may have, since a
+        row has several texts, which may be written as escapes."""
+        from evenhand.data import Limits as DataLimits  # late: a start that only checks needs none
+
+        row_bytes = max(MIB, 16 * self.field_chars)
+        return DataLimits(
+            row_bytes=row_bytes,
+            page_bytes=row_bytes * 3 // 2,
+            delta_encoded=False,
+            keys_every=1,
+            remedy="shorten it",
+        )
 
 
 @dataclass(frozen=True, slots=True)

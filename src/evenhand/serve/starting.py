@@ -25,7 +25,6 @@ from evenhand.store.jobs import NewJob
 # The same data may be coming in by another request, or another process.
 _LOOKED_EVERY_S = 0.1
 _AWAITED_S = 120.0
-_LONG_LINE = 1 << 20  # in any case no trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,8 @@ class Starting:
         for plan in self._plans:
             reckon(plan, self._options)
         upload.unpack(limit_bytes=self._limits.upload_bytes)
-        upload.refuse_long_lines(limit_bytes=max(_LONG_LINE, 16 * self._limits.field_chars))
+        data_limits = self._limits.of_data
+        upload.refuse_long_lines(limit_bytes=data_limits.row_bytes)
         reading = Reading(
             columns=asked.columns,
             criteria=read_criteria(asked.criteria) if asked.criteria else (),
@@ -67,7 +67,7 @@ class Starting:
             allow_tie=asked.allow_tie,
             swap_positions=asked.swap_positions,
         )
-        sources = BoundedSources(PairFiles((upload.source(),), reading), self._limits)
+        sources = BoundedSources(PairFiles((upload.source(data_limits),), reading), self._limits)
         self._refuse_name(sources)
         until = time.monotonic() + _AWAITED_S
         ours = False  # even where another request was faster to fill it

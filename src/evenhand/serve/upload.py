@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import re
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -13,11 +14,13 @@ from typing import IO, Any
 
 import orjson
 
-from evenhand.data import Source
+from evenhand.data import Limits, Source
 from evenhand.errors import DataError, ServiceError, TooLarge
 
 _LONGEST_NAME = 100
 _BLOCK = 1 << 20
+_OPEN_FILES = Path("/proc/self/fd")  # Linux; elsewhere such a file shares its place
+_GZIP = b"\x1f\x8b"
 _NOT_IN_A_NAME = re.compile(r"[^\w.+ -]+")
 
 
@@ -28,9 +31,7 @@ class Upload:
         self.name = plain_name(name)
         # Without its name's ending: what clients call it names no file here.
         with _making_room():
-            self._file: IO[bytes] = tempfile.NamedTemporaryFile(  # noqa: SIM115 - `close` does
-                prefix="evenhand-", suffix=".data"
-            )
+            self._file = _temporary()
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[Mapping[str, Any]]) -> Upload:
@@ -47,25 +48,28 @@ class Upload:
         with _making_room():
             self._file.write(block)
 
-    def source(self) -> Source:
+    def source(self, limits: Limits | None = None) -> Source:
         """What has been written, to be read; closing the upload closes it."""
         with _making_room():
             self._file.flush()
-        return Source(Path(self._file.name), self.name)
+        return Source(_path_of(self._file), self.name, limits=limits or Limits())
 
     def unpack(self, *, limit_bytes: int) -> None:
         """Gzipped data becomes plain, so that a small file cannot be endless."""
         with _making_room():
             self._file.flush()
         self._file.seek(0)
-        if self._file.read(2) != b"\x1f\x8b":
+        if self._file.read(2) != _GZIP:
             return
         self._file.seek(0)
-        plain: IO[bytes] = tempfile.NamedTemporaryFile(  # noqa: SIM115 - takes the place of ours
-            prefix="evenhand-", suffix=".data"
-        )
+        with _making_room():
+            plain = _temporary()  # takes the place of ours
         try:
             _unpack(self._file, plain, limit_bytes=limit_bytes, name=self.name)
+            plain.seek(0)
+            if plain.read(2) == _GZIP:
+                # Readers would unpack it again, to any size.
+                raise DataError(f"{self.name} is gzip inside gzip; compress it once")
         except BaseException:
             plain.close()
             raise
@@ -75,7 +79,8 @@ class Upload:
 
     def refuse_long_lines(self, *, limit_bytes: int) -> None:
         """A line is in memory whole; no pair within the limits of its texts is as long as this."""
-        self._file.flush()
+        with _making_room():
+            self._file.flush()
         self._file.seek(0)
         start = self._file.read(4).lstrip(b"\xef\xbb\xbf \t\r\n")
         if start.startswith((b"[", b"PAR1")) or self.name.lower().endswith(".json"):
@@ -94,7 +99,8 @@ class Upload:
                 length = len(rest) - rest.rfind(b"\n") - 1
 
     def close(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what a full disk did not take is of no use any more
+            self._file.close()
 
     def __enter__(self) -> Upload:
         return self
@@ -106,6 +112,17 @@ class Upload:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _temporary() -> IO[bytes]:
+    """Without a name, where it can be opened by its number: then even a kill leaves nothing."""
+    if _OPEN_FILES.is_dir():
+        return tempfile.TemporaryFile(prefix="evenhand-", suffix=".data")
+    return tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".data")
+
+
+def _path_of(file: IO[bytes]) -> Path:
+    return _OPEN_FILES / str(file.fileno()) if _OPEN_FILES.is_dir() else Path(file.name)
 
 
 @contextlib.contextmanager
@@ -147,6 +164,6 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str)
                     )
                 with _making_room():
                     plain.write(block)
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         said = " ".join(str(error).split())
         raise DataError(f"{name} is cut or damaged (gzip: {said}); compress it anew") from None

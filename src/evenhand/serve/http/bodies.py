@@ -8,11 +8,13 @@ import orjson
 from pydantic import ValidationError
 from starlette.requests import Request
 
+from evenhand.contract.json_text import RepeatedKey, TooManyValues, load_json
 from evenhand.contract.model import Model
 from evenhand.errors import InputError, TooLarge, WrongMediaType
 from evenhand.serve.problems import complaint
 
 BOM = b"\xef\xbb\xbf"
+_VALUES_MAX = 1_000_000  # each takes up to a hundred bytes of memory
 _UTF_8 = frozenset({"", "utf-8", "utf8", "us-ascii"})
 
 M = TypeVar("M", bound=Model)
@@ -67,7 +69,11 @@ def parsed(body: bytes) -> Any:
     if not body.strip():
         raise InputError("the body is empty; send one JSON object")
     try:
-        return orjson.loads(body)
+        return load_json(body, most_values=_VALUES_MAX)
+    except RepeatedKey as error:
+        raise InputError(f"the body is ambiguous: {error}") from None
+    except TooManyValues as error:
+        raise TooLarge(f"the body is too much at once: {error}") from None
     except orjson.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError(
