@@ -37,7 +37,9 @@ def nonsense_on_thirds(request: SeenRequest) -> Reply:
     return nonsense(request) if int(asked[1]) % 3 == 0 else adds_up(request)
 
 
-def told_by(judge: Judge, answers: list[bool], *, keep_going: bool = False) -> tuple[Stop, int]:
+def told_by(
+    judge: Judge, answers: list[bool], *, keep_going: bool = False, in_flight: int = 0
+) -> tuple[Stop, int]:
     """What comes of answers that are read (True) or not, and how many it took."""
     stop = Stop()
     watch = UnreadWatch(judge, stop, keep_going=keep_going)
@@ -45,7 +47,8 @@ def told_by(judge: Judge, answers: list[bool], *, keep_going: bool = False) -> t
     unread = Unread(order="original", kind="no_verdict", reason="no verdict", raw=NONSENSE)
     for count, read in enumerate(answers, start=1):
         made = {"ballot": ballot} if read else {"unread": unread}
-        watch.answered(Pass.model_validate({"order": "original", "timeMs": 1, **made}))
+        judged = Pass.model_validate({"order": "original", "timeMs": 1, **made})
+        watch.answered(judged, in_flight=in_flight)
         if stop.by is not None:
             return stop, count
     return stop, len(answers)
@@ -66,20 +69,12 @@ def test_twenty_in_a_row_stop_it_wherever_they_come() -> None:
 def test_what_was_in_flight_together_may_come_unread_in_a_row() -> None:
     """Of 64 in flight a third is unread and comes last, after the repair: 21 in a row, again and
     again. A judge that was never read stops at 20 all the same."""
-    stop = Stop()
-    watch = UnreadWatch(SCRIPTED, stop, keep_going=False)
-    for read in [*[True] * 43, *[False] * 21] * 3:
-        watch.came(None if read else "?", in_flight=64)
-    assert stop.by is None
-    for _ in range(84 - 21):  # 20 and 64 in a row, 21 of which came before
-        assert stop.by is None
-        watch.came("?", in_flight=64)
-    assert stop.by == "judge"
-    never = Stop()
-    watch = UnreadWatch(SCRIPTED, never, keep_going=False)
-    for _ in range(20):
-        watch.came("?", in_flight=64)
-    assert never.by == "judge"
+    in_waves = [*[True] * 43, *[False] * 21] * 3
+    assert told_by(SCRIPTED, in_waves, in_flight=64)[0].by is None
+    # 20 and 64 in a row, 21 of which came with the last wave.
+    stop, count = told_by(SCRIPTED, [*in_waves, *[False] * 100], in_flight=64)
+    assert (stop.by, count) == ("judge", len(in_waves) + 84 - 21)
+    assert told_by(SCRIPTED, [False] * 100, in_flight=64)[1] == 20
 
 
 def test_more_than_half_of_the_first_forty_stop_it() -> None:
