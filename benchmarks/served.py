@@ -20,7 +20,8 @@ _STOP_S = 60.0
 
 
 class Served:
-    """`limits` go into its config file; `environment` adds to a plain one."""
+    """`limits`, and lines above them, go into its config file; `environment` adds to a plain
+    one."""
 
     def __init__(
         self,
@@ -31,9 +32,10 @@ class Served:
         options: tuple[str, ...] = (),
         store: str | None = None,
         environment: Mapping[str, str] | None = None,
+        top: str = "",
     ) -> None:
         config = folder / "server.toml"
-        lines = ["[limits]", *(f"{name} = {value}" for name, value in (limits or {}).items())]
+        lines = [top, "[limits]", *(f"{name} = {value}" for name, value in (limits or {}).items())]
         lines += ["[[judges]]", 'judge = "openai:bench"', f'base_url = "{judge_url}"']
         config.write_text("\n".join(lines), encoding="utf-8")
         self._folder = folder

@@ -42,7 +42,17 @@ A message is a fact with its value, then the remedy, on one line.
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+# What shows nothing, or turns what stands around it: controls, the directions of texts, spaces of
+# no width, tags. A line's own end and tabs are not among them.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
+    "\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
+)
 
 
 class EvenhandError(Exception):
@@ -286,3 +296,14 @@ def exit_code(error: EvenhandError) -> int:
 
 def http_status(error: EvenhandError) -> int:
     return next(status for kind, _, status in _STATUS if isinstance(error, kind))
+
+
+def visible(text: str) -> str:
+    """The text with what nobody sees written as its escape: two names that look alike are then not
+    alike, and nothing turns or hides what follows. JSON stays the same JSON."""
+    return _UNSEEN.sub(lambda found: _escaped(found[0]), text)
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 from starlette.applications import Starlette
@@ -19,12 +18,9 @@ from live_server import LiveServer
 
 
 @pytest.fixture
-def without_httptools(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def without_httptools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httptools", None)
     monkeypatch.delitem(sys.modules, "uvicorn.protocols.http.httptools_impl", raising=False)
-    protocol_class.cache_clear()
-    yield
-    protocol_class.cache_clear()
 
 
 def served(limits: Limits) -> LiveServer:
@@ -44,7 +40,7 @@ def served(limits: Limits) -> LiveServer:
 def test_without_the_parser_in_c_the_same_limits_hold(
     without_httptools: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "H11Protocol" in [each.__name__ for each in protocol_class().__mro__]
+    assert "H11Protocol" in [each.__name__ for each in protocol_class(ServerConfig()).__mro__]
     monkeypatch.setattr("evenhand.serve.connections.HEAD_TIMEOUT_S", 0.5)
     json = {"Content-Type": "application/json"}
     with served(Limits(body_bytes=1000)) as server:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -59,6 +61,13 @@ def guarded(config: ServerConfig, seen: Seen | None = None) -> Starlette:
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
+    async def much(request: Request) -> Response:
+        async def blocks() -> Any:
+            for _ in range(1000):
+                yield b"x" * 100_000
+
+        return StreamingResponse(blocks())
+
     async def careless(request: Request) -> Response:
         """Swallows what its body raises, as frameworks do."""
         try:
@@ -77,6 +86,7 @@ def guarded(config: ServerConfig, seen: Seen | None = None) -> Starlette:
             Route("/mcp", echo, methods=["GET", "POST"]),
             Route("/careless", careless, methods=["POST"]),
             Route("/slow", slow),
+            Route("/much", much),
             Route("/stream", stream),
         ],
         middleware=[Middleware(Guard, doorway=door)],
@@ -487,17 +497,138 @@ def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
             assert connection.recv(10_000) == b""
 
 
-def test_more_connections_than_it_holds_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.serve.connections.CONNECTIONS", 5)
-    with start() as server:
+def from_address(server: LiveServer, address: str) -> socket.socket:
+    """Linux has the whole of 127.0.0.0/8."""
+    return socket.create_connection(
+        ("127.0.0.1", server.port), timeout=20, source_address=(address, 0)
+    )
+
+
+def test_idle_connections_keep_nobody_out_for_the_longest_idle_one_gives_way() -> None:
+    with start(limits=Limits(connections=5)) as server:
         held = [server.connect() for _ in range(5)]
         assert wait_until(lambda: len(server.connections) == 5)
-        with server.connect() as one_more:
-            assert one_more.recv(1) == b""
+        assert server.ask("GET", "/healthz").status == 200
+        assert held[0].recv(1) == b""  # the first that came is closed, the others are not
+        held[4].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_answer(held[4]).status == 200
         for connection in held:
             connection.close()
         assert wait_until(lambda: not server.connections)
-        assert server.ask("GET", "/healthz").status == 200
+
+
+def test_one_address_that_has_all_it_may_keeps_out_nobody_but_itself() -> None:
+    seen = Seen()
+    with start(seen, limits=Limits(connections=100, connections_per_address=3)) as server:
+        held = [from_address(server, "127.0.0.2") for _ in range(3)]
+        for connection in held:
+            connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert wait_until(lambda: server.app.state.doorway.in_flight == 3)
+        with (
+            from_address(server, "127.0.0.2") as one_more,
+            contextlib.suppress(ConnectionResetError),
+        ):
+            assert one_more.recv(1) == b""
+        with from_address(server, "127.0.0.3") as other:
+            other.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert read_answer(other).status == 200
+        seen.let_go.set()
+        for connection in held:
+            assert read_answer(connection).status == 200
+            connection.close()
+
+
+def test_behind_a_trusted_proxy_requests_are_counted_by_the_client_that_it_names() -> None:
+    seen = Seen()
+    limits = Limits(connections_per_address=2)
+    with start(seen, limits=limits, trusted_proxies=("127.0.0.1",)) as server:
+        held = [server.connect() for _ in range(2)]
+        asking = "GET {} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {}\r\n\r\n"
+        for connection in held:
+            connection.sendall(asking.format("/slow", "192.0.2.1").encode())
+        assert wait_until(lambda: server.app.state.doorway.in_flight == 2)
+        for client, path, status in (
+            ("192.0.2.1", "/v1/compare", 429),
+            ("192.0.2.1", "/healthz", 200),
+            ("192.0.2.2", "/v1/compare", 200),
+        ):
+            answer = server.ask("GET", path, headers={"X-Forwarded-For": client})
+            assert answer.status == status, (client, path)
+        seen.let_go.set()
+        for connection in held:
+            assert read_answer(connection).status == 200
+            connection.close()
+
+
+def test_a_client_that_reads_nothing_is_cut_off_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a closed connection still has to send may wait for ever otherwise."""
+    monkeypatch.setattr("evenhand.serve.connections.LINGER_S", 0.2)
+    monkeypatch.setattr("evenhand.serve.guard._SEND_TIMEOUT_S", 0.3)
+    with start() as server, server.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert wait_until(lambda: server.connections)
+        assert wait_until(lambda: not server.connections)
+
+
+def test_requests_in_a_line_are_not_queued_without_end() -> None:
+    seen = Seen()
+    with start(seen) as server, server.connect() as connection:
+        connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(200):
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
+        assert wait_until(lambda: not server.connections)
+        seen.let_go.set()
+    with start() as server, server.connect() as connection:  # a few are answered, in their order
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
+        reader = connection.makefile("rb")
+        for _ in range(20):
+            assert reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            while (line := reader.readline()) != b"\r\n":
+                name, _, value = line.partition(b":")
+                if name.lower() == b"content-length":
+                    length = int(value)
+            assert json.loads(reader.read(length)) == {"length": 0}
+
+
+@pytest.mark.parametrize("parser", ["httptools", "h11"])
+def test_what_stands_in_a_trailer_is_no_header(
+    parser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if parser == "h11":
+        monkeypatch.setitem(sys.modules, "httptools", None)
+        monkeypatch.delitem(sys.modules, "uvicorn.protocols.http.httptools_impl", raising=False)
+    with start(tokens=(Token("ci", SECRET),)) as server, server.connect() as connection:
+        connection.sendall(
+            b"POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+            b"Content-Type: application/json\r\n\r\n2\r\n{}\r\n0\r\n"
+            b"Authorization: Bearer " + SECRET.encode() + b"\r\n\r\n"
+        )
+        assert read_answer(connection).status == 401
+
+
+@pytest.mark.parametrize("filler", [b"X: " + b"x" * 8000 + b"\r\n", b"x" * 8000])
+def test_trailers_that_never_end_are_cut_off(local: LiveServer, filler: bytes) -> None:
+    with local.connect() as connection:
+        connection.sendall(
+            b"POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+            b"Content-Type: application/json\r\n\r\n2\r\n{}\r\n0\r\nX-More: "
+        )
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 400 * HEAD_BYTES:
+                connection.sendall(filler)
+                sent += len(filler)
+        assert sent < 400 * HEAD_BYTES
+    assert local.ask("GET", "/healthz").status == 200
+
+
+def test_more_headers_than_any_client_sends_are_refused(local: LiveServer) -> None:
+    headers = [(f"X-{number}", "x") for number in range(300)]
+    refused = local.ask("GET", "/v1/compare", headers=headers)
+    assert (refused.status, refused.json["error"]["kind"]) == (413, "too_large")
+    assert local.ask("GET", "/v1/compare", headers=headers[:150]).status == 200
 
 
 def test_more_requests_than_it_answers_at_once_are_sent_away() -> None:

@@ -216,8 +216,14 @@ def _complaint(details: ErrorDetails, model: type[Model]) -> str:
 def _path(location: Sequence[int | str]) -> str:
     path = ""
     for step in location:
-        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+        name = f"[{step}]" if isinstance(step, int) else _name(step)
+        path += f".{name}" if path and not isinstance(step, int) else name
     return path or "the pair"
+
+
+def _name(field: str) -> str:
+    """Of a field, which may be one that nobody knows."""
+    return field if len(field) <= 40 else field[:37] + "…"
 
 
 # Python refuses to write out numbers of some thousand digits, and nobody wants to read them.

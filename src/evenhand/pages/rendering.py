@@ -7,7 +7,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+from evenhand.errors import visible
 from evenhand.pages import diagrams, differences, figures
 from evenhand.pages.told import Told
 from evenhand.pages.wording import Language, Wording
@@ -31,6 +33,7 @@ def environment() -> Environment:
         "p_value": figures.p_value,
         "iso": lambda at: at.isoformat(timespec="seconds"),
         "marked": differences.marked,
+        "visible": lambda html: Markup(visible(html)),  # noqa: S704 - a block, escaped already
     }
     made.globals |= {
         "address": address,

@@ -74,6 +74,7 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
         version=__version__,
         lifespan=lifespan,
         # Their pages load scripts from elsewhere; the document is at /openapi.json.
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

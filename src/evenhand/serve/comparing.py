@@ -14,7 +14,7 @@ from evenhand.passes import Made
 from evenhand.ranker import RankedResponses, rank_responses
 from evenhand.runs import JudgePlan
 from evenhand.serve.admission import Admission
-from evenhand.serve.bounds import refuse_large, too_long
+from evenhand.serve.bounds import refuse_large, refuse_large_given, too_long
 from evenhand.serve.config import Limits
 from evenhand.serve.offers import Offers
 from evenhand.serve.values import RankResponses
@@ -50,6 +50,8 @@ class Comparing:
         heard: Heard | None = None,
     ) -> Verdict:
         plan = self._offers.plan(judge)
+        if isinstance(pair, Mapping):
+            refuse_large_given(pair, self._limits)
         checked = read_pair(pair, criteria_needed=plan.judge.traits.needs_prompt)
         refuse_large(checked, self._limits)
         name = self._offers.offer(judge).name

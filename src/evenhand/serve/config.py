@@ -46,12 +46,15 @@ class JudgeOffer:
 class Limits:
     """Of each server process. None: no limit."""
 
-    body_bytes: int = 32 * MIB  # of a request, but for uploads
+    body_bytes: int = 32 * MIB  # of a run's pairs as JSON
+    compare_bytes: int = 16 * MIB  # of a comparison, and of a message to /mcp
     upload_bytes: int = 1024 * MIB  # of a run's pairs; they go to a file, not into memory
     bodies_bytes: int = 256 * MIB  # of all requests that are being read or answered
     body_timeout_s: float = 60  # in which a body, or the next 64 KiB of an upload, must come
     field_chars: int = 1_000_000  # of one text
     criteria: int = 50
+    connections: int = 4096  # open at once; beyond, the longest idle ones are closed
+    connections_per_address: int = 512  # of these; behind a trusted proxy, requests at once
     requests: int = 1024  # at once, event streams among them
     event_streams: int = 256  # of these
     requests_per_minute: int | None = None  # of each token

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import cookie_parser
 from starlette.types import Scope
 
-from evenhand.errors import Forbidden, RateLimited, ServerBusy, Unauthorized, WrongMediaType
+from evenhand.errors import (
+    Forbidden,
+    RateLimited,
+    ServerBusy,
+    TooLarge,
+    Unauthorized,
+    WrongMediaType,
+)
 from evenhand.serve.access import is_events, is_free, is_page, is_static, session_may, voter_may
-from evenhand.serve.config import ServerConfig, Token
+from evenhand.serve.collecting import Returning
+from evenhand.serve.config import MIB, ServerConfig, Token
 from evenhand.serve.hosts import Hosts, sent_by_own_page
 from evenhand.serve.incoming import Held, too_large
 from evenhand.serve.metrics import Metrics
 from evenhand.serve.sessions import SESSION_COOKIE, Session, Sessions
 from evenhand.serve.tokens import Ledger, Rate, Tokens, address_key
 
+ALIVE = "/healthz"
 UPLOADS = "/v1/runs"
 PAGE_UPLOADS = "/runs"
+COMPARISONS = ("/v1/compare", "/try", "/mcp")
 # What a form of any page can send without asking first; no request of the API is like that, and
 # those of our own pages say where they come from.
 _FORM_TYPES = (b"text/plain", b"application/x-www-form-urlencoded", b"")
@@ -29,6 +40,8 @@ _PAGE_FORM_TYPES = (b"application/x-www-form-urlencoded", b"multipart/form-data"
 _READS = ("GET", "HEAD")
 _WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
 _SMALL = 64 * 1024
+_OTHER_BYTES = MIB  # of a body that holds neither texts nor pairs
+MOST_HEADERS = 200
 
 
 class Asked:
@@ -40,11 +53,13 @@ class Asked:
         client = scope.get("client")
         self.client: str = client[0] if client else "-"
         self.logged_out = False  # its session was ended
-        self._headers: dict[bytes, tuple[bytes, ...]] = {}
-        for name, value in scope["headers"]:
-            self._headers[name] = (*self._headers.get(name, ()), value)
+        self.address = address_key(self.client)
+        self.headers = len(scope["headers"])
+        self._headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"][:MOST_HEADERS]:
+            self._headers.setdefault(name, []).append(value)
 
-    def all(self, name: bytes) -> tuple[bytes, ...]:
+    def all(self, name: bytes) -> Sequence[bytes]:
         return self._headers.get(name, ())
 
     def one(self, name: bytes) -> bytes | None:
@@ -80,6 +95,11 @@ class Asked:
         return self.path == UPLOADS and self.media_type in _UPLOAD_TYPES
 
     @property
+    def is_comparison(self) -> bool:
+        """It holds the texts of one, or what an agent sends."""
+        return self.path in COMPARISONS
+
+    @property
     def is_page_form(self) -> bool:
         """A form that only our own pages may send."""
         is_form = self.media_type in _PAGE_FORM_TYPES
@@ -113,7 +133,9 @@ class Doorway:
         self.config = config
         self.metrics = metrics or Metrics([offer.name for offer in config.judges])
         self.held = Held(limits.bodies_bytes)
+        self.returning = Returning()
         self.in_flight = 0
+        self._of_address: Counter[str] = Counter()  # of these
         self.streams: set[asyncio.Task[Any]] = set()
         self.closing = False
         self.has_ended: Callable[[str], bool] | None = None  # what the store says of a session
@@ -139,7 +161,22 @@ class Doorway:
 
     def most_bytes(self, asked: Asked) -> int:
         limits = self.config.limits
-        return limits.upload_bytes if asked.is_upload else limits.body_bytes
+        if asked.is_upload:
+            return limits.upload_bytes
+        if asked.path == UPLOADS:
+            return limits.body_bytes
+        most = limits.compare_bytes if asked.is_comparison else _OTHER_BYTES
+        return min(most, limits.body_bytes)
+
+    def enter(self, asked: Asked) -> None:
+        self.in_flight += 1
+        self._of_address[asked.address] += 1
+
+    def leave(self, asked: Asked) -> None:
+        self.in_flight -= 1
+        self._of_address[asked.address] -= 1
+        if not self._of_address[asked.address]:
+            del self._of_address[asked.address]
 
     async def look_at_session(self, asked: Asked) -> None:
         """Whether somebody has logged out of it meanwhile, here or at another worker."""
@@ -149,6 +186,8 @@ class Doorway:
 
     def check(self, asked: Asked) -> Entry:
         """Raises where it may not come in."""
+        if asked.headers > MOST_HEADERS:
+            raise TooLarge(f"the request has {asked.headers} headers; send {MOST_HEADERS} at most")
         host = self._hosts.check_host(asked.all(b"host"))
         origin = self._hosts.check_origin(asked.all(b"origin"), host)
         if origin is None:
@@ -157,19 +196,30 @@ class Doorway:
             )
         elif asked.method == "OPTIONS" and asked.one(b"access-control-request-method"):
             return Entry(origin=origin, preflight=True)
-        if self.in_flight > self.config.limits.requests:
-            raise ServerBusy(f"{self.in_flight - 1} requests are being answered; ask again later")
-        if is_events(asked.path) and len(self.streams) >= self.config.limits.event_streams:
-            raise ServerBusy(
-                f"{len(self.streams)} event streams are open; ask for the run's status instead, "
-                "or again later"
-            )
+        if asked.path != ALIVE:  # whoever watches the server learns that it lives
+            self._check_room(asked)
         session = self.session_of(asked) if origin is None else None
         token = session.token if session else None
         if not is_free(asked.path):
             token = self._check_token(asked, session)
         self._check_body(asked)
         return Entry(token.name if token else None, origin, session=session)
+
+    def _check_room(self, asked: Asked) -> None:
+        limits = self.config.limits
+        if self.in_flight > limits.requests:
+            raise ServerBusy(f"{self.in_flight - 1} requests are being answered; ask again later")
+        if self._of_address[asked.address] > limits.connections_per_address:
+            raise RateLimited(
+                f"{limits.connections_per_address} requests of this address are being answered; "
+                "ask fewer at once",
+                retry_after_s=1,
+            )
+        if is_events(asked.path) and len(self.streams) >= limits.event_streams:
+            raise ServerBusy(
+                f"{len(self.streams)} event streams are open; ask for the run's status instead, "
+                "or again later"
+            )
 
     def log_in(self, client: str, secret: str) -> Token:
         """The token with this secret; guessing here is as slow as anywhere."""
@@ -204,7 +254,7 @@ class Doorway:
         return session.token
 
     def _of_header(self, asked: Asked) -> Token:
-        client = address_key(asked.client)
+        client = asked.address
         given = asked.all(b"authorization")
         if not given:
             self._check_patience(client)

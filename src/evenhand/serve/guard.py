@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenhand.errors import EvenhandError
 from evenhand.serve.access import LOGIN
+from evenhand.serve.config import MIB
 from evenhand.serve.doorway import Asked, Doorway, Entry
 from evenhand.serve.incoming import Body
 from evenhand.serve.logs import RequestLine, route_of, shown_path, tell
@@ -95,7 +96,7 @@ class _Exchange:
         )
 
     async def run(self) -> None:
-        self._door.in_flight += 1
+        self._door.enter(self._asked)
         self._door.metrics.arrived()
         try:
             try:
@@ -114,8 +115,10 @@ class _Exchange:
             self._remember(self._entry.session)
             await self._pass_on()
         finally:
-            self._door.in_flight -= 1
+            self._door.leave(self._asked)
             self._body.release()
+            if self._body.size > MIB:
+                self._door.returning.soon()
             if self._streams and self._task is not None:
                 self._door.streams.discard(self._task)
             self._tell()

@@ -38,7 +38,7 @@ from evenhand.errors import (
     http_status,
 )
 from evenhand.serve.logs import route_of, shown_path
-from evenhand.serve.wording import for_clients
+from evenhand.serve.wording import for_clients, presentable
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:evenhand:problem:"
@@ -61,13 +61,13 @@ class Problem(Model):
 def problem_of(error: EvenhandError) -> Problem:
     error = for_clients(error)
     failure = failure_of(error)
-    kind = failure.error.kind
+    kind, message = failure.error.kind, presentable(failure.error.message)
     return Problem(
         type=TYPE_PREFIX + kind,
         title=kind.replace("_", " ").capitalize(),
         status=http_status(error),
-        detail=failure.error.message,
-        error=failure.error,
+        detail=message,
+        error=failure.error.model_copy(update={"message": message}),
         metadata=failure.metadata,
     )
 
@@ -181,8 +181,14 @@ def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()
 def _path(location: Sequence[Any]) -> str:
     path = ""
     for step in location:
-        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
+        name = step if isinstance(step, int) else _name(str(step))
+        path += f"[{name}]" if isinstance(step, int) else f".{name}" if path else str(name)
     return path or "the body"
+
+
+def _name(field: str) -> str:
+    """Of a field, which may be one that nobody knows."""
+    return field if len(field) <= 40 else field[:37] + "…"
 
 
 def _kind_of(value: object) -> str:

@@ -93,7 +93,7 @@ def serve(
 def _uvicorn_config(app: Any, config: ServerConfig) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=protocol_class(),
+        http=protocol_class(config),
         loop="uvloop" if _has_uvloop() else "asyncio",
         ws="none",
         lifespan="on",

@@ -14,7 +14,7 @@ from evenhand.errors import EvenhandError, NotFound
 from evenhand.ranker import RankedResponses
 from evenhand.runs import Stop
 from evenhand.serve.admission import Admission
-from evenhand.serve.bounds import refuse_large
+from evenhand.serve.bounds import refuse_large, refuse_large_criteria, refuse_large_given
 from evenhand.serve.browsing import Browsing
 from evenhand.serve.comparing import Comparing, Heard, Told
 from evenhand.serve.config import ServerConfig
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 # Uploads that are read at once, and reports that are worked out at once; others wait their turn.
 _INTAKES = 2
+# Bodies that are read at once in threads; smaller ones are read where they are.
+_READERS = 2
+_LARGE_BYTES = 64 * 1024
 _READINGS = 2
 _READINGS_WAITING = 64
 _STORE_ANSWERS_WITHIN_S = 5.0
@@ -79,6 +82,7 @@ class Service:
         self._book = RunBook(store, self.jobs)
         self._comparing = Comparing(offers, self.admission, limits, watch=lambda: self.watch)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="evenhand-read")
         self._readings = Admission(_READINGS, _READINGS_WAITING)
         self._stop = Stop()  # for uploads that are being read
         self._ending = asyncio.Event()
@@ -132,6 +136,7 @@ class Service:
             )
             # They were told to stop; what they have not finished is forgotten at the next start.
             await asyncio.to_thread(self._intakes.shutdown)
+            await asyncio.to_thread(self._readers.shutdown)
         finally:
             await self.offers.close()
             await asyncio.to_thread(self.store.close)
@@ -148,6 +153,12 @@ class Service:
     async def _close_voting(self) -> None:
         if self._voting is not None:
             await self._voting.close()
+
+    async def read_in(self, body: bytes, read: Callable[[bytes], _T]) -> _T:
+        """What a body says; a large one is read aside, or everybody would wait for it."""
+        if len(body) <= _LARGE_BYTES:
+            return read(body)
+        return await self._loop.run_in_executor(self._readers, read, body)
 
     # Comparisons
 
@@ -172,6 +183,8 @@ class Service:
     ) -> str:
         """What the judge is shown of a pair, in both orders; without one, with the slots named."""
         plan = self.offers.plan(judge)
+        if isinstance(pair, Mapping):
+            refuse_large_given(pair, self.config.limits)
         checked = EXAMPLE if pair is None else read_pair(pair)
         refuse_large(checked, self.config.limits)
         return prompt_text(checked, plan)
@@ -191,6 +204,7 @@ class Service:
         where it had been stopped. `token` is the name of whoever asked.
         """
         with upload, _worded():
+            refuse_large_criteria(options.criteria, self.config.limits)
             names = offered_names(self.offers, options)
             plans = judge_plans(self.offers, names)
             await self.refuse_when_full()

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import IPv6Address, ip_address
 from multiprocessing.context import SpawnContext
@@ -174,6 +175,7 @@ class Rate:
         return min(self._most, level + (self._clock() - at) * self._per_s)
 
 
+@lru_cache(maxsize=4096)
 def address_key(address: str) -> str:
     """Whom failures are counted for: a whole /64 of IPv6 is one household's."""
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, FailFast, Field, ValidationError
 
 from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
 from evenhand.contract.model import Model
@@ -18,6 +18,9 @@ RunStateView = Literal["reading", "queued", "judging", "finished", "stopped", "f
 # A run in one of these changes no more, unless somebody resumes it.
 AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})
 
+# Beyond what any run asks; what may be added up and stored stays within 64 bits.
+MOST_CALLS = 10**12
+
 _T = TypeVar("_T", bound=Model)
 
 
@@ -27,7 +30,8 @@ def _listed(value: Any) -> Any:
 
 Names = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
 Criteria = Annotated[tuple[Criterion, ...], BeforeValidator(_listed)]
-Rows = Annotated[tuple[dict[str, Any], ...], BeforeValidator(_listed)]
+# Of a million rows that are none, the first is complained of.
+Rows = Annotated[tuple[dict[str, Any], ...], FailFast(), BeforeValidator(_listed)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Level = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
@@ -51,15 +55,23 @@ class StartRun(Model):
     judges: Names = Field(default=(), max_length=20, description="Or several of them")
     name: Text | None = Field(default=None, max_length=200, description="The run's name")
     criteria: Criteria = Field(default=(), description="For rows that have none of their own")
-    columns: dict[Text, Text] = Field(default={}, description="Our field to the data's column")
+    columns: dict[Text, Text] = Field(
+        default={}, max_length=100, description="Our field to the data's column"
+    )
     bad_rows: Literal["stop", "skip"] = Field(
         default="stop", description="Refuse data with a row that is no pair, or leave such rows out"
     )
     allow_tie: bool | None = Field(default=None, description="For every row; else as the row says")
     swap_positions: bool | None = Field(default=None, description="For every row likewise")
-    max_calls: int | None = Field(default=None, ge=1, description="Stop after so many calls")
+    max_calls: int | None = Field(
+        default=None, ge=1, le=MOST_CALLS, description="Stop after so many calls"
+    )
     max_cost: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="Stop before it costs more dollars"
+        default=None,
+        gt=0,
+        le=1e9,
+        allow_inf_nan=False,
+        description="Stop before it costs more dollars",
     )
     fresh: bool = Field(default=False, description="Reuse no answers of earlier runs")
     keep_going_unread: bool = Field(
@@ -68,7 +80,9 @@ class StartRun(Model):
     until_decided: bool = Field(default=False, description="End when it is clear who is better")
     alpha: Level | None = Field(default=None, description="Of untilDecided; 0.05 if not given")
     rank_adaptive: bool = Field(default=False, description="Ask what settles the ranking soonest")
-    budget: int | None = Field(default=None, ge=1, description="Of rankAdaptive: the most pairs")
+    budget: int | None = Field(
+        default=None, ge=1, le=MOST_CALLS, description="Of rankAdaptive: the most pairs"
+    )
     certainty: Level | None = Field(default=None, description="Of rankAdaptive; 0.95")
     seed: int | None = Field(default=None, ge=0, le=2**31, description="Of the random order")
 
@@ -173,10 +187,10 @@ class RankRuns(Model):
     intervals: Literal["sandwich", "bootstrap"] | None = "sandwich"
     level: Level = 0.95
     scale: Literal["elo", "log-odds"] = "elo"
-    prior: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    prior: float | None = Field(default=None, ge=0, le=1000, allow_inf_nan=False)
     replicates: int = Field(default=1000, ge=1, le=10_000)
     seed: int = Field(default=0, ge=0, le=2**31)
-    elo_k: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    elo_k: float | None = Field(default=None, gt=0, le=1000, allow_inf_nan=False)
     inconsistent: Literal["half", "excluded"] = Field(
         default="half", description="Verdicts that changed with the order; excluded leaves them out"
     )
@@ -189,7 +203,7 @@ class AuditRun(Model):
     judge: Text | None = Field(default=None, description="Where the run has several")
     against: Text | None = Field(default=None, description="Another run over the same pairs")
     level: Level = 0.95
-    disagreements: int = Field(default=20, ge=0, le=1000)
+    disagreements: int = Field(default=20, ge=0, le=1000, allow_inf_nan=False)
     min_accuracy: Share | None = None
     min_kappa: float | None = Field(default=None, ge=-1, le=1, allow_inf_nan=False)
     min_consistency: Share | None = None
@@ -213,7 +227,7 @@ class RankResponses(Model):
         description="Spend up to two more comparisons a response on looking for contradictions",
     )
     max_comparisons: int | None = Field(
-        default=None, ge=1, description="End early; ranges of ranks are then wider"
+        default=None, ge=1, le=MOST_CALLS, description="End early; ranges of ranks are then wider"
     )
 
 

@@ -7,15 +7,22 @@ import re
 from pydantic.alias_generators import to_camel
 
 from evenhand.contract import ErrorBody
-from evenhand.errors import EvenhandError, StoreBusy, StoreError
+from evenhand.errors import EvenhandError, StoreBusy, StoreError, visible
 from evenhand.serve.logs import log
 
+_LONGEST_MESSAGE = 2000
 _OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
 
 
 def in_clients_words(message: str) -> str:
     """`--bad-rows skip` is `badRows skip`."""
     return _OPTION.sub(lambda found: to_camel(found[1].replace("-", "_")), message)
+
+
+def presentable(message: str) -> str:
+    """An error's message for whoever reads it: visible, on one line, and not without end."""
+    line = visible(" ".join(message.split()))
+    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
 
 
 def for_clients(error: EvenhandError) -> EvenhandError:
@@ -35,5 +42,7 @@ def for_clients(error: EvenhandError) -> EvenhandError:
 def error_body(error: EvenhandError) -> ErrorBody:
     error = for_clients(error)
     return ErrorBody(
-        kind=error.kind, message=in_clients_words(error.message), retryable=error.retryable
+        kind=error.kind,
+        message=presentable(in_clients_words(error.message)),
+        retryable=error.retryable,
     )

@@ -11,6 +11,13 @@ from starlette.requests import Request
 from evenhand.contract.json_text import RepeatedKey, TooManyValues, load_json
 from evenhand.contract.model import Model
 from evenhand.errors import InputError, TooLarge, WrongMediaType
+from evenhand.serve.bounds import (
+    PAIRS_VALUES,
+    refuse_many_values,
+    refuse_wide,
+    values_of_a_pair,
+)
+from evenhand.serve.config import Limits
 from evenhand.serve.problems import complaint
 
 BOM = b"\xef\xbb\xbf"
@@ -65,9 +72,10 @@ def refuse_encoded(request: Request) -> None:
         )
 
 
-def parsed(body: bytes) -> Any:
+def parsed(body: bytes, *, most_values: int) -> Any:
     if not body.strip():
         raise InputError("the body is empty; send one JSON object")
+    refuse_many_values(body, most_values)
     try:
         return load_json(body, most_values=_VALUES_MAX)
     except RepeatedKey as error:
@@ -81,10 +89,12 @@ def parsed(body: bytes) -> Any:
         ) from None
 
 
-def read_body(body: bytes, model: type[M]) -> M:
-    given = parsed(body)
+def read_body(body: bytes, model: type[M], limits: Limits, *, rows: str | None = None) -> M:
+    """`rows` is the field that holds a run's pairs, and may be long."""
+    given = parsed(body, most_values=PAIRS_VALUES if rows else values_of_a_pair(limits))
     if not isinstance(given, dict):
         raise InputError("the body is JSON, but not an object; send one JSON object")
+    refuse_wide(given, limits, rows=rows)
     try:
         return model.model_validate(given)
     except ValidationError as error:

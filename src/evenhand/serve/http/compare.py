@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import Field
 from starlette.responses import Response
 
 from evenhand.contract import Pair, Verdict
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
+from evenhand.serve.bounds import values_of_a_pair
 from evenhand.serve.http.bodies import parsed
 from evenhand.serve.http.endpoint import Answer, Body, Call, Endpoint, answer, unless_gone
 from evenhand.serve.idempotency import key_of, once
@@ -26,7 +29,9 @@ async def compare(call: Call[CompareQuery]) -> Response:
     body = await call.body()
 
     async def judged() -> Response:
-        return answer(await call.service.compare(parsed(body), judge=call.query.judge))
+        most_values = values_of_a_pair(call.limits)
+        pair = await call.service.read_in(body, partial(parsed, most_values=most_values))
+        return answer(await call.service.compare(pair, judge=call.query.judge))
 
     if key_of(call.request) is None:
         return await unless_gone(call.request, judged())

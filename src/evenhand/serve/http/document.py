@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import http
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from evenhand.serve import problems
 from evenhand.serve.http.endpoint import LONGEST_ID, Answer, Body, Endpoint
@@ -135,6 +141,20 @@ def add_document(app: FastAPI, endpoints: tuple[Endpoint[Any], ...], *, needs_to
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it
+    written: list[bytes] = []
+    writing = threading.Lock()
+
+    def write() -> bytes:
+        with writing:
+            if not written:
+                written.append(orjson.dumps(app.openapi()))
+            return written[0]
+
+    async def tell(request: Request) -> Response:
+        # It takes as long as a hundred answers, so it is made aside.
+        return Response(await asyncio.to_thread(write), media_type="application/json")
+
+    app.router.routes.append(Route("/openapi.json", tell))
 
 
 def _document(

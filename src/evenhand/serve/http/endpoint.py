@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.errors import NotFound
+from evenhand.serve.config import Limits
 from evenhand.serve.http.bodies import json_body, whole_body
 from evenhand.serve.http.queries import NoQuery, Q, read_query
 from evenhand.serve.service import Service
@@ -56,8 +57,13 @@ class Call(Generic[Q]):
         return await whole_body(self.request, limit_bytes=self._limit_bytes)
 
     @property
+    def limits(self) -> Limits:
+        return self.service.config.limits
+
+    @property
     def _limit_bytes(self) -> int:
-        return self.service.config.limits.body_bytes
+        """The guard holds each address to its own."""
+        return self.limits.body_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from evenhand.serve.problems import complaint
 Q = TypeVar("Q", bound=Model)
 
 
+_MOST_PARAMETERS = 256
+
+
 class NoQuery(Model):
     """An endpoint that takes none."""
 
@@ -24,6 +27,10 @@ def read_query(given: QueryParams, model: type[Q]) -> Q:
     """An InputError names the parameter that is unknown, given twice or not as it should be."""
     if not given:
         return _validated({}, model)
+    if len(given.multi_items()) > _MOST_PARAMETERS:
+        raise InputError(
+            f"the query has {len(given.multi_items())} parameters; give {_MOST_PARAMETERS} at most"
+        )
     kinds, known = _kinds(model), _spellings(model)
     values: dict[str, Any] = {}
     for spelling in given:

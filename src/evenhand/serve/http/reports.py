@@ -44,7 +44,7 @@ async def rank_by_body(call: Call[NoQuery]) -> Response:
     body = await call.body()
 
     async def ranked() -> Response:
-        return answer(await call.service.rank(read_body(body, RankRuns)))
+        return answer(await call.service.rank(read_body(body, RankRuns, call.limits)))
 
     return await once(
         call.request, ranked, store=call.service.store, token=call.token, content=body
@@ -62,7 +62,7 @@ async def audit_by_body(call: Call[NoQuery]) -> Response:
     body = await call.body()
 
     async def audited() -> Response:
-        return answer(await call.service.audit(read_body(body, AuditRun)))
+        return answer(await call.service.audit(read_body(body, AuditRun, call.limits)))
 
     return await once(
         call.request, audited, store=call.service.store, token=call.token, content=body

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
 
 from evenhand.errors import InputError, WrongMediaType
+from evenhand.serve.config import Limits
 from evenhand.serve.http.bodies import media_type_of, read_body
 from evenhand.serve.http.endpoint import Answer, Body, Call, Endpoint, answer
 from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
@@ -50,14 +51,13 @@ async def _start_with_pairs(call: Call[StartRun]) -> Response:
             f"the query parameter {name} goes with JSON lines and files; "
             "put it into the body, beside the pairs"
         )
-    # In a thread: millions of bytes would hold up everybody else.
-    upload, options = await asyncio.to_thread(_read_pairs, body)
+    upload, options = await call.service.read_in(body, partial(_read_pairs, limits=call.limits))
     with upload:
         return await _started(call, upload, options, body)
 
 
-def _read_pairs(body: bytes) -> tuple[Upload, StartRun]:
-    request = read_body(body, StartRunWithPairs)
+def _read_pairs(body: bytes, *, limits: Limits) -> tuple[Upload, StartRun]:
+    request = read_body(body, StartRunWithPairs, limits, rows="pairs")
     return Upload.of_pairs(request.pairs), request.options()
 
 

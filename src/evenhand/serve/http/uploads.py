@@ -19,6 +19,7 @@ FORM = "multipart/form-data"
 
 # Written in another thread at once: less often than the network brings pieces.
 _BLOCK = 1 << 20
+_MOST_PARTS = 100
 _FIELDS_BYTES = 64 * 1024  # of all texts beside the file
 
 
@@ -110,6 +111,7 @@ class _Form:
         self._field: str | None = None  # the one that is being read; None: it is the file
         self._text = bytearray()
         self._texts = 0
+        self._parts = 0
         self._header = bytearray()
         self._value = bytearray()
         self._disposition = b""
@@ -145,6 +147,9 @@ class _Form:
 
     def _begin(self) -> None:
         self._disposition = b""
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise TooLarge(f"the form has more than {_MOST_PARTS} parts; send one file")
 
     def _on_field(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]

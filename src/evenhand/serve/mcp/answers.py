@@ -12,7 +12,8 @@ from mcp_types import CallToolResult, TextContent
 from evenhand.comparer import failure_of
 from evenhand.contract import Verdict
 from evenhand.contract.model import Model
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, visible
+from evenhand.serve.wording import presentable
 
 logger = logging.getLogger(__name__)
 
@@ -33,16 +34,18 @@ def verdict_answer(verdict: Verdict) -> Answer:
     """The text is the result's JSON, for clients that read nothing else; without the passes,
     which say the same at length."""
     told: dict[str, Any] = verdict.model_dump(mode="json", exclude={"metadata": {"passes"}})
-    return Answer(verdict, json.dumps(told, ensure_ascii=False))
+    return Answer(verdict, visible(json.dumps(told, ensure_ascii=False)))
 
 
 def failed(error: EvenhandError) -> CallToolResult:
     """No verdict, no number: what went wrong, what to do, and whether trying again may help."""
     again = " Trying again may help." if error.retryable else ""
-    text = f"{error.kind}: {error.message}.{again}"
+    message = presentable(error.message)
+    failure = failure_of(error)
+    told = failure.error.model_copy(update={"message": message})
     return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=failure_of(error).model_dump(mode="json"),
+        content=[TextContent(type="text", text=f"{error.kind}: {message}.{again}")],
+        structured_content=failure.model_copy(update={"error": told}).model_dump(mode="json"),
         is_error=True,
     )
 

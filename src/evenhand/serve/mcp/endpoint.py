@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import ServerBusy, WrongMethod
+from evenhand.serve.bounds import MCP_VALUES, refuse_many_values
 from evenhand.serve.problems import problem_response
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from evenhand.serve.service import Service
 
@@ -45,6 +47,7 @@ class McpEndpoint:
             return
         if self._sessions is None:
             raise ServerBusy("the server is starting or ending; try again", retry_after_s=1)
+        receive = await self._sessions.checked(receive)
         manager = await self._sessions.manager()
         await manager.handle_request(scope, receive, send)
 
@@ -75,6 +78,20 @@ class _LateSessions:
             self._running = asyncio.create_task(self._run(self._entered))
         return await asyncio.shield(self._entered)
 
+    async def checked(self, receive: Receive) -> Receive:
+        """The body whole, after it was found small enough: the SDK reads it on the event loop."""
+        pieces: list[bytes] = []
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return _again(message, receive)
+            pieces.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                break
+        body = b"".join(pieces)
+        await self._service.read_in(body, partial(refuse_many_values, most=MCP_VALUES))
+        return _again({"type": "http.request", "body": body, "more_body": False}, receive)
+
     async def close(self) -> None:
         self._ended.set()
         if self._running is not None:
@@ -88,7 +105,7 @@ class _LateSessions:
             manager = StreamableHTTPSessionManager(
                 server,
                 stateless=True,
-                max_request_body_size=self._service.config.limits.body_bytes,
+                max_request_body_size=self._service.config.limits.compare_bytes,
             )
             async with manager.run():
                 entered.set_result(manager)
@@ -98,6 +115,16 @@ class _LateSessions:
                 raise
             entered.set_exception(error)
             entered.exception()  # whoever asked may be gone
+
+
+def _again(message: Message, receive: Receive) -> Receive:
+    """What was read already, and then whatever comes."""
+    kept = [message]
+
+    async def from_kept() -> Message:
+        return kept.pop() if kept else await receive()
+
+    return from_kept
 
 
 def _load(service: Service) -> Server[Any]:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from evenhand.errors import visible
+
 if TYPE_CHECKING:
     from evenhand.ranker import RankedResponses
     from evenhand.report.conclusions import Conclusion, GroupRate
@@ -24,12 +26,12 @@ _TIES = {
     "excluded": "ties are left out, inconsistent pairs count as half and left out",
     "wins": "only outright wins count",
 }
-_MARKS = re.compile(r"[\s`|\x00-\x1f\x7f\u2028\u2029]+")
+_MARKS = re.compile(r"[\s`|]+")
 
 
 def named(text: str) -> str:
-    """A name from data, as code that cannot end early."""
-    plain = _MARKS.sub(" ", text).strip()
+    """A name from data, as code that cannot end early, nor turn what follows around."""
+    plain = visible(_MARKS.sub(" ", text).strip())
     short = plain if len(plain) <= _NAME_AT_MOST else plain[: _NAME_AT_MOST - 1] + "…"
     return f"`{short or ' '}`"
 
@@ -43,7 +45,7 @@ def status_line(status: RunStatus) -> str:
         f"{status.inconsistent}, invalid {status.invalid})."
     )
     if status.error is not None:
-        told += f" Stopped by an error, {status.error.kind}: {status.error.message}."
+        told += f" Stopped by an error, {status.error.kind}: {_one_line(status.error.message)}."
     elif status.stopped_by is not None:
         told += f" Stopped by: {status.stopped_by}."
     if not status.at_rest:
@@ -65,7 +67,7 @@ def ranking_lines(ranked: RankedResponses) -> str:
             else f"{place.rank_from} to {place.rank_to}"
         )
         lines.append(f"- rank {ranks}: responses[{place.index}]")
-    lines += [f"- {note}" for note in ranked.notes]
+    lines += [f"- {_one_line(note)}" for note in ranked.notes]
     return "\n".join(lines)
 
 
@@ -120,7 +122,8 @@ def _conclusion(found: Conclusion) -> Iterator[str]:
     for each in found.length.controlled:
         if each.rate is not None and each.low is not None and each.high is not None:
             told = f"{each.rate:.2f} ({each.low:.2f} to {each.high:.2f})"
-            yield f"- win rate at equal length: {told}; {each.caution}"
+            caution = f"; {_one_line(each.caution)}" if each.caution else ""
+            yield f"- win rate at equal length: {told}{caution}"
     yield from _parts("criterion", found.by_criterion)
     yield from _parts("tag", found.by_tag)
 
@@ -139,7 +142,7 @@ def _parts(what: str, parts: tuple[GroupRate, ...]) -> Iterator[str]:
 
 def _rate(rate: SideRate) -> str:
     if rate.rate is None or rate.low is None or rate.high is None:
-        return rate.reason or "not enough data"
+        return _one_line(rate.reason or "not enough data")
     kind = "always-valid interval" if rate.always_valid else "interval"
     return f"{rate.rate:.3f} ({100 * rate.level:.6g} % {kind} {rate.low:.3f} to {rate.high:.3f})"
 
@@ -157,7 +160,10 @@ def audit_page(report: AuditReport) -> str:
     told = [f"# Judge {named(audit.judge)}: {findings.word}", ""]
     told.append(f"- labelled pairs: {audit.n}; without a label: {audit.unlabelled}")
     told += [f"- {_one_line(line)}" for line in findings.lines]
-    told += [f"- threshold {each.name}: {each.ruling}; {each.line}" for each in findings.checks]
+    told += [
+        f"- threshold {each.name}: {each.ruling}; {_one_line(each.line)}"
+        for each in findings.checks
+    ]
     if findings.ruling is not None:
         told.append(f"- all thresholds together: {findings.ruling}")
     if audit.disagreements_in_all:
@@ -167,4 +173,4 @@ def audit_page(report: AuditReport) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return visible(" ".join(text.split()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
 from evenhand.contract import Locale, read_pair
-from evenhand.errors import InputError, NotFound
+from evenhand.errors import InputError, NotFound, visible
 from evenhand.prompts import Prompt as JudgingPrompt
 from evenhand.prompts import built_in_template
 
@@ -102,10 +102,10 @@ def get_prompt(name: str, given: Mapping[str, str]) -> GetPromptResult:
     if name == "judge_answers":
         messages = _as_the_judge(_pair(given), language)
     elif name == "compare_answers":
-        arguments = json.dumps(_arguments(given), ensure_ascii=False, indent=2)
+        arguments = visible(json.dumps(_arguments(given), ensure_ascii=False, indent=2))
         messages = [_said(_text(language, name).format(arguments=arguments))]
     else:
-        texts = {argument: given[argument] for argument in kind.needed}
+        texts = {argument: visible(given[argument]) for argument in kind.needed}
         messages = [_said(_text(language, name).format(**texts))]
     return GetPromptResult(description=kind.description, messages=messages)
 

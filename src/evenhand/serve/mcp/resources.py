@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
-from evenhand.errors import NotFound
+from evenhand.errors import NotFound, visible
 from evenhand.serve.mcp.markdown import report_page
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ async def read_resource(service: Service, uri: str) -> TextResourceContents:
         found = pattern.fullmatch(uri) if len(uri) <= _LONGEST_URI else None
         if found is not None:
             text = await read(service, *(unquote(part) for part in found.groups()))
-            return TextResourceContents(uri=uri, mime_type=mime_type, text=text)
+            return TextResourceContents(uri=uri, mime_type=mime_type, text=visible(text))
     known = ", ".join(_SCHEME + path for path, *_ in (*_STATIC, *_TEMPLATES))
     raise NotFound(f"there is no such resource; the resources are {known}")
 

@@ -27,13 +27,14 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from evenhand.serve.bounds import refuse_wide
 from evenhand.serve.mcp import prompts, resources
 from evenhand.serve.mcp.answers import bug, failed
 from evenhand.serve.mcp.calls import Call
 from evenhand.serve.mcp.descriptions import INSTRUCTIONS
 from evenhand.serve.mcp.progress import reporting
 from evenhand.serve.mcp.tools import service_tools
-from evenhand.serve.wording import for_clients
+from evenhand.serve.wording import for_clients, presentable
 
 if TYPE_CHECKING:
     from evenhand.serve.service import Service
@@ -70,6 +71,7 @@ def make_server(service: Service) -> Server[Any]:
         try:
             async with reporting(context.session.report_progress) as progress:
                 call = Call(service, params.arguments or {}, progress, token=_token(context))
+                refuse_wide(call.arguments, service.config.limits, rows=tool.rows)
                 answer = await tool.answer(call)
             return answer.told()
         except EvenhandError as error:
@@ -139,10 +141,11 @@ def _refusing(method: str, *, to_operator: bool) -> Iterator[None]:
         yield
     except EvenhandError as told:
         error = told if to_operator else for_clients(told)
-        body = {"kind": error.kind, "message": error.message, "retryable": error.retryable}
+        message = presentable(error.message)
+        body = {"kind": error.kind, "message": message, "retryable": error.retryable}
         is_ours = not isinstance(error, InputError | NotFound)
         code = types.INTERNAL_ERROR if is_ours else types.INVALID_PARAMS
-        raise MCPError(code, error.message, {"error": body}) from None
+        raise MCPError(code, message, {"error": body}) from None
     except Exception as error:
         raise MCPError(types.INTERNAL_ERROR, bug(error, where=method).message) from None
 

@@ -18,6 +18,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from evenhand.errors import TooLarge
+from evenhand.serve.bounds import MCP_VALUES, refuse_many_values
 from evenhand.serve.mcp.server import make_server
 from evenhand.serve.mcp.wire import TooLong, Wire, standard_wire
 
@@ -32,8 +34,9 @@ _Received = MemoryObjectReceiveStream[SessionMessage | Exception]
 async def serve_stdio(service: Service) -> None:
     """Answers to what was asked before the end of the input are still given."""
     limits = service.config.limits
-    async with standard_wire(longest_line=limits.body_bytes) as wire, _ending() as ended:
-        talk = _Talk(wire, longest_line=limits.body_bytes)
+    longest = min(limits.compare_bytes, limits.body_bytes)
+    async with standard_wire(longest_line=longest) as wire, _ending() as ended:
+        talk = _Talk(wire, longest_line=longest)
         serving = asyncio.ensure_future(_serve_all(make_server(service), talk))
         talking = asyncio.ensure_future(talk.go_on(drain_s=limits.shutdown_s))
         told = asyncio.ensure_future(ended.wait())
@@ -146,6 +149,11 @@ class _Talk:
 
     async def _parsed(self, line: bytes) -> types.JSONRPCMessage | None:
         """What is no message is answered here; the SDK would pass over it in silence."""
+        try:
+            refuse_many_values(line, MCP_VALUES)
+        except TooLarge as error:
+            await self._refuse(types.INVALID_REQUEST, error.message)
+            return None
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError:

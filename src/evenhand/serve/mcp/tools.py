@@ -37,6 +37,7 @@ from evenhand.serve.values import RankResponses, StartRunWithPairs, read_value
 class ServiceTool:
     definition: Tool
     answer: Callable[[Call], Awaitable[Answer]]
+    rows: str | None = None  # the field that holds many pairs, which are looked at one by one
 
 
 async def _compare(call: Call) -> Answer:
@@ -94,6 +95,7 @@ def _tool(
     open_world: bool,
     repeatable: bool = True,
     destructive: bool = False,
+    rows: str | None = None,
 ) -> ServiceTool:
     title, description = descriptions.TOOLS[name]
     return ServiceTool(
@@ -111,6 +113,7 @@ def _tool(
             ),
         ),
         answer,
+        rows,
     )
 
 
@@ -140,6 +143,7 @@ def service_tools() -> dict[str, ServiceTool]:
             gives=or_failure(STATUS),
             reads_only=False,
             open_world=True,
+            rows="pairs",
         ),
         _tool(
             "runStatus",
@@ -172,6 +176,7 @@ def service_tools() -> dict[str, ServiceTool]:
             gives=or_failure(AUDIT),
             reads_only=False,
             open_world=True,
+            rows="pairs",
         ),
     )
     return {tool.definition.name: tool for tool in made}

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import orjson
+from pydantic.alias_generators import to_camel
 from starlette.responses import Response, StreamingResponse
 
 from evenhand.contract import ORDERS, Metadata, Order, Pass, Verdict
-from evenhand.errors import EvenhandError, InputError, NoVerdict
+from evenhand.errors import EvenhandError, InputError, NoVerdict, TooLarge
 from evenhand.pages.rendering import render
 from evenhand.passes import Made
+from evenhand.serve.bounds import too_long
+from evenhand.serve.config import Limits
 from evenhand.serve.pages.forms import Fields, read_form
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.runs import offered
@@ -42,18 +45,30 @@ class Attempt:
     swap_positions: bool = True
 
     @classmethod
-    def of(cls, fields: Fields) -> Attempt:
+    def of(cls, form: Fields) -> Attempt:
         return cls(
-            prompt=fields.get("prompt") or "",
-            response_a=fields.get("responseA") or "",
-            response_b=fields.get("responseB") or "",
-            criteria=fields.get("criteria") or "",
-            context=fields.get("context") or "",
-            reference=fields.get("reference") or "",
-            judge=fields.get("judge"),
-            allow_tie=fields.get("allowTie") is not None,
-            swap_positions=fields.get("swapPositions") is not None,
+            prompt=form.get("prompt") or "",
+            response_a=form.get("responseA") or "",
+            response_b=form.get("responseB") or "",
+            criteria=form.get("criteria") or "",
+            context=form.get("context") or "",
+            reference=form.get("reference") or "",
+            judge=form.get("judge"),
+            allow_tie=form.get("allowTie") is not None,
+            swap_positions=form.get("swapPositions") is not None,
         )
+
+    def refuse_large(self, limits: Limits) -> None:
+        """Before it is shown again, whatever else may be wrong with it."""
+        for each in fields(self):
+            text = getattr(self, each.name)
+            if isinstance(text, str) and len(text) > limits.field_chars:
+                raise TooLarge(too_long(to_camel(each.name), len(text), limits.field_chars))
+        lines = self.criteria.count("\n")
+        if lines > 2 * limits.criteria:  # some are blank
+            raise TooLarge(
+                f"criteria has {lines + 1} lines; this server takes {limits.criteria} at most"
+            )
 
     def exchanged(self) -> Attempt:
         return replace(self, response_a=self.response_b, response_b=self.response_a)
@@ -96,8 +111,9 @@ async def show_form(visit: Visit) -> Filled | Response:
 
 async def compare(visit: Visit) -> Filled | Response:
     limits = visit.service.config.limits
-    form = await read_form(visit.request, limit_bytes=limits.body_bytes)
+    form = await read_form(visit.request, limit_bytes=limits.compare_bytes)
     attempt = Attempt.of(form)
+    attempt.refuse_large(limits)
     if form.get("act") == "swap":
         return await _filled(visit, attempt.exchanged())
     if LINES in visit.request.headers.get("accept", ""):

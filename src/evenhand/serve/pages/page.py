@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -122,7 +123,8 @@ class Page:
                 return problem_page(visit, error)
             if isinstance(filled, Response):
                 return filled
-            return shown(visit, filled, place=self.place)
+            # A page may be large, and whoever asks for something else meanwhile does not wait.
+            return await asyncio.to_thread(shown, visit, filled, place=self.place)
 
         app.add_api_route(
             self.path,

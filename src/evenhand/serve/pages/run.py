@@ -26,7 +26,9 @@ class RunQuery(Model):
     side: Literal["A", "B"] = "B"
     ties: Literal["half", "excluded", "wins"] = "half"
     level: Level = 0.95
-    comparison: int = Field(default=1, ge=1, description="Which of several is shown in full")
+    comparison: int = Field(
+        default=1, ge=1, le=1_000_000, description="Which of several is shown in full"
+    )
 
 
 async def show_run(visit: Visit) -> Filled | Response:
