@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from command_line import Command
+from command_line import Command, judged_by
 from evenhand.store import SkippedRow, Store
 from run_data import write_lines
+from servers import Reply, SeenRequest, StartServer, chat_reply, token_logprob
 from stored_runs import Row, follows_place, make_run, mumbles, opened, says
 
 HERE = ("--store", "evenhand.db")
@@ -134,6 +136,30 @@ def test_one_order_decides_nothing_unless_the_caller_says_so(
     allowed = gate(command, "once", "--allow-one-order")
     assert allowed.code == 0
     assert "in one order only, at your word: the position may have decided" in allowed.out
+
+
+def test_averaging_hides_no_flips(command: Command, start_server: StartServer) -> None:
+    """In letter mode the mean probability decides, a little for B; each order takes the first."""
+
+    def first_place(request: SeenRequest) -> Reply:
+        # B is always the longer one; shown first it gets 0.9, and A shown first gets 0.8.
+        b_first = request.prompt.index("a new answer") < request.prompt.index("an old one")
+        sure = 0.9 if b_first else 0.8
+        top = {"A": math.log(sure), "B": math.log(1 - sure)}
+        return chat_reply("A", logprobs=[token_logprob("A", top["A"], top)])
+
+    lines = [
+        {"prompt": f"q{n}", "response_a": "an old one", "response_b": "a new answer"}
+        for n in range(60)
+    ]
+    write_lines(Path(command.directory) / "pairs.jsonl", lines)
+    judge = ("-c", "accuracy", *judged_by(start_server(first_place)), "--mode", "letter")
+    ran = command("run", "pairs.jsonl", *judge, "--name", "averaged", *HERE, "--json")
+    assert (ran.json["winsB"], ran.json["inconsistent"]) == (60, 0)
+    ruled = gate(command, "averaged")
+    assert ruled.code == 6
+    assert "the judge follows the position in 100 % of 60 pairs" in ruled.out
+    assert "0 inconsistent and 60 averaged over a flip" in ruled.out
 
 
 def test_the_same_verdicts_have_one_estimate_finished_or_not(

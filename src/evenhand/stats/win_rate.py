@@ -156,7 +156,9 @@ def win_rate(
     own = _Counting(ties).scores(flip=flip)
     counted = plain.rows(own)
     reason = _too_few(plain, own, counted, ties)
-    rate = tested.mean if tested and ties == "half" else plain.mean(own)
+    # A sequential test counts averaged flips as half; the estimate is that of every other run.
+    takes_test = tested is not None and ties == "half" and not plain.averaged
+    rate = tested.mean if tested and takes_test else plain.mean(own)
     ends = None
     if reason is None:
         ends = _Ends(table, known, ties, level, always_valid, tested if ties == "half" else None)
@@ -283,6 +285,11 @@ class _Table:
     def flips(self) -> int:
         return int(self.totals[_FLIPS].sum())
 
+    @property
+    def averaged(self) -> bool:
+        """Whether a win or a tie was averaged from orders that chose differently."""
+        return bool(self.totals[_FLIPPED_A : _FLIPPED_TIE + 1].any())
+
     def rows(self, scores: Floats) -> int:
         return int(self.totals[~np.isnan(scores)].sum())
 
@@ -325,17 +332,22 @@ class _Counting:
     mirrored: bool = False
 
     def scores(
-        self, *, flip: float | None, unknown: float | None = None, tie: float | None = None
+        self,
+        *,
+        flip: float | None,
+        unknown: float | None = None,
+        tie: float | None = None,
+        as_averaged: bool = True,
     ) -> Floats:
         """`flip` is for pairs whose orders chose differently: averaged ones keep what they were
-        averaged to, unless they are left out or only wins count. `unknown` is for rows without a
-        verdict, and for those of one order where these show nothing."""
+        averaged to if `as_averaged`, unless they are left out or only wins count. `unknown` is for
+        rows without a verdict, and for those of one order where these show nothing."""
         if tie is None:
             tie = {"half": 0.5, "excluded": _LEFT_OUT, "wins": float(self.mirrored)}[self.ties]
         won, lost = (0.0, 1.0) if self.mirrored else (1.0, 0.0)
         inconsistent = _LEFT_OUT if flip is None else flip
         averaged = [won, lost, tie]
-        if flip is None or self.ties == "wins":
+        if flip is None or self.ties == "wins" or not as_averaged:
             averaged = [inconsistent] * 3
         nothing = _LEFT_OUT if unknown is None else unknown
         one_order = 0.5 if unknown is None else unknown
@@ -374,6 +386,10 @@ class _Ends:
             low = tested if fill is None else min(low, tested)
         if self._ties == "wins":
             return low
+        if self._table.averaged:
+            # An average of two choices that contradict each other may be all position.
+            halved = counting.scores(flip=0.5, unknown=fill, as_averaged=False)
+            low = min(low, self._end(halved, fill))
         if low >= 0.5:
             # A claim above one half needs no more: a judge that cannot tell stays at one half,
             # and without inconsistent pairs the end would be higher.

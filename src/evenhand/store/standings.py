@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from sqlalchemy import Connection, bindparam, func, literal, select
+from sqlalchemy import Connection, and_, bindparam, case, func, literal, select
 
 from evenhand.store.coding import OUTCOMES, code_outcomes
 from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, PrefixColumns
@@ -19,8 +19,14 @@ _FIRST_PENDING = (
     .order_by(queue.c.place)
     .limit(1)
 )
+# Averaged to a win or a tie from orders that chose differently: no gate counts that as decided.
+_FLIPPED = and_(
+    verdicts.c.outcome.in_(("win", "tie")),
+    verdicts.c.first_pass_winner != verdicts.c.second_pass_winner,
+)
+_COUNTED = case((_FLIPPED, "inconsistent"), else_=verdicts.c.outcome)
 _PREFIX = (
-    select(queue.c.place, queue.c.number, items.c.prompt_key, verdicts.c.outcome, verdicts.c.winner)
+    select(queue.c.place, queue.c.number, items.c.prompt_key, _COUNTED, verdicts.c.winner)
     .join_from(queue, items, its_item)
     .join(verdicts, its_verdict)
     .where(in_contest, queue.c.place > bindparam("after"))
