@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Tr
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.procedure import Procedure
 from evenhand.prompts import make_template
+from evenhand.reading import read_reasoned
 from evenhand.tools import output_schema
 from scripted import ScriptedJudge, answer_json, letter_completion
 from servers import RESET, SeenRequest, StartServer, chat_reply, error_reply, in_turn
@@ -563,3 +565,21 @@ def test_pairs_are_read_from_plain_data_too() -> None:
 
     assert asyncio.run(run()).winner == "A"
     assert isinstance(PAIR, Pair)
+
+
+async def test_a_long_completion_is_read_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read_in: list[bool] = []
+
+    def read_noting_its_thread(*arguments: Any, **options: Any) -> Any:
+        read_in.append(threading.current_thread() is threading.main_thread())
+        return read_reasoned(*arguments, **options)
+
+    monkeypatch.setattr("evenhand.passes.read_reasoned", read_noting_its_thread)
+    answer = answer_json("TIE", criteria=BOTH)
+    for text in (answer, f"{'They were compared at length. ' * 1000}\n\n{answer}"):
+        verdict = await compare(PAIR, ScriptedJudge(lambda _, text=text: text))  # type: ignore[misc]
+        assert verdict.outcome == "tie"
+    # Two passes each: the short answers at once, the long ones in a thread.
+    assert read_in == [True, True, False, False]

@@ -2,6 +2,127 @@
 
 from __future__ import annotations
 
-from scripts.attacks import Attack
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 
-ATTACKS: tuple[Attack, ...] = ()
+from scripts.attacks import Attack, Outcome
+from scripts.quoting_completions import SEED, completions
+
+import evenhand.parse
+from evenhand.contract import Ballot, Criterion
+from evenhand.parse import PROTOCOLS, Protocol, read
+
+HALF, WHOLE = 500_000, 1_000_000
+# Twice the text may take twice the time; more than three times is no longer linear.
+MOST_RATIO = 3.0
+# Below this a measurement is the clock's own noise.
+LEAST_S = 0.05
+UNITS = (
+    *("\n", " ", "\t", '"', "'", "“", "「", "`", "```\n", "~~~", "{", "}", '{"a":', '{"winner":"'),
+    *("[[", "]]", "[[A]] ", "(", "1", "1 ", "1\n", "9.", "*", "_", "#", ">", "> [[A]]\n", "|", "-"),
+    *(":", "：", "。", ". ", "A", "B ", "Winner:", "Winner: A\n", "not ", "if ", "over ", "the "),
+    *("Response A ", "Response A says: ", 'Response A says "', "Output (a) is better ", "is much "),
+    *("more ", "响应 A 更好", "不是", "写着：", "</think>\n", "<think>", "<quote>", "<!--", "<"),
+    *("I choose ", "therefore ", "in terms of ", "give Assistant 1 a score of ", "overall ", "\\"),
+    *("\\boxed{", '"result" : ', "“\n\n", "'\n\n", "\ufffc", "Best answer: "),
+)
+QUOTING, PLAIN = 40_000, 10_000
+# Misread at most once in 10,000; of the clear decisions at least 95 % read.
+MOST_MISREAD, MOST_UNREAD = 1 / 10_000, 0.05
+
+
+def repeated(unit: str, length: int) -> str:
+    return (unit * (length // len(unit) + 1))[:length]
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Every compiled pattern by which answers are read, with the name that it has in its module."""
+    names = [
+        f"evenhand.parse.{each.name}" for each in pkgutil.iter_modules(evenhand.parse.__path__)
+    ]
+    names += ["evenhand.parse", "evenhand.reading", "evenhand.contract.labels"]
+    for name in names:
+        for key, value in vars(importlib.import_module(name)).items():
+            for each in value.values() if isinstance(value, dict) else (value,):
+                if isinstance(each, re.Pattern):
+                    yield f"{name.rpartition('.')[2]}.{key}", each
+
+
+def _applied(pattern: re.Pattern[str], text: str) -> None:
+    for _ in pattern.finditer(text):
+        pass
+    pattern.fullmatch(text + "!")
+
+
+def _ratio(work: Callable[[str], object], unit: str) -> float:
+    half = cpu_s(lambda: work(repeated(unit, HALF)))
+    whole = cpu_s(lambda: work(repeated(unit, WHOLE)))
+    if whole / max(half, LEAST_S) > MOST_RATIO:  # once more: another process may have had the cache
+        half = max(half, cpu_s(lambda: work(repeated(unit, HALF))))
+    return whole / max(half, LEAST_S)
+
+
+def every_pattern_is_linear() -> Outcome:
+    """Each pattern on the text that costs it most per character, of half and of one MB."""
+    found = list(patterns())
+    worst = (0.0, "", "")
+    for name, pattern in found:
+        apply = partial(_applied, pattern)
+        costs = {unit: cpu_s(partial(apply, repeated(unit, 8_000))) for unit in UNITS}
+        unit = max(costs, key=costs.__getitem__)
+        worst = max(worst, (_ratio(apply, unit), name, unit))
+    ratio, name, unit = worst
+    figure = f"{len(found)} patterns, largest CPU ratio of 1 MB to 0.5 MB {ratio:.1f} (limit 3)"
+    return Outcome(ratio <= MOST_RATIO, f"{figure}: {name} on {unit!r}")
+
+
+def _read_closing(text: str, *, closing: str = "", protocol: Protocol | None = None) -> None:
+    text = text[: len(text) - len(closing)] + closing
+    read(text, criteria=(Criterion(name="accuracy"),), protocol=protocol)
+
+
+def the_reader_is_linear() -> Outcome:
+    # The closing lines lead into every part of the reader.
+    readers = [partial(_read_closing, closing=closing) for closing in ("", "\nWinner: B", "\n2")]
+    readers += [partial(_read_closing, protocol=protocol) for protocol in PROTOCOLS]
+    worst = max((_ratio(reader, unit), unit) for reader in readers for unit in UNITS)
+    figure = f"{len(UNITS)} texts, largest CPU ratio of 1 MB to 0.5 MB {worst[0]:.1f} (limit 3)"
+    return Outcome(worst[0] <= MOST_RATIO, f"{figure}: {worst[1]!r}")
+
+
+def quoted_verdicts_are_not_read() -> Outcome:
+    shares = {}
+    for name, quoting, count in (("quoting", True, QUOTING), ("plain", False, PLAIN)):
+        misread = unread = 0
+        for one in completions(count, quoting=quoting):
+            outcome = read(one.text)
+            if not isinstance(outcome, Ballot):
+                unread += 1
+            elif outcome.winner != one.due:
+                misread += 1
+        shares[name] = misread / count, unread / count
+    held = all(
+        misread <= MOST_MISREAD and unread <= MOST_UNREAD for misread, unread in shares.values()
+    )
+    figure = "; ".join(
+        f"{name}: {misread:.3%} misread (limit 0.01 %), {unread:.2%} unread (limit 5 %)"
+        for name, (misread, unread) in shares.items()
+    )
+    return Outcome(held, f"seed {SEED}, {QUOTING:,} and {PLAIN:,} completions; {figure}")
+
+
+ATTACKS: tuple[Attack, ...] = (
+    Attack("verdicts that a judge only quotes", quoted_verdicts_are_not_read, 600.0),
+    Attack("text that makes a pattern explode", every_pattern_is_linear, 900.0),
+    Attack("text that makes the reader explode", the_reader_is_linear, 900.0),
+)

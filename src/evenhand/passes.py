@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from evenhand.case import Case, milliseconds_since
 from evenhand.contract import ORDERS, Ballot, Order, Pair, Pass, Unread, Usage, Vote, VotePass
@@ -17,6 +18,10 @@ from evenhand.prompts import answer_schema
 from evenhand.reading import read_letters, read_reasoned, read_vote, whole_ballot
 
 Made = Pass | VotePass
+Read = TypeVar("Read")
+
+# A longer completion takes more than a few milliseconds to read.
+_LONGEST_READ_AT_ONCE = 20_000
 
 
 class PassesFailed(Exception):
@@ -159,29 +164,44 @@ async def _reasoned_pass(case: Case, order: Order, sample: int, briefly: bool) -
                 begun,
             )
         if briefly and not from_logprobs and not unread:
-            reading = read_vote(
+            reading = await _off_the_loop(
                 completion,
-                pair=case.pair,
-                order=order,
-                sample=sample,
-                protocol=case.procedure.protocol,
+                partial(
+                    read_vote,
+                    completion,
+                    pair=case.pair,
+                    order=order,
+                    sample=sample,
+                    protocol=case.procedure.protocol,
+                ),
             )
             if isinstance(reading, Vote):
                 return _vote_pass(case, reading, completion, begun)
         else:
-            reading = read_reasoned(
+            reading = await _off_the_loop(
                 completion,
-                pair=case.pair,
-                order=order,
-                sample=sample,
-                protocol=case.procedure.protocol,
-                from_logprobs=from_logprobs,
+                partial(
+                    read_reasoned,
+                    completion,
+                    pair=case.pair,
+                    order=order,
+                    sample=sample,
+                    protocol=case.procedure.protocol,
+                    from_logprobs=from_logprobs,
+                ),
             )
         completions.append(completion)
         if isinstance(reading, Ballot) or len(unread) == repairs or case.prompt is None:
             return _pass(case, order, sample, reading, completions, unread, begun)
         unread.append(reading)
         call = replace(call, messages=case.prompt.repair(messages, completion.text, reading.kind))
+
+
+async def _off_the_loop(completion: Completion, read: Callable[[], Read]) -> Read:
+    """Reads a long completion in a thread, so that nobody else waits for it."""
+    if len(completion.text) <= _LONGEST_READ_AT_ONCE:
+        return read()
+    return await asyncio.to_thread(read)
 
 
 async def _letter_pass(case: Case, order: Order, sample: int) -> Pass:

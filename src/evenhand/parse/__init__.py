@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from evenhand.contract import Ballot, Criterion, CriterionBallot, Order, Unread, Vote, flip, rename
@@ -13,12 +14,19 @@ from evenhand.parse.objects import whole
 from evenhand.parse.outcome import PROTOCOLS, Failure, Protocol, Reading
 from evenhand.parse.turned import turned
 
-__all__ = ["PROTOCOLS", "Protocol", "read", "read_briefly", "whole_characters"]
+# More than any judge writes; what is longer is not scanned.
+LONGEST_ANSWER = 1_000_000
 
-_THINKING = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
-_THOUGHT = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
-_THINKING_TAG = re.compile(r"</?(?:think|thinking)>", re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+__all__ = ["LONGEST_ANSWER", "PROTOCOLS", "Protocol", "read", "read_briefly", "whole_characters"]
+
+# How models spell the tags around their thinking; templates may swallow the opening one.
+_THINKING_TAG = re.compile(
+    r"<(?P<closed>/)?(?:think|thinking|thought|thoughts|seed:think)>"
+    r"|\[(?P<closed_bracket>/)?THINK\]|◁(?P<closed_triangle>/)?think▷"
+    r"|<\|(?:begin|(?P<ended>end))_of_thought\|>",
+    re.IGNORECASE,
+)
+_TAGS_BEGIN = ("<", "[/T", "[T", "◁")
 
 
 def read(
@@ -146,20 +154,72 @@ def _read(
     body = text.strip()
     if not body:
         return Failure("empty", "the answer is empty")
-    if "<" in body:
-        answer = _after_thinking(body)
-        if answer is None:
-            return Failure("thinking", "the thinking never ends; no answer follows it")
-        body = answer
-        if not body:
-            return Failure("thinking", "nothing follows the thinking")
-    if body[0] == "{" and protocol in (None, "evenhand"):
-        reading = read_native_text(body, criteria)
+    if len(body) > LONGEST_ANSWER:
+        return Failure(
+            "malformed",
+            f"the answer has {len(body):,} characters; at most {LONGEST_ANSWER:,} are read",
+        )
+    if protocol in (None, "evenhand"):
+        # A whole object first: whatever its strings quote, they are its own.
+        reading = _whole_object(body, criteria)
         if reading is not None:
             return reading
-        value = whole(body)
-        if value is not None:
-            return read_native(value, criteria) or read_answer(value, criteria)
+    if any(tag in body for tag in _TAGS_BEGIN):
+        return _read_after_thinking(body, criteria, truncated=truncated, protocol=protocol)
+    return _read_answer(body, criteria, truncated=truncated, protocol=protocol)
+
+
+def _whole_object(body: str, criteria: Sequence[Criterion]) -> Reading | Failure | None:
+    if body[0] != "{":
+        return None
+    reading = read_native_text(body, criteria)
+    if reading is not None:
+        return reading
+    value = whole(body)
+    return None if value is None else read_native(value, criteria) or read_answer(value, criteria)
+
+
+def _read_after_thinking(
+    body: str, criteria: Sequence[Criterion], *, truncated: bool, protocol: Protocol | None
+) -> Reading | Failure:
+    """What follows the thinking, where there is any.
+
+    It is dropped where it was opened. Where only its end is marked, what stands before the mark may
+    be the answer itself: then both sides must say the same.
+    """
+    answer = _after_opened_thinking(body)
+    if answer is None:
+        return Failure("thinking", "the thinking never ends; no answer follows it")
+    if not answer:
+        return Failure("thinking", "nothing follows the thinking")
+
+    def outcome_of(part: str) -> Reading | Failure:
+        if protocol in (None, "evenhand") and part:
+            reading = _whole_object(part, criteria)
+            if reading is not None:
+                return reading
+        return _read_answer(part, criteria, truncated=truncated, protocol=protocol)
+
+    closed = _unopened_end(answer)
+    if closed is None:
+        return outcome_of(answer)
+    before, after = answer[: closed.start()].strip(), answer[closed.end() :].strip()
+    if not after:
+        return Failure("thinking", "nothing follows the thinking")
+    outcome = outcome_of(after)
+    if before and isinstance(outcome, Reading):
+        thought = outcome_of(before)
+        if isinstance(thought, Reading) and thought.winner != outcome.winner:
+            return Failure(
+                "contradiction",
+                f"{thought.winner} is said before {closed[0]}, {outcome.winner} after it",
+            )
+    return outcome
+
+
+def _read_answer(
+    body: str, criteria: Sequence[Criterion], *, truncated: bool, protocol: Protocol | None
+) -> Reading | Failure:
     if truncated:
         return Failure("truncated", "the server cut the answer at its length limit")
     # Its many patterns take 40 ms to compile, and most answers are strict JSON.
@@ -168,28 +228,57 @@ def _read(
     return read_text(body, criteria, protocol)
 
 
-def _after_thinking(body: str) -> str | None:
-    """What follows the thinking part; the body itself where there is none."""
-    if _THINKING.match(body):
-        depth = 0
-        last = None
-        for tag in _THINKING_TAG.finditer(body):
-            if tag[0][1] != "/":
-                depth += 1
-                continue
-            depth, last = depth - 1, tag
-            if depth == 0:
-                break
-        return None if last is None else body[last.end() :].strip()
-    # Only the closing tag, alone on its line: the template had opened the thinking.
-    closed = _THOUGHT.search(body)
-    if closed is None or not _alone(body, closed) or _fenced(body, closed.start()):
+def _after_opened_thinking(body: str) -> str | None:
+    """What follows the thinking that the body opens with; the body itself where it opens none."""
+    tags = list(islice(_THINKING_TAG.finditer(body), 200))
+    if not tags or _closes(tags[0]) or body[: tags[0].start()].strip():
         return body
-    return body[closed.end() :].strip()
+    quoted = _quoted_places(body, tags)
+    depth, last = 0, None
+    for tag in tags:
+        if tag.start() in quoted:
+            continue
+        if not _closes(tag):
+            depth += 1
+            continue
+        depth, last = depth - 1, tag
+        if depth == 0:
+            break
+    last = last or next((tag for tag in reversed(tags) if _closes(tag)), None)
+    return None if last is None else body[last.end() :].strip()
 
 
-def _fenced(body: str, at: int) -> bool:
-    return len(_FENCE.findall(body, 0, at)) % 2 == 1
+def _unopened_end(body: str) -> re.Match[str] | None:
+    """The last closing tag that stands alone on its line, outside of quotations and objects."""
+    tags = [
+        tag
+        for tag in islice(_THINKING_TAG.finditer(body), 200)
+        if _closes(tag) and _alone(body, tag)
+    ]
+    quoted = _quoted_places(body, tags) if tags else set()
+    return next((tag for tag in reversed(tags) if tag.start() not in quoted), None)
+
+
+def _closes(tag: re.Match[str]) -> bool:
+    return any(tag.groups())
+
+
+def _quoted_places(body: str, tags: list[re.Match[str]]) -> set[int]:
+    """Where a tag stands that is not the judge's own: in a quotation, or in an object's string."""
+    from evenhand.parse.objects import find
+    from evenhand.parse.quoting import TooManyQuotations, own_words
+
+    found = find(body).found if "{" in body else []
+    try:
+        words = own_words(body)
+    except TooManyQuotations:
+        return {tag.start() for tag in tags}
+    return {
+        tag.start()
+        for tag in tags
+        if words.own[tag.start()] != body[tag.start()]
+        or any(item.start < tag.start() < item.end for item in found)
+    }
 
 
 def _alone(body: str, tag: re.Match[str]) -> bool:

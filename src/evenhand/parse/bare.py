@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from evenhand.contract import Winner
-from evenhand.parse.lines import introduces_quote
-from evenhand.parse.outcome import Failure, Reading, shown
+from evenhand.parse.outcome import FILLER, Failure, Reading, shown
 from evenhand.parse.prose import claims
 from evenhand.parse.words import winner_of
 
@@ -28,7 +27,7 @@ def read_bare(text: str) -> Reading | Failure | None:
         return None  # headings, or a menu
     if number == len(lines) - 1:
         before = lines[number - 1]
-        if not before.endswith(_ENDED) or introduces_quote(before):
+        if not before.endswith((*_ENDED, FILLER)):
             return None
     elif number != 0 or _names_a_response(lines[0]):
         return None  # a heading over what is said of one response looks the same

@@ -9,19 +9,27 @@ from dataclasses import dataclass
 from evenhand.contract import Criterion, CriterionBallot, Winner
 from evenhand.parse.answer import confidence_of, key_of
 from evenhand.parse.outcome import Statement, shown
-from evenhand.parse.prose import claims, in_quotation
+from evenhand.parse.prose import claims
+from evenhand.parse.quoting import attributes
 from evenhand.parse.words import NOUN, ORDINAL, letter, winner_of
 
 _EMOJI = r"\u2600-\u27bf\u2b50\ufe0f\U0001f300-\U0001faff"
 _DECORATION = (
     rf"[ \t\u3000>#*_`•|+=~{_EMOJI}-]{{0,16}}(?:\d{{1,2}}[.)、]\s{{0,2}})?[*_`\"“【\[<]{{0,4}}"
 )
+# Labels that name the better response, and nothing else.
+_NAMES = (
+    r"(?:(?i:choice|winner"
+    r"|(?:better|best|stronger|preferred|selected|chosen|winning|superior)\s"
+    r"(?:response|answer|output|option|assistant|model|candidate|one|choice)"
+    r"|chosen|selected|preferred|better|best)"
+    r"|获胜者|胜者|胜出者?|获胜方|胜方|赢家|优胜者|獲勝者|勝者"
+    r"|(?:最佳|最好的?|更好的?|较好的?|更优的?|优选)(?:回答|响应|回复|答案|输出|助手|选择|选项|者))"
+)
 _LABEL = re.compile(
     rf"(?P<lead>{_DECORATION})(?:(?i:(?:my|the|so,?|therefore,?)\s)|我的){{0,2}}"
     r"(?P<final>(?i:final|overall)[\s_]|最[终終]的?|总体|整体|综合|最后的?)?"
-    r"(?:(?P<strong>(?P<names>(?i:choice|winner|preferred(?:\sresponse)?"
-    r"|better response|best response)"
-    r"|获胜者|胜者|胜出者?|获胜方|胜方|赢家|优胜者|獲勝者|勝者|更好的(?:回答|响应|回复))"
+    rf"(?:(?P<strong>(?P<names>{_NAMES})"
     r"|(?i:verdict|decision|judge?ment)|判定结果|判断结果|评判结果|判定|判断|裁决|裁定)"
     # Words that also open prose: only a verdict under them counts, never the lack of one.
     r"|(?P<open>(?i:conclusion|preference|pick|vote)|结论|結論|选择)"
@@ -37,7 +45,11 @@ _VALUE_END = r"[*_`\"'”’)）\]】}$]{0,6}"
 _LETTER = re.compile(
     rf"{_VALUE_LEAD}(?:(?i:the\swinner\sis\s|i\s(?:choose|prefer|pick)\s|选择?))?(?i:the\s)?"
     rf"(?:(?:{NOUN}\s{{0,2}})?[*_`\"]{{0,2}}(?P<id>[ABab](?![A-Za-z0-9])|[(（][abAB][)）])"
-    rf"|{NOUN}\s{{0,2}}[*_`\"]{{0,2}}(?P<number>[12](?![A-Za-z0-9.]))|{ORDINAL}){_VALUE_END}"
+    rf"|{NOUN}\s{{0,2}}[*_`\"]{{0,2}}(?P<number>[12](?![A-Za-z0-9]|\.\d))|{ORDINAL}){_VALUE_END}"
+)
+# A number alone is a response only where the label names one; 3 is a tie of numbered ones.
+_DIGIT = re.compile(
+    rf"{_VALUE_LEAD}(?P<digit>[123])(?![A-Za-z0-9/%]|\.\d|\s?(?:/|out\b)){_VALUE_END}"
 )
 _TIE = re.compile(
     rf"{_VALUE_LEAD}(?i:(?:it\sis|it's|it’s|this\sis)\s)?(?i:an?\s)?"
@@ -47,14 +59,17 @@ _TIE = re.compile(
 )
 # What may follow a label without taking it back: "A or B", "A? no" and "A on style" may not.
 _FOLLOWS = re.compile(
-    rf"\s{{0,3}}(?:$|[.。!！;；—–(（|~{_EMOJI}]|(?<=\s)-{{1,3}}(?=\s)|--|={{2,8}}|[,，:：]|</"
-    r"|(?i:is|was|wins|won|because|since|as|due|by|over|with|slightly|clearly|performs|performed|provides"
+    rf"\s{{0,3}}(?:$|\[\[|[.。!！;；—–(（|~{_EMOJI}]|(?<=\s)-{{1,3}}(?=\s)|--|={{2,8}}|[,，:：]|</"
+    r"|(?i:is|was|wins|won|because|since|as|due|by|over|with|slightly|clearly|performs|performed"
+    r"|provides"
     r"|than|has|gives|offers|for\s(?:the\s)?(?:following|these|reasons?|being|its|providing))\b"
     r"|(?:更|较|最|略|稍|明显|显著|胜|获胜|优|好|是|为|因|，|在|总体|整体|综合))"
 )
 _TAKEN_BACK = re.compile(
-    r"\s{0,3}(?:[,，/&、|…]|\.{2,6})?\s{0,2}(?:(?i:or|and|vs\.?|versus)\b|或|和|与|/|&|[(（]?[ABab][)）]?(?![A-Za-z0-9'’]))"
-    r"|\s{0,3}(?:is|was)\s(?:not|n't|worse|inferior)|\s{0,3}[,，.;；]?\s{0,3}(?i:but|however|though)\b|[^?？\n]{0,40}[?？]"
+    r"\s{0,3}(?:[,，/&、|…]|\.{2,6})?\s{0,2}(?:(?i:or|and|vs\.?|versus)\b|或|和|与|/|&"
+    r"|[(（]?[ABab][)）]?(?![A-Za-z0-9'’]))"
+    r"|\s{0,3}(?:is|was)\s(?:not|n't|worse|inferior)|\s{0,3}[,，.;；]?\s{0,3}(?i:but|however"
+    r"|though)\b|[^?？\n]{0,40}[?？]"
     r"|\s{0,3}(?:在|不|更差|较差|更弱)",
 )
 _NOT_OWN = re.compile(
@@ -73,11 +88,12 @@ _CONFIDENCE = re.compile(
     r"[*_`\"”】\]]{0,4}\s{0,2}[:：][\s*_`]{0,6}(?P<value>[\d.]{1,8})(?P<rest>[^\n]{0,20})"
 )
 _CRITERION_HEAD = re.compile(
-    rf"{_DECORATION}(?:(?i:criterion|criteria)|标准|准则|评判标准|维度)?\s{{0,2}}\d{{0,2}}\s{{0,2}}[:：.]?\s{{0,2}}"
-    r"(?P<name>[^:：\n]{1,80}?)[*_`\"”】\]]{0,4}\s{0,2}[:：]?[*_`]{0,4}\s*"
+    rf"{_DECORATION}(?:(?i:criterion|criteria)|标准|准则|评判标准"
+    rf"|维度)?\s{{0,2}}\d{{0,2}}\s{{0,2}}[:：.]?\s{{0,2}}"
+    r"(?P<name>[^\s:：*_`|>#~+=-][^:：\n]{0,79}?)[*_`\"”】\]]{0,4}\s{0,2}[:：]?[*_`]{0,4}\s{0,4}"
 )
 _NAMED = re.compile(
-    rf"{_DECORATION}(?P<name>[^:：\n]{{1,80}}?)[*_`\"”】\]]{{0,4}}\s{{0,2}}[:：][*_`]{{0,4}}(?P<value>.*)"
+    rf"{_DECORATION}(?P<name>[^\s:：*_`|>#~+=-][^:：\n]{{0,79}}?)[*_`\"”】\]]{{0,4}}\s{{0,2}}[:：][*_`]{{0,4}}(?P<value>.*)"
 )
 _REASON = re.compile(
     rf"{_DECORATION}(?i:reason|reasons|reasoning|rationale|explanation|because|理由|原因|推理|说明)"
@@ -88,19 +104,6 @@ _OVERALL = re.compile(
     r"\b(?:overall|final|conclusion|verdict|summary|decision)\b|总体|最终|结论|综合|整体|总结|判定",
     re.IGNORECASE,
 )
-_QUOTING = re.compile(
-    r"(?:\b(?:contain|includ|embed|inject|quot|says?|said|wrote|writes|ends? with|claims?"
-    r"|states?|reads|fake|forged|attempt|tries|trying|tells?|instruct|text|example|format|append"
-    r"|insert|smuggl|slip|last line|closing line)"
-    r"|包含|写着|写下|写了|声称|写道|引用|伪造|试图|如下文字|注入|植入|其中|格式|结尾|末尾)",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(
-    r"\bmy\b|我"
-    r"|\bi (?:\w+ )?(?:conclude|judge|choose|decide|answer|declare|give|rate|select|pick)\b",
-    re.IGNORECASE,
-)
-_OWN_INTRO = re.compile(r"\b(?:final|here is|verdict)\b|最终|判定", re.IGNORECASE)
 _RESPONSE = re.compile(rf"{NOUN}\s?[(（]?(?P<id>[AB12])(?![A-Za-z0-9])")
 # A label may also follow a sentence on the same line: a final one anywhere, a plain one where
 # nothing but the verdict follows.
@@ -108,10 +111,9 @@ _INLINE = re.compile(
     r"(?<=[.。!！;；，,])[*_ \t但而]{0,4}"
     r"(?:(?=(?P<final>(?i:(?:my\s)?(?:final|overall)\s(?:verdict|winner|decision|choice"
     r"|judge?ment))[ \t]?[:：]|(?:最终|总体|综合)(?:判定|结论|裁决|获胜者|胜者|结果)[:：]))"
-    r"|(?<=[.。!！;；*_ \t])(?=[*_]{0,3}(?:(?i:(?:my\s)?(?:verdict|winner|choice|decision"
-    r"|judge?ment))|获胜者|胜者|判定|裁决)[*_]{0,3}[ \t]?[:：]))"
+    r"|(?<=[.。!！;；*_ \t])(?=[*_]{0,3}(?:(?i:(?:my\s)?(?:verdict|decision|judge?ment)"
+    r"|final\sanswer)" + rf"|(?i:my\s)?{_NAMES}|我的选择|判定|裁决)[*_]{{0,3}}[ \t]?[:：]))"
 )
-_QUOTATION = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|`[^`]*`")
 # Somebody's words that no quotation mark closes: what follows may be theirs as well.
 _OPEN_SPEECH = re.compile(r"[:：]\s{0,2}[^\s\"“「『'‘`<\[{]")
 
@@ -132,6 +134,8 @@ _COMPARES = re.compile(
 )
 _THAN = re.compile(rf"\bthan\s(?:the\s)?{NOUN}\s?[(（]?[AB12]", re.IGNORECASE)
 _BUT_THE_OTHER: dict[Winner, re.Pattern[str]] = {"A": _but("B"), "B": _but("A"), "TIE": _but("AB")}
+_ONE_OF_TWO = re.compile(rf"{NOUN}\s?1(?![A-Za-z0-9])")
+_TWO_OF_TWO = re.compile(rf"{NOUN}\s?2(?![A-Za-z0-9])")
 _LONGEST_LINE = 600
 
 
@@ -149,25 +153,19 @@ class Labelled:
 class _Line:
     start: int
     text: str
-    quoted: bool
 
 
 def _lines(text: str) -> list[_Line]:
-    """The text's lines; those in a block quote or a code fence are marked as quoted."""
     lines: list[_Line] = []
-    fenced = False
     start = 0
     for part in text.split("\n"):
         bare = part.lstrip(" \t")
-        if bare.startswith(("```", "~~~")):
-            fenced = not fenced
-        elif bare:
-            quoted = fenced or bare[0] == ">"
+        if bare and not bare.startswith(("```", "~~~")):
             at = _inline_label(part)
             if at:
-                lines.append(_Line(start, part[:at][:_LONGEST_LINE].rstrip(), quoted))
+                lines.append(_Line(start, part[:at][:_LONGEST_LINE].rstrip()))
             stated = _row(bare) if bare[0] == "|" else part[at : at + _LONGEST_LINE].rstrip()
-            lines.append(_Line(start + at, stated, quoted))
+            lines.append(_Line(start + at, stated))
         start += len(part) + 1
     return lines
 
@@ -186,12 +184,9 @@ def _inline_label(line: str) -> int:
     at = 0
     for match in _INLINE.finditer(line[: 4 * _LONGEST_LINE]):
         before = line[: match.start()]
-        if in_quotation(before):
-            continue
         if match["final"] is None:
-            said = _QUOTATION.sub("", before)
-            of_something = _NAMED.match(said) is not None and not _REASON.match(said)
-            if of_something or (quotes(said) and _OPEN_SPEECH.search(said)):
+            of_something = _NAMED.match(before) is not None and not _REASON.match(before)
+            if of_something or (attributes(before) and _OPEN_SPEECH.search(before)):
                 continue
             if not _closes(line[match.end() :]):
                 continue
@@ -202,42 +197,24 @@ def _inline_label(line: str) -> int:
 def _closes(labelled_text: str) -> bool:
     """Whether a label's verdict is the last thing said on its line."""
     label = _LABEL.match(labelled_text)
-    value = None if label is None else value_of(labelled_text[label.end() :])
-    if label is None or value is None or value[0] is None:
+    if label is None:
+        return False
+    value = value_of(labelled_text[label.end() :], digits="123" if label["names"] else "")
+    if value is None or value[0] is None:
         return False
     rest = labelled_text[label.end() + value[1] :].strip(" \t.。!！*_`")
     return not rest or rest[0] in "(（"
 
 
-def quotes(line: str) -> bool:
-    """Whether a line speaks of words that somebody wrote."""
-    return _QUOTING.search(line) is not None
-
-
-def one_response(line: str) -> bool:
-    """Whether a line speaks of one of the responses, and not of both."""
-    return len({letter(match["id"]) for match in _RESPONSE.finditer(line)}) == 1
-
-
-def introduces_quote(line: str, *, set_off: bool = False) -> bool:
-    """Whether a line announces words that are not the judge's own.
-
-    Before words that are set off, in a fence or a block quote, naming their author is enough.
-    """
-    plain = re.split(r"[.!?]\s|[。！？]", line.strip(" *_`#>"))[-1]
-    if not plain.endswith((":", "：")) or _FIRST_PERSON.search(plain):
-        return False
-    if one_response(plain) and (set_off or quotes(plain)):
-        return True
-    return quotes(plain) and _OWN_INTRO.search(plain) is None
-
-
-def value_of(text: str) -> tuple[Winner | None, int] | None:
+def value_of(text: str, *, digits: str = "") -> tuple[Winner | None, int] | None:
     """The verdict that a value opens with, and where it ends; None where it opens with none.
 
-    A winner of None is a value that names something off the menu.
+    A winner of None is a value that names something off the menu. `digits` are the bare numbers
+    that name one.
     """
     match = _TIE.match(text) or _LETTER.match(text)
+    if match is None and digits and (number := _DIGIT.match(text)) and number["digit"] in digits:
+        match = number
     if match is None:
         off = _OFF_MENU.match(text)
         return None if off is None else (None, off.end())
@@ -250,7 +227,8 @@ def value_of(text: str) -> tuple[Winner | None, int] | None:
         return None if prose else (None, match.end())
     if match.re is _LETTER and match["id"] in ("a", "b") and re.match(r"\s{1,3}[a-z]", rest):
         return None
-    winner: Winner = "TIE" if match.re is _TIE else letter(match[match.lastgroup or 0])
+    said = "" if match.re is _TIE else match[match.lastgroup or 0]
+    winner: Winner = "TIE" if said in ("", "3") else letter(said)
     return winner, match.end()
 
 
@@ -259,28 +237,20 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
     wanted = {key_of(criterion.name): criterion.name for criterion in criteria}
     said: dict[str, CriterionBallot] = {}
     flags: list[str] = []
-    statements: list[tuple[Statement, bool]] = []
+    statements: list[Statement] = []
     confidence: float | None = None
     block: str | None = None
     overall_block = False
-    previous: _Line | None = None
-    quote_running = False
+    digits = "123" if _ONE_OF_TWO.search(text) and _TWO_OF_TWO.search(text) else "12"
     for number, line in enumerate(lines):
-        introduced = previous is not None and introduces_quote(
-            previous.text, set_off=line.quoted and not previous.quoted
-        )
-        quote_running = line.quoted and (quote_running or introduced)
-        previous = line
-        if quote_running or (introduced and _LABEL.match(line.text)):
-            continue
         stated = _CONFIDENCE.match(line.text)
-        if stated and not line.quoted:
+        if stated:
             rest = stated["rest"].strip(" *_`。.")
             clean = not rest or rest[0] in "(（,，—-" or rest.startswith("/1 ") or rest == "/1"
             confidence = confidence_of(stated["value"].rstrip(".")) if clean else None
             continue
         named = _criterion_line(line.text, wanted)
-        if named is not None and not line.quoted:
+        if named is not None:
             key, ballot = named
             if ballot is None:
                 block, overall_block = key, False
@@ -290,10 +260,10 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
             continue
         label = _LABEL.match(line.text)
         if label is not None:
-            statement = _statement(label, line, lines[number + 1 : number + 2])
+            statement = _statement(label, line, lines[number + 1 : number + 2], digits)
             if statement is not None:
                 own = not statement.final
-                if block is not None and own and not line.quoted:
+                if block is not None and own:
                     ballot = CriterionBallot(criterion=wanted[block], winner=statement.winner)
                     _keep(said, block, ballot, flags)
                     continue
@@ -304,7 +274,7 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
                         *(statement.start, statement.end, statement.winner, statement.text),
                         *("evenhand", True),
                     )
-                statements.append((statement, line.quoted))
+                statements.append(statement)
                 block = None
                 continue
         reason = _REASON.match(line.text)
@@ -314,27 +284,15 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
         elif _HEADING.match(line.text):
             block = None
             overall_block = _OVERALL.search(line.text) is not None
-    kept = _unquoted(statements, lines)
     ballots = tuple(
         said.get(key) or CriterionBallot(criterion=name) for key, name in wanted.items()
     )
-    return Labelled(kept, ballots, confidence, tuple(flags))
+    return Labelled(statements, ballots, confidence, tuple(flags))
 
 
-def _unquoted(statements: list[tuple[Statement, bool]], lines: list[_Line]) -> list[Statement]:
-    """The judge's own statements. A quoted one counts only where it closes the whole answer."""
-    own = [statement for statement, quoted in statements if not quoted]
-    if own or not statements:
-        return own
-    tail = len(lines)
-    while tail and lines[tail - 1].quoted:
-        tail -= 1
-    if tail == len(lines) or (tail and one_response(lines[tail - 1].text)):
-        return []
-    return [statement for statement, _ in statements if statement.start >= lines[tail].start]
-
-
-def _statement(label: re.Match[str], line: _Line, following: Sequence[_Line]) -> Statement | None:
+def _statement(
+    label: re.Match[str], line: _Line, following: Sequence[_Line], digits: str
+) -> Statement | None:
     final = bool(label["whole"] or (label["final"] and not label["weak"]))
     value_text = line.text[label.end() :]
     heading = _HEADING.match(line.text) is not None
@@ -348,7 +306,8 @@ def _statement(label: re.Match[str], line: _Line, following: Sequence[_Line]) ->
         return None
     else:
         start = line.start + label.start()
-    value = None if value_text.lstrip(" *_`\"'").startswith("[[") else value_of(value_text)
+    marked = value_text.lstrip(" *_`\"'").startswith("[[")
+    value = None if marked else value_of(value_text, digits=digits if label["names"] else "")
     if value is None:
         return None
     winner, end = value

@@ -7,10 +7,13 @@ from collections import deque
 
 from evenhand.contract import Winner
 from evenhand.parse.outcome import Protocol, Statement
+from evenhand.parse.prose import attributed
+from evenhand.parse.quoting import RESPONSE
 
 # `[[C]]orrect` is no mark: what follows the brackets may not be a letter or a digit.
 _MARK = re.compile(
-    r"\[\[\s{0,3}[\"'“”*]{0,3}(?:(?P<letter>[ABC])|(?P<verdict>A\s?>{1,2}\s?B|B\s?>{1,2}\s?A|A\s?=\s?B"
+    r"\[\[\s{0,3}[\"'“”*]{0,3}(?:(?P<letter>[ABC])|(?P<verdict>A\s?>{1,2}\s?B|B\s?>{1,2}\s?A"
+    r"|A\s?=\s?B"
     r"|A\s?<{1,2}\s?B|B\s?<{1,2}\s?A|B\s?=\s?A)|(?P<word>(?i:tie))|(?P<other>[^\[\]\n]{0,20}))"
     r"[\"'“”*]{0,3}\s{0,3}\]\](?![A-Za-z0-9])"
 )
@@ -29,28 +32,30 @@ _LEGEND_AMONG_OTHERS = re.compile(
 _LEGEND_BEFORE = re.compile(
     r"(?:\b(?:format|output|choose|options?|either|one of|between|such as|e\.g\.|like|labels?)"
     r"[\s:：\"'`*]{0,4}(?:\[\[[^\[\]]{0,12}\]\][\s,/|\"'`]{0,4}(?:or |and )?){0,4}"
-    r"|\b(?:if|were|(?<!\bI )would|whether)\b[^.。!?\n\[\]]{0,80}"
+    r"|\bif\b[^.。!?\n\[\]]{0,80}|\b(?:were|(?<!\bI )would|whether)\b[^.。!?\n\[\],;，；]{0,80}"
     r"|(?:如果|格式|选项)[^。\n\[\]]{0,40})$",
     re.IGNORECASE,
 )
 _NEGATED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|rather than|instead of|than|over|cannot|say|says|said|saying|claims?|wrote"
-    r"|writes?|argues?(?: for)?|contains?|includes?|outputs?|quot\w+|considered|initially|leaning"
-    r"|tempted|injected|fake|tells?|told|asks?|orders?|ordered|instructs?|demands?)|n't|而不是|不是|并非|声称|写着|包含|优于|胜过)"
-    r"[^.。!?\n\[\]]{0,25}$",
+    r"(?:\b(?:not|never|rather than|instead of|cannot|say|says|said|saying|claims?|wrote"
+    r"|writes?|argues?(?: for)?|contains?|includes?|ends? (?:in|with|on)|closes with|carries"
+    r"|inserted|quot\w+|considered|initially|leaning"
+    r"|tempted|injected|fake|tells?|told|asks?|orders?|ordered|instructs?|demands?)\b|n't\b"
+    r"|而不是|不是|并非|声称|写着|包含)"
+    r"[^.。!?\n\[\],，:：]{0,25}$|\b(?:than|over)\s[*_`\"']{0,3}$|(?:优于|胜过)\s?$",
     re.IGNORECASE,
 )
+_IN_A_RESPONSE = re.compile(
+    rf"[\s\"'`*)）]{{0,4}}(?:(?:in|inside|within|from|of|at the end of|that)\s|是|出现在|来自|在)"
+    rf"[^.。!?,，\n]{{0,30}}{RESPONSE.pattern}"
+)
 _FINAL_BEFORE = re.compile(
-    r"(?:\b(?:final|overall|therefore|thus|hence|verdict|conclusion|so|choice|decision|judge?ment)\b"
+    r"(?:\b(?:final|overall|therefore|thus|hence|verdict|conclusion|so|choice|decision"
+    r"|judge?ment)\b"
     r"|最终|结论|因此|判定|综上)[^.。!?\n]{0,120}$",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?。])[\"”')]?\s")
-_OWN_LEAD = re.compile(
-    r"(?:\b(?:verdict|decision|conclusion|judge?ment|choice|answer|i choose)(?: is)?|判定|结论)"
-    r"[\s:：*_]{0,6}$",
-    re.IGNORECASE,
-)
 _MOST_MARKS = 200
 _TIED: dict[str, Winner] = {"A": "A", "B": "B", "C": "TIE"}
 
@@ -90,30 +95,19 @@ def marks(text: str, protocol: Protocol | None = None) -> list[Statement]:
         after = text[match.end() : match.end() + 120].split("\n", 1)[0]
         if _LEGEND_AFTER.match(after) or _LEGEND_BEFORE.search(before):
             continue
+        if _IN_A_RESPONSE.match(after):
+            continue
         others = {other[0] for other in _MARK.finditer(before + after)} - {match[0]}
         if others and _LEGEND_AMONG_OTHERS.match(after):
             continue
-        if _NEGATED_BEFORE.search(before) or _in_quotes(before):
+        sentence = _SENTENCE.split(before)[-1]
+        if _NEGATED_BEFORE.search(before) or attributed(sentence):
             continue
         final = _FINAL_BEFORE.search(before) is not None or not before.strip(" *_>#`\"'")
         found.append(
             Statement(match.start(), match.end(), winner, match[0], kind, final, _strength(match))
         )
     return found
-
-
-def _in_quotes(before: str) -> bool:
-    """Whether the mark stands in somebody's words; the judge may set off its own verdict too."""
-    sentence = _SENTENCE.split(before)[-1]
-    for quote in ('"', "`", "“"):
-        closed = sentence.count("”") if quote == "“" else 0
-        if (sentence.count(quote) - closed) % 2 or (
-            quote == "“" and sentence.count(quote) > closed
-        ):
-            lead = sentence[: sentence.rfind(quote)]
-            if lead.strip(" *_>#`:") and not _OWN_LEAD.search(lead):
-                return True
-    return False
 
 
 def _verdict_like(inside: str) -> bool:

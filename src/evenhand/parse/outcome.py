@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from evenhand.contract import CriterionBallot, Scores, UnreadKind, Winner
+
+# Stands for what is quoted: no letter, digit, blank or punctuation, so that no pattern of the
+# reader goes through it.
+FILLER = "\ufffc"
+_FILLED = re.compile(f"{FILLER}+")
 
 Protocol = Literal["evenhand", "mt-bench", "arena-hard", "llmbar", "three-class", "scores"]
 PROTOCOLS: tuple[Protocol, ...] = (
@@ -66,5 +72,5 @@ class Statement:
 
 def shown(text: str, limit: int = 60) -> str:
     """A short, one-line form of a text for a reason."""
-    line = " ".join(text[: 4 * limit].split())
+    line = " ".join(_FILLED.sub("…", text[: 4 * limit]).split())
     return repr(line if len(line) <= limit else line[: limit - 1] + "…")

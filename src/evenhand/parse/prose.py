@@ -37,40 +37,109 @@ _BETTER = (
     rf"(?i:\s{{1,2}}{_MARK}(?:is|was|are|were|to be|remains|seems|appears|stands out as|emerges as"
     rf"|comes out as|should be(?=\s(?:considered|deemed|judged|declared)))"
     rf"\s{{1,2}}{_MARK}{_ADVERB}{{0,5}}{_MARK}"
-    r"(?:better|best|superior|preferable|preferred|stronger|winner)(?![a-z])"
-    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:wins|won(?!')|prevails|comes out (?:ahead|on top))(?![a-z])"
-    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:outperforms|surpasses|beats|outshines)\s(?={_PLAIN_SUBJECT})"
-    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:performed|performs|did|does|fares|fared)\s{_ADVERB}{{0,3}}better(?![a-z]))"
-    r"|\s{0,2}(?:是|则|总体上?|整体上?|综合来看|明显|显著|显然|略微?|稍微?|确实|要|相对|相比之下|因此|无疑|的){0,4}"
-    r"(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|較好|较优|最好|优于|好于|胜过|更强|占优|略胜一筹|获胜者|胜者)"
+    r"(?:better|best|superior|preferable|preferred|stronger|winner|strongest|victor|ahead"
+    r"|my (?:choice|pick|preference|favou?rite))(?![a-z])"
+    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:wins|won(?!')|prevails|(?:comes?|came) out (?:ahead|on top"
+    rf"|better"
+    r"|as the winner)|pulls ahead|takes (?:it|the (?:win|lead|victory|prize))|does (?:a"
+    r"|the) better job"
+    r"|did (?:a|the) better job|(?:has|holds|gets|takes) the (?:edge|upper hand|advantage)"
+    r"|(?:gets|has|earns|wins|deserves|receives) (?:my (?:vote|preference|nod)|the (?:win|nod"
+    r"|victory))"
+    r"|should win|deserves to win|would be my (?:choice|pick|preference)|is the one (?:that )?i"
+    r"(?: would|'d|’d)? (?:choose|pick|prefer|select)"
+    r"|(?:provide[sd]?|offer(?:s|ed)?|give[sn]?|gave|delivers|delivered|has|had|is|was|presents) "
+    r"(?:the|a|an) (?:clearly |overall |slightly |much |significantly )?(?:better|best|superior"
+    r"|stronger)"
+    r" (?:overall )?(?:response|answer|output|solution|reply|one|choice|option)"
+    r"|(?:slightly|clearly|much|marginally|definitely|far|significantly|a bit) (?:better|stronger"
+    r"|superior))"
+    r"(?![a-z])"
+    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:outperforms?|surpasse[sd]|beats|outshines|edges (?:out|past)"
+    rf"|bests|trumps|outdoes|outclasses|exceeds|defeats"
+    rf"|outperformed)\s(?=(?i:the\s)?{_PLAIN_SUBJECT})"
+    rf"|\s{{1,2}}{_ADVERB}{{0,2}}(?:performed|performs|did|does|fares"
+    rf"|fared)\s{_ADVERB}{{0,3}}better(?![a-z]))"
+    r"|\s{0,2}(?:是|则|总体上?|整体上?|综合来看|明显|显著|显然|略微?|稍微?|确实|要|相对|相比之下"
+    r"|因此|无疑|的){0,4}"
+    r"(?:更好|质量更高|更出色|更优秀|胜(?=[。！!\s]|$)|更优|更佳|更胜一筹|胜出|获胜|较好|較好"
+    r"|较优|最好|优于|好于|胜过|更强|占优|略胜一筹"
+    r"|获胜者|胜者)"
 )
 _FORWARD = re.compile(rf"{_SUBJECT}{_OWN}(?:{_BETTER})")
 _BACKWARD = re.compile(
     r"(?:(?P<chooses>(?i:\b(?:choose|prefer|select|pick|favou?r|vote for|go with|chose"
-    r"|going with|award the win to|lean towards?))|选择|选|判定|判|支持|倾向于)"
+    r"|going with|award the win to|lean towards?|go for|opt for|side with|settle on"
+    r"|voting for|give (?:it|this(?: one)?|the (?:win|edge|nod|victory|point)) to))|选择|选|判定"
+    r"|判|支持|倾向于|偏向|更喜欢|偏好|投给|投票给)"
+    r"|(?i:\b(?:vote is for|(?:vote|edge|win|nod|victory|preference) (?:goes|must go) to))"
     r"|(?i:\b(?:winner|verdict|decision|(?:better|best|superior|preferred|stronger)\s"
     r"(?:one|output|response|answer|choice|assistant|option)(?:\s(?:overall|here))?"
     r"|(?:my\s(?:final\s)?|final\s)(?:choice|pick|preference|selection))"
+    r"(?:\sof this (?:comparison|match-?up|round|pair)|\shere|\soverall)?"
     r"\s(?:is|goes to|should be|must be))"
-    r"|获胜者是|获胜者为|胜者是|胜者为|胜出的是|更好的是)"
+    r"|(?i:\bpreference for)"
+    r"|(?:更好|更优|更佳|最好|最佳|较好)的?(?:回答|响应|回复|答案|输出|选择)(?:是|为)|获胜者是"
+    r"|获胜者为|胜者是|胜者为|胜出的是|更好的是)"
     rf"(?i:\s{{0,2}}(?:that|the|clearly|:|for)){{0,2}}\s{{0,2}}[*_`\"]{{0,3}}{_SUBJECT}"
 )
+# "I find Response B better", "I rank Response B first".
+_FOUND = re.compile(
+    r"(?i:\b(?:find|found|consider|deem|judge|rate|rank|call|declare|name)\s{1,2})"
+    rf"{_SUBJECT}\s{{1,2}}{_ADVERB}{{0,4}}"
+    r"(?i:better|best|superior|stronger|preferable|higher|first|winner|above)(?![a-z])"
+)
+# "Response A is worse than Response B" says as much of Response B.
+_WORSE = re.compile(
+    rf"{_PLAIN_SUBJECT}{_OWN}(?i:\s{{1,2}}(?:is|was|seems|remains)\s{_ADVERB}{{0,4}}"
+    r"(?:worse|inferior|weaker)\s(?:than|to)\s(?:the\s)?"
+    r"|\s{1,2}(?:loses (?:out )?to|lags behind|is (?:outperformed|beaten|surpassed|outclassed) by"
+    r"|falls (?:short of|behind))\s(?:the\s)?)"
+    rf"{_SUBJECT}"
+    rf"|{_PLAIN_SUBJECT}{_OWN}\s?(?:不如|不及|逊于|逊色于|差于|弱于|输给|劣于)\s?"
+    rf"(?P<worse_id>{NOUN}\s{{0,2}}{_ID})"
+)
+# Counts only in a conclusion: "Overall, Response B is more helpful and accurate."
+_MORE = re.compile(
+    rf"{_SUBJECT}{_OWN}(?i:\s{{1,2}}(?:is|was|provides|offers|gives|provided|offered|gave|does"
+    rf"|did)\s"
+    rf"{_ADVERB}{{0,4}}more\s)"
+)
+# "Response B > Response A".
+_RANKED = re.compile(
+    rf"{_SUBJECT}\s{{0,2}}[>＞≻]{{1,2}}\s{{0,2}}(?:{_PLAIN_SUBJECT}|[AB])(?![A-Za-z0-9])"
+)
 _TIE = re.compile(
-    r"(?i:\b(?:it is|it's|it’s|this is|is|declare|call it|results? in|ends in|as)\s(?:therefore\s)?"
+    r"(?i:\b(?:it is|it's|it’s|this is|is|declare|call (?:it|this)(?: one)?|results? in|ends in|as)"
+    r"\s(?:therefore\s)?"
     r"(?:essentially\s|basically\s)?a\s(?:tie|draw)(?![a-z]))"
-    r"|(?:两者|二者|双方|两个(?:回答|响应|回复|答案))?(?:打成|打平|判为|判定为|为|是|属于)?(?:平局|平手|打平|不分胜负)"
+    r"|(?:两者|二者|双方|两个(?:回答|响应|回复|答案))?(?:打成|打平|判为|判定为|为|是"
+    r"|属于)?(?:平局|平手|打平|不分胜负)"
     r"|(?:两者|二者|双方|两个(?:回答|响应|回复|答案))(?:不相上下|难分伯仲|旗鼓相当|难分高下)"
-    r"|(?i:\b(?:both|the two)\s(?:(?:responses|answers|outputs|assistants)\s)?are\sequally\s"
-    r"(?:good|bad|strong|weak|poor)(?=\s?[.!]?$))"
+    r"|(?i:\bcall (?:it|this)(?: one)? even(?![a-z]))"
+    rf"|(?i:{NOUN}\s?[A1]\sand\s{NOUN}\s?[B2]\s(?:are|were|performed?|did)\s"
+    r"(?:equally (?:good|well|strong|bad|poor(?:ly)?)|the same|tied|on par)(?=\s?[.!]?$))"
+    r"|^\s{0,2}难分高下"
+    r"|(?:两者|二者|双方|两个(?:回答|响应|回复|答案))(?:的)?(?:整体|总体|综合)?(?:质量|水平|表现)?"
+    r"(?:相当|相同|一样好|同样好|持平|平分秋色|并列)(?=[。！!.]?$)"
+    r"|(?i:\b(?:both|the two|they)\s(?:(?:of them|responses|answers|outputs|assistants|models"
+    r"|options)\s)?"
+    r"are\s(?:equally\s(?:good|bad|strong|weak|poor|matched|effective|valid)"
+    r"|(?:roughly\s|essentially\s|about\s)?(?:of\s(?:(?:roughly\s)?equal|the same|similar"
+    r"|comparable)\squality"
+    r"|equal(?:\sin quality)?|on (?:a )?par|evenly matched|tied))(?=\s?[.!]?$))"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]{0,4}\s|[。！？]|\n")
 _CLAUSE = re.compile(r"[,;:—–，；：、]")
 _CONCLUDES = re.compile(
     r"\b(?:therefore|thus|hence|overall|in conclusion|in summary|to summarize|to sum up|ultimately"
     r"|consequently|finally|accordingly|my (?:final )?(?:verdict|choice|decision|judge?ment)"
-    r"|final verdict|i (?:would )?(?:choose|prefer|select|pick|say|conclude|believe|agree)"
+    r"|final verdict|i(?: would|'d| will)? (?:choose|prefer|select|pick|say|conclude|believe|agree"
+    r"|go with|go for|opt for|vote for|declare|call (?:it|this)|find)|to conclude|in the end"
+    r"|all things considered|taken together|winner is"
     r"|have determined|all in all|on balance|on reflection|in short|so)\b"
-    r"|综上|综合|因此|所以|总之|总的来说|总体|总而言之|结论|故而|最终|我选择|我判定|我认为",
+    r"|综上|综合|因此|所以|总之|总的来说|总体|总而言之|整体而言|结论|故而|最终|我选|我判定|我认为"
+    r"|我更?倾向",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
@@ -83,14 +152,14 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 _HYPOTHETICAL = re.compile(
-    r"(?:\b(?:if|unless|suppose|supposing|assuming|had|whether|were (?:i|it|we)"
+    r"(?:\b(?:if|unless|suppose|supposing|assuming|had|were (?:i|it|we)"
     r"|could (?:see|argue|imagine)|an? argument (?:that|for))\b"
-    r"|如果|假如|假设|倘若|若是|要是|是否|除非|若)",
+    r"|如果|假如|假设|倘若|若是|要是|除非|若)",
     re.IGNORECASE,
 )
 _MODAL = re.compile(
-    r"(?:\b(?:(?<!\bI )would|could|might|may|should|which|why|how|when|determine|decide|evaluate)\b"
-    r"|可能|也许|或许|哪个|为什么)[^,;:，；：]{0,200}$",
+    r"(?:\b(?:(?<!\bI )would|could|might|may|should|which|whether|why|how|when|determine|decide"
+    r"|evaluate)\b|可能|也许|或许|哪个|是否|为什么)[^,;:，；：]{0,200}$",
     re.IGNORECASE,
 )
 _CONCESSION = re.compile(
@@ -108,16 +177,21 @@ _ASPECT = re.compile(
 )
 _ASPECT_AFTER = re.compile(
     r"\s(?:\w{2,20}ed|written|known|put|laid|spoken)(?![A-Za-z])"
-    r"|\s(?!(?:all|every|both|most|each|on)\b)(?:\w{1,12}\s){0,3}?(?:criteri|categor|round|aspect|point)"
-    r"|[*_]{0,3}(?:\sthan\s[^,.;]{0,30}?)?\s(?:on|in|at)\s(?!balance|the\swhole|general|every|all\b|this|my\b"
-    r"|the\send|total|most|both|its\s|answering|providing|executing|following|fulfilling|addressing)",
+    r"|\s(?!(?:all|every|both|most|each|on)\b)(?:\w{1,12}\s){0,3}?(?:criteri|categor|round|aspect"
+    r"|point)"
+    r"|[*_]{0,3}(?:\sthan\s[^,.;]{0,30}?)?\s(?:on|in|at)\s(?!balance|the\swhole|general|every"
+    r"|all\b|this|my\b"
+    r"|the\send|total|most|both|its\s|answering|providing|executing|following|fulfilling"
+    r"|addressing)",
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(
-    r"(?P<own>\b(?:I|[Ww]e|(?:[Mm]y|[Oo]ur)\s(?:own\s)?(?:view|opinion|judge?ment|verdict|assessment"
+    r"(?P<own>\b(?:I|[Ww]e|(?:[Mm]y|[Oo]ur)\s(?:own\s)?(?:view|opinion|judge?ment|verdict"
+    r"|assessment"
     r"|analysis|evaluation|conclusion|choice|decision|preference))\b|我|本人|笔者)"
     rf"|(?P<other>{_PLAIN_SUBJECT}|\b(?i:assistants?|debaters?|users?|humans?|some|others|people"
-    r"|authors?|reviewers?|raters?|colleagues?|they|he|she|someone|one|text|response|output|answer|it"
+    r"|authors?|reviewers?|raters?|colleagues?|they|he|she|someone|one|text|response|output"
+    r"|answer|it"
     r"|prompt|instruction|injection|which)\b|用户|有人|作者|他们|它|文中|其中|里面|回答|响应|输出)"
 )
 _SPEAKS = re.compile(
@@ -125,7 +199,8 @@ _SPEAKS = re.compile(
     r"|\bthinks?\b|\bbeliev\w+|\bcontend\w*|\bmaintains\b|\bwrites?\b|\bwrote\b|\bdeclar\w+"
     r"|\bannounc\w+|\btells?\b|\btold\b|\binstruct(?:s|ed)\b|\btr(?:y|ies|ied)\b|\bpretend\w*"
     r"|\bsuggests? that|\bcontains?\b|\bconcludes? that|\basks?\b|\borders?\b|\bdemands?\b)"
-    r"|认为|声称|主张|(?<=的)(?:结论|说法|观点|看法|判断)|(?<!来)说(?!明)|表示|写道|宣称|要求|写着|包含|自称"
+    r"|认为|声称|主张|(?<=的)(?:结论|说法|观点|看法|判断)|(?<!来)说(?!明)|表示|写道|宣称|要求"
+    r"|写着|包含|自称"
 )
 _REPORTED = re.compile(
     r"(?i:\baccording to\b|\bin the opinion of\b)|[据按照依].{0,12}的(?:说法|观点|看法)"
@@ -166,16 +241,32 @@ _TOLD = re.compile(
 # "Accuracy: Response A is better" speaks of accuracy, "Verdict: …" of the whole.
 _LABELLED = re.compile(r"[\s*_>#\-•|\d.)、（(【]{0,12}(?P<label>[^:：,，.。;；]{1,30})[:：]")
 _OF_THE_WHOLE = re.compile(
-    r"\b(?:verdict|winner|conclusion|overall|final|decision|judge?ment|choice|result|answer|reason\w*"
-    r"|explanation|rationale|summary|analysis|evaluation|comparison|assessment|preference|so|thus|is"
-    r"|i|my|note|tie)\b|结论|总|综|最终|整体|判|裁|结果|选择|理由|原因|分析|评|胜|我|答案|说明",
+    r"\b(?:rank\w*|rating|verdict|winner|conclusion|overall|final|decision|judge?ment|choice"
+    r"|result|answer"
+    r"|reason\w*"
+    r"|explanation|rationale|summary|analysis|evaluation|comparison|assessment|preference|so|thus"
+    r"|is"
+    r"|i|my|note|tie)\b|结论|总|综|最终|整体|判|裁|结果|选择|理由|原因|分析|评|胜|我|答案|说明"
+    r"|排名|排序",
     re.IGNORECASE,
 )
 # Where a letter alone is a response: in "Plan B is better" it is part of another name.
 _LETTER_STANDS = re.compile(
-    r"(?:^|[,;:，；：—]|\b(?:so|thus|therefore|hence|that|overall|ultimately|but|and|conclude|say|think"
+    r"(?:^|[,;:，；：—]|\b(?:so|thus|therefore|hence|that|overall|ultimately|but|and|conclude|say"
+    r"|think"
     r"|believe)|因此|所以|故|认为)[\s*_\"“'(]{0,4}$",
     re.IGNORECASE,
+)
+_SUMS_UP = re.compile(
+    r"\b(?:overall|in (?:conclusion|summary|short)|to (?:summarize|sum up|conclude)|ultimately"
+    r"|all in all|on balance|all things considered)\b",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(r"[*_\"”']{0,3}\s?(?:[.,;!。，；！]|$)")
+# "So, B." and "Hence, option B": a conclusion that is a name and nothing else.
+_ONLY = re.compile(
+    r"[\s*_>#-]{0,8}(?:(?i:therefore|thus|hence|so|overall|in conclusion|finally|ultimately)"
+    rf"|因此|所以|综上|总之)[,:，：]\s{{0,2}}[*_]{{0,3}}{_SUBJECT}[*_.!。！\s]{{0,4}}"
 )
 _LONGEST_SENTENCE = 2000
 _MOST_CLAIMS = 8
@@ -192,6 +283,7 @@ class Claim:
     sentence: int
     concluding: bool
     alone: bool
+    own_line: bool
     noun: str
 
 
@@ -200,28 +292,23 @@ class Sentence:
     start: int
     text: str
     ends_with_question: bool
-    quoted: bool
+    own_line: bool
 
 
 def sentences(text: str) -> Iterator[Sentence]:
     start = 0
-    # Quotation marks are balanced within a line: a lone one must not swallow the rest.
-    quotes_open = False
     for match in _SENTENCE_END.finditer(text):
-        yield from _sentence(text, start, match.start(), match[0], quotes_open)
-        if "\n" in match[0]:
-            quotes_open = False
-        elif text.count('"', start, match.end()) % 2:
-            quotes_open = not quotes_open
+        yield from _sentence(text, start, match.start(), match[0])
         start = match.end()
-    yield from _sentence(text, start, len(text), "", quotes_open)
+    yield from _sentence(text, start, len(text), "")
 
 
-def _sentence(text: str, start: int, end: int, mark: str, quoted: bool) -> Iterator[Sentence]:
+def _sentence(text: str, start: int, end: int, mark: str) -> Iterator[Sentence]:
     body = text[start : min(end, start + _LONGEST_SENTENCE)]
     if body.strip():
         question = "？" in mark or body.rstrip(")*_ ").endswith("?")
-        yield Sentence(start, body, question, quoted)
+        line = (not start or text[start - 1] == "\n") and (mark == "\n" or end == len(text))
+        yield Sentence(start, body, question, line)
 
 
 def claims(text: str, *, ties: bool = True) -> list[Claim]:
@@ -232,7 +319,7 @@ def claims(text: str, *, ties: bool = True) -> list[Claim]:
             continue
         for match, winner, noun in deque(_matches(sentence.text, ties), maxlen=_MOST_CLAIMS):
             before, after = sentence.text[: match.start()], sentence.text[match.end() :]
-            if not _own_view(before, after, quoted=sentence.quoted):
+            if not _own_view(before, after):
                 continue
             made.append(
                 Claim(
@@ -243,6 +330,7 @@ def claims(text: str, *, ties: bool = True) -> list[Claim]:
                     _CONCLUDES.search(before + match[0]) is not None
                     or _OVERALL_AFTER.match(after) is not None,
                     not before.strip(_EDGES) and not after.strip(_EDGES),
+                    sentence.own_line,
                     noun,
                 )
             )
@@ -250,17 +338,25 @@ def claims(text: str, *, ties: bool = True) -> list[Claim]:
 
 
 def _matches(body: str, ties: bool) -> Iterator[tuple[re.Match[str], Winner, str]]:
-    found: list[tuple[re.Match[str], Winner, str]] = [
-        (match, letter(match[match.lastgroup or 0]), match[0])
-        for match in _FORWARD.finditer(body)
-        if match["letter"] is None or _LETTER_STANDS.search(body[: match.start()])
-    ]
-    found.extend(
-        (match, letter(match[match.lastgroup or 0]), match[0])
-        for match in _BACKWARD.finditer(body)
-        if match["letter"] is None
-        and (match["chooses"] is None or _chosen_by_judge(body[: match.start()]))
-    )
+    found: list[tuple[re.Match[str], Winner, str]] = []
+    for pattern in (_FORWARD, _MORE, _RANKED, _FOUND):
+        for match in pattern.finditer(body):
+            before = body[: match.start()]
+            if match["letter"] and pattern is not _FOUND and not _LETTER_STANDS.search(before):
+                continue
+            if pattern is not _MORE or _SUMS_UP.search(before):
+                found.append((match, letter(match[match.lastgroup or 0]), match[0]))
+    for match in _BACKWARD.finditer(body):
+        if match["letter"] and not (match["chooses"] and _ENDS.match(body, match.end())):
+            continue
+        if match["chooses"] is None or _chosen_by_judge(body[: match.start()]):
+            found.append((match, letter(match[match.lastgroup or 0]), match[0]))
+    for match in _WORSE.finditer(body):
+        better = match["worse_id"] or match[match.lastgroup or 0]
+        found.append((match, letter(better[-3:]), match[0]))
+    only = _ONLY.fullmatch(body)
+    if only is not None:
+        found.append((only, letter(only[only.lastgroup or 0]), only[0]))
     if ties:
         found.extend((match, "TIE", "") for match in _TIE.finditer(body))
     yield from sorted(found, key=lambda item: item[0].start())
@@ -271,20 +367,7 @@ def _chosen_by_judge(before: str) -> bool:
     return _I_CHOOSE.search(before) is not None and _TOLD.search(before) is None
 
 
-def in_quotation(before: str, *, opened: bool = False) -> bool:
-    """Whether a quotation is open where the text ends; `opened`: one was where it began."""
-    return (
-        (before.count('"') % 2 == 1) != opened
-        or before.count("`") % 2 == 1
-        or before.count("“") > before.count("”")
-        or before.count("「") > before.count("」")
-        or before.count("『") > before.count("』")
-    )
-
-
-def _own_view(before: str, after: str, *, quoted: bool) -> bool:
-    if in_quotation(before, opened=quoted):
-        return False
+def _own_view(before: str, after: str) -> bool:
     labelled = _LABELLED.match(before)
     if labelled is not None and not _OF_THE_WHOLE.search(labelled["label"]):
         return False
@@ -300,11 +383,11 @@ def _own_view(before: str, after: str, *, quoted: bool) -> bool:
         or _CONDITION_AFTER.match(after)
         or (_ASPECT_AFTER.match(after) and not _OVERALL.search(before))
         or (_ASPECT.search(before + after[:80]) and not _OVERALL.search(before))
-        or _attributed(before)
+        or attributed(before)
     )
 
 
-def _attributed(before: str) -> bool:
+def attributed(before: str) -> bool:
     """Whether somebody else says it: the last verb of speech decides, by who stands before it."""
     before = before[-400:]
     if _REPORTED.search(before):

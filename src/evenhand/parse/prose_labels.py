@@ -13,13 +13,13 @@ from evenhand.parse.outcome import Protocol
 # A short label and nothing but a letter, a tie or a number: it says what the ballot already holds,
 # in the labels of its pass.
 _BARE_LINE = re.compile(
-    r"^[ \t>*#_`|-]*(?:[^\n:：=|]{1,40}[:：=|][ \t*_`\"']*)?"
-    r"(?:[AB]|TIE|tie|Tie|平局|[01]?\.\d+|[01])[ \t*_`\"'.。|]*$\n?",
-    re.MULTILINE,
+    r"[ \t>*#_`|-]{0,16}(?:[^\n:：=|]{1,40}[:：=|][ \t*_`\"']{0,8})?"
+    r"(?:[AB]|TIE|tie|Tie|平局|[01]?\.\d{1,8}|[01])[ \t*_`\"'.。|]{0,16}"
 )
-_MARK = re.compile(r"\*{0,2}\[\[[^\[\]\n]{1,12}\]\]\*{0,2}[ \t]*[.。]?")
-_LAST_DIGIT = re.compile(r"\n\s*[123]\s*[.。]?\s*\Z")
-_FIRST_SCORES = re.compile(r"\A\s*\(?\d+(?:\.\d+)?[ ,，/]+\d+(?:\.\d+)?\)?[ \t]*(?:\n|\Z)")
+_LONGEST_BARE_LINE = 100
+_MARK = re.compile(r"\*{0,2}\[\[[^\[\]\n]{1,12}\]\]\*{0,2}[ \t]{0,8}[.。]?")
+_DIGITS = ("1", "2", "3")
+_SCORES = re.compile(r"\(?\d{1,8}(?:\.\d{1,8})?[ ,，/]{1,8}\d{1,8}(?:\.\d{1,8})?\)?")
 
 _NAMES: dict[Protocol, re.Pattern[str]] = {
     "mt-bench": re.compile(r"(\b(?:Assistant|Answer|Model)[ \t]+|助手[ \t]*)([AB])(?![A-Za-z0-9])"),
@@ -40,12 +40,19 @@ def as_reasons(text: str, protocol: Protocol) -> str:
     if protocol in ("mt-bench", "arena-hard"):
         text = _MARK.sub("", text)
     elif protocol == "three-class":
-        text = "" if text.strip() in ("1", "2", "3") else _LAST_DIGIT.sub("", text)
+        lead, _, last = text.rstrip().rpartition("\n")
+        text = lead if last.strip(" \t.。") in _DIGITS else text
     elif protocol == "scores":
-        text = _FIRST_SCORES.sub("", text)
+        first, _, rest = text.lstrip().partition("\n")
+        text = rest if _SCORES.fullmatch(first.rstrip()) else text
     elif protocol == "evenhand":
-        text = _BARE_LINE.sub("", text)
+        lines = text.split("\n")
+        text = "\n".join(line for line in lines if not _is_bare(line))
     return text.strip()
+
+
+def _is_bare(line: str) -> bool:
+    return len(line) <= _LONGEST_BARE_LINE and _BARE_LINE.fullmatch(line) is not None
 
 
 def exchanged(text: str, protocol: Protocol) -> str:

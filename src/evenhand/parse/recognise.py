@@ -8,35 +8,62 @@ from collections.abc import Sequence
 from evenhand.contract import Criterion, Winner
 from evenhand.parse.answer import is_answer, is_full, read_answer, winner_in
 from evenhand.parse.bare import read_bare
-from evenhand.parse.lines import Labelled, introduces_quote, labelled, quotes
+from evenhand.parse.lines import Labelled, labelled
 from evenhand.parse.marks import marks
 from evenhand.parse.objects import Found, Search, find
 from evenhand.parse.outcome import Failure, Protocol, Reading, Statement, shown
 from evenhand.parse.prose import claims
 from evenhand.parse.prose_labels import as_reasons
+from evenhand.parse.quoting import (
+    MOST_QUOTATIONS,
+    RESPONSE,
+    TooManyQuotations,
+    Words,
+    attributes,
+    edges,
+    own_words,
+)
 from evenhand.parse.scores import first_line, read_scores
 from evenhand.parse.sentences import read_class, read_conclusion, read_outputs
 from evenhand.parse.words import NOUN, is_refusal, plainly
 
-_DECORATION_ONLY = re.compile(r"[\s`~*_>#,\[\]-]*(?:json|JSON)?[\s`~*_>#,\[\]-]*")
-_RESPONSE = re.compile(rf"{NOUN}\s?[(（]?[AB12](?![A-Za-z0-9])")
+_DECORATION = " \t\r\n`~*_>#,[]-"
 # The sentence that an object stands in goes on after it.
 _GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；]|[a-z]|这|是|等|的)")
-_OWN = re.compile(r"\b(?:my|verdict|final|i)\b|我的|判定|最终", re.IGNORECASE)
-_HEAD, _TAIL = 10_000, 50_000
+_SENTENCE = re.compile(r"(?<=[.!?])\s|[。！？]")
 
 
 def read_text(
     body: str, criteria: Sequence[Criterion], protocol: Protocol | None
 ) -> Reading | Failure:
     """Everything but the plain JSON answer: objects in prose, labelled lines, other protocols."""
+    try:
+        return _read_text(body, criteria, protocol)
+    except TooManyQuotations:
+        return Failure("malformed", f"the answer holds more than {MOST_QUOTATIONS:,} quotations")
+
+
+def _read_text(
+    body: str, criteria: Sequence[Criterion], protocol: Protocol | None
+) -> Reading | Failure:
     plain = plainly(body)
-    if protocol is None or protocol == "evenhand":
-        outcome = _native(body, plain, criteria, alone=protocol is not None)
-        if outcome is None:
-            outcome = _foreign(_edges(plain))
-    else:
-        outcome = _by(protocol, _edges(plain))
+    native = protocol in (None, "evenhand")
+    search = find(body) if native and "{" in body else Search([])
+    if search.gave_up:
+        return Failure("malformed", "too many unclosed braces to look for an answer among them")
+    prose = _without(plain, search.found)
+    if search.found:
+        words = own_words(prose)
+        answer = _answer(prose, search.found, words)
+        if isinstance(answer, Failure):
+            return answer
+        if answer is not None:
+            return _checked(answer, words.own, criteria)
+    words = own_words(edges(prose))
+    outcome = _stated(words.own, criteria, protocol)
+    if isinstance(outcome, Failure) and outcome.kind == "no_verdict" and words.closing is not None:
+        # Nothing but a closing block names a verdict, and it is nobody else's.
+        outcome = _stated(words.closing, criteria, protocol)
     if isinstance(outcome, Failure):
         if outcome.kind == "no_verdict" and is_refusal(plain):
             return Failure("refusal", f"the judge declined: {shown(body)}")
@@ -48,38 +75,27 @@ def read_text(
     return outcome._replace(criteria=held, reasoning=as_reasons(body, outcome.protocol))
 
 
-def _edges(text: str) -> str:
-    """A text of absurd length without its middle: a verdict stands near one of the ends."""
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
-
-
-def _native(
-    body: str, plain: str, criteria: Sequence[Criterion], *, alone: bool
-) -> Reading | Failure | None:
-    """JSON in a fence or in prose, then labelled lines. None: not in the native format."""
-    search = find(body) if "{" in body else Search([])
-    if search.gave_up:
-        return Failure("malformed", "too many unclosed braces to look for an answer among them")
-    answer = _answer(plain, search.found)
-    if isinstance(answer, Failure):
-        return answer
-    prose = _without(plain, search.found)
-    if answer is not None:
-        return _checked(answer, prose, criteria)
-    prose = _edges(prose)
-    lines = labelled(prose, criteria)
-    stated = lines.statements if alone else [*lines.statements, *marks(prose)]
+def _stated(
+    text: str, criteria: Sequence[Criterion], protocol: Protocol | None
+) -> Reading | Failure:
+    """What the judge's own words state: labelled lines and marks first, then the protocols."""
+    if protocol not in (None, "evenhand"):
+        return _by(protocol, text)
+    lines = labelled(text, criteria)
+    stated = lines.statements if protocol else [*lines.statements, *marks(text)]
     verdict = _final(sorted(stated, key=lambda statement: statement.start))
     if verdict is None:
-        return _conclude(prose) if alone else None
+        return _conclude(text) if protocol else _foreign(text.strip())
     if isinstance(verdict, Failure):
         return verdict
-    return _with_lines(verdict, lines, prose)
+    return _with_lines(verdict, lines, text)
 
 
 def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Failure:
     assert verdict.winner is not None  # noqa: S101 - _final lets no other pass
-    against = _contradicted(prose[verdict.end :], verdict.winner)
+    against = _in_its_sentence(prose, verdict) or _contradicted(
+        prose[verdict.end :], verdict.winner
+    )
     if against is not None:
         return against
     native = verdict.protocol == "evenhand"
@@ -91,6 +107,20 @@ def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Fa
         flags=lines.flags if native else (),
         strength=verdict.strength,
     )
+
+
+def _in_its_sentence(prose: str, verdict: Statement) -> Failure | None:
+    """A mark and the sentence that it stands in, where they name different winners."""
+    if verdict.protocol == "evenhand":
+        return None
+    before = prose[max(0, verdict.start - 600) : verdict.start].rsplit("\n", 1)[-1]
+    for claim in claims(_SENTENCE.split(before)[-1]):
+        if claim.winner != verdict.winner:
+            return Failure(
+                "contradiction",
+                f"the mark {shown(verdict.text, 20)} stands in a sentence that says {claim.winner}",
+            )
+    return None
 
 
 def _final(stated: list[Statement]) -> Statement | Failure | None:
@@ -124,14 +154,14 @@ def _contradicted(after: str, winner: Winner) -> Failure | None:
     return None
 
 
-def _answer(body: str, found: list[Found]) -> Found | Failure | None:
+def _answer(prose: str, found: list[Found], words: Words) -> Found | Failure | None:
     """The object that is the answer, if one is."""
     answers: list[Found] = []
     broken: Found | None = None
     for item in found:
         if item.value is None:
             broken = broken or item
-        elif is_answer(item.value) and not _mentioned(body, item):
+        elif is_answer(item.value) and not _mentioned(prose, item, words):
             if broken is not None and not is_full(item.value):
                 continue  # a part of the broken one
             broken = None
@@ -145,7 +175,7 @@ def _answer(body: str, found: list[Found]) -> Found | Failure | None:
     full = [item for item in answers if item.value is not None and is_full(item.value)]
     chosen = full[-1] if full else answers[-1]
     for other in answers:
-        rival = other.start > chosen.start or _adjacent(body, other, chosen)
+        rival = other in full or other.start > chosen.start or _adjacent(prose, other, chosen)
         if other is not chosen and rival and _winner(other) != _winner(chosen):
             return Failure("contradiction", "two answer objects name different winners")
     return chosen
@@ -156,26 +186,20 @@ def _winner(item: Found) -> Winner | None:
     return None if isinstance(winner, Failure) else winner
 
 
-def _adjacent(body: str, first: Found, second: Found) -> bool:
-    between = body[first.end : second.start]
-    return len(between) < 200 and _DECORATION_ONLY.fullmatch(between) is not None
+def _adjacent(prose: str, first: Found, second: Found) -> bool:
+    between = prose[first.end : second.start]
+    return len(between) < 200 and between.strip(_DECORATION) in ("", "json", "JSON")
 
 
-def _mentioned(body: str, item: Found) -> bool:
-    """Whether the object is quoted: in the middle of a sentence about it, or announced as such."""
-    before = body[max(0, item.start - 400) : item.start]
-    line = before.rsplit("\n", 1)[-1]
-    following = body[item.end : item.end + 200].split("\n", 1)[0]
-    if _GOES_ON.match(following) and (quotes(following) or _RESPONSE.search(following)):
+def _mentioned(prose: str, item: Found, words: Words) -> bool:
+    """Whether the object is quoted: as somebody's words, or in a sentence about them."""
+    if words.attributed(item.start):
         return True
-    if line.strip(" \t*_>#`") and (
-        quotes(line) or _RESPONSE.search(line) or (line.rstrip().endswith("`"))
-    ):
-        return _OWN.search(line) is None or _RESPONSE.search(line) is not None
-    lead = before[: len(before) - len(line)].rstrip()
-    while lead.rsplit("\n", 1)[-1].strip().startswith("```"):
-        lead = lead.rsplit("\n", 1)[0].rstrip() if "\n" in lead else ""
-    return introduces_quote(lead.rsplit("\n", 1)[-1], set_off=True)
+    line = prose[max(0, item.start - 400) : item.start].rsplit("\n", 1)[-1]
+    following = prose[item.end : item.end + 200].split("\n", 1)[0]
+    if _GOES_ON.match(following) and (attributes(following) or RESPONSE.search(following)):
+        return True
+    return bool(line.strip(" \t*_>#`")) and (attributes(line) or line.rstrip().endswith("`"))
 
 
 def _without(body: str, found: list[Found]) -> str:
@@ -196,7 +220,7 @@ def _checked(answer: Found, prose: str, criteria: Sequence[Criterion]) -> Readin
     reading = read_answer(answer.value or {}, criteria)
     if isinstance(reading, Failure):
         return reading
-    before, after = _edges(prose[: answer.start]), _edges(prose[answer.end :])
+    before, after = edges(prose[: answer.start]), edges(prose[answer.end :])
     if before.strip("`~ \n\t") and not is_full(answer.value or {}):
         # The whole answer outweighs what led to it; a verdict alone is no more than another one.
         for statement in labelled(before, ()).statements:
@@ -219,6 +243,8 @@ def _differs(winner: Winner, statement: Statement) -> Failure:
 
 
 _OUTPUT = re.compile(r"(?:(?i:\boutput)|输出)\s{0,2}[(（][abAB][)）]|^\s*\([ab]\)[\s.]*$")
+_ONE_OF_TWO = re.compile(rf"{NOUN}\s?1(?![A-Za-z0-9])")
+_TWO_OF_TWO = re.compile(rf"{NOUN}\s?2(?![A-Za-z0-9])")
 _NUMBERED = re.compile(r"(?:(?i:\bassistant)|助手|助理)\s?[12]")
 
 
@@ -227,9 +253,17 @@ def _foreign(body: str) -> Reading | Failure:
     if body in ("1", "2", "3"):
         return read_class(body)
     if _OUTPUT.search(body):
-        return read_outputs(body)
+        by_output = read_outputs(body)
+        if isinstance(by_output, Reading) or by_output.kind != "no_verdict":
+            return by_output
+        tied = read_conclusion(body, "llmbar")
+        return tied if isinstance(tied, Reading) and tied.winner == "TIE" else by_output
     if _NUMBERED.search(body) or "output tuple is (" in body:
         return _numbered(body)
+    if _ONE_OF_TWO.search(body) and _TWO_OF_TWO.search(body):
+        by_class = read_class(body)
+        if isinstance(by_class, Reading):
+            return by_class
     return _conclude(body)
 
 

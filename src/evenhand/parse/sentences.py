@@ -15,13 +15,16 @@ _BARE_OUTPUT = re.compile(
     r"[\s*_`\"'.。]{0,6}"
 )
 _DIGIT_LINE = re.compile(
-    r"[\s*_`\"'>#(\[]{0,6}(?:(?i:(?:my\s|final\s)?(?:answer|choice|verdict|rating|option)|选择|答案|结论)\s?"
+    r"[\s*_`\"'>#(\[]{0,6}(?:(?i:(?:my\s|final\s)?(?:answer|choice|verdict|rating|option)|选择"
+    r"|答案|结论)\s?"
     r"(?:is\s)?[:：]?\s{0,2})?[*_`(\[]{0,4}(?P<digit>[1-9])[\s*_`\"'.。)\]]{0,6}"
 )
 _CHOSEN = re.compile(
-    r"(?i:\b(?:i\s(?:would\s|will\s)?(?:choose|select|pick|output|give|rate|answer)|my\s(?:choice|answer|verdict"
-    r"|rating)\sis|answer\sis|output\sis|verdict\sis)|选择|答案是|结论是)"
-    r"[\s:：]{0,3}(?i:option\s|class\s|number\s|选项)?[*_\"'(]{0,3}(?P<digit>[123])(?![\d.]\d)(?![A-Za-z0-9/])"
+    r"(?i:\b(?:i\s(?:would\s|will\s)?(?:choose|select|pick|output|give|rate|answer)|my\s(?:choice"
+    r"|answer|verdict"
+    r"|rating)\sis|answer\sis|output\sis|verdict\sis)|选择(?:是|为)?|答案是|结论是)"
+    r"[\s:：]{0,3}(?i:option\s|class\s|number\s"
+    r"|选项)?[*_\"'(]{0,3}(?P<digit>[123])(?![\d.]\d)(?![A-Za-z0-9/])"
 )
 _UNFINISHED = re.compile(
     r"(?i:\b(?:therefore|thus|hence|overall|in conclusion)\b"
@@ -117,7 +120,7 @@ def read_conclusion(text: str, protocol: Protocol) -> Reading | Failure:
     if verdict == "none":
         return Failure("no_verdict", f"no verdict is stated; it ends {shown(last_line(text))}")
     winner, claim = verdict
-    if not (claim.concluding or _in_last_line(text, claim)):
+    if not (claim.concluding or claim.own_line or _in_last_line(text, claim)):
         return Failure(
             "no_verdict", "a response is called better on the way, but nothing concludes"
         )

@@ -10,7 +10,8 @@ from typing import Final
 from evenhand.contract import Winner
 
 NOUN: Final = (
-    r"(?:(?i:output|response|assistant|answer|option|candidate|model|chatbot)"
+    r"(?:(?i:output|response|assistant|answer|option|candidate|model|chatbot|completion|reply"
+    r"|solution)"
     r"|输出|响应|回应|回應|回答|回复|回覆|助手|助理|答案|选项|模型)"
 )
 # The response shown first, and the one shown second.
@@ -149,16 +150,17 @@ def field_name(key: str) -> str | None:
 
 
 _REFUSAL = re.compile(
-    r"\s*(?:i'?m sorry|i am sorry|sorry|i apologi[sz]e|unfortunately|as an ai(?: language model)?"
+    r"(?:i'?m sorry|i am sorry|sorry|i apologi[sz]e|unfortunately|as an ai(?: language model)?"
     r"|i regret|抱歉|很抱歉|对不起|非常抱歉)?[\s,，;；.。!！:：]{0,6}(?:but )?"
     r"(?:as an ai[^,.]{0,40}, )?"
     r"(?:i (?:cannot|can ?not|can't|can’t|am unable to|am not able to|won't|will not|must decline)"
     r"|i'm (?:unable|not able) to|i must (?:decline|refuse)"
-    r"|(?:作为[^，。]{0,20}，)?我?(?:无法|不能|不便|拒绝)(?:协助|帮助|提供|回答|评判|评估|完成|满足|对|为|比较|参与))",
+    r"|(?:作为[^，。]{0,20}，)?我?(?:无法|不能|不便|拒绝)(?:协助|帮助|提供|回答|评判|评估|完成"
+    r"|满足|对|为|比较|参与))",
     re.IGNORECASE,
 )
 
 
 def is_refusal(text: str) -> bool:
     """Whether the text opens by declining; only asked where no verdict was found."""
-    return _REFUSAL.match(text[:300].replace("’", "'")) is not None
+    return _REFUSAL.match(text.lstrip()[:300].replace("’", "'")) is not None
