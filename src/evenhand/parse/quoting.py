@@ -103,7 +103,7 @@ _BREAKS_OFF = re.compile(
 )
 _INTRO_END = ' \t*_`"“'
 _RUN = re.compile(r"`{3,}|~{3,}")
-_INFO = re.compile(r"[ \t]*[\w+#.-]{0,20}[ \t]*")
+_INFO = re.compile(r"[ \t]*+[\w+#.-]{0,20}+[ \t]*+")
 _TAGGED = re.compile(
     r"<(quote|blockquote|q|excerpt|cite|(?:response|answer|output|assistant"
     r"|candidate)[ _-]?[ab12])\b[^<>\n]{0,80}>"
