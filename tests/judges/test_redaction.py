@@ -122,3 +122,27 @@ def test_secrets_of_the_environment_are_known_by_their_variables_names() -> None
     assert set(secrets_in(environment)) == known
     redact = Redactor(others=secrets_in(environment))
     assert redact.cut(" ".join(known)) == "*** *** *** ***"
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("lm-studio", "use lm-studio or ollama"),
+        ("not-needed", "details that are not-needed here"),
+        ("12345678", "the product is 1234567890, or 12345678"),
+        ("dummy-key-123", "my-dummy-key-1234 is another"),
+    ],
+)
+def test_stand_in_keys_leave_ordinary_words_alone(key: str, text: str) -> None:
+    assert Redactor([key]).cut(text) == text
+    assert Redactor(others=[key]).cut(text) == text
+
+
+def test_a_variable_that_names_a_file_holds_no_secret() -> None:
+    named = {
+        "GOOGLE_APPLICATION_CREDENTIALS": "/home/alice/projects/evals/creds.json",
+        "B_KEY": "~/keys/one-of-them",
+        "C_TOKEN": "C:\\keys\\token.txt",
+        "D_SECRET": "s3cr3t-of-this-service",
+    }
+    assert list(secrets_in(named)) == ["s3cr3t-of-this-service"]

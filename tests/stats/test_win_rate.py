@@ -320,3 +320,21 @@ def test_a_callers_mistake_names_the_fact_and_the_remedy(
     with pytest.raises(InputError) as raised:
         win_rate(**arguments)
     assert message in raised.value.message
+
+
+@given(
+    st.lists(st.sampled_from([WIN_A, WIN_B, TIE, INCONSISTENT]), min_size=6, max_size=45),
+    st.integers(2, 4),
+)
+def test_copies_of_rows_add_nothing(outcomes: list[int], copies: int) -> None:
+    """Seven of eight prompts won are no proof, and not by asking about each of them twice."""
+    codes = np.array(outcomes, dtype=np.int8)
+    prompts = np.arange(codes.size)
+    once = win_rate(codes, prompts=prompts)
+    again = win_rate(np.repeat(codes, copies), prompts=np.repeat(prompts, copies))
+    assert once.low is not None
+    assert again.low is not None
+    assert again.low <= once.low + 1e-12
+    assert again.high is not None
+    assert once.high is not None
+    assert again.high >= once.high - 1e-12

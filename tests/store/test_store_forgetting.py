@@ -14,6 +14,7 @@ from evenhand.errors import InputError
 from evenhand.report import export_run, report_pair, report_run
 from evenhand.report.conclusions import conclude
 from evenhand.store import Store
+from evenhand.store.jobs import NewJob
 from stored_runs import ROWS, Row, make_run, opened, says
 
 SECRET = "xylophone-of-the-patient"
@@ -29,6 +30,9 @@ def test_forgotten_texts_are_nowhere_in_the_file_and_figures_are_the_same(tmp_pa
     with opened(tmp_path) as store:
         run_id = make_run(store, "first", secret_rows())
         assert store.add_words(run_id) > 0
+        store.jobs.add(run_id, NewJob(("judge",), {}), wanted="run")
+        quoting = {"kind": "judge_unreadable", "message": f"“{SECRET}”", "retryable": False}
+        store.jobs.let_go(run_id, error=quoting)
         before = conclude(store, "first").model_dump_json()
         counted = report_run(store, "first").judges[0]
         gone = store.forget_texts("first")
@@ -40,6 +44,7 @@ def test_forgotten_texts_are_nowhere_in_the_file_and_figures_are_the_same(tmp_pa
         )
         shown = report_pair(store, "first", "own")
         assert shown.pair.prompt == "(forgotten)"
+        assert all("identical" not in judged.model_dump_json() for judged in shown.judges)
         assert SECRET not in shown.model_dump_json()
         written = io.BytesIO()
         export_run(store, "first", written, format="jsonl")

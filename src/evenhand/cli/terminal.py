@@ -43,7 +43,8 @@ def without_keys(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _redactor(secrets: tuple[str, ...]) -> Redactor:
-    return Redactor(secrets)
+    # Whole and as they are: a part of one may be a part of the user's own texts and paths.
+    return Redactor(others=secrets)
 
 
 def clean(text: str) -> str:

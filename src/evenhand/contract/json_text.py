@@ -12,7 +12,9 @@ from typing import Any
 import orjson
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
-_STRINGS = re.compile(_STRING, re.DOTALL)
+# One that is never closed goes to the end: a search that failed there would begin anew at each of
+# its quotes.
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _KEYS = re.compile(_STRING + rb"(?:[ \t\r\n]*+(:))?", re.DOTALL)
 _KEYS_AND_BRACES = re.compile(_STRING + rb"(?:[ \t\r\n]*+(:))?|[{}]", re.DOTALL)
 _OBJECT_COST = 4  # an object with one member takes four times what an empty list does

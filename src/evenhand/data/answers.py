@@ -12,6 +12,7 @@ from evenhand.data.fields import (
     optional_text,
     read_tags,
     sendable,
+    text_of_cluster,
     text_of_id,
 )
 from evenhand.data.rows import kind_of
@@ -136,7 +137,7 @@ def _common(values: Mapping[str, Any]) -> Answer:
         context=optional_text("context", values.get("context")),
         reference=optional_text("reference", values.get("reference")),
         tags=read_tags(values.get("tags")),
-        cluster=text_of_id(values.get("cluster"), field="cluster"),
+        cluster=text_of_cluster(values.get("cluster")),
     )
 
 

@@ -97,6 +97,16 @@ def text_of_id(value: Any, *, field: str = "id") -> str | None:
     raise DataError(f"{field} takes a text or a whole number, not {kind_of(value)}")
 
 
+def text_of_cluster(value: Any) -> str | None:
+    """A table with gaps in a column of whole numbers holds 3.0, and no number in the gaps."""
+    if isinstance(value, float):
+        if value != value:  # not a number
+            return None
+        if value.is_integer():
+            value = int(value)
+    return text_of_id(value, field="cluster")
+
+
 def optional_text(field: str, value: Any) -> str | None:
     if value is None or value == "":
         return None

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from evenhand.contract import Criterion, Pair, Winner
 from evenhand.contract.pair import read_pair, refuse
 from evenhand.data.columns import PAIR_FIELDS, plain
-from evenhand.data.fields import FieldValues, optional_text, read_tags, text_of_id
+from evenhand.data.fields import FieldValues, optional_text, read_tags, text_of_cluster, text_of_id
 from evenhand.data.labels import read_label
 from evenhand.data.options import Reading
 from evenhand.data.record import BadRow, Record
@@ -79,7 +79,7 @@ class PairRows:
             model_a,
             model_b,
             read_tags(tags) if tags else (),
-            text_of_id(values.get("cluster"), field="cluster"),
+            text_of_cluster(values.get("cluster")),
         )
 
     def _pair(self, key: str, values: Mapping[str, Any]) -> Pair:

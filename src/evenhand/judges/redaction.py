@@ -18,8 +18,12 @@ _CUT = "***"
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)(?:_\d+)?$", re.IGNORECASE)
 # A variable that ends in KEY may hold a plain word; only what could be a secret is cut out.
 _LEAST_SECRET = 8
-# Stand-ins for servers that want no key ("none", "placeholder") are words, which answers have too.
+# Stand-ins for servers that want no key ("none", "not-needed", "12345678") are words, which answers
+# have too; what is shorter than this is cut out only where it stands by itself.
 _LEAST_WORD = 16
+_WORDS = re.compile(r"[A-Za-z]+(?:[-_ ][A-Za-z]+)*|\d+")
+# A variable may name the file that holds the secret (GOOGLE_APPLICATION_CREDENTIALS).
+_PATH = re.compile(r"[/~]|\.{1,2}[/\\]|[A-Za-z]:[/\\]")
 # Of a secret that is echoed in part, this much is cut out; its public beginning ("sk-ant-api03-")
 # is shorter. Any part of that length holds one of the secret's blocks whole.
 _LEAST_PART = 24
@@ -34,7 +38,9 @@ def secrets_in(environment: Mapping[str, str]) -> Iterator[str]:
     """What variables hold whose names say that it is a secret."""
     for name, value in environment.items():
         secret = value.strip()
-        if len(secret) >= _LEAST_SECRET and _SECRET_NAME.search(name):
+        if len(secret) < _LEAST_SECRET or _PATH.match(secret):
+            continue
+        if _SECRET_NAME.search(name):
             yield secret
 
 
@@ -121,15 +127,23 @@ class Redactor:
     def _without(self, text: str) -> str:
         for secret in self._secrets:
             for form in _forms(secret):
-                text = text.replace(form, _CUT)
+                text = _without_whole(text, form) if form == secret else text.replace(form, _CUT)
             text = _without_parts(text, secret)
         for secret in self._unsent:
-            text = text.replace(secret, _CUT)
+            text = _without_whole(text, secret)
         return text
 
 
 def _is_no_word(secret: str) -> bool:
-    return len(secret) >= _LEAST_WORD or (len(secret) >= _LEAST_SECRET and not secret.isalpha())
+    if len(secret) >= _LEAST_WORD:
+        return True
+    return len(secret) >= _LEAST_SECRET and not _WORDS.fullmatch(secret)
+
+
+def _without_whole(text: str, secret: str) -> str:
+    if len(secret) >= _LEAST_WORD:
+        return text.replace(secret, _CUT)
+    return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", _CUT, text)
 
 
 def _forms(secret: str) -> list[str]:

@@ -431,7 +431,8 @@ class _Ends:
         share = flips / named
         size = float(named)
         if not self._table.independent:  # rows of one prompt are no more than it
-            size = min(size, float(self._table.cells.shape[0]))
+            naming = self._table.cells[:, [WIN_A, WIN_B, *_FLIPS]].sum(axis=1) > 0
+            size = float(naming.sum())
         return share + CAUTION * math.sqrt(share * (1 - share) / size)
 
     def _discriminates(self) -> bool:
@@ -476,6 +477,10 @@ def _lower_end(
         return score_lower(wins, halves, losses, critical=normal_quantile(level))
     if number < 2:
         return 0.0
+    if number < EXACT_BELOW and bool(np.isin(values, (-1.0, 0.0, 1.0)).all()):
+        # Prompts of one mind each are single pairs: copies of a row add nothing.
+        wins, halves, losses = (int(times[values == each].sum()) for each in (1, 0, -1))
+        return exact_lower(wins, halves, losses, level=level)
     # A degree of freedom for the mean: with Student's t in the place of the normal quantile too,
     # ten prompts would be covered in 99 %.
     critical = normal_quantile(level)

@@ -159,7 +159,9 @@ def forget_texts(connection: Connection, run_id: int) -> Forgotten:
     """Prompts, responses, and whatever a judge wrote; every figure stays."""
     own, shared = _pairs_apart(connection, run_id)
     emptied = update(pairs).where(pairs.c.id == bindparam("pair"))
-    texts = {"prompt": FORGOTTEN, "response_a": FORGOTTEN, "response_b": FORGOTTEN}
+    # Two texts of one length: nothing is to be said of their likeness or their lengths.
+    texts = {f"response_{side}": f"(response {side.upper()} forgotten)" for side in "ab"}
+    texts["prompt"] = FORGOTTEN
     # Another digest: the same pair, taken in anew, is not this one.
     emptied = emptied.values(**texts, context=None, reference=None, digest=bindparam("digested"))
     for some in in_slices(own):
@@ -175,6 +177,12 @@ def forget_texts(connection: Connection, run_id: int) -> Forgotten:
     for table in (kept_figures, batch_requests):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_words(connection, own)
+    # The error that stopped a run may quote an answer.
+    its_error = select(jobs.c.error).where(jobs.c.run_id == run_id, jobs.c.error.is_not(None))
+    error = connection.execute(its_error).scalar()
+    if error is not None:
+        bare = orjson.dumps(orjson.loads(error) | {"message": FORGOTTEN}).decode()
+        connection.execute(update(jobs).where(jobs.c.run_id == run_id).values(error=bare))
     told = connection.execute(select(runs.c.summary).where(runs.c.id == run_id)).scalar_one()
     summary = orjson.dumps(orjson.loads(told) | {"forgotten_at": time.time()}).decode()
     connection.execute(update(runs).where(runs.c.id == run_id).values(summary=summary))
