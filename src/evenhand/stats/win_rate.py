@@ -52,6 +52,7 @@ CAUTION = 0.6744897501960817
 _FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE, _ONE_ORDER = range(OUTCOME_KINDS, OUTCOME_KINDS + 4)
 _KINDS = OUTCOME_KINDS + 4
 _FLIPS = [INCONSISTENT, _FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE]
+_DECIDED = [WIN_A, WIN_B]
 _LEFT_OUT = float("nan")
 
 
@@ -290,6 +291,12 @@ class _Table:
         """Whether a win or a tie was averaged from orders that chose differently."""
         return bool(self.totals[_FLIPPED_A : _FLIPPED_TIE + 1].any())
 
+    def with_any(self, kinds: list[int]) -> int:
+        """Prompts that have a row of these kinds; single rows, where prompts do not repeat."""
+        if self.independent:
+            return int(self.totals[kinds].sum())
+        return int((self.cells[:, kinds].sum(axis=1) > 0).sum())
+
     def rows(self, scores: Floats) -> int:
         return int(self.totals[~np.isnan(scores)].sum())
 
@@ -429,14 +436,11 @@ class _Ends:
         if not flips:
             return 0.0
         share = flips / named
-        size = float(named)
-        if not self._table.independent:  # rows of one prompt are no more than it
-            naming = self._table.cells[:, [WIN_A, WIN_B, *_FLIPS]].sum(axis=1) > 0
-            size = float(naming.sum())
+        size = self._table.with_any([*_DECIDED, *_FLIPS])  # rows of one prompt are no more than it
         return share + CAUTION * math.sqrt(share * (1 - share) / size)
 
     def _discriminates(self) -> bool:
-        return self._known.discriminates or self._table.decided >= FEWEST_DECIDED
+        return self._known.discriminates or self._table.with_any(_DECIDED) >= FEWEST_DECIDED
 
     def _method(self) -> Method:
         if self._always_valid:
