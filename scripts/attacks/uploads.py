@@ -186,7 +186,7 @@ CASES: tuple[tuple[str, str, Callable[[], bytes], tuple[int, ...]], ...] = (
         lambda: dictionary_bomb(8 * _MIB),
         (422,),
     ),
-    ("Parquet: the same with 2.5 MB", "x.parquet", lambda: dictionary_bomb(2_500_000), (422,)),
+    ("Parquet: the same with 3.5 MB", "x.parquet", lambda: dictionary_bomb(3_500_000), (422,)),
     ("Parquet: a page that unpacks to 200 MB", "x.parquet", page_bomb, (422,)),
     ("Parquet: a list of 3 million texts", "x.parquet", lambda: list_bomb(3_000_000), (422,)),
     ("Parquet: a list of 900,000 texts", "x.parquet", lambda: list_bomb(900_000), (422,)),

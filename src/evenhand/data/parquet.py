@@ -148,7 +148,8 @@ def _rows_at_once(source: Source, file: Any, group: int, used: list[str]) -> int
             if in_a_row > limits.page_bytes:
                 raise Excess(
                     f"the pages of the columns that are read have {in_a_row:,} bytes, of "
-                    f"{limits.page_bytes:,} at most; write it with smaller pages, or as JSON lines"
+                    f"{limits.page_bytes:,} at most; write it without dictionaries "
+                    "(use_dictionary=False), or as JSON lines"
                 )
     return max(1, min(_BATCH_ROWS, limits.page_bytes // max(1, in_a_row)))
 

@@ -99,7 +99,7 @@ def measure_pages(file: BinaryIO, chunk: Any, limits: Limits) -> ColumnPages:
         if pages.largest > limits.page_bytes:
             raise Excess(
                 f"a page has {pages.largest:,} bytes, of {limits.page_bytes:,} at most; "
-                "write it with smaller pages, or as JSON lines"
+                "write it without dictionaries (use_dictionary=False), or as JSON lines"
             )
         at += length + packed
     return pages

@@ -87,7 +87,7 @@ class Limits:
         row_bytes = max(MIB, 16 * self.field_chars)
         return DataLimits(
             row_bytes=row_bytes,
-            page_bytes=row_bytes * 3 // 2,
+            page_bytes=row_bytes * 2,
             delta_encoded=False,
             keys_every=1,
             remedy="shorten it",
