@@ -241,7 +241,8 @@ def test_an_upload_that_finds_no_room_is_a_problem_and_no_bug(
     def full(*_: object, **__: object) -> Any:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("evenhand.serve.upload.tempfile.NamedTemporaryFile", full)
+    for kind in ("TemporaryFile", "NamedTemporaryFile"):  # nameless where the system has them
+        monkeypatch.setattr(f"evenhand.serve.upload.tempfile.{kind}", full)
     lines = {"Content-Type": "application/x-ndjson"}
     row = json.dumps(PAIR) + "\n"
     told = problem(service.client.post("/v1/runs", content=row, headers=lines), 500, "service")

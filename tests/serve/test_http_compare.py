@@ -224,4 +224,4 @@ def test_a_body_of_values_alone_is_refused_before_it_is_parsed(service: HttpServ
         "/v1/compare", content=body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 413
-    assert "more than 1,000,000 values" in answer.json()["detail"]
+    assert "more than 1,100 values" in answer.json()["detail"]

@@ -20,6 +20,7 @@ from evenhand.data import Reading, Record, read_pairs
 from evenhand.data.votes import VoteReading
 from evenhand.errors import DataError, InputError
 from evenhand.store import DRAWS, ORIGINS, NewItem, NewVote, Store, StoredVote, open_store
+from evenhand.store.texts import unprintable
 from evenhand.trust.vote_export import export_votes
 from evenhand.trust.vote_import import import_votes
 from evenhand.trust.vote_summary import summarise_votes
@@ -102,8 +103,9 @@ def test_models_of_the_run_stand_for_their_sides(store: Store, tmp_path: Path) -
     assert stored(store) == [("x", "Ann", "B")]
 
 
-_people = st.sampled_from(["Ann", "Bob", "=1+1", "'-x", "\x00"]) | texts.filter(
-    lambda name: bool(name.strip()) and name == name.strip()
+# A name that nobody could see is refused where it is given.
+_people = st.sampled_from(["Ann", "Bob", "=1+1", "'-x"]) | texts.filter(
+    lambda name: bool(name.strip()) and name == name.strip() and unprintable(name) is None
 )
 _votes = st.lists(
     st.builds(

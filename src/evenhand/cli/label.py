@@ -11,7 +11,6 @@ from evenhand.cli import run_options as ropt
 from evenhand.cli import session
 from evenhand.cli.report import RunArgument
 from evenhand.errors import EvenhandError, InputError
-from evenhand.store.texts import unprintable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,6 +108,7 @@ def _of_draw(
 def _person(given: str | None) -> str:
     import getpass
 
+    from evenhand.store.texts import unprintable
     from evenhand.store.vote_records import LONGEST_NAME
 
     if given is None:

@@ -7,8 +7,10 @@ import os
 import re
 import unicodedata
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from evenhand.judges.redaction import Redactor, secrets_in
+if TYPE_CHECKING:
+    from evenhand.judges.redaction import Redactor
 
 # CSI, whole OSC and other string sequences, two-character escapes; 7-bit and 8-bit forms. A string
 # sequence without its end loses only its beginning: it must not hide the text that follows.
@@ -38,11 +40,15 @@ PLAIN_SIGNS = "evenhand-plain-signs"
 
 def without_keys(text: str) -> str:
     """A server may say our own key back to us; what was stored before that was seen to may too."""
+    from evenhand.judges.redaction import secrets_in
+
     return _redactor(tuple(secrets_in(os.environ))).cut(text)
 
 
 @lru_cache(maxsize=1)
 def _redactor(secrets: tuple[str, ...]) -> Redactor:
+    from evenhand.judges.redaction import Redactor
+
     # Whole and as they are: a part of one may be a part of the user's own texts and paths.
     return Redactor(others=secrets)
 
