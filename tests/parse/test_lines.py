@@ -96,3 +96,40 @@ def test_a_confidence_line_is_read_only_from_0_to_1(said: str, confidence: float
     outcome = read(f"获胜者：A\n{said}")
     assert isinstance(outcome, Ballot)
     assert outcome.confidence == confidence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["Overall, Response A is more harmful than Response B.", "Verdict: A has more errors."],
+        *["Overall: A is more confusing.", "结论：A更啰嗦。", "判定：A 最差"],
+        *["Conclusion: A (wrong), B (right).", "Verdict: A, due to hallucination, loses."],
+        "In summary, Assistant A gave more than three errors. B is right.",
+        *[
+            "总体：A 更冗长，B 更准确",
+            "结论：A 因幻觉落败",
+            "Overall, Response B is more of a guess.",
+        ],
+        "Ultimately, Response B gives more complete nonsense.",
+        *["Decision: B — fabricated.", "Conclusion: B gives the most mistakes.", "综合：B 较弱"],
+    ],
+)
+def test_more_of_a_fault_makes_no_winner(text: str) -> None:
+    assert isinstance(read(text), Unread)
+
+
+@pytest.mark.parametrize(
+    ("text", "winner"),
+    [
+        ("Overall, Response B is more factually accurate.", "B"),
+        ("In conclusion, Response A offers more detail and context than Response B.", "A"),
+        *[("Overall: A is the most helpful.", "A"), ("结论：B更准确，更完整。", "B")],
+        *[("Verdict: A, due to errors in Response B", "A"), ("Verdict: B (fewer errors)", "B")],
+        *[("Conclusion: A, because B is wrong.", "A"), ("Decision: B. A fails.", "B")],
+        ("判定：B，因为 A 有错误", "B"),
+    ],
+)
+def test_praise_and_the_others_fault_make_a_winner(text: str, winner: str) -> None:
+    outcome = read(text)
+    assert isinstance(outcome, Ballot)
+    assert outcome.winner == winner

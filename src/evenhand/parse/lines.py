@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from evenhand.contract import Criterion, CriterionBallot, Winner
 from evenhand.parse.answer import confidence_of, key_of
 from evenhand.parse.outcome import Statement, shown
+from evenhand.parse.praise import FAULT, NOT_ITS_FAULT, PRAISES
 from evenhand.parse.prose import claims
 from evenhand.parse.quoting import attributes
 from evenhand.parse.words import NOUN, ORDINAL, letter, winner_of
@@ -126,14 +127,19 @@ def _but(other: str) -> re.Pattern[str]:
     )
 
 
+def _named(ids: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"{NOUN}\s?[(（]?[{ids}](?![A-Za-z0-9])|(?<![A-Za-z0-9])[{ids[0]}](?![A-Za-z0-9])"
+    )
+
+
 _SENTENCE_FOLLOWS = re.compile(
-    r"\s{0,3}(?:(?i:is|was|has|gives|offers|provides|perform(?:s|ed))\b|是|为|在)"
-)
-_COMPARES = re.compile(
-    r"\b(?:more|better|stronger|clearer|best|most|superior)\b|更|较|最|胜|优", re.IGNORECASE
+    r"\s{0,3}(?:(?i:is|was|has|gives|offers|provides|perform(?:s|ed))\b|[是为在更较最])"
 )
 _THAN = re.compile(rf"\bthan\s(?:the\s)?{NOUN}\s?[(（]?[AB12]", re.IGNORECASE)
 _BUT_THE_OTHER: dict[Winner, re.Pattern[str]] = {"A": _but("B"), "B": _but("A"), "TIE": _but("AB")}
+_OTHER: dict[Winner, re.Pattern[str]] = {"A": _named("B2"), "B": _named("A1")}
+_STOPS = re.compile(r"[.;。；!！](?!\w)")
 _ONE_OF_TWO = re.compile(rf"{NOUN}\s?1(?![A-Za-z0-9])")
 _TWO_OF_TWO = re.compile(rf"{NOUN}\s?2(?![A-Za-z0-9])")
 _LONGEST_LINE = 600
@@ -326,12 +332,33 @@ def _statement(
 def _supported(winner: Winner, value: str, end: int) -> bool:
     """Whether what is said of the response makes it the better one, where a sentence follows."""
     rest = value[end:]
-    if not _SENTENCE_FOLLOWS.match(rest):
-        return True
     if any(claim.winner == winner for claim in claims(value)):
         return True
+    if winner != "TIE" and _faulted(winner, rest):
+        return False
+    if not _SENTENCE_FOLLOWS.match(rest):
+        return True
     named = {letter(match["id"]) for match in _RESPONSE.finditer(_THAN.sub("", rest))}
-    return _COMPARES.search(rest) is not None and named <= {winner}
+    praise = PRAISES.search(rest)
+    if praise is None or not named <= {winner}:
+        return False
+    # "A 更冗长，B 更准确" praises the other one.
+    between = re.split("[,，;；、]", rest[: praise.start()])[1:]
+    return winner == "TIE" or not any(_OTHER[winner].match(part.lstrip()) for part in between)
+
+
+def _faulted(winner: Winner, rest: str) -> bool:
+    """Whether the sentence that goes on after a response's name finds fault with that response."""
+    said = _STOPS.split(rest, maxsplit=1)[0]
+    fault = FAULT.search(said)
+    if fault is None or NOT_ITS_FAULT.search(said, 0, fault.start()):
+        return False
+    other = _OTHER[winner].search(said)
+    if other is None:
+        return True
+    # "due to errors in B" is the other's fault, "(wrong), B (right)" is not.
+    between = said[fault.end() : other.start()]
+    return other.start() > fault.start() and re.search("[,，;；、)）]", between) is not None
 
 
 def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, CriterionBallot | None] | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.contract import Winner
+from evenhand.parse.praise import MORE_GOOD
 from evenhand.parse.words import NOUN, ORDINAL, letter
 
 _ID = r"(?:[(（][abAB12][)）]|[AB12])(?![A-Za-z0-9])"
@@ -103,7 +104,7 @@ _WORSE = re.compile(
 _MORE = re.compile(
     rf"{_SUBJECT}{_OWN}(?i:\s{{1,2}}(?:is|was|provides|offers|gives|provided|offered|gave|does"
     rf"|did)\s"
-    rf"{_ADVERB}{{0,4}}more\s)"
+    rf"{_ADVERB}{{0,4}}{MORE_GOOD})"
 )
 # "Response B > Response A".
 _RANKED = re.compile(
