@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from evenhand.contract import Criterion, Winner
 from evenhand.parse.answer import is_answer, is_full, read_answer, winner_in
@@ -94,7 +95,7 @@ def _stated(
 def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Failure:
     assert verdict.winner is not None  # noqa: S101 - _final lets no other pass
     against = _in_its_sentence(prose, verdict) or _contradicted(
-        prose[verdict.end :], verdict.winner
+        prose[verdict.end :], verdict.winner, "later"
     )
     if against is not None:
         return against
@@ -143,13 +144,13 @@ def _final(stated: list[Statement]) -> Statement | Failure | None:
     return last
 
 
-def _contradicted(after: str, winner: Winner) -> Failure | None:
-    for claim in claims(after):
+def _contradicted(beside: str, winner: Winner, where: Literal["before", "later"]) -> Failure | None:
+    for claim in claims(beside):
         if claim.winner != winner and (claim.concluding or claim.alone):
             return Failure(
                 "contradiction",
-                f"the verdict is {winner}, but later it says "
-                f"{shown(after[claim.start : claim.end])}",
+                f"the verdict is {winner}, but {where} it says "
+                f"{shown(beside[claim.start : claim.end])}",
             )
     return None
 
@@ -175,7 +176,8 @@ def _answer(prose: str, found: list[Found], words: Words) -> Found | Failure | N
     full = [item for item in answers if item.value is not None and is_full(item.value)]
     chosen = full[-1] if full else answers[-1]
     for other in answers:
-        rival = other in full or other.start > chosen.start or _adjacent(prose, other, chosen)
+        rival = other in full or not full or other.start > chosen.start
+        rival = rival or _adjacent(prose, other, chosen)
         if other is not chosen and rival and _winner(other) != _winner(chosen):
             return Failure("contradiction", "two answer objects name different winners")
     return chosen
@@ -221,16 +223,20 @@ def _checked(answer: Found, prose: str, criteria: Sequence[Criterion]) -> Readin
     if isinstance(reading, Failure):
         return reading
     before, after = edges(prose[: answer.start]), edges(prose[answer.end :])
-    if before.strip("`~ \n\t") and not is_full(answer.value or {}):
-        # The whole answer outweighs what led to it; a verdict alone is no more than another one.
-        for statement in labelled(before, ()).statements:
-            if statement.final and statement.winner != reading.winner:
+    if before.strip("`~ \n\t"):
+        for statement in (*labelled(before, ()).statements, *marks(before)):
+            if statement.winner != reading.winner:
                 return _differs(reading.winner, statement)
+        if not is_full(answer.value or {}):
+            # The whole answer outweighs the sentences that led to it; a verdict alone does not.
+            against = _contradicted(before, reading.winner, "before")
+            if against is not None:
+                return against
     if after.strip("`~ \n\t"):
         for statement in (*labelled(after, ()).statements, *marks(after)):
             if statement.winner != reading.winner:
                 return _differs(reading.winner, statement)
-        against = _contradicted(after, reading.winner)
+        against = _contradicted(after, reading.winner, "later")
         if against is not None:
             return against
     return reading
