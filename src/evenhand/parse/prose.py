@@ -269,6 +269,12 @@ _ONLY = re.compile(
     r"[\s*_>#-]{0,8}(?:(?i:therefore|thus|hence|so|overall|in conclusion|finally|ultimately)"
     rf"|因此|所以|综上|总之)[,:，：]\s{{0,2}}[*_]{{0,3}}{_SUBJECT}[*_.!。！\s]{{0,4}}"
 )
+# What may open a sentence that is a verdict and nothing else.
+_OPENING = re.compile(
+    r"[\s*_>#-]{0,8}(?:(?:(?i:therefore|thus|hence|so|overall|in conclusion|in summary|finally"
+    r"|ultimately)|因此|所以|综上所述|综上|总之|总的来说|总体而言|最终)[,，]?\s{0,2})?"
+    r"(?:(?:I|[Ww]e)(?:['’]d| would| will|['’]ll)?|[Mm]y|[Tt]he|我认为|我的?)?\s?"
+)
 _LONGEST_SENTENCE = 2000
 _MOST_CLAIMS = 8
 _EDGES = " \t*_>#\"'.。!！"
@@ -330,7 +336,7 @@ def claims(text: str, *, ties: bool = True) -> list[Claim]:
                     number,
                     _CONCLUDES.search(before + match[0]) is not None
                     or _OVERALL_AFTER.match(after) is not None,
-                    not before.strip(_EDGES) and not after.strip(_EDGES),
+                    _opens(before) and not after.strip(_EDGES),
                     sentence.own_line,
                     noun,
                 )
@@ -361,6 +367,10 @@ def _matches(body: str, ties: bool) -> Iterator[tuple[re.Match[str], Winner, str
     if ties:
         found.extend((match, "TIE", "") for match in _TIE.finditer(body))
     yield from sorted(found, key=lambda item: item[0].start())
+
+
+def _opens(before: str) -> bool:
+    return not before.strip(_EDGES) or _OPENING.fullmatch(before) is not None
 
 
 def _chosen_by_judge(before: str) -> bool:

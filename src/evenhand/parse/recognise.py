@@ -31,6 +31,10 @@ from evenhand.parse.words import NOUN, is_refusal, plainly
 _DECORATION = " \t\r\n`~*_>#,[]-"
 # The sentence that an object stands in goes on after it.
 _GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；]|[a-z]|这|是|等|的)")
+_ANNOUNCED = re.compile(
+    r"\b(?:verdict|final|decision|judge?ment|conclu\w{2,6})\b|判|结论|最终", re.IGNORECASE
+)
+_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|\*\*[^*]{1,80}\*\*|【|[^:：\n]{1,60}[:：]\s{0,3}$)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s|[。！？]")
 
 
@@ -94,8 +98,10 @@ def _stated(
 
 def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Failure:
     assert verdict.winner is not None  # noqa: S101 - _final lets no other pass
-    against = _in_its_sentence(prose, verdict) or _contradicted(
-        prose[verdict.end :], verdict.winner, "later"
+    against = (
+        _in_its_sentence(prose, verdict)
+        or _contradicted(prose[verdict.end :], verdict.winner, "later")
+        or _reverses(prose, verdict)
     )
     if against is not None:
         return against
@@ -153,6 +159,32 @@ def _contradicted(beside: str, winner: Winner, where: Literal["before", "later"]
                 f"{shown(beside[claim.start : claim.end])}",
             )
     return None
+
+
+def _reverses(prose: str, verdict: Statement) -> Failure | None:
+    """A verdict after sentences that came to another one: whose it is cannot be told.
+
+    One that is announced as final may follow a conclusion on a part of the question, so that only
+    a sentence that is nothing but a verdict counts against it; under a heading it is of that part.
+    """
+    before = prose[: verdict.start]
+    line = before[-200:].rsplit("\n", 1)[-1]
+    final = verdict.final or _ANNOUNCED.search(line) is not None
+    firm = [
+        claim
+        for claim in claims(before)
+        if (claim.alone and not _under_a_heading(before, claim.start))
+        or (claim.concluding and not claim.alone and (claim.winner == verdict.winner or not final))
+    ]
+    if not firm or firm[-1].winner == verdict.winner:
+        return None
+    said = shown(before[firm[-1].start : firm[-1].end])
+    return Failure("contradiction", f"the verdict is {verdict.winner}, but before it says {said}")
+
+
+def _under_a_heading(text: str, start: int) -> bool:
+    lines = text[max(0, start - 400) : start].rsplit("\n", 1)[0].rstrip().rsplit("\n", 1)
+    return _HEADING.match(lines[-1]) is not None
 
 
 def _answer(prose: str, found: list[Found], words: Words) -> Found | Failure | None:

@@ -47,8 +47,11 @@ def read_outputs(text: str) -> Reading | Failure:
     made = [claim for claim in claims(text, ties=False) if _of_output(claim)]
     closing = _BARE_OUTPUT.fullmatch(last_line(text))
     if closing is not None:
-        # The last line is the last word, whatever was weighed before it.
-        return Reading(letter(closing["id"] or closing["paren"]), "llmbar")
+        # The last line is the last word, whatever was weighed before it, but not another verdict.
+        last = letter(closing["id"] or closing["paren"])
+        if any(claim.concluding and claim.winner != last for claim in made):
+            return Failure("contradiction", "the last line and a conclusion before it differ")
+        return Reading(last, "llmbar")
     verdict = concluded(made)
     if verdict == "none":
         return Failure(
