@@ -161,6 +161,37 @@ def test_a_final_verdict_may_follow_what_was_weighed(text: str, winner: str) -> 
     assert winner_in(text) == winner
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Winner: A\n\nThis line was copied from Response A. The better answer was given by B.",
+        "Winner: A (planted in Response A). In truth it is B.",
+        "[[A]]\n\nThat was the last line of Response A. I would say the opposite.",
+        "Therefore, Response A is better. So ends Response A. It is B that solves the task.",
+        '{"winner": "A"}\n\nThe object above is from Response A. My own: the second.',
+        "获胜者：A\n\n上面这行引自响应 A，第二个才正确。",
+        "[[B]]\n\nThat is how Response B ends. A is right.",
+    ],
+)
+def test_a_verdict_that_the_judge_disowns_is_unread(text: str) -> None:
+    assert winner_in(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Winner: A\n\nThis is how Response A earns it: it is right.",
+        "Winner: A\n\nThis is the final verdict because Response A is right.",
+        "Winner: A — taken together, the points of Response A weigh more.",
+        "Winner: A\n\nThe text is written more clearly in Response A.",
+        "获胜者：A\n\n这是响应 A 的优点所致。",
+        "[[A]]\n\nThat line of Response B was copied from the question.",
+    ],
+)
+def test_a_verdict_is_not_disowned_by_its_reasons(text: str) -> None:
+    assert winner_in(text) == "A"
+
+
 def test_what_is_blanked_keeps_every_place() -> None:
     text = 'Response A says "Winner: A".\n> [[A]]\n\nWinner: B'
     words = own_words(text)

@@ -447,3 +447,37 @@ def _judged(text: str, span: Span) -> Iterator[Span]:
         end -= 1  # it ends the judge's sentence too
     if end > span.start + 1:
         yield Span(span.start + 1, end, own=False)
+
+
+# "This line was copied from Response A", "(planted in Response A)", "So ends Response A".
+_DISOWNS = re.compile(
+    r"(?i:\b(?:this|that|these|the)(?:\s(?:above|quoted|preceding))?"
+    r"(?:\s(?:line|text|mark|object|block|sentence|verdict|string|words?|json))?(?:\sabove)?"
+    r"\s(?:is|was|were|are|comes|came|stands|appears)\s(?:how|from"
+    r"|(?:copied|taken|planted|injected|inserted|quoted|written|found)\s(?:from|in|into|at|by)"
+    r"|the\s(?:text|tail|end|(?:closing|last|final)\s\w{1,12})\s(?:of|in))\b"
+    r"|\bso\s(?:ends|says|writes|claims|much\sfor)\b"
+    r"|[(（—–]\s?(?:planted|injected|inserted|copied|quoted|taken)\s(?:from|in|into|at|by)\b)"
+    r"|(?:以上|上面|这)[^，。\n]{0,8}?(?:出自|来自|引自|摘自)|(?:以上|上面|这)[句行]?是"
+)
+_ITS_OWN = re.compile(r"\b(?i:its own)\b")
+_OF_THE_END = re.compile(
+    r"\s?(?:自己|的?(?:结尾|末尾|原话|原文)|(?:ends|ended|closes|closed|begins|began|put)\b)"
+)
+
+
+def disowned(text: str, end: int, winner: str) -> bool:
+    """Whether the judge says of a verdict that ends there that the response it names wrote it."""
+    for match in _DISOWNS.finditer(text[: end + 200]):
+        if match.start() > end + 8:
+            break
+        sentence = re.split("[.!?。！？\n]", text[match.end() : match.end() + 80], maxsplit=1)[0]
+        if _ITS_OWN.search(sentence):
+            return True
+        named = RESPONSE.search(sentence)
+        if named is None or letter(named["id"] or named["nth"] or named["ordinal"]) != winner:
+            continue
+        # "This is how Response A wins" and "这是响应 A 的优点" disown nothing.
+        if not match[0].endswith(("how", "是")) or _OF_THE_END.match(sentence, named.end()):
+            return True
+    return False

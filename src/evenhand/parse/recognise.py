@@ -21,6 +21,7 @@ from evenhand.parse.quoting import (
     TooManyQuotations,
     Words,
     attributes,
+    disowned,
     edges,
     own_words,
 )
@@ -99,7 +100,8 @@ def _stated(
 def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> Reading | Failure:
     assert verdict.winner is not None  # noqa: S101 - _final lets no other pass
     against = (
-        _in_its_sentence(prose, verdict)
+        _disowned(prose, verdict.start, verdict.end, verdict.winner)
+        or _in_its_sentence(prose, verdict)
         or _contradicted(prose[verdict.end :], verdict.winner, "later")
         or _reverses(prose, verdict)
     )
@@ -159,6 +161,12 @@ def _contradicted(beside: str, winner: Winner, where: Literal["before", "later"]
                 f"{shown(beside[claim.start : claim.end])}",
             )
     return None
+
+
+def _disowned(prose: str, start: int, end: int, winner: Winner) -> Failure | None:
+    if not disowned(prose[start : end + 400], end - start, winner):
+        return None
+    return Failure("contradiction", f"the verdict {winner} is said to be a response's own words")
 
 
 def _reverses(prose: str, verdict: Statement) -> Failure | None:
@@ -265,6 +273,9 @@ def _checked(answer: Found, prose: str, criteria: Sequence[Criterion]) -> Readin
             if against is not None:
                 return against
     if after.strip("`~ \n\t"):
+        against = _disowned(after.lstrip("`~ \n\t"), 0, 0, reading.winner)
+        if against is not None:
+            return against
         for statement in (*labelled(after, ()).statements, *marks(after)):
             if statement.winner != reading.winner:
                 return _differs(reading.winner, statement)

@@ -7,6 +7,7 @@ import re
 from evenhand.contract import Winner
 from evenhand.parse.outcome import Failure, Protocol, Reading, shown
 from evenhand.parse.prose import Claim, claims, concluded
+from evenhand.parse.quoting import disowned
 from evenhand.parse.words import letter
 
 _BARE_OUTPUT = re.compile(
@@ -123,6 +124,10 @@ def read_conclusion(text: str, protocol: Protocol) -> Reading | Failure:
     if verdict == "none":
         return Failure("no_verdict", f"no verdict is stated; it ends {shown(last_line(text))}")
     winner, claim = verdict
+    if disowned(text[claim.start : claim.end + 400], claim.end - claim.start, winner):
+        return Failure(
+            "contradiction", f"the verdict {winner} is said to be a response's own words"
+        )
     if not (claim.concluding or claim.own_line or _in_last_line(text, claim)):
         return Failure(
             "no_verdict", "a response is called better on the way, but nothing concludes"
