@@ -21,7 +21,7 @@ _LEAST_SECRET = 8
 # Stand-ins for servers that want no key ("none", "not-needed", "12345678") are words, which answers
 # have too; what is shorter than this is cut out only where it stands by itself.
 _LEAST_WORD = 16
-_WORDS = re.compile(r"[A-Za-z]+(?:[-_ ][A-Za-z]+)*|\d+")
+_WORDS = re.compile(r"(?!sk-|gsk_|xai-|hf_)[A-Za-z]+(?:[-_ ][A-Za-z]+)*|\d+")
 # A variable may name the file that holds the secret (GOOGLE_APPLICATION_CREDENTIALS).
 _PATH = re.compile(r"[/~]|\.{1,2}[/\\]|[A-Za-z]:[/\\]")
 # Of a secret that is echoed in part, this much is cut out; its public beginning ("sk-ant-api03-")
