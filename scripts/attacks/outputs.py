@@ -96,8 +96,8 @@ def _damaged_rows() -> Outcome:
             for value in ("nonsense", b"\xff\xfe", -1):
                 path.write_bytes(sound)
                 given = "CAST(? AS TEXT)" if isinstance(value, bytes) else "?"
-                place = f"rowid = (SELECT min(rowid) FROM {table})"  # noqa: S608
-                change = f"UPDATE {table} SET {column} = {given} WHERE {place}"  # noqa: S608
+                place = f"rowid = (SELECT min(rowid) FROM {table})"  # noqa: S608 - our own names
+                change = f"UPDATE {table} SET {column} = {given} WHERE {place}"  # noqa: S608 - as above
                 with contextlib.closing(sqlite3.connect(path)) as file:
                     try:
                         file.execute(change, [value])
@@ -116,7 +116,7 @@ def _damaged_rows() -> Outcome:
                             read()
                         except EvenhandError:
                             continue
-                        except Exception as error:
+                        except Exception as error:  # whatever is no error of ours is a bug
                             bugs.append(f"{table}.{column}: {type(error).__name__}")
     first = f", first {bugs[0]}" if bugs else ""
     return Outcome(not bugs, f"{len(bugs)} bugs in {tried} damaged stores (limit 0){first}")

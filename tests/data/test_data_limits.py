@@ -316,7 +316,7 @@ for row in read_pairs([Source(__import__("pathlib").Path(sys.argv[1]), "x", limi
         ("x.csv.gz", ((b'prompt,response_a,response_b\np,"', 1), (b"a", 600), (b'",b\n', 1))),
     ],
 )
-def test_a_text_of_600_mb_is_refused_in_200_mb(
+def test_a_text_of_600_mb_never_takes_a_process_beyond_380_mb(
     tmp_path: Path, name: str, parts: tuple[tuple[bytes, int], ...]
 ) -> None:
     path = tmp_path / name
