@@ -17,10 +17,10 @@ import orjson
 import uvloop
 from benchmarks.serve_pairs import bodies
 
-from evenhand.comparer import compare
 from evenhand.contract import read_pair
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-from evenhand.procedure import Procedure
+from evenhand.judging.comparison import compare
+from evenhand.judging.config import Procedure
 
 
 async def judged(judge: OpenAIJudge, count: int, *, in_flight: int) -> float:

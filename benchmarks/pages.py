@@ -36,8 +36,8 @@ from benchmarks.stored_million import (
 from sqlalchemy import func, select
 
 from evenhand.serve.indexing import noted
-from evenhand.serve.pages.addresses import PAGES
-from evenhand.serve.stamps import stamp_of
+from evenhand.serve.pages.routes import PAGES
+from evenhand.serve.run_status import stamp_of
 from evenhand.store import open_store
 from evenhand.store.schema import kept_figures
 

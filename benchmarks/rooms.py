@@ -10,14 +10,14 @@ import json
 import time
 from collections.abc import Callable
 
-from evenhand.comparer import settle
 from evenhand.contract import Ballot, Pair, read_pair
 from evenhand.judges import Completion, JudgeCall, Traits
-from evenhand.notes import notes_on
-from evenhand.parse import read
-from evenhand.procedure import Procedure
+from evenhand.judging.answers.reader import read
+from evenhand.judging.comparison import settle
+from evenhand.judging.config import Procedure
+from evenhand.judging.notes import notes_on
+from evenhand.judging.reconciliation import reconcile
 from evenhand.prompts import Prompt, Template, built_in_template
-from evenhand.reconcile import reconcile
 
 WORDS = "the quick brown fox explains why Response A answers what Response B leaves open " * 3
 PLAIN = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import Boolean
 
 from evenhand.store import NewJudge, NewRun, open_store
-from evenhand.store.digests import prompt_key
+from evenhand.store.intake import prompt_key
 from evenhand.store.schema import metadata
 
 MODELS = ("vendor/alpha", "vendor/beta", "vendor/gamma", "vendor/delta")

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from evenhand.contract import Ballot, Winner
 from evenhand.judges.replay import Recording, ReplayJudge
-from evenhand.parse import read
-from evenhand.trust.rules import RuleName, apply_rule, as_recorded
+from evenhand.judging.answers.reader import read
+from evenhand.trust.published_rules import RuleName, apply_rule, as_recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

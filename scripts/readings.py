@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenhand.contract import Ballot, Unread
-from evenhand.parse import read
+from evenhand.judging.answers.reader import read
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

@@ -22,9 +22,9 @@ from benchmarks.generated_pairs import write_pairs
 from benchmarks.loopback import LoopbackServer
 
 from evenhand.contract import read_criteria
-from evenhand.data import Reading
+from evenhand.data import ReadOptions
 from evenhand.judges import JudgeOptions, open_judge
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import JudgePlan, Observer, PairFiles, RunOptions, judge_pairs
 from evenhand.store import NewJudge, NewPass, NewVerdict, Store, open_store
 from evenhand.store.postgres import Growth
@@ -105,7 +105,7 @@ def measure_run(
 ) -> RunMeasured:
     data = folder / "pairs.jsonl"
     write_pairs(data, pairs)
-    reading = Reading(criteria=read_criteria(CRITERIA))
+    reading = ReadOptions(criteria=read_criteria(CRITERIA))
     written: list[tuple[Sequence[NewPass], Sequence[NewVerdict]]] = []
     really = Store.write
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, ndtr
 
-from evenhand.stats.pair_choice import (
+from evenhand.stats.ranking.adaptive import (
     Counts,
     Worth,
     await_results,
@@ -19,12 +19,13 @@ from evenhand.stats.pair_choice import (
     information,
     settling_worth,
 )
-from evenhand.stats.rank_certainty import expected_tau, misorder_probability
-from evenhand.stats.strength_posterior import (
+from evenhand.stats.ranking.posterior import (
     Floats,
     StrengthPosterior,
+    expected_tau,
     fit_posterior,
     gap_variance,
+    misorder_probability,
     tie_dispersion,
 )
 

@@ -39,8 +39,8 @@ from scripts.simulated_leagues import (
     uniform,
 )
 
-from evenhand.stats.pair_choice import settling_worth
-from evenhand.stats.strength_posterior import Floats, gap_variance
+from evenhand.stats.ranking.adaptive import settling_worth
+from evenhand.stats.ranking.posterior import Floats, gap_variance
 
 MOST_OF_UNIFORM = 0.70
 TARGET = 0.95

@@ -29,10 +29,10 @@ from scripts.verify_calibration import DATA, LARGEST_ERROR, LLMBAR, MOST_SPLITS,
 
 import evenhand
 from evenhand.runs.options import RunOptions
-from evenhand.stats.calibration import Calibration, fit_calibration
-from evenhand.stats.calibration_change import calibration_change
+from evenhand.stats.calibration.fit import Calibration, fit_calibration
+from evenhand.stats.calibration.reliability import calibration_change
 from evenhand.store import open_store
-from evenhand.trust.calibrating import half_of_prompts
+from evenhand.trust.calibration import half_of_prompts
 from evenhand.trust.labelled_verdicts import LabelledVerdicts, labelled_verdicts
 
 Floats = NDArray[np.float64]

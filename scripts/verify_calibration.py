@@ -27,13 +27,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evenhand.contract import Ballot, Winner, flip_or_none
-from evenhand.parse import read
-from evenhand.stats.agreement import agreement
-from evenhand.stats.calibration import cross_fitted, fit_calibration
-from evenhand.stats.calibration_change import calibration_change
-from evenhand.stats.calibration_error import calibration_error
-from evenhand.stats.guarantee import guarantee_agreement
-from evenhand.stats.rater_agreement import agreement_among
+from evenhand.judging.answers.reader import read
+from evenhand.stats.agreement.labels import agreement
+from evenhand.stats.agreement.raters import agreement_among
+from evenhand.stats.calibration.fit import cross_fitted, fit_calibration
+from evenhand.stats.calibration.guarantee import guarantee_agreement
+from evenhand.stats.calibration.reliability import calibration_change, calibration_error
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

@@ -1,13 +1,13 @@
 """Does a conclusion hold for the true preference, whatever the judge did not decide?
 
-    python -m scripts.verify_conclusions [--replicates 2000] [--seed 0] [--quick]
+python -m scripts.verify_conclusions [--replicates 2000] [--seed 0] [--quick]
 
-Judges of several kinds give their verdicts on pairs whose true preference is known; the win rate's
-interval is made from them by `evenhand.stats.win_rate`. Printed are T1, the share of gates that
-pass at the true rate (nominal 2.5 %), that of gates that fail there, the coverage of the interval,
-and the power at other rates. Exits 1 where T1 is above 6 %, or where coverage is below 93 % with
-30 % of the pairs decided by position. Run by `make verify`; the last table is in
-docs/statistics.md.
+Judges of several kinds give their verdicts on pairs whose true preference is known; the win
+rate's interval is made from them by `evenhand.stats.rates.win_rate`. Printed are T1, the share
+of gates that pass at the true rate (nominal 2.5 %), that of gates that fail there, the coverage
+of the interval, and the power at other rates. Exits 1 where T1 is above 6 %, or where coverage
+is below 93 % with 30 % of the pairs decided by position. Run by `make verify`; the last table
+is in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.stats.outcomes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.stats.win_rate import Circumstances, win_rate
+from evenhand.stats.rates.win_rate import Circumstances, win_rate
 
 MOST_T1 = 0.06
 LEAST_COVERAGE = 0.93

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.stats.corrected import CorrectedRate, corrected_win_rate
-from evenhand.stats.label_design import doubts_of_confidence, draw_labels
+from evenhand.stats.correction.corrected_rate import CorrectedRate, corrected_win_rate
+from evenhand.stats.correction.labels import doubts_of_confidence, draw_labels
 
 LIMITS = (0.93, 0.97)
 WIDEST = 1.02

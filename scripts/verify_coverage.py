@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln, ndtr, ndtri
 
 from evenhand.stats.clusters import normal_quantile
-from evenhand.stats.length import length_effect
+from evenhand.stats.intervals import score_interval
 from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
-from evenhand.stats.position import PASS_A, PASS_B, position_bias
-from evenhand.stats.score_interval import score_interval
-from evenhand.stats.win_rate import Circumstances, win_rate
+from evenhand.stats.rates.length_bias import length_effect
+from evenhand.stats.rates.position_bias import PASS_A, PASS_B, position_bias
+from evenhand.stats.rates.win_rate import Circumstances, win_rate
 
 LIMITS = (0.93, 0.97)
 # Few pairs: coverage jumps from one lattice point to the next (20 pairs without ties at 0.95 can

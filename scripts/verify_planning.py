@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from evenhand.stats.clusters import normal_quantile
 from evenhand.stats.outcomes import INCONSISTENT as FLIP
 from evenhand.stats.outcomes import WIN_A, WIN_B
-from evenhand.stats.planning import Certainty, PairPlan, Shape, plan_pairs
-from evenhand.stats.win_rate import win_rate
+from evenhand.stats.rates.win_rate import win_rate
+from evenhand.stats.stopping.planning import Certainty, PairPlan, StudyDesign, plan_pairs
 
 Counts: TypeAlias = NDArray[np.float64]
 Facts: TypeAlias = NDArray[np.bool_]
@@ -134,7 +134,7 @@ def clustered_power(plan: PairPlan, *, correlation: float, runs: int, seed: int)
 def plans(power: float) -> Iterator[PairPlan]:
     certainty = Certainty(power=power)
     for threshold, rate, inconsistent, ties in product(THRESHOLDS, WIN_RATES, INCONSISTENT, TIES):
-        shape = Shape(tie_share=ties, inconsistent_share=inconsistent)
+        shape = StudyDesign(tie_share=ties, inconsistent_share=inconsistent)
         if threshold < 0.5 and inconsistent >= (1 - ties) / 2:
             continue
         # Win rates that barely pass need no table: their sizes are beyond any run.
@@ -193,7 +193,7 @@ def check_examples(runs: int, seed: int) -> list[str]:
         (0.45, 0.5, 0.0, 0.0), (0.45, 0.5, 0.15, 0.2), (0.45, 0.5, 0.3, 0.0),
         (0.55, 0.6, 0.15, 0.2), (0.6, 0.7, 0.3, 0.0),
     ):  # fmt: skip
-        shape = Shape(tie_share=ties, inconsistent_share=inconsistent)
+        shape = StudyDesign(tie_share=ties, inconsistent_share=inconsistent)
         plan = plan_pairs(rate, min_win_rate=threshold, shape=shape)
         real = simulated_power(plan, runs=runs, seed=seed)
         print(f"| {describe(plan)} | {real:.1%} |", flush=True)
@@ -209,7 +209,9 @@ def check_noise(runs: int, seed: int) -> list[str]:
     print("|---|---|---|---|---|---|")
     for threshold, preference, share in ((0.5, 0.6, 0.3), (0.5, 0.6, 0.15), (0.45, 0.5, 0.3)):
         agreed = 0.5 + (preference - 0.5) * math.sqrt(1 - 2 * share) / (1 - share)
-        plan = plan_pairs(agreed, min_win_rate=threshold, shape=Shape(inconsistent_share=share))
+        plan = plan_pairs(
+            agreed, min_win_rate=threshold, shape=StudyDesign(inconsistent_share=share)
+        )
         real = noisy_power(preference, plan, runs=runs, seed=seed)
         print(
             f"| {threshold} | {preference} | {share:.0%} | {agreed:.3f} | {plan.pairs:,} "
@@ -230,7 +232,7 @@ def check_rows(runs: int, seed: int) -> list[str]:
     )
     print("|---|---|---|---|---|---|")
     for threshold, rate, inconsistent in ((0.45, 0.5, 0.2), (0.55, 0.65, 0.1)):
-        shape = Shape(
+        shape = StudyDesign(
             inconsistent_share=inconsistent,
             rows_per_prompt=4,
             correlation=score_correlation(rate, inconsistent, correlation),

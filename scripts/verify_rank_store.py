@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenhand.store import NewJudge, NewRun, open_store
-from evenhand.store.digests import prompt_key
+from evenhand.store.intake import prompt_key
 
 MODELS = 100
 PROMPTS = 10_000

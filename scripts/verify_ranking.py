@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.stats import rank_battles
-from evenhand.stats.rank_intervals import quantile
-from evenhand.stats.ranking_result import Intervals, Ranking, Ties
+from evenhand.stats.ranking.result import Intervals, Ranking, Ties
+from evenhand.stats.ranking.uncertainty import quantile
 
 Array = NDArray[np.float64]
 LEAST, MOST = 0.93, 0.97

@@ -20,9 +20,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.stats.final_test import Spending, run_final_test
-from evenhand.stats.power import TruePair, fixed_chances, sequential_chances
-from evenhand.stats.sequential import SequentialPlan, follow
+from evenhand.stats.stopping.final_test import AlphaSpending, run_final_test
+from evenhand.stats.stopping.planning import TruePair, fixed_chances, sequential_chances
+from evenhand.stats.stopping.sequential import SequentialPlan, follow
 
 Scores: TypeAlias = NDArray[np.float64]
 Draw: TypeAlias = Callable[[np.random.Generator, int, int], Scores]  # runs × prompts
@@ -129,7 +129,7 @@ def _decide(plan: SequentialPlan, scores: Scores, truth: float) -> tuple[str | N
     enough = -math.log(plan.betting_alpha)
     if len(scores) < plan.planned or plan.bets.log_capital(counts, 0.5) >= enough:
         return side, plan.bets.log_capital(counts, truth) < enough
-    test = run_final_test(counts, Spending(plan.alpha, plan.betting_alpha, plan.bets, 0.5))
+    test = run_final_test(counts, AlphaSpending(plan.alpha, plan.betting_alpha, plan.bets, 0.5))
     return (side if test.p_value <= plan.alpha else None), test.low <= truth <= test.high
 
 

@@ -25,19 +25,17 @@ from typing import Any, TypeVar
 import evenhand
 from evenhand import RunOptions
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
 from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.audit import audit_run
-from evenhand.trust.calibrating import calibrate_run
-from evenhand.trust.calibrations import AppliedCalibration
+from evenhand.trust.calibration import AppliedCalibration, calibrate_run
 from evenhand.trust.correction import correct_run
-from evenhand.trust.findings import find
-from evenhand.trust.jury import hold_jury
-from evenhand.trust.jury_rows import write_jury_rows
-from evenhand.trust.label_draw import draw_pairs
-from evenhand.trust.vote_summary import summarise_votes
+from evenhand.trust.findings import assess_audit
+from evenhand.trust.jury import evaluate_jury, write_jury_rows
+from evenhand.trust.label_samples import draw_pairs
+from evenhand.trust.votes import summarise_votes
 
 LIMIT_CPU_S = 60.0
 PAIRS_A_PROMPT = 2
@@ -145,7 +143,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def print_all(clock: Clock, store: Store, name: str, folder: Path) -> None:
-    clock.timed("audit", lambda: find(audit_run(store, name, judge="sure")))
+    clock.timed("audit", lambda: assess_audit(audit_run(store, name, judge="sure")))
     report = clock.timed(
         "calibrate --min-agreement 0.8",
         lambda: calibrate_run(store, name, judge="sure", min_agreement=0.8),
@@ -165,7 +163,7 @@ def print_all(clock: Clock, store: Store, name: str, folder: Path) -> None:
     run = find_run(store, again.run)
     clock.timed("abstentions", lambda: list(count_abstentions(store, run)))
     sitting = clock.timed(
-        "jury --weights learned", lambda: hold_jury(store, [name], weights="learned")
+        "jury --weights learned", lambda: evaluate_jury(store, [name], weights="learned")
     )
     clock.timed("jury --output", lambda: write_jury_rows(sitting, folder / "rows.jsonl"))
     clock.timed("correct", lambda: correct_run(store, name, judge="sure"))

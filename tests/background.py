@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from evenhand.serve.config import JudgeOffer, Limits, ServerConfig
+from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits
+from evenhand.serve.runs import Upload
 from evenhand.serve.service import Service
-from evenhand.serve.upload import Upload
 from evenhand.serve.values import RunStatus, StartRun
 from evenhand.settings import Settings
 
@@ -21,7 +21,7 @@ def offer(url: str, name: str = "adder", **more: Any) -> JudgeOffer:
 
 
 def config(url: str, store: str, *offers: JudgeOffer, **limits: Any) -> ServerConfig:
-    return ServerConfig(judges=offers or (offer(url),), store=store, limits=Limits(**limits))
+    return ServerConfig(judges=offers or (offer(url),), store=store, limits=ServerLimits(**limits))
 
 
 @asynccontextmanager

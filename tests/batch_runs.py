@@ -9,9 +9,9 @@ from typing import Any
 
 from batch_providers import AnthropicProvider, Provider
 from evenhand.contract import Criterion
-from evenhand.data.options import Reading
+from evenhand.data.options import ReadOptions
 from evenhand.judges import Judge, JudgeOptions, RetryPolicy, open_judge
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import (
     JudgePlan,
     Observer,
@@ -61,7 +61,7 @@ async def by_batch(
     """`batch=False` asks one by one."""
     judge = judge or judge_of(provider)
     chosen = RunOptions(**{"store": at, "batch": True, **options})
-    sources = given_pairs(rows, Reading(criteria=(Criterion(name="accuracy"),)))
+    sources = given_pairs(rows, ReadOptions(criteria=(Criterion(name="accuracy"),)))
     try:
         with open_store(at) as store:
             return await judge_pairs(

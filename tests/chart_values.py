@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
-from evenhand.stats.length import length_effect
 from evenhand.stats.outcomes import WIN_A, WIN_B, OutcomeCounts
-from evenhand.stats.position import position_bias
-from evenhand.stats.ranking import rank_battles
-from evenhand.stats.ranking_result import Ranking
-from evenhand.stats.win_rate import WorstCase
+from evenhand.stats.ranking.leaderboard import rank_battles
+from evenhand.stats.ranking.result import Ranking
+from evenhand.stats.rates.length_bias import length_effect
+from evenhand.stats.rates.position_bias import position_bias
+from evenhand.stats.rates.win_rate import WorstCase
 
 HOSTILE_NAMES = [
     "x" * 5000,

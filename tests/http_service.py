@@ -21,9 +21,9 @@ from jsonschema import Draft202012Validator
 
 from evenhand import tools
 from evenhand.serve.app import make_app
-from evenhand.serve.config import JudgeOffer, Limits, ServerConfig, Token
-from evenhand.serve.problems import Problem
-from evenhand.serve.running import Server, address_of, bind
+from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits, Token
+from evenhand.serve.http.problems import Problem
+from evenhand.serve.running import UvicornServer, address_of, bind
 from evenhand.settings import Settings
 from run_data import sums
 from servers import JudgeServer, Script, forget_proxies
@@ -41,7 +41,7 @@ class HttpService:
         self.judge = judge
         self.client = httpx.Client(trust_env=False, timeout=60)
         self.url = ""
-        self._server: Server | None = None
+        self._server: UvicornServer | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -50,7 +50,7 @@ class HttpService:
         self.client.base_url = httpx.URL(self.url)
         ready = threading.Event()
         self.app = make_app(self.config, Settings())
-        self._server = Server(self.app, self.config, on_ready=ready.set)
+        self._server = UvicornServer(self.app, self.config, on_ready=ready.set)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [listener]}, daemon=True
         )
@@ -104,7 +104,7 @@ def start_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
             port=0,
             tokens=tokens,
             voters=voters,
-            limits=Limits(**({"background_runs": 2} | limits)),
+            limits=ServerLimits(**({"background_runs": 2} | limits)),
         )
         service = HttpService(config, judge)
         service.start()

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.running import Server, bind
+from evenhand.serve.running import UvicornServer, bind
 
 _START_S = 20.0
 
@@ -41,7 +41,7 @@ class LiveServer:
         self._listener = bind(self.config)
         self.port: int = self._listener.getsockname()[1]
         self._ready = threading.Event()
-        self._server = Server(app, self.config, on_ready=self._ready.set)
+        self._server = UvicornServer(app, self.config, on_ready=self._ready.set)
         self._thread = threading.Thread(target=self._run, name="live-server", daemon=True)
 
     @property

@@ -19,7 +19,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, TextContent
 
 from command_line import environment
-from evenhand.serve.config import JudgeOffer, Limits, ServerConfig
+from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits
 from evenhand.serve.mcp.server import make_server
 from evenhand.serve.service import Service
 from evenhand.settings import Settings
@@ -40,7 +40,7 @@ def a_config(judge_url: str, store: Path, **limits: Any) -> ServerConfig:
     return ServerConfig(
         judges=(JudgeOffer("loopback", "openai:loopback", base_url=judge_url, retries=0),),
         store=str(store),
-        limits=Limits(**limits),
+        limits=ServerLimits(**limits),
     )
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.contract import Winner
-from evenhand.pages.one_file import write_one_file
 from evenhand.report.conclusions import conclude
+from evenhand.serve.pages.html_report import write_html_report
 from evenhand.store import Store
 from hostile_markup import ATTACKS
 from stored_runs import Row, follows_place, make_run, mumbles, says
@@ -57,7 +57,7 @@ def hostile_rows() -> list[Row]:
 
 
 def written(store: Store, name: str, path: Path, **options: Any) -> Read:
-    write_one_file(store, conclude(store, name), path, **options)
+    write_html_report(store, conclude(store, name), path, **options)
     return Read.of(path)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from evenhand.contract import Locale, Winner, flip
 from evenhand.judges import Judge, JudgeCall
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import RunOptions
 from evenhand.store import open_store
-from evenhand.trust.probes.asking import probe_judge
 from evenhand.trust.probes.cases import LANGUAGES, ProbeCase
-from evenhand.trust.probes.report import ProbeReport
+from evenhand.trust.probes.runs import probe_judge
+from evenhand.trust.probes.scores import ProbeReport
 from evenhand.trust.probes.texts import probe_texts
 from scripted import ScriptedJudge, answer_json
 

@@ -14,8 +14,7 @@ import pytest
 
 from evenhand.runs.ray import actors, executor
 from evenhand.runs.ray.cluster import Cluster
-from evenhand.runs.ray.handle import WorkerLost
-from evenhand.runs.ray.messages import Assignment, Grant, Report, Trouble
+from evenhand.runs.ray.messages import Assignment, Grant, WorkerFailure, WorkerLost, WorkerReport
 from evenhand.runs.ray.worker import Worker
 
 
@@ -38,10 +37,10 @@ class WorkerHere:
         self._worker = Worker()
         self._exchanges = count(1)
         self._killed = False
-        self._beginning: asyncio.Task[Trouble | None] | None = None
+        self._beginning: asyncio.Task[WorkerFailure | None] | None = None
         self.place = f"worker {number} here"
 
-    async def begin(self, assignment: Assignment) -> Trouble | None:
+    async def begin(self, assignment: Assignment) -> WorkerFailure | None:
         self._crowd.begun += 1
         if self._crowd.dies_at(self._number, 0):
             raise WorkerLost("it died young", surely=True)
@@ -49,11 +48,11 @@ class WorkerHere:
         # A process that is not waited for any more goes on until it is killed.
         return await asyncio.shield(self._beginning)
 
-    async def exchange(self, grant: Grant, *, within_s: float) -> Report:
+    async def exchange(self, grant: Grant, *, within_s: float) -> WorkerReport:
         if self._crowd.dies_at(self._number, next(self._exchanges)):
             self.kill()
             raise WorkerLost("it was killed", surely=True)
-        report: Report = self._there(await self._worker.exchange(self._there(grant)))
+        report: WorkerReport = self._there(await self._worker.exchange(self._there(grant)))
         return report
 
     def kill(self) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenhand.comparer import settle
 from evenhand.contract import ErrorBody, Failure, Order, Pass, Usage, Verdict, Winner
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
-from evenhand.passes import Made
-from evenhand.procedure import Procedure
+from evenhand.judging.comparison import settle
+from evenhand.judging.config import Procedure
+from evenhand.judging.passes import Made
 from evenhand.store import (
     FailedPass,
     NewItem,

@@ -24,12 +24,12 @@ from benchmarks.recorded import read_bodies
 from benchmarks.stored_run import problems_in, stored_passes
 from scripts.verify_kill import random_moments
 
-from evenhand.comparer import settle
 from evenhand.contract import Ballot, Unread, Verdict, read_pair
 from evenhand.judges import Judge
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-from evenhand.parse import read
-from evenhand.procedure import Procedure
+from evenhand.judging.answers.reader import read
+from evenhand.judging.comparison import settle
+from evenhand.judging.config import Procedure
 from scripted import make_pair
 
 TWO = make_pair(criteria=list(CRITERIA))

@@ -11,14 +11,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evenhand.comparer import compare, settle
 from evenhand.contract import Pair, Usage, Verdict, read_pair
 from evenhand.errors import InputError, JudgeRejected, JudgeServerError, NoVerdict
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Traits
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-from evenhand.procedure import Procedure
+from evenhand.judging.ballots import read_reasoned
+from evenhand.judging.comparison import compare, settle
+from evenhand.judging.config import Procedure
 from evenhand.prompts import make_template
-from evenhand.reading import read_reasoned
 from evenhand.tools import output_schema
 from scripted import ScriptedJudge, answer_json, letter_completion
 from servers import RESET, SeenRequest, StartServer, chat_reply, error_reply, in_turn
@@ -576,7 +576,7 @@ async def test_a_long_completion_is_read_off_the_event_loop(
         read_in.append(threading.current_thread() is threading.main_thread())
         return read_reasoned(*arguments, **options)
 
-    monkeypatch.setattr("evenhand.passes.read_reasoned", read_noting_its_thread)
+    monkeypatch.setattr("evenhand.judging.passes.read_reasoned", read_noting_its_thread)
     answer = answer_json("TIE", criteria=BOTH)
     for text in (answer, f"{'They were compared at length. ' * 1000}\n\n{answer}"):
         verdict = await compare(PAIR, ScriptedJudge(lambda _, text=text: text))  # type: ignore[misc]

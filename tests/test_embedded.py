@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from evenhand.comparer import compare
 from evenhand.demo import demo_pairs
 from evenhand.judges import Judge, JudgeOptions, embedded_model, open_judge
-from evenhand.procedure import Procedure
+from evenhand.judging.comparison import compare
+from evenhand.judging.config import Procedure
 from evenhand.settings import load_settings
 from mirror import mirrored, plain
 

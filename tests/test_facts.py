@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import evenhand
 from evenhand import RunOptions
-from evenhand.comparer import decide, settle
 from evenhand.contract import Facts, Order, Pair, Pass, Verdict, Vote, VotePass, Winner
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, Traits
-from evenhand.passes import Made
-from evenhand.procedure import Procedure
-from evenhand.reconcile import Decision
-from evenhand.reconcile import decide as decide_readings
+from evenhand.judging.comparison import decide, settle
+from evenhand.judging.config import Procedure
+from evenhand.judging.passes import Made
+from evenhand.judging.reconciliation import Decision
+from evenhand.judging.reconciliation import decide as decide_readings
 from evenhand.report import read_run, report_pair
 from evenhand.store import Store, open_store
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by

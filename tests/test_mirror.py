@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.comparer import compare, settle
 from evenhand.contract import Pair, Verdict
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-from evenhand.procedure import Procedure
+from evenhand.judging.comparison import compare, settle
+from evenhand.judging.config import Procedure
 from evenhand.prompts import Prompt, built_in_template
 from mirror import mirrored, plain
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by

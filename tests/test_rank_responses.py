@@ -30,8 +30,8 @@ from evenhand.errors import (
     JudgeTimeout,
     NoVerdict,
 )
-from evenhand.ranker import RankedResponses, most_comparisons, rank_responses
-from evenhand.ranker.merge_insertion import Told, merge_insertion
+from evenhand.ranker.merge_insertion import ComparisonResult, merge_insertion
+from evenhand.ranker.responses import RankedResponses, most_comparisons, rank_responses
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, start_server
 
@@ -77,16 +77,18 @@ def places(ranked: RankedResponses) -> dict[int, tuple[int, int]]:
     return {each.index: (each.rank_from, each.rank_to) for each in ranked.ranking}
 
 
-def told_by(key: Sequence[int]) -> Callable[[int, int], Told]:
-    def compared(one: int, other: int) -> Told:
+def told_by(key: Sequence[int]) -> Callable[[int, int], ComparisonResult]:
+    def compared(one: int, other: int) -> ComparisonResult:
         if key[one] == key[other]:
-            return Told.EQUAL
-        return Told.FIRST if key[one] > key[other] else Told.SECOND
+            return ComparisonResult.EQUAL
+        return ComparisonResult.FIRST if key[one] > key[other] else ComparisonResult.SECOND
 
     return compared
 
 
-def sort(count: int, compared: Callable[[int, int], Told]) -> tuple[list[list[int]], int]:
+def sort(
+    count: int, compared: Callable[[int, int], ComparisonResult]
+) -> tuple[list[list[int]], int]:
     sorting = merge_insertion(range(count))
     made = 0
     try:

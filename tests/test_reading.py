@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.contract import Ballot, Vote, Winner
 from evenhand.judges import Completion
-from evenhand.reading import read_reasoned, read_vote, whole_ballot
+from evenhand.judging.ballots import read_reasoned, read_vote, whole_ballot
 from scripted import answer_json, make_pair
 
 PAIR = make_pair(criteria=["accuracy", "clarity"])

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 import pytest
 
 from evenhand.judges import openai
-from evenhand.judges.endpoint import Endpoint
-from evenhand.judges.transport import Transport, TransportName, open_transport
+from evenhand.judges.transport import Endpoint, Transport, TransportName, open_transport
 
 
 @pytest.fixture(params=["aiohttp", "httptools"])

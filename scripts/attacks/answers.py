@@ -12,9 +12,9 @@ from functools import partial
 from scripts.attacks import Attack, Outcome
 from scripts.quoting_completions import SEED, completions
 
-import evenhand.parse
+import evenhand.judging.answers
 from evenhand.contract import Ballot, Criterion
-from evenhand.parse import PROTOCOLS, Protocol, read
+from evenhand.judging.answers.reader import PROTOCOLS, AnswerProtocol, read
 
 HALF = 500_000
 # Twice the text may take twice the time; more than three times is no longer linear.
@@ -49,9 +49,10 @@ def cpu_s(work: Callable[[], object]) -> float:
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     """Every compiled pattern by which answers are read, with the name that it has in its module."""
     names = [
-        f"evenhand.parse.{each.name}" for each in pkgutil.iter_modules(evenhand.parse.__path__)
+        f"evenhand.judging.answers.{each.name}"
+        for each in pkgutil.iter_modules(evenhand.judging.answers.__path__)
     ]
-    names += ["evenhand.parse", "evenhand.reading", "evenhand.contract.labels"]
+    names += ["evenhand.judging.ballots", "evenhand.contract.labels"]
     for name in names:
         for key, value in vars(importlib.import_module(name)).items():
             for each in value.values() if isinstance(value, dict) else (value,):
@@ -97,7 +98,7 @@ def every_pattern_is_linear() -> Outcome:
     return Outcome(ratio <= MOST_RATIO, f"{figure}: {name} on {unit!r}")
 
 
-def _read_closing(text: str, *, closing: str = "", protocol: Protocol | None = None) -> None:
+def _read_closing(text: str, *, closing: str = "", protocol: AnswerProtocol | None = None) -> None:
     text = text[: len(text) - len(closing)] + closing
     read(text, criteria=(Criterion(name="accuracy"),), protocol=protocol)
 

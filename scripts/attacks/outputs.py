@@ -50,7 +50,7 @@ def _long_reasoning() -> Outcome:
     from rich.console import Console
     from rich.padding import Padding
 
-    from evenhand.cli.show import plain
+    from evenhand.cli.terminal import plain
 
     def took_s(text: str) -> float:
         console = Console(file=io.StringIO(), width=80, force_terminal=True)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from evenhand.judges import JudgeOptions as JudgeOptions
     from evenhand.judges import RetryPolicy as RetryPolicy
     from evenhand.judges.prices import Price as Price
-    from evenhand.procedure import Procedure as Procedure
+    from evenhand.judging.config import Procedure as Procedure
     from evenhand.prompts import open_template as open_template
     from evenhand.report.ranking import RankOptions as RankOptions
     from evenhand.runs import Progress as Progress
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from evenhand.runs import RunOptions as RunOptions
     from evenhand.runs import RunSummary as RunSummary
     from evenhand.runs import UntilDecided as UntilDecided
-    from evenhand.trust.calibrations import open_calibration as open_calibration
+    from evenhand.trust.calibration import open_calibration as open_calibration
 
 __version__ = "0.1.0"
 
@@ -69,7 +69,7 @@ _HOME = {
     "NoVerdict": "evenhand.errors",
     "Outcome": "evenhand.contract",
     "Pair": "evenhand.contract",
-    "Procedure": "evenhand.procedure",
+    "Procedure": "evenhand.judging.config",
     "Price": "evenhand.judges.prices",
     "Progress": "evenhand.runs",
     "RankOptions": "evenhand.report.ranking",
@@ -87,7 +87,7 @@ _HOME = {
     "conclude": "evenhand.api",
     "correct": "evenhand.api",
     "gate": "evenhand.api",
-    "open_calibration": "evenhand.trust.calibrations",
+    "open_calibration": "evenhand.trust.calibration",
     "open_judge": "evenhand.api",
     "open_template": "evenhand.prompts",
     "rank": "evenhand.api",

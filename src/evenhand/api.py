@@ -9,24 +9,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from evenhand import comparer, judges
+from evenhand import judges
 from evenhand.contract import Pair, Verdict, read_criteria, read_pair
 from evenhand.errors import InputError
 from evenhand.judges import Judge, JudgeOptions
-from evenhand.procedure import Procedure
+from evenhand.judging import comparison as comparer
+from evenhand.judging.config import Procedure
 from evenhand.settings import Settings, load_settings, split_addresses
 from evenhand.sync import run_sync as _in_background
 
 if TYPE_CHECKING:
-    from evenhand.ranker import RankedResponses
-    from evenhand.report.conclusions import Conclusions, Limits, Side, Ties
-    from evenhand.report.gate import Gate
+    from evenhand.ranker.responses import RankedResponses
+    from evenhand.report.conclusions import ConclusionLimits, Conclusions, Side, Ties
+    from evenhand.report.gate import GateReport
     from evenhand.report.ranking import RankOptions, RunRanking
     from evenhand.runs import Observer, Progress, RunOptions, RunSummary, Sources
-    from evenhand.stats.calibration_choice import Method
+    from evenhand.stats.calibration.fit import Method
     from evenhand.store import Store
     from evenhand.trust.audit import Audit
-    from evenhand.trust.calibrating import CalibrationReport
+    from evenhand.trust.calibration import CalibrationReport
     from evenhand.trust.correction import Corrections
 
 # Samples taken at temperature 0 are one sample over again.
@@ -137,7 +138,7 @@ async def rank_responses(
 
     `check` spends some more on looking for contradictions.
     """
-    from evenhand.ranker import AT_ONCE, rank_responses
+    from evenhand.ranker.responses import AT_ONCE, rank_responses
 
     async with _judging(judge, procedure) as opened:
 
@@ -191,7 +192,7 @@ async def run(
     that was reached is in the summary.
     """
     from evenhand.runs import JudgePlan, RunOptions, Stop, judge_pairs
-    from evenhand.runs.recipe import JudgeRecipe
+    from evenhand.runs.plan import JudgeRecipe
     from evenhand.store import open_store
 
     options = options or RunOptions()
@@ -276,10 +277,10 @@ def _sources(
     columns: Mapping[str, str] | None,
     opened: Sequence[Judge],
 ) -> Sources:
-    from evenhand.data import Reading
+    from evenhand.data import ReadOptions
     from evenhand.runs import PairFiles, given_pairs
 
-    reading = Reading(
+    reading = ReadOptions(
         columns=columns or {},
         criteria=read_criteria(criteria) if criteria else (),
         criteria_needed=any(each.traits.needs_prompt for each in opened),
@@ -307,7 +308,7 @@ def conclude(
     side: Side = "B",
     ties: Ties = "half",
     level: float = 0.95,
-    limits: Limits | None = None,
+    limits: ConclusionLimits | None = None,
 ) -> Conclusions:
     """What a run says of one side: win rate, parts, length, position. What `report` shows."""
     from evenhand.report.conclusions import conclude
@@ -324,9 +325,9 @@ def gate(
     alpha: float = 0.05,
     side: Side = "B",
     ties: Ties = "half",
-    limits: Limits | None = None,
+    limits: ConclusionLimits | None = None,
     max_inconsistent: float | None = None,
-) -> Gate:
+) -> GateReport:
     """Whether a run's interval lies above a threshold, below it, or neither."""
     from evenhand.report.gate import gate_run
 
@@ -390,8 +391,7 @@ def calibrate(
 ) -> CalibrationReport:
     """Learn from a run's labels how likely its judge's verdicts are right; `save` keeps it, for
     `open_calibration`."""
-    from evenhand.trust.calibrating import calibrate_run
-    from evenhand.trust.calibrations import save_calibration
+    from evenhand.trust.calibration import calibrate_run, save_calibration
 
     with _opened(store) as opened:
         found = calibrate_run(

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Literal
 
 from evenhand import __version__, api
-from evenhand.comparer import settle
 from evenhand.contract import Outcome, Pair, Verdict
 from evenhand.errors import EvenhandError, SettingsError, Status, exit_code
 from evenhand.judges import Judge, JudgeOptions, RetryPolicy, open_judge
 from evenhand.judges.redaction import shown_url
-from evenhand.procedure import Procedure
+from evenhand.judging.comparison import settle
+from evenhand.judging.config import Procedure
 from evenhand.settings import Settings, load_settings
 
 State = Literal["ok", "missing", "warning", "wrong"]
@@ -47,7 +47,7 @@ _TRIED_ONCE = Procedure(retry=RetryPolicy(attempts=1))
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class SetupCheck:
     """One thing looked at. Only `wrong` is a fault, and `exit_code` says of what kind.
 
     `missing` may be meant so; a `warning` is about a judge that answers, but not well.
@@ -73,32 +73,32 @@ def settings_and_fault(
 
 def check_set_up(
     settings: Settings, environment: Mapping[str, str], fault: SettingsError | None = None
-) -> Iterator[Check]:
+) -> Iterator[SetupCheck]:
     """Everything but the judge. `fault` is what is wrong with the settings."""
-    yield Check(
+    yield SetupCheck(
         "evenhand", "ok", f"{__version__}, Python {platform.python_version()}, {sys.platform}"
     )
     for module, distribution, extra, purpose in _EXTRAS:
         if importlib.util.find_spec(module) is None:
             found = f"not installed ({purpose}); run: pip install 'evenhand[{extra}]'"
-            yield Check(f"extra {extra}", "missing", found)
+            yield SetupCheck(f"extra {extra}", "missing", found)
         else:
-            yield Check(f"extra {extra}", "ok", f"{module} {_version(distribution)}")
+            yield SetupCheck(f"extra {extra}", "ok", f"{module} {_version(distribution)}")
     yield _check_model(settings)
     yield _check_files(settings, fault)
     for key in _KEYS:
-        yield Check(key, *(("ok", "set") if environment.get(key) else ("missing", "not set")))
+        yield SetupCheck(key, *(("ok", "set") if environment.get(key) else ("missing", "not set")))
     proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY") if _either(environment, name)]
     if proxies:
-        yield Check(
+        yield SetupCheck(
             "proxy", "ok", f"{' and '.join(proxies)} used for judges that NO_PROXY does not except"
         )
 
 
-def _check_files(settings: Settings, fault: SettingsError | None) -> Check:
+def _check_files(settings: Settings, fault: SettingsError | None) -> SetupCheck:
     if fault is not None:
-        return Check("config files", "wrong", fault.message, exit_code(fault))
-    return Check("config files", "ok", ", ".join(settings.sources) or "none found")
+        return SetupCheck("config files", "wrong", fault.message, exit_code(fault))
+    return SetupCheck("config files", "ok", ", ".join(settings.sources) or "none found")
 
 
 def _version(distribution: str) -> str:
@@ -112,22 +112,22 @@ def _either(environment: Mapping[str, str], name: str) -> str | None:
     return environment.get(name) or environment.get(name.lower())
 
 
-def _check_model(settings: Settings) -> Check:
+def _check_model(settings: Settings) -> SetupCheck:
     from evenhand.judges.embedded_model import locate
 
     found = locate(settings.cache_dir)
     if found is None:
-        return Check("embedded model", "missing", "not pulled; run: evenhand models pull")
-    return Check("embedded model", "ok", str(found))
+        return SetupCheck("embedded model", "missing", "not pulled; run: evenhand models pull")
+    return SetupCheck("embedded model", "ok", str(found))
 
 
 async def check_judges(
     settings: Settings, *, base_url: str | Sequence[str] | None = None
-) -> list[Check]:
+) -> list[SetupCheck]:
     """Ask the judge something with one right answer, once in each order; a fleet at each server."""
     if settings.judge is None:
         said = "none named; give --judge openai:MODEL or set EVENHAND_JUDGE"
-        return [Check("judge", "missing", said)]
+        return [SetupCheck("judge", "missing", said)]
     name = f"judge {settings.judge}"
     options = api.judge_options(settings, settings.judge, base_url=base_url)
     if len(options.base_urls) < 2:
@@ -135,7 +135,7 @@ async def check_judges(
     try:
         await open_judge(settings.judge, options).close()
     except EvenhandError as error:  # of them together, e.g. one is named twice
-        return [Check(name, "wrong", error.message, exit_code(error))]
+        return [SetupCheck(name, "wrong", error.message, exit_code(error))]
     return [
         await _check(
             f"{name} at {shown_url(each)}", settings.judge, replace(options, base_url=each)
@@ -144,24 +144,24 @@ async def check_judges(
     ]
 
 
-async def _check(name: str, spec: str, options: JudgeOptions) -> Check:
+async def _check(name: str, spec: str, options: JudgeOptions) -> SetupCheck:
     try:
         judge = open_judge(spec, options)
     except EvenhandError as error:
-        return Check(name, "wrong", error.message, exit_code(error))
+        return SetupCheck(name, "wrong", error.message, exit_code(error))
     try:
         return await _try(name, judge)
     finally:
         await judge.close()
 
 
-async def _try(name: str, judge: Judge) -> Check:
+async def _try(name: str, judge: Judge) -> SetupCheck:
     if not judge.traits.needs_prompt:
-        return Check(name, "ok", "opened; it is not asked here, since it reads no prompts")
+        return SetupCheck(name, "ok", "opened; it is not asked here, since it reads no prompts")
     settled = await settle(_TRIAL, judge, _TRIED_ONCE)
     if not isinstance(settled, Verdict):
         _, error = settled
-        return Check(name, "wrong", error.message, exit_code(error))
+        return SetupCheck(name, "wrong", error.message, exit_code(error))
     meta = settled.metadata
     said = f"answered in {meta.evaluation_time_ms / 1000:.1f} s ({meta.mode} mode, {meta.outcome})"
     state: State = "ok"
@@ -173,4 +173,4 @@ async def _try(name: str, judge: Judge) -> Check:
         said += "; it missed a sum that a valid judge gets right"
     if settled.confidence is None:
         said += "; it gives no confidence"
-    return Check(name, state, said)
+    return SetupCheck(name, state, said)

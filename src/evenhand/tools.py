@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from evenhand import api
-from evenhand.comparer import failure_of
 from evenhand.contract import Failure, Pair, Verdict, read_pair
 from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import EvenhandError, InputError, MissingExtra
 from evenhand.judges import Judge
-from evenhand.procedure import Procedure
+from evenhand.judging.comparison import failure_of
+from evenhand.judging.config import Procedure
 from evenhand.sync import run_sync
 
 if TYPE_CHECKING:

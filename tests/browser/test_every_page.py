@@ -9,7 +9,7 @@ import pytest
 
 from browser_site import Site
 from browser_visits import FILES, NO_PAGES, VISITS, opened, settled
-from evenhand.serve.pages.addresses import PAGES
+from evenhand.serve.pages.routes import PAGES
 from real_browser import (
     EVERY,
     Look,

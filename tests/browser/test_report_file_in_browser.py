@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from evenhand.pages.one_file import write_one_file
 from evenhand.report.conclusions import conclude
+from evenhand.serve.pages.html_report import write_html_report
 from evenhand.store import open_store
 from one_files import finished_run, rows_of
 from real_browser import (
@@ -48,8 +48,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_store(directory / "evenhand.db") as store:
         finished_run(store, "rich", rows, judges=("first judge", "second judge"))
         found = conclude(store, "rich")
-        write_one_file(store, found, directory / "rich-en.html")
-        write_one_file(store, found, directory / "rich-zh.html", language="zh")
+        write_html_report(store, found, directory / "rich-en.html")
+        write_html_report(store, found, directory / "rich-zh.html", language="zh")
     return directory
 
 

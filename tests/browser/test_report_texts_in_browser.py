@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from evenhand.pages.one_file import write_one_file
-from evenhand.pages.texts import show_text
-from evenhand.report import charts
+from evenhand.report.charts import drawing as charts
 from evenhand.report.conclusions import conclude
+from evenhand.serve.pages.html_report import write_html_report
+from evenhand.serve.pages.texts import show_text
 from evenhand.store import open_store
 from hostile_markup import ATTACKS, HARM
 from html_reading import Html
@@ -75,7 +75,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(charts, "can_draw", lambda: False)
         for name, rows in (("hostile", hostile_rows()), ("markdown", written)):
             finished_run(store, name, rows)
-            write_one_file(store, conclude(store, name), directory / f"{name}.html")
+            write_html_report(store, conclude(store, name), directory / f"{name}.html")
     return directory
 
 

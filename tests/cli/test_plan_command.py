@@ -6,7 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from command_line import Command, run_command
-from evenhand.stats.planning import Certainty, Shape, detectable_difference, plan_pairs
+from evenhand.stats.stopping.planning import (
+    Certainty,
+    StudyDesign,
+    detectable_difference,
+    plan_pairs,
+)
 from evenhand.store import Store
 from run_data import CRITERIA, sums, write_lines
 from stored_runs import Row, follows_place, make_run, opened, says
@@ -69,7 +74,9 @@ def test_every_setting_counts_and_is_in_the_json(command: Command) -> None:
         *("--no-swap", *PRICED, "--json"),
     )
     assert (ran.code, ran.err) == (0, "")
-    shape = Shape(tie_share=0.2, rows_per_prompt=2, correlation=0.5, orders=1, samples=3, judges=2)
+    shape = StudyDesign(
+        tie_share=0.2, rows_per_prompt=2, correlation=0.5, orders=1, samples=3, judges=2
+    )
     assert ran.json["shape"]["inconsistentShare"] == 0
     assert ran.json["minWinRate"] == 0.5
     wanted = plan_pairs(0.6, certainty=Certainty(alpha=0.01, power=0.9), shape=shape)
@@ -117,7 +124,7 @@ def test_too_few_pairs_show_nothing_and_say_so(command: Command) -> None:
 def test_like_a_run_takes_its_cost_and_ties(command: Command, store: Store) -> None:
     told = command("plan", "--win-rate", "0.6", "--like", "before", *HERE, "--json").json
     assert told["shape"]["tieShare"] == pytest.approx(1 / 5)
-    wanted = plan_pairs(0.6, shape=Shape(tie_share=0.2))
+    wanted = plan_pairs(0.6, shape=StudyDesign(tie_share=0.2))
     (plan,) = told["plans"]
     assert plan["pairs"] == wanted.pairs
     assert plan["cost"] == pytest.approx(wanted.calls * 0.25)
@@ -151,7 +158,7 @@ def test_noisier_judge_gets_a_larger_plan(command: Command, store: Store) -> Non
 
 def test_gate_at_another_win_rate_is_planned_for(command: Command) -> None:
     asked = ("plan", "--min-win-rate", "0.45", "--inconsistent-share", "0.2", "--tie-share", "0.1")
-    shape = Shape(tie_share=0.1, inconsistent_share=0.2)
+    shape = StudyDesign(tie_share=0.1, inconsistent_share=0.2)
     ran = command(*asked, "--win-rate", "0.5")
     assert ran.out.startswith("to pass a gate at 0.45 with a true win rate of 0.5 (power 80 %")
     wanted = plan_pairs(0.5, min_win_rate=0.45, shape=shape)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from command_line import KEY, Command
-from evenhand.trust.probes.cases import probe_cases
-from evenhand.trust.probes.catalogue import PROBE_NAMES
+from evenhand.trust.probes.cases import PROBE_NAMES, probe_cases
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply
 

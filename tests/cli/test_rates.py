@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.cli.rates import SCALE, bar, interval, p_value, percent, rate
+from evenhand.cli.figures import SCALE, bar, interval, p_value, percent, rate
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import update
 
 from command_line import KEY, Command, on_a_terminal, run_command, start_command
-from evenhand.report.csv_table import unescape
+from evenhand.report.files import unescape
 from evenhand.store import Store
 from evenhand.store.schema import runs as run_table
 from postgres_server import PostgresServer

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenhand.cli.show import Prose
-from evenhand.cli.terminal import clean, escape, one_line, register_plain_signs
+from evenhand.cli.terminal import Prose, clean, escape, one_line, register_plain_signs
 
 ESCAPES = st.sampled_from(
     ["\x1b", "\x1b[", "\x1b]8;;", "\x1b]", "\x07", "\x1b\\", "\x9b", "\x9d", "\x90", "\x9c", "31m"]

@@ -11,10 +11,10 @@ from command_line import Command
 from evenhand.contract import Ballot, Pass, Unread
 from evenhand.errors import JudgeUnreadable
 from evenhand.judges import Judge, Traits
-from evenhand.pages.told import Told
-from evenhand.runs.health import UnreadWatch
+from evenhand.runs.health import UnreadMonitor
 from evenhand.runs.stop import Stop
-from evenhand.serve.wording import in_clients_words
+from evenhand.serve.pages.rendering import PageTranslator
+from evenhand.serve.values import in_clients_words
 from run_data import CRITERIA, adds_up, sums, wins_b, write_lines
 from scripted import ScriptedJudge
 from servers import Reply, SeenRequest, StartServer, chat_reply
@@ -42,7 +42,7 @@ def told_by(
 ) -> tuple[Stop, int]:
     """What comes of answers that are read (True) or not, and how many it took."""
     stop = Stop()
-    watch = UnreadWatch(judge, stop, keep_going=keep_going)
+    watch = UnreadMonitor(judge, stop, keep_going=keep_going)
     ballot = Ballot(order="original", winner="A")
     unread = Unread(order="original", kind="no_verdict", reason="no verdict", raw=NONSENSE)
     for count, read in enumerate(answers, start=1):
@@ -106,11 +106,11 @@ def test_the_example_is_short_and_harmless_and_told_in_both_languages() -> None:
         assert "I would [31mrather [0m talk about rain. Rain, snow" in message
         assert message.isprintable()
         assert len(message) < 500
-        assert re.search(r"无法读取，运行已停止", Told("zh")(message))
+        assert re.search(r"无法读取，运行已停止", PageTranslator("zh")(message))
         for_client = in_clients_words(message)
         assert "keepGoingUnread goes on" in for_client
-        assert "ticked" in Told("en", on_pages=True)(for_client)
-        assert "勾选" in Told("zh", on_pages=True)(for_client)
+        assert "ticked" in PageTranslator("en", on_pages=True)(for_client)
+        assert "勾选" in PageTranslator("zh", on_pages=True)(for_client)
 
 
 @pytest.fixture

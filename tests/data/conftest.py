@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, Reading, Record, read_pairs
+from evenhand.data import BadRow, ReadOptions, Record, read_pairs
 
 Write: TypeAlias = Callable[[str, "str | bytes"], Path]
 Read: TypeAlias = Callable[..., "list[Record | BadRow]"]
@@ -28,7 +28,7 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture
 def read(write: Write) -> Read:
     def read_file(name: str, content: str | bytes, **columns: str) -> list[Record | BadRow]:
-        reading = Reading(columns=columns, criteria=(Criterion(name="accuracy"),))
+        reading = ReadOptions(columns=columns, criteria=(Criterion(name="accuracy"),))
         return list(read_pairs([write(name, content)], reading))
 
     return read_file

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenhand.data.battles import BattleColumns, read_battles
-from evenhand.data.record import BadRow
+from evenhand.data.battles import BattleFile, read_battles
+from evenhand.data.records import BadRow
 from evenhand.errors import DataError
 from evenhand.stats import rank_battles
 
@@ -46,7 +46,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def told(battles: BattleColumns) -> list[tuple[str, str, float]]:
+def told(battles: BattleFile) -> list[tuple[str, str, float]]:
     return [
         (battles.models[a], battles.models[b], preference)
         for a, b, preference in zip(

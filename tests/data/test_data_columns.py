@@ -9,26 +9,26 @@ import pytest
 
 from data.conftest import Read, Write
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, Reading, Record, pairs_from, read_pairs
+from evenhand.data import BadRow, ReadOptions, Record, pairs_from, read_pairs
 from evenhand.data.columns import PAIR_FIELDS
 from evenhand.errors import DataError
 
-READING = Reading(criteria=(Criterion(name="accuracy"),))
+READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 PLAIN: dict[str, Any] = {"prompt": "p", "response_a": "a", "response_b": "b"}
 
 
-def one(row: dict[str, Any], reading: Reading = READING) -> Record | BadRow:
+def one(row: dict[str, Any], reading: ReadOptions = READING) -> Record | BadRow:
     [record] = pairs_from([row], reading)
     return record
 
 
-def record_of(row: dict[str, Any], reading: Reading = READING) -> Record:
+def record_of(row: dict[str, Any], reading: ReadOptions = READING) -> Record:
     record = one(row, reading)
     assert isinstance(record, Record), record
     return record
 
 
-def reason_of(row: dict[str, Any], reading: Reading = READING) -> str:
+def reason_of(row: dict[str, Any], reading: ReadOptions = READING) -> str:
     bad = one(row, reading)
     assert isinstance(bad, BadRow), bad
     assert "\n" not in bad.reason
@@ -63,18 +63,18 @@ def test_other_columns_are_ignored() -> None:
 
 
 def test_a_column_is_mapped_and_the_usual_name_is_then_left_alone() -> None:
-    reading = Reading(columns={"prompt": "Task"}, criteria=READING.criteria)
+    reading = ReadOptions(columns={"prompt": "Task"}, criteria=READING.criteria)
     row = {**PLAIN, "prompt": "no", "Task": "yes"}
     assert record_of(row, reading).pair.prompt == "yes"
 
 
 def test_a_map_takes_the_camel_case_field_too() -> None:
-    reading = Reading(columns={"responseA": "left"}, criteria=READING.criteria)
+    reading = ReadOptions(columns={"responseA": "left"}, criteria=READING.criteria)
     assert record_of({**PLAIN, "left": "mine"}, reading).pair.response_a == "mine"
 
 
 def test_a_map_to_an_absent_column_names_those_there() -> None:
-    reading = Reading(columns={"prompt": "Task"}, criteria=READING.criteria)
+    reading = ReadOptions(columns={"prompt": "Task"}, criteria=READING.criteria)
     reason = reason_of(PLAIN, reading)
     assert reason == (
         "prompt is mapped to the column 'Task', which is not there; "
@@ -84,7 +84,7 @@ def test_a_map_to_an_absent_column_names_those_there() -> None:
 
 def test_a_map_of_an_unknown_field_names_the_fields() -> None:
     with pytest.raises(DataError, match=r"promt is not a field; the fields are prompt, response_a"):
-        list(pairs_from([PLAIN], Reading(columns={"promt": "x"})))
+        list(pairs_from([PLAIN], ReadOptions(columns={"promt": "x"})))
 
 
 def test_a_missing_column_says_what_was_looked_for_and_what_is_there() -> None:
@@ -106,7 +106,7 @@ def test_two_columns_that_differ_are_an_error_with_both_names() -> None:
         "prompt and question both fit prompt and differ; "
         "say which with --map prompt=prompt or --map prompt=question"
     )
-    reading = Reading(columns={"prompt": "question"}, criteria=READING.criteria)
+    reading = ReadOptions(columns={"prompt": "question"}, criteria=READING.criteria)
     assert record_of({**PLAIN, "question": "q"}, reading).pair.prompt == "q"
 
 
@@ -159,7 +159,7 @@ def test_labels_are_read_in_their_usual_spellings(value: str | None, expected: s
 def test_an_unknown_label_is_a_bad_row(value: object) -> None:
     reason = reason_of({**PLAIN, "label": value})
     assert "it takes A, B or TIE" in reason
-    off = Reading(columns={"label": ""}, criteria=READING.criteria)
+    off = ReadOptions(columns={"label": ""}, criteria=READING.criteria)
     assert record_of({**PLAIN, "label": value}, off).label is None
 
 
@@ -235,15 +235,15 @@ def test_optional_fields_are_carried_over() -> None:
 
 
 def test_what_the_command_sets_holds_for_every_row() -> None:
-    reading = Reading(criteria=READING.criteria, allow_tie=True, swap_positions=False)
+    reading = ReadOptions(criteria=READING.criteria, allow_tie=True, swap_positions=False)
     pair = record_of({**PLAIN, "allow_tie": False, "swap_positions": True}, reading).pair
     assert (pair.allow_tie, pair.swap_positions) == (True, False)
 
 
 def test_a_row_without_criteria_takes_those_of_the_command_or_is_bad() -> None:
     assert record_of({**PLAIN, "criteria": []}).pair.criteria == READING.criteria
-    assert "the row has no criteria" in reason_of(PLAIN, Reading())
-    assert record_of(PLAIN, Reading(criteria_needed=False)).pair.criteria == ()
+    assert "the row has no criteria" in reason_of(PLAIN, ReadOptions())
+    assert record_of(PLAIN, ReadOptions(criteria_needed=False)).pair.criteria == ()
 
 
 def test_wrong_criteria_are_named() -> None:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from data.conftest import Read, Write
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, OutputFile, Reading, Record, read_outputs, read_pairs
+from evenhand.data import BadRow, OutputFile, ReadOptions, Record, read_outputs, read_pairs
 from evenhand.errors import DataError
 
-READING = Reading(criteria=(Criterion(name="accuracy"),))
+READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 ROWS: list[dict[str, Any]] = [
     {"prompt": f"p{number} é", "response_a": 'a"\n', "response_b": "b\\"} for number in range(3)
 ]

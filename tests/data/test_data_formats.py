@@ -15,7 +15,7 @@ from data.conftest import Read, Write
 from evenhand.contract import Criterion, Pair
 from evenhand.data import (
     BadRow,
-    Reading,
+    ReadOptions,
     Record,
     file_digest,
     open_source,
@@ -25,7 +25,7 @@ from evenhand.data import (
 )
 from evenhand.errors import DataError, MissingExtra
 
-READING = Reading(criteria=(Criterion(name="accuracy"),))
+READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 ROWS: list[dict[str, Any]] = [
     {"id": "one", "prompt": "Why?", "response_a": "Because.", "response_b": "", "label": "A"},
     {

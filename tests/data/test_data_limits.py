@@ -22,21 +22,21 @@ import pytest
 
 from evenhand.contract import Criterion
 from evenhand.contract.json_text import RepeatedKey, TooManyValues, load_json
-from evenhand.data import BadRow, Limits, Reading, Record, Source, read_pairs
-from evenhand.data.options import VARIABLE, usual_limits
+from evenhand.data import BadRow, ReadLimits, ReadOptions, Record, Source, read_pairs
+from evenhand.data.options import VARIABLE, default_limits
 from evenhand.errors import DataError, SettingsError
 
-SMALL = Limits(row_bytes=4096, page_bytes=8192, keys_every=1, delta_encoded=False)
+SMALL = ReadLimits(row_bytes=4096, page_bytes=8192, keys_every=1, delta_encoded=False)
 ROW = b'{"prompt":"p","response_a":"a","response_b":"b"}\n'
 HEADER = b"prompt,response_a,response_b\n"
 
 
 @pytest.fixture
 def bounded(tmp_path: Path) -> Any:
-    def read(name: str, content: bytes, limits: Limits = SMALL) -> Iterator[Record | BadRow]:
+    def read(name: str, content: bytes, limits: ReadLimits = SMALL) -> Iterator[Record | BadRow]:
         path = tmp_path / name
         path.write_bytes(content)
-        reading = Reading(criteria=(Criterion(name="accuracy"),))
+        reading = ReadOptions(criteria=(Criterion(name="accuracy"),))
         return read_pairs([Source(path, name, limits=limits)], reading)
 
     return read
@@ -97,14 +97,14 @@ def test_a_single_object_that_is_too_long_is_refused(bounded: Any) -> None:
 def test_a_row_of_a_table_that_is_too_long_ends_the_reading_at_its_line(
     bounded: Any, row: bytes
 ) -> None:
-    rows = bounded("x.csv", HEADER + b"p,a,b\n" + row, Limits(row_bytes=1 << 17))
+    rows = bounded("x.csv", HEADER + b"p,a,b\n" + row, ReadLimits(row_bytes=1 << 17))
     assert isinstance(next(rows), Record)
     with pytest.raises(DataError, match=r"row 3: the row is longer than 65,536 bytes; close its"):
         list(rows)
 
 
 def test_a_row_of_cells_alone_is_refused(bounded: Any) -> None:
-    limits = Limits(row_bytes=1 << 20)
+    limits = ReadLimits(row_bytes=1 << 20)
     with pytest.raises(DataError, match="row 2: the row has more than 65,536 cells"):
         list(bounded("x.csv", HEADER + b"," * 300_000 + b"\n", limits))
 
@@ -112,13 +112,13 @@ def test_a_row_of_cells_alone_is_refused(bounded: Any) -> None:
 def test_a_header_has_a_limit_of_columns_and_none_stands_twice(bounded: Any) -> None:
     names = [f"c{place}" for place in range(90_000)]
     wide = ",".join([*names, "prompt", "response_a", "response_b"]).encode()
-    (row,) = bounded("x.csv", wide + b"\n" + b"," * 90_000 + b"p,a,b\n", Limits())
+    (row,) = bounded("x.csv", wide + b"\n" + b"," * 90_000 + b"p,a,b\n", ReadLimits())
     assert row.pair.response_a == "a"
     with pytest.raises(DataError, match="two columns named 'c89999'; rename one"):
-        list(bounded("x.csv", wide + b",c89999\n", Limits()))
+        list(bounded("x.csv", wide + b",c89999\n", ReadLimits()))
     more = ",".join(f"c{place}" for place in range(100_001)).encode()
     with pytest.raises(DataError, match="has 100,001 columns; give a table of 100,000 at most"):
-        list(bounded("x.csv", more + b"\n", Limits()))
+        list(bounded("x.csv", more + b"\n", ReadLimits()))
 
 
 def test_gzip_inside_gzip_is_refused(bounded: Any) -> None:
@@ -184,7 +184,7 @@ def test_a_row_with_a_key_twice_is_a_bad_row(bounded: Any) -> None:
         (row,) = bounded(name, content)
         assert row.reason == "the key 'prompt' stands twice in one object; keep one of them"
     # The first thousand rows of a local file are searched, each.
-    *_, row = bounded("x.jsonl", ROW * 999 + twice, Limits())
+    *_, row = bounded("x.jsonl", ROW * 999 + twice, ReadLimits())
     assert isinstance(row, BadRow)
 
 
@@ -194,11 +194,11 @@ def test_a_dictionary_of_parquet_is_not_written_out_for_many_rows(bounded: Any) 
     # A dictionary counts three times: 3 columns of 3 times 2,004 bytes are more than 8,192.
     with pytest.raises(DataError, match="of the columns that are read have 12,024 bytes, of 8,192"):
         list(bounded("x.parquet", content))
-    rows = list(bounded("x.parquet", content, Limits(row_bytes=4096, page_bytes=20_000)))
+    rows = list(bounded("x.parquet", content, ReadLimits(row_bytes=4096, page_bytes=20_000)))
     assert len(rows) == 500
     # Three texts of 2,000 bytes each are more than the 4,096 of a row.
     assert {row.reason for row in rows} == {SMALL.row_too_long}
-    fits = list(bounded("x.parquet", content, Limits(row_bytes=6100, page_bytes=20_000)))
+    fits = list(bounded("x.parquet", content, ReadLimits(row_bytes=6100, page_bytes=20_000)))
     assert [len(row.pair.prompt) for row in fits] == [2000] * 500
 
 
@@ -237,7 +237,7 @@ def test_delta_encoded_parquet_is_refused_where_the_limits_say_so(bounded: Any) 
         DataError, match="delta-encoded, whose size cannot be known; write it plain"
     ):
         list(bounded("x.parquet", content))
-    (row,) = bounded("x.parquet", content, Limits())
+    (row,) = bounded("x.parquet", content, ReadLimits())
     assert row.pair.prompt == column[0]
 
 
@@ -262,9 +262,9 @@ def deep_schema(levels: int) -> bytes:
 
 def test_a_schema_of_parquet_that_is_nested_too_deeply_is_refused(bounded: Any) -> None:
     with pytest.raises(DataError, match="its schema is nested deeper than 32 levels"):
-        list(bounded("x.parquet", deep_schema(90_000), Limits()))
+        list(bounded("x.parquet", deep_schema(90_000), ReadLimits()))
     with pytest.raises(DataError, match="its schema has 120,001 columns, of 100,000 at most"):
-        list(bounded("x.parquet", deep_schema(120_000), Limits()))
+        list(bounded("x.parquet", deep_schema(120_000), ReadLimits()))
     with pytest.raises(DataError, match=r"its footer has .* bytes, of 65,536 at most"):
         list(bounded("x.parquet", deep_schema(90_000)))
 
@@ -272,7 +272,7 @@ def test_a_schema_of_parquet_that_is_nested_too_deeply_is_refused(bounded: Any) 
 def test_many_tags_and_criteria_are_refused_before_they_are_made(bounded: Any) -> None:
     tags = ROW.replace(b"{", b'{"tags":"' + b"t;" * 10_000 + b'",', 1)
     criteria = ROW.replace(b"{", b'{"criteria":[' + b'"c",' * 1000 + b'"d"],', 1)
-    first, second = bounded("x.jsonl", tags + criteria, Limits())
+    first, second = bounded("x.jsonl", tags + criteria, ReadLimits())
     assert first.reason == "tags has 10,001; give 10,000 at most"
     assert second.reason == "criteria has 1,001; give 1,000 at most"
 
@@ -285,14 +285,14 @@ def test_the_environment_raises_the_limit(
     monkeypatch: pytest.MonkeyPatch, given: str, row_bytes: int
 ) -> None:
     monkeypatch.setenv(VARIABLE, given)
-    assert usual_limits().row_bytes == row_bytes
+    assert default_limits().row_bytes == row_bytes
 
 
 @pytest.mark.parametrize("given", ["much", "-1", "12", "1.5GB", "9" * 40])
 def test_a_limit_that_is_no_size_is_an_error(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv(VARIABLE, given)
     with pytest.raises(SettingsError, match=r"EVENHAND_MAX_ROW is .*; it takes a size from 1KB"):
-        usual_limits()
+        default_limits()
 
 
 _READ = """

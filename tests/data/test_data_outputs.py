@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from data.conftest import Write
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, OutputFile, Reading, Record, Unpaired, read_outputs
+from evenhand.data import BadRow, OutputFile, ReadOptions, Record, Unpaired, read_outputs
 from evenhand.errors import DataError
 
-READING = Reading(criteria=(Criterion(name="accuracy"),))
+READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 Rows = list[dict[str, Any]]
 
 
@@ -39,7 +39,7 @@ def join(write: Write) -> Callable[..., list[Record | BadRow]]:
 
         files = [OutputFile(write(f"{name}.jsonl", lines(rows))) for name, rows in outputs.items()]
         asked = None if questions is None else write("questions.jsonl", lines(questions))
-        reading = Reading(columns=columns or {}, criteria=READING.criteria)
+        reading = ReadOptions(columns=columns or {}, criteria=READING.criteria)
         return list(read_outputs(files, reading, baseline=baseline, questions=asked))
 
     return joined

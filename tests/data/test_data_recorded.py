@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from evenhand.contract import Criterion
-from evenhand.data import Reading, Record, read_pairs
+from evenhand.data import ReadOptions, Record, read_pairs
 
-READING = Reading(criteria=(Criterion(name="accuracy"),))
+READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from data.conftest import Write
 from evenhand.contract import Criterion
-from evenhand.data import Reading, Record, read_pairs
+from evenhand.data import ReadOptions, Record, read_pairs
 
-READING = Reading(criteria=(Criterion(name="accuracy"),))
+READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 FIELDS = ("prompt", "response_a", "response_b")
 TEXT = st.text(
     st.one_of(

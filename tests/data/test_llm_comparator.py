@@ -8,9 +8,16 @@ from typing import Any
 
 from data.conftest import Read, Write
 from evenhand.contract import Criterion
-from evenhand.data import Example, Rating, Reading, Record, read_pairs, write_llm_comparator
+from evenhand.data import (
+    ComparatorExample,
+    ComparatorRating,
+    ReadOptions,
+    Record,
+    read_pairs,
+    write_llm_comparator,
+)
 
-READING = Reading(criteria=(Criterion(name="accuracy"),))
+READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 EXAMPLES: list[dict[str, Any]] = [
     {
         "input_text": "Where to?",
@@ -61,13 +68,16 @@ def test_chunks_of_text_are_one_text_and_a_picture_is_a_bad_row(read: Read) -> N
 
 def test_what_is_written_has_all_that_the_app_reads_and_comes_back(write: Write) -> None:
     examples = [
-        Example(
+        ComparatorExample(
             input_text='p"\n',
             output_text_a="a",
             output_text_b="",
             score=score,
             tags=("x",),
-            ratings=(Rating(score=1.0), Rating(score=score, flipped=True, rationale="because")),
+            ratings=(
+                ComparatorRating(score=1.0),
+                ComparatorRating(score=score, flipped=True, rationale="because"),
+            ),
             rationales=("because",),
             custom_fields={"id": f"#{score}", "label": "B"},
         )

@@ -20,8 +20,8 @@ from evenhand.contract import Criterion
 from evenhand.data import (
     BadRow,
     OutputFile,
-    Place,
-    Reading,
+    ReadOptions,
+    ReadPosition,
     Record,
     file_digest,
     open_source,
@@ -30,18 +30,15 @@ from evenhand.data import (
     read_pairs,
 )
 from evenhand.data.battles import read_battles
-from evenhand.data.drawn_pairs import read_drawn
-from evenhand.data.remote import url_in
-from evenhand.data.remote_faults import told
-from evenhand.data.remote_file import RemoteObject
+from evenhand.data.remote import RemoteObject, data_error, url_in
 from evenhand.data.source import Source
-from evenhand.data.votes import read_votes
+from evenhand.data.votes import read_drawn, read_votes
 from evenhand.errors import DataError, DataUnreachable, MissingExtra
 from object_store import SECRET, Bucket, bucket, s3_port
 
 __all__ = ["bucket", "s3_port"]
 
-READING = Reading(criteria=(Criterion(name="accuracy"),))
+READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 
 
 def rows(count: int, begin: int = 1, length: int = 20) -> list[dict[str, Any]]:
@@ -148,7 +145,7 @@ def test_reading_goes_on_after_any_row_of_any_file(
     whole = [(number, row) for number, some in read_files([url], READING) for row in some]
     assert [row.key for _, row in whole if isinstance(row, Record)] == named(rows(begin - 1))
     for at, (file, row) in enumerate(whole):
-        rest = read_files([url], READING, after=Place(file, row.row))
+        rest = read_files([url], READING, after=ReadPosition(file, row.row))
         assert [(number, row) for number, some in rest for row in some] == whole[at + 1 :]
 
 
@@ -277,7 +274,7 @@ def test_a_cut_connection_costs_nothing(bucket: Bucket, name: str) -> None:
 def test_a_store_that_has_gone_is_told_and_may_be_tried_again(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.data.remote_file._WAITS_S", ())
+    monkeypatch.setattr("evenhand.data.remote._WAITS_S", ())
     given = [{**row, "response_a": os.urandom(500).hex()} for row in rows(500)]
     url = bucket.put("x.parquet", parquet(given))
     source = open_source(url)
@@ -362,7 +359,7 @@ def test_a_url_that_cannot_be_meant_is_refused(url: str, fact: str) -> None:
 def test_what_a_store_says_becomes_one_line_with_a_remedy(
     error: Exception, kind: type[DataError], fact: str
 ) -> None:
-    message = told("gs://b/x.jsonl", error)
+    message = data_error("gs://b/x.jsonl", error)
     assert type(message) is kind
     assert message.message.startswith("gs://b/x.jsonl ")
     assert fact in message.message

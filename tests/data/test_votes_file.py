@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from evenhand.data.record import BadRow
+from evenhand.data.records import BadRow
 from evenhand.data.votes import VoteDraw, VoteOrigin, VoteReading, VoteRow, read_votes
 from evenhand.errors import DataError
 from evenhand.store import DRAWS, ORIGINS

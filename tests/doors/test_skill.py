@@ -100,7 +100,7 @@ def test_older_version_of_ours_is_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = {"SKILL.md": b"version one", "references/gone.md": b"no longer", "kept.md": b"as it was"}
-    monkeypatch.setattr("evenhand.skill.writing.skill_texts", lambda: old)
+    monkeypatch.setattr("evenhand.skill.installation.skill_texts", lambda: old)
     write_skill([tmp_path])
     (tmp_path / NAME / "kept.md").write_text("mine now", encoding="utf-8")
     monkeypatch.undo()
@@ -123,7 +123,7 @@ def test_killed_half_way_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         left -= 1
         replace(source, target)
 
-    monkeypatch.setattr("evenhand.skill.writing.os.replace", killed)
+    monkeypatch.setattr("evenhand.skill.installation.os.replace", killed)
     with pytest.raises(KeyboardInterrupt):
         write_skill([tmp_path])
     monkeypatch.undo()

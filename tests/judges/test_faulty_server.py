@@ -28,10 +28,9 @@ from evenhand.errors import (
     JudgeUnreachable,
     SettingsError,
 )
-from evenhand.judges.endpoint import MAX_REPLY_BYTES
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-from evenhand.judges.protocol import JudgeCall, Message, Segment
-from evenhand.judges.transport import TransportName
+from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment
+from evenhand.judges.transport import MAX_REPLY_BYTES, TransportName
 from servers import (
     CLOSE,
     RESET,
@@ -55,7 +54,7 @@ CALL = JudgeCall(
     pair=Pair(prompt="p", response_a="a", response_b="b", criteria=(Criterion(name="c"),)),
     order="original",
     sample=1,
-    messages=(Message("user", (Segment("Which?"),)),),
+    messages=(ChatMessage("user", (Segment("Which?"),)),),
 )
 TIMEOUT_S = 0.5
 

@@ -11,8 +11,8 @@ import pytest
 from yarl import URL
 
 from evenhand.errors import JudgeError, JudgeGarbled, JudgeTimeout
-from evenhand.judges.endpoint import Endpoint
 from evenhand.judges.redaction import Redactor
+from evenhand.judges.transport import Endpoint
 
 pytest.importorskip("httptools")
 

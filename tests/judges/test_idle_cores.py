@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.judges import idle_cores as room
-from evenhand.judges.idle_cores import allowed_cores, idle_cores, threads_for_a_model
+from evenhand.judges import llama_server as room
+from evenhand.judges.llama_server import allowed_cores, idle_cores, threads_for_a_model
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -66,7 +66,7 @@ def test_a_containers_quota_counts(
 
 @LINUX
 def test_affinity_counts(tmp_path: Path) -> None:
-    asked = "from evenhand.judges.idle_cores import allowed_cores; print(allowed_cores())"
+    asked = "from evenhand.judges.llama_server import allowed_cores; print(allowed_cores())"
     one = f"import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); {asked}"
     ran = subprocess.run([sys.executable, "-c", one], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "1"

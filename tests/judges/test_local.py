@@ -16,7 +16,7 @@ from evenhand.errors import InputError, JudgeRejected, JudgeTimeout, MissingExtr
 from evenhand.judges import embedded_model
 from evenhand.judges.llama_server import serve_local
 from evenhand.judges.local import LocalJudge, open_local
-from evenhand.judges.protocol import Completion, JudgeCall, Message, Segment
+from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment
 from evenhand.settings import load_settings
 
 PAIR = read_pair({"prompt": "p", "responseA": "a", "responseB": "b", "criteria": ["accuracy"]})
@@ -31,12 +31,12 @@ SCHEMA = {
 }
 
 
-def user_turn(*segments: Segment) -> tuple[Message, ...]:
-    return (Message(role="user", segments=segments),)
+def user_turn(*segments: Segment) -> tuple[ChatMessage, ...]:
+    return (ChatMessage(role="user", segments=segments),)
 
 
 def a_call(
-    *messages: Message,
+    *messages: ChatMessage,
     letters: tuple[str, ...] = LETTERS,
     schema: dict[str, Any] | None = None,
     logprobs: bool = False,
@@ -248,7 +248,7 @@ async def test_it_goes_on_from_an_answer_that_was_begun(embedded: LocalJudge) ->
     """Left to itself this model would rather say something else than a letter."""
     question = "Response A: Paris. Response B: Lyon. Which response is better? A, B or C = tie."
     call = a_call(*user_turn(Segment(question)))
-    lead_in = Message("assistant", (Segment("The better response is Response"),))
+    lead_in = ChatMessage("assistant", (Segment("The better response is Response"),))
     begun = a_call(*call.messages, lead_in)
     mass = {
         name: sum(math.exp(lp) for token, lp in answer.logprobs[0].top if token.strip() in LETTERS)
@@ -308,8 +308,8 @@ async def test_a_prompt_beyond_the_context_is_refused_with_both_sizes(
 
 @pytest.mark.embedded
 async def test_a_reasoned_answer_fits_its_schema_and_counts_its_tokens(own: LocalJudge) -> None:
-    system = Message(role="system", segments=(Segment("Answer in JSON."),))
-    question = Message(role="user", segments=(Segment("Is 2 more than 1?"),))
+    system = ChatMessage(role="system", segments=(Segment("Answer in JSON."),))
+    question = ChatMessage(role="user", segments=(Segment("Is 2 more than 1?"),))
     answer = await ask(own, a_call(system, question, letters=(), schema=SCHEMA, logprobs=True))
     assert set(json.loads(answer.text)) == {"better"}
     assert answer.finish == "stop"
@@ -327,7 +327,7 @@ async def test_an_answer_that_reaches_its_limit_says_so(model: Path, opened: Ope
 @pytest.mark.embedded
 async def test_a_repair_turn_is_framed_by_the_template(own: LocalJudge) -> None:
     turns = [("system", "s"), ("user", "u"), ("assistant", "a"), ("user", "again")]
-    messages = [Message(role=role, segments=(Segment(text),)) for role, text in turns]  # type: ignore[arg-type]
+    messages = [ChatMessage(role=role, segments=(Segment(text),)) for role, text in turns]  # type: ignore[arg-type]
     loaded = await own._ready()
     back = await own._post(loaded, "/detokenize", {"tokens": await own._tokens(loaded, messages)})
     opened = [piece.partition("\n")[0] for piece in back["content"].split("<|im_start|>")[1:]]

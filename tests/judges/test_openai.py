@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import JudgeRejected, JudgeServerError, SettingsError
 from evenhand.judges import JudgeOptions
+from evenhand.judges.chat_completions import Dialect
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-from evenhand.judges.openai_dialect import Dialect
-from evenhand.judges.protocol import JudgeCall, Message, Segment, Traits
+from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment, Traits
 from evenhand.judges.transport import TransportName
 from servers import (
     JudgeServer,
@@ -50,8 +50,8 @@ def call(text: str = "Which is better?", **changes: Any) -> JudgeCall:
         order="original",
         sample=1,
         messages=(
-            Message("system", (Segment("You judge."),)),
-            Message("user", (Segment("Compare: "), Segment(text, judged=True))),
+            ChatMessage("system", (Segment("You judge."),)),
+            ChatMessage("user", (Segment("Compare: "), Segment(text, judged=True))),
         ),
         answer_schema=SCHEMA,
     )

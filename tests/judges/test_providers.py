@@ -25,7 +25,7 @@ from evenhand.errors import (
     JudgeUnreachable,
     MissingExtra,
 )
-from evenhand.judges.protocol import Completion, JudgeCall, Message, Segment
+from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment
 from evenhand.judges.providers import ProviderJudge, ProviderOptions, redacted
 
 pytest.importorskip("pydantic_ai", reason="the extra `providers` is not installed")
@@ -45,11 +45,11 @@ SCHEMA = {
 }
 
 
-def said(role: Any, text: str) -> Message:
-    return Message(role=role, segments=(Segment(text),))
+def said(role: Any, text: str) -> ChatMessage:
+    return ChatMessage(role=role, segments=(Segment(text),))
 
 
-def a_call(*messages: Message, schema: Mapping[str, Any] | None = None) -> JudgeCall:
+def a_call(*messages: ChatMessage, schema: Mapping[str, Any] | None = None) -> JudgeCall:
     turns = messages or (said("system", "Judge."), said("user", "Which?"))
     return JudgeCall(pair=PAIR, order="original", sample=1, messages=turns, answer_schema=schema)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from evenhand.comparer import compare
 from evenhand.contract import ORDERS, Order, Pair, Scores, read_pair
 from evenhand.errors import InputError, NotRecorded
 from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judges.replay import ReplayJudge
+from evenhand.judging.comparison import compare
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "judgments"
 

@@ -22,7 +22,7 @@ from evenhand.errors import (
     SettingsError,
 )
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-from evenhand.judges.protocol import Completion, JudgeCall, Message, Segment, Traits
+from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment, Traits
 from evenhand.judges.retry import RetryPolicy, ask_with_retries
 from servers import CLOSE, StartServer, chat_reply, error_reply, in_turn
 
@@ -30,7 +30,7 @@ CALL = JudgeCall(
     pair=Pair(prompt="p", response_a="a", response_b="b", criteria=(Criterion(name="c"),)),
     order="original",
     sample=1,
-    messages=(Message("user", (Segment("Which?"),)),),
+    messages=(ChatMessage("user", (Segment("Which?"),)),),
 )
 
 

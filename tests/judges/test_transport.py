@@ -23,11 +23,16 @@ from evenhand.errors import (
     MissingExtra,
     SettingsError,
 )
-from evenhand.judges.endpoint import MAX_REPLY_BYTES, Endpoint
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-from evenhand.judges.protocol import JudgeCall, Message, Segment
+from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment
 from evenhand.judges.redaction import Redactor
-from evenhand.judges.transport import Transport, TransportName, open_transport
+from evenhand.judges.transport import (
+    MAX_REPLY_BYTES,
+    Endpoint,
+    Transport,
+    TransportName,
+    open_transport,
+)
 from servers import (
     JudgeServer,
     RawBytes,
@@ -42,7 +47,7 @@ CALL = JudgeCall(
     pair=Pair(prompt="p", response_a="a", response_b="b", criteria=(Criterion(name="c"),)),
     order="original",
     sample=1,
-    messages=(Message("user", (Segment("Which?"),)),),
+    messages=(ChatMessage("user", (Segment("Which?"),)),),
 )
 
 

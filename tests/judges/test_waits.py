@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.judges.waits import retry_after_s
+from evenhand.judges.retry import retry_after_s
 
 NOW = 1_800_000_000.0
 

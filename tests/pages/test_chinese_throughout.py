@@ -18,12 +18,12 @@ import pytest
 
 from evenhand.contract import Winner
 from evenhand.judges import Completion, JudgeCall
-from evenhand.pages import notebook
-from evenhand.pages.notebook import html_of
-from evenhand.pages.one_file import write_one_file
 from evenhand.report.conclusions import conclude
 from evenhand.report.ranking import rank_runs
 from evenhand.report.records import read_run
+from evenhand.serve.pages import notebook
+from evenhand.serve.pages.html_report import write_html_report
+from evenhand.serve.pages.notebook import html_of
 from evenhand.serve.pages.vote import NAME_COOKIE
 from evenhand.store import NewVote, SkippedRow, Store, open_store
 from evenhand.trust.audit import audit_run
@@ -188,7 +188,7 @@ def store(filled: tuple[Path, dict[str, int]]) -> Iterator[Store]:
 
 @pytest.mark.parametrize("run", ["富", "定", "半"])
 def test_report_in_one_file(run: str, store: Store, tmp_path: Path) -> None:
-    write_one_file(store, conclude(store, run), tmp_path / "a.html", language="zh")
+    write_html_report(store, conclude(store, run), tmp_path / "a.html", language="zh")
     read = Read.of(tmp_path / "a.html")
     assert prose_in(read.source) == []
     ours = [

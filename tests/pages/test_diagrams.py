@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.pages.diagrams import interval_line, share_bar
+from evenhand.serve.pages.rendering import interval_line, share_bar
 from html_reading import Html, harm_in
 
 SHARES = st.floats(0, 1)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.pages.differences import MOST_CHARACTERS, Differences, Span, compare_parts, marked
+from evenhand.serve.pages.texts import MOST_CHARACTERS, Differences, DiffSpan, compare_parts, marked
 
 _TEXTS = st.text(alphabet="ab cd,\n中文字", max_size=200)
 
 
-def joined(spans: list[Span]) -> str:
+def joined(spans: list[DiffSpan]) -> str:
     return "".join(span.text for span in spans)
 
 
-def differing(spans: list[Span]) -> list[str]:
+def differing(spans: list[DiffSpan]) -> list[str]:
     return [span.text for span in spans if span.differs]
 
 
@@ -49,7 +49,7 @@ def test_texts_that_are_too_long_are_not_compared() -> None:
 
 
 def test_marks_are_escaped() -> None:
-    assert marked([Span("<b>", differs=True), Span("&", differs=False)]) == (
+    assert marked([DiffSpan("<b>", differs=True), DiffSpan("&", differs=False)]) == (
         "<mark>&lt;b&gt;</mark>&amp;"
     )
 

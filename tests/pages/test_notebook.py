@@ -19,12 +19,12 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from evenhand.contract import Failure, Pair, Verdict
 from evenhand.errors import MissingExtra
-from evenhand.pages.notebook import bundle_of, html_of
-from evenhand.report import charts
+from evenhand.report.charts import drawing as charts
 from evenhand.report.conclusions import conclude
 from evenhand.report.ranking import RankOptions, rank_runs
 from evenhand.report.records import read_run
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
+from evenhand.serve.pages.notebook import bundle_of, html_of
 from evenhand.store import Store, open_store
 from evenhand.trust.audit import audit_run
 from hostile_markup import ATTACKS
@@ -213,7 +213,7 @@ def test_a_value_loads_the_pages_only_when_a_notebook_shows_it(tmp_path: Path) -
     program = (
         "import sys; from evenhand import Pair\n"
         "pair = Pair(prompt='p', response_a='a', response_b='b', criteria=('c',)); repr(pair)\n"
-        "assert not [name for name in sys.modules if name.startswith('evenhand.pages')]\n"
+        "assert not [name for name in sys.modules if name.startswith('evenhand.serve.pages')]\n"
         "assert 'jinja2' not in sys.modules"
     )
     ran = subprocess.run(

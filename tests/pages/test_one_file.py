@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.pages import one_file_choice, one_file_parts
-from evenhand.pages.one_file import write_one_file
-from evenhand.pages.one_file_choice import MOST_PAIRS, choose
-from evenhand.pages.one_file_pairs import PairData, inert_json
-from evenhand.pages.wording import LANGUAGES, Language
-from evenhand.report import charts
+from evenhand.report.charts import drawing as charts
 from evenhand.report.conclusions import conclude
 from evenhand.report.lookup import find_run
+from evenhand.serve.pages import html_report_pairs as one_file_choice
+from evenhand.serve.pages import html_report_pairs as one_file_parts
+from evenhand.serve.pages.html_report import write_html_report
+from evenhand.serve.pages.html_report_pairs import MOST_PAIRS, PairData, inert_json, select_pairs
+from evenhand.serve.pages.rendering import LANGUAGES, Language
 from evenhand.store import NewVote, Store, open_store
 from hostile_markup import ATTACKS, Attack
 from one_files import Read, finished_run, hostile_rows, rows_of, written
@@ -130,7 +130,7 @@ def test_nothing_in_it_leads_outside(drawn: Read, hostile: Read) -> None:
 
 
 def test_script_makes_text_nodes_alone() -> None:
-    static = files("evenhand.pages").joinpath("static")
+    static = files("evenhand.serve.pages").joinpath("static")
     source = "".join(
         static.joinpath(name).read_text("utf-8") for name in ("report.js", "report_texts.js")
     )
@@ -202,7 +202,7 @@ def test_without_the_extra_the_tables_stay_and_the_file_says_so(
     store: Store, tmp_path: Path, undrawn: None
 ) -> None:
     path = tmp_path / "x.html"
-    told = write_one_file(store, conclude(store, "first"), path)
+    told = write_html_report(store, conclude(store, "first"), path)
     assert told.undrawn is not None
     assert "evenhand[plot]" in told.undrawn
     read = Read.of(path)
@@ -267,8 +267,8 @@ def test_more_pairs_than_it_holds_are_drawn_by_lot_and_it_says_so(
 
 def test_lot_does_not_look_at_what_came_of_a_pair(store: Store) -> None:
     run = find_run(store, "first")
-    assert choose(store, run, at_most=63).all
-    few = choose(store, run, at_most=30)
+    assert select_pairs(store, run, at_most=63).all
+    few = select_pairs(store, run, at_most=30)
     assert (len(few.numbers), few.of) == (30, 63)
     # Pairs come out by their numbers: those before the 41st were all won by B.
     assert 10 <= sum(number <= 40 for number in few.numbers) <= 29
@@ -298,14 +298,14 @@ def test_long_text_is_cut_and_says_how_long_it_was(
     with open_store(tmp_path / "own.db") as own:
         own_texts = {"response_a": "long " * 500, "response_b": "short"}
         finished_run(own, "long", rows_of("A", pair=own_texts))
-        told = write_one_file(own, conclude(own, "long"), tmp_path / "a.html")
+        told = write_html_report(own, conclude(own, "long"), tmp_path / "a.html")
     assert told.cut == 1
     (pair,) = Read.of(tmp_path / "a.html").pairs
     assert (len(pair["a"]), pair["cut"]) == (1000, {"a": 2500})
     # 2 responses of 100 characters each would fit into 200, 2 of 1,000 would not.
     monkeypatch.setattr(one_file_choice, "_MOST_CHARACTERS", 200)
     with open_store(tmp_path / "own.db") as own:
-        assert choose(own, find_run(own, "long"), at_most=9).text_limit == 100
+        assert select_pairs(own, find_run(own, "long"), at_most=9).text_limit == 100
 
 
 def test_file_that_cannot_be_finished_leaves_the_older_one(
@@ -320,7 +320,7 @@ def test_file_that_cannot_be_finished_leaves_the_older_one(
 
     monkeypatch.setattr(PairData, "parts", breaks)
     with pytest.raises(InputError, match="went away"):
-        write_one_file(store, conclude(store, "first"), path)
+        write_html_report(store, conclude(store, "first"), path)
     assert path.read_text() == "older"
     assert [each.name for each in tmp_path.iterdir()] == ["a.html"]
 
@@ -353,7 +353,7 @@ def test_more_pairs_than_any_file_holds_are_refused(
     pairs: int, store: Store, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match="from 0 to 20,000"):
-        write_one_file(store, conclude(store, "first"), tmp_path / "a.html", pairs=pairs)
+        write_html_report(store, conclude(store, "first"), tmp_path / "a.html", pairs=pairs)
 
 
 def test_names_of_characters_that_its_texts_use_come_with_the_file(

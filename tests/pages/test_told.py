@@ -9,20 +9,18 @@ from importlib.resources import files
 
 import pytest
 
-from evenhand.pages.figures import Figures
-from evenhand.pages.told import Told
-from evenhand.pages.wording import Language, Wording
 from evenhand.report.abstentions import LearnedFrom, contradiction
-from evenhand.stats.estimated_share import EstimatedShare
-from evenhand.stats.guarantee import PromiseCheck
-from evenhand.stats.length_control import CAUTION
-from evenhand.stats.win_rate import not_enough
+from evenhand.serve.pages.rendering import FigureFormat, Language, PageTranslator, Wording
+from evenhand.stats.calibration.guarantee import PromiseCheck
+from evenhand.stats.estimates import EstimatedShare
+from evenhand.stats.rates.length_bias import CAUTION
+from evenhand.stats.rates.win_rate import not_enough
 
 SENTENCES: dict[str, str] = json.loads(
-    files("evenhand.pages").joinpath("words", "told.json").read_text("utf-8")
+    files("evenhand.serve.pages").joinpath("words", "told.json").read_text("utf-8")
 )
 ON_PAGES: dict[str, dict[str, str]] = json.loads(
-    files("evenhand.pages").joinpath("words", "on_pages.json").read_text("utf-8")
+    files("evenhand.serve.pages").joinpath("words", "on_pages.json").read_text("utf-8")
 )
 _SLOT = re.compile(r"\{(\w+)\}")
 
@@ -33,7 +31,7 @@ def filled(sentence: str) -> str:
 
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_every_sentence_is_found_again(sentence: str) -> None:
-    told = Told("zh")(filled(sentence))
+    told = PageTranslator("zh")(filled(sentence))
     assert re.search(r"[\u4e00-\u9fff]", told)
     assert set(_SLOT.findall(SENTENCES[sentence])) <= set(_SLOT.findall(sentence))
 
@@ -43,7 +41,7 @@ def test_every_sentence_is_found_again(sentence: str) -> None:
 )
 def test_what_statistics_say_of_too_few_data_is_told_in_chinese(unit: str) -> None:
     for have in (0, 1, 5):
-        told = Told("zh")(not_enough(have, unit, 6))
+        told = PageTranslator("zh")(not_enough(have, unit, 6))
         assert told.startswith(f"数据不足：只有 {have} 个")
         assert told.endswith("至少需要 6 个。")
 
@@ -51,7 +49,7 @@ def test_what_statistics_say_of_too_few_data_is_told_in_chinese(unit: str) -> No
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("sentence", ON_PAGES)
 def test_a_page_speaks_of_no_command_and_no_option(sentence: str, language: Language) -> None:
-    told = Told(language, on_pages=True)(filled(sentence))
+    told = PageTranslator(language, on_pages=True)(filled(sentence))
     assert told == filled(ON_PAGES[sentence][language])
     assert not re.search(r"(?<!\w)--?[a-z]|evenhand |max-|maxC|badRows|=COLUMN", told)
     assert set(_SLOT.findall(ON_PAGES[sentence][language])) <= set(_SLOT.findall(sentence))
@@ -59,13 +57,13 @@ def test_a_page_speaks_of_no_command_and_no_option(sentence: str, language: Lang
 
 def test_what_a_command_says_stays_as_it_is_elsewhere() -> None:
     said = "2 models met; evenhand rank r ranks them"
-    assert Told("en")(said) == said
-    assert "evenhand rank r" in Told("zh")(said)
-    assert "“Ranking”" in Told("en", on_pages=True)(said)
+    assert PageTranslator("en")(said) == said
+    assert "evenhand rank r" in PageTranslator("zh")(said)
+    assert "“Ranking”" in PageTranslator("en", on_pages=True)(said)
 
 
 def test_in_english_nothing_changes() -> None:
-    assert all(Told("en")(sentence) == sentence for sentence in SENTENCES)
+    assert all(PageTranslator("en")(sentence) == sentence for sentence in SENTENCES)
 
 
 def test_what_limits_a_guarantee_and_a_rate_at_equal_length_is_told_in_chinese() -> None:
@@ -73,18 +71,18 @@ def test_what_limits_a_guarantee_and_a_rate_at_equal_length_is_told_in_chinese()
     when = date(2026, 1, 2)
     learned = LearnedFrom(run="r", data=("d.jsonl",), judged_at=when, labels=9, prompts=8)
     for sentence in (CAUTION, learned.sentence, *contradiction(check, "j")):
-        told = Told("zh")(sentence)
+        told = PageTranslator("zh")(sentence)
         assert told != sentence
         assert not re.search("guarantee|length", told)
 
 
 def test_what_is_not_known_is_shown_as_it_was_written() -> None:
-    assert Told("zh")("something {else} entirely") == "something {else} entirely"
+    assert PageTranslator("zh")("something {else} entirely") == "something {else} entirely"
 
 
 def test_names_in_a_sentence_stay_as_they_are() -> None:
     said = "{0} <b> favours a place; its inconsistent verdicts count as half"
-    assert Told("zh")(said).startswith("{0} <b> ")
+    assert PageTranslator("zh")(said).startswith("{0} <b> ")
 
 
 def test_sentences_inside_a_sentence_are_told_too() -> None:
@@ -92,18 +90,18 @@ def test_sentences_inside_a_sentence_are_told_too() -> None:
         "no valid verdict: First pass: could not be read, the answer is empty; "
         "Second pass: not made, and half a comparison decides nothing"
     )
-    told = Told("zh")(said)
+    told = PageTranslator("zh")(said)
     assert not re.search("[a-z]{3}", told)
 
 
 def test_what_stays_in_english_says_so() -> None:
-    assert Told("zh").shown("<b>") == '<bdi lang="en">&lt;b&gt;</bdi>'
-    assert Told("en").shown("<b>") == "<bdi>&lt;b&gt;</bdi>"
-    assert Told("zh").shown("the answer is empty") == "<bdi>回答为空</bdi>"
+    assert PageTranslator("zh").shown("<b>") == '<bdi lang="en">&lt;b&gt;</bdi>'
+    assert PageTranslator("en").shown("<b>") == "<bdi>&lt;b&gt;</bdi>"
+    assert PageTranslator("zh").shown("the answer is empty") == "<bdi>回答为空</bdi>"
 
 
 def test_figure_that_cannot_be_had_says_why() -> None:
     reason = not_enough(2, "prompt", 5)
     share = EstimatedShare(value=None, low=None, high=None, part=1, of=2, reason=reason)
-    assert reason in Figures(Wording("en")).share(None, share)
-    assert "数据不足" in Figures(Wording("zh")).share(None, share)
+    assert reason in FigureFormat(Wording("en")).share(None, share)
+    assert "数据不足" in FigureFormat(Wording("zh")).share(None, share)

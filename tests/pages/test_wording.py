@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from evenhand.pages.wording import LANGUAGES, Wording, preferred, words
+from evenhand.serve.pages.rendering import LANGUAGES, Wording, preferred, words
 
 _SLOT = re.compile(r"\{(\w+)\}")
 # A template's own words would be in one language; signs are in both.
@@ -24,14 +24,14 @@ def test_every_text_is_there_in_both_languages_with_the_same_slots() -> None:
 
 
 def test_templates_hold_no_words_of_their_own() -> None:
-    for template in files("evenhand.pages").joinpath("templates").iterdir():
+    for template in files("evenhand.serve.pages").joinpath("templates").iterdir():
         text = _NOT_TEXT.sub(" ", template.read_text("utf-8"))
         assert _BARE_WORD.findall(text) == [], template.name
 
 
 def test_every_text_that_a_template_says_is_known() -> None:
     said = re.compile(r"""say\(["']([\w.]+)["'](?! *~)""")
-    for template in files("evenhand.pages").joinpath("templates").iterdir():
+    for template in files("evenhand.serve.pages").joinpath("templates").iterdir():
         for key in said.findall(template.read_text("utf-8")):
             assert key in words("en"), f"{template.name}: {key}"
 

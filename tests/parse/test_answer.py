@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.contract import Ballot, Criterion, Unread
-from evenhand.parse import read
+from evenhand.judging.answers.reader import read
 
 CRITERIA = (Criterion(name="Accuracy"), Criterion(name="tone of voice"))
 

@@ -6,7 +6,7 @@ import pytest
 
 from corpus import CORPUS, CRITERIA, Case
 from evenhand.contract import Ballot, Criterion
-from evenhand.parse import read
+from evenhand.judging.answers.reader import read
 from hostile_cases import QUOTING_ANSWERS
 
 ASKED = tuple(Criterion(name=name) for name in CRITERIA)

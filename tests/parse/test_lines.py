@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.contract import Ballot, Criterion, Unread
-from evenhand.parse import read
+from evenhand.judging.answers.reader import read
 
 CRITERIA = (Criterion(name="Accuracy"), Criterion(name="clarity"))
 

@@ -10,18 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import ORDERS, Ballot, Criterion, Order, Unread, Vote
-from evenhand.parse import read, read_briefly
-from evenhand.parse.answer import read_answer
-from evenhand.parse.native import read_native, read_native_text
-from evenhand.parse.objects import Conflict, whole
-from evenhand.parse.outcome import Reading
+from evenhand.judging.answers.json_answer import (
+    ConflictingValues,
+    read_answer,
+    read_native,
+    read_native_text,
+    whole_object,
+)
+from evenhand.judging.answers.reader import read, read_briefly
+from evenhand.judging.answers.results import ParsedVerdict
 
 NAMES = ("accuracy", "Clarity of style", "语气", "x" * 150)
 CRITERIA = tuple(Criterion(name=name) for name in NAMES[:3])
 TEXT = st.sampled_from(["", "Response A", "响应 B", " x\n"])
 # What a field may hold that it should not.
 ODD: st.SearchStrategy[Any] = st.sampled_from(
-    [None, 1, True, 0.5, "A", [], ["x", 1], {}, {"winner": "A"}, Conflict(("A", "B"))]
+    [None, 1, True, 0.5, "A", [], ["x", 1], {}, {"winner": "A"}, ConflictingValues(("A", "B"))]
 )
 WINNER = st.sampled_from([*"AABB", "TIE", "TIE", "tie", "a", "Response B"])
 
@@ -71,7 +75,7 @@ ANSWER = fields(
 )
 
 
-def ballot(reading: Reading) -> Ballot:
+def ballot(reading: ParsedVerdict) -> Ballot:
     """What the two ways must agree on: the ballot that comes of it."""
     return Ballot.model_validate(
         {
@@ -95,7 +99,7 @@ def test_the_short_way_reads_what_the_long_way_reads(
     short = read_native(answer, criteria)
     if short is not None:
         long = read_answer(answer, criteria)
-        assert isinstance(long, Reading)
+        assert isinstance(long, ParsedVerdict)
         assert ballot(short) == ballot(long)
         assert short.from_object == long.from_object
 
@@ -109,10 +113,10 @@ def test_the_text_is_read_as_its_object_is_and_no_key_is_lost(
     text = text.replace('"result"' + blank + ":{", '"result"' + blank + ":{" + twice, 1)
     short = read_native_text(text, CRITERIA)
     if short is not None:
-        value = whole(text)
+        value = whole_object(text)
         assert value is not None
         long = read_answer(value, CRITERIA)
-        assert isinstance(long, Reading)
+        assert isinstance(long, ParsedVerdict)
         assert ballot(short) == ballot(long)
 
 

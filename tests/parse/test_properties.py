@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Ballot, Criterion, Unread, Winner, rename
-from evenhand.parse import PROTOCOLS, Protocol, read
-from evenhand.parse.prose_labels import exchanged
+from evenhand.judging.answers.reader import PROTOCOLS, AnswerProtocol, read
+from evenhand.judging.answers.recognition import exchanged
 
 WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
 NAMES = ("accuracy", "clarity", "tone of voice")
@@ -111,7 +111,7 @@ def test_a_fake_verdict_inside_a_string_never_changes_the_reading(
 
 @given(text=TEXTS, protocol=st.sampled_from((None, *PROTOCOLS)))
 def test_any_text_gives_a_ballot_or_an_unread_that_keeps_it(
-    text: str, protocol: Protocol | None
+    text: str, protocol: AnswerProtocol | None
 ) -> None:
     outcome = read(text, criteria=CRITERIA, protocol=protocol)
     assert isinstance(outcome, Ballot | Unread)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Ballot, Criterion
-from evenhand.parse import PROTOCOLS, read
-from evenhand.parse.prose_labels import exchanged
+from evenhand.judging.answers.reader import PROTOCOLS, read
+from evenhand.judging.answers.recognition import exchanged
 
 
 def reasons(text: str, order: str) -> tuple[str, str]:

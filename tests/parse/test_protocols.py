@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.contract import ORDERS, Ballot, Scores, Unread
-from evenhand.parse import Protocol, read
+from evenhand.judging.answers.reader import AnswerProtocol, read
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,9 @@ from evenhand.parse import Protocol, read
         ("总之，两者平局。", "TIE", "evenhand"),
     ],
 )
-def test_a_protocol_is_recognised_and_read(text: str, winner: str, protocol: Protocol) -> None:
+def test_a_protocol_is_recognised_and_read(
+    text: str, winner: str, protocol: AnswerProtocol
+) -> None:
     outcome = read(text)
     assert isinstance(outcome, Ballot), outcome
     assert (outcome.winner, outcome.protocol) == (winner, protocol)

@@ -9,9 +9,9 @@ from scripts.attacks.answers import UNITS, repeated
 from scripts.quoting_completions import Generated, completions
 
 from evenhand.contract import Ballot, Unread
-from evenhand.parse import LONGEST_ANSWER, read
-from evenhand.parse.prose_labels import as_reasons
-from evenhand.parse.quoting import HEAD, MOST_QUOTATIONS, TAIL, own_words
+from evenhand.judging.answers.quotations import HEAD, MOST_QUOTATIONS, TAIL, own_words
+from evenhand.judging.answers.reader import LONGEST_ANSWER, read
+from evenhand.judging.answers.recognition import as_reasons
 
 
 def winner_in(text: str) -> str | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corpus import CORPUS, CRITERIA
 from evenhand.contract import Ballot, Criterion
-from evenhand.parse import Protocol, read
+from evenhand.judging.answers.reader import AnswerProtocol, read
 
 ASKED = tuple(Criterion(name=name) for name in CRITERIA)
 PROSE = st.lists(
@@ -59,7 +59,9 @@ def test_a_native_answer_turned_round_is_its_ballot_mirrored(answer: dict[str, A
 
 
 @pytest.mark.parametrize("protocol", [None, "evenhand"])
-def test_any_native_text_turned_round_is_its_ballot_mirrored(protocol: Protocol | None) -> None:
+def test_any_native_text_turned_round_is_its_ballot_mirrored(
+    protocol: AnswerProtocol | None,
+) -> None:
     compared = 0
     for case in CORPUS:
         shown = read(case.text, criteria=ASKED, protocol=protocol)

@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.contract import Ballot, Locale, Mode, Pair, read_pair
 from evenhand.errors import InputError
-from evenhand.parse import read
+from evenhand.judging.answers.reader import read
 from evenhand.prompts import Prompt, built_in_template, make_template, marker_of
 from hostile_cases import CASES, QUOTING_ANSWERS, UNSENDABLE, Hostile
 

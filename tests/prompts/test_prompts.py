@@ -22,7 +22,7 @@ from evenhand.prompts import (
     marker_of,
     open_template,
 )
-from evenhand.prompts.words import words_for
+from evenhand.prompts.template import words_for
 
 LOCALES: tuple[Locale, ...] = ("en", "zh")
 MODES: tuple[Mode, ...] = ("reasoned", "letter")

@@ -19,7 +19,7 @@ from evenhand.contract import (
     ResponseAnalysis,
     Unread,
 )
-from evenhand.reconcile import NoRuling, Ruling, reconcile
+from evenhand.judging.reconciliation import Reconciliation, Unreconciled, reconcile
 
 WEIGHTED = ({"name": "accuracy", "weight": 3.0}, {"name": "clarity"}, {"name": "depth"})
 
@@ -62,15 +62,15 @@ def unread(order: Order, reason: str = "it is empty") -> Unread:
     return Unread(order=order, kind="empty", reason=reason)
 
 
-def ruled(*args: Any, **kwargs: Any) -> Ruling:
+def ruled(*args: Any, **kwargs: Any) -> Reconciliation:
     ruling = reconcile(*args, **kwargs)
-    assert isinstance(ruling, Ruling), ruling
+    assert isinstance(ruling, Reconciliation), ruling
     return ruling
 
 
-def refused(*args: Any, **kwargs: Any) -> NoRuling:
+def refused(*args: Any, **kwargs: Any) -> Unreconciled:
     ruling = reconcile(*args, **kwargs)
-    assert isinstance(ruling, NoRuling), ruling
+    assert isinstance(ruling, Unreconciled), ruling
     return ruling
 
 
@@ -448,7 +448,7 @@ def test_no_confidence_is_made_up_and_every_one_lies_within_0_and_1(
         for n, (winner, confidence) in enumerate(zip(winners, confidences, strict=False))
     ]
     ruling = reconcile(pair(allow_tie=allow_tie), readings)
-    if isinstance(ruling, NoRuling):
+    if isinstance(ruling, Unreconciled):
         return
     assert ruling.confidence is None or 0 <= ruling.confidence <= 1
     if ruling.outcome in ("win", "tie"):

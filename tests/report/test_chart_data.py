@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chart_values import HOSTILE_NAMES, conclusion, conclusions, league, side_rate
-from evenhand.report import charts
-from evenhand.report.chart_data import COLUMNS, ranking_rows, share_rows
-from evenhand.report.chart_specs import words
-from evenhand.report.charts import write_ranking_chart, write_report_chart
-from evenhand.report.csv_table import unescape
+from evenhand.report.charts import drawing as charts
+from evenhand.report.charts import labels as words
+from evenhand.report.charts.data import COLUMNS, ranking_rows, share_rows
+from evenhand.report.charts.drawing import write_ranking_chart, write_report_chart
+from evenhand.report.files import unescape
 from evenhand.report.sentences import in_chinese
-from evenhand.stats.estimated_share import EstimatedShare
-from evenhand.stats.win_rate import not_enough
+from evenhand.stats.estimates import EstimatedShare
+from evenhand.stats.rates.win_rate import not_enough
 
 _SLOT = re.compile(r"\{(\w+)\}")
 

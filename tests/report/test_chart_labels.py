@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.report.chart_specs.labels import (
+from evenhand.report.charts.labels import (
+    ENGLISH,
     NAMELESS,
     distinct,
     percent,
@@ -16,7 +17,6 @@ from evenhand.report.chart_specs.labels import (
     plain,
     shortened,
 )
-from evenhand.report.chart_specs.words import ENGLISH
 
 
 @given(st.text(alphabet=st.characters(), max_size=300))

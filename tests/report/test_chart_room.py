@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from chart_values import HOSTILE_NAMES, conclusion, conclusions, league, side_rate
-from evenhand.report import charts
-from evenhand.report.chart_room import with_room
-from evenhand.stats.estimated_share import EstimatedShare
+from evenhand.report.charts import drawing as charts
+from evenhand.report.charts.drawing import with_room
+from evenhand.stats.estimates import EstimatedShare
 
 SVG = "{http://www.w3.org/2000/svg}"
 # The widths of DejaVu Sans in thousandths of its height (its own table, rounded): no usual font is

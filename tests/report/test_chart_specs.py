@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chart_values import HOSTILE_NAMES, REASON, conclusion, conclusions, league, side_rate
-from evenhand.report import charts
-from evenhand.report.chart_specs.rates import MOST_ROWS
+from evenhand.report.charts import drawing as charts
+from evenhand.report.charts.rates import MOST_ROWS
 from evenhand.stats import rank_battles
 
 CRITERIA = ["accuracy", "clarity", "tone"]

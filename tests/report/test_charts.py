@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from chart_values import HOSTILE_NAMES, REASON, conclusion, conclusions, league, side_rate
 from evenhand.errors import InputError, MissingExtra
-from evenhand.report import charts
-from evenhand.report.charts import write_ranking_chart, write_report_chart
+from evenhand.report.charts import drawing as charts
+from evenhand.report.charts.drawing import write_ranking_chart, write_report_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -217,7 +217,7 @@ def test_nothing_is_fetched_while_it_is_drawn() -> None:
 
 def test_altair_is_loaded_only_to_draw() -> None:
     code = (
-        "import sys, evenhand.report, evenhand.report.charts\n"
+        "import sys, evenhand.report, evenhand.report.charts.drawing\n"
         "print([name for name in ('altair', 'vl_convert', 'numpy') if name in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from evenhand.data import Reading, Record, read_pairs
+from evenhand.data import ReadOptions, Record, read_pairs
 from evenhand.data.source import Source
 from evenhand.errors import InputError, MissingExtra
 from evenhand.report import FORMATS, Exported, export_run, format_for, read_run
@@ -178,7 +178,7 @@ def test_llm_comparator_names_the_models_where_all_pairs_have_the_same_two(store
 def test_llm_comparator_export_can_be_read_as_pairs_again(judged: Store, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     export_run(judged, "first", path, format="llm-comparator")
-    reading = Reading(criteria_needed=False)
+    reading = ReadOptions(criteria_needed=False)
     records = list(read_pairs([Source(path, "out.json")], reading))
     assert all(isinstance(each, Record) for each in records)
     texts = [(r.key, r.pair.prompt, r.pair.response_b) for r in records if isinstance(r, Record)]

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from evenhand.contract import ErrorBody, Failure, Metadata, Outcome
 from evenhand.report import CriterionResult, RunRow
-from evenhand.report.csv_table import escape, unescape, write_csv
-from evenhand.report.jsonl import write_jsonl
-from evenhand.report.parquet import write_parquet
+from evenhand.report.export import write_jsonl, write_parquet
+from evenhand.report.files import escape, unescape, write_csv
 
 # They come without types.
 pa: Any = import_module("pyarrow")

@@ -14,7 +14,7 @@ from evenhand.contract import Facts, Outcome
 from evenhand.errors import DataError, InputError
 from evenhand.report.ranking import RankOptions, RunRanking, rank_file, rank_runs
 from evenhand.stats import Ranking, rank_battles, rate_elo
-from evenhand.stats.ranking_result import Intervals
+from evenhand.stats.ranking.result import Intervals
 from evenhand.store import NewVerdict, Store
 from stored_runs import Row, follows_place, make_run, mumbles, says
 

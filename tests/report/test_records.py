@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from evenhand.comparer import settle
 from evenhand.contract import Failure, Outcome, Verdict
 from evenhand.errors import InputError
-from evenhand.procedure import Procedure
+from evenhand.judging.comparison import settle
+from evenhand.judging.config import Procedure
 from evenhand.report import CriterionResult, RunRow, read_run
 from evenhand.store import NewPass, NewVerdict, Store
 from scripted import ScriptedJudge, make_pair

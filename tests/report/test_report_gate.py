@@ -18,13 +18,12 @@ import evenhand
 from evenhand import RunOptions
 from evenhand.errors import InputError
 from evenhand.report.conclusions import Conclusion, Conclusions, SideRate, conclude
-from evenhand.report.gate import Gate, gate_run, judge_gate
-from evenhand.report.junit import junit_xml, write_junit
-from evenhand.runs.until_decided import UntilDecided
-from evenhand.stats.length import length_effect
+from evenhand.report.gate import GateReport, gate_run, judge_gate, junit_xml, write_junit
+from evenhand.runs.stop_rules import UntilDecided
 from evenhand.stats.outcomes import OutcomeCounts
-from evenhand.stats.position import position_bias
-from evenhand.stats.win_rate import WorstCase
+from evenhand.stats.rates.length_bias import length_effect
+from evenhand.stats.rates.position_bias import position_bias
+from evenhand.stats.rates.win_rate import WorstCase
 from evenhand.store import Store, open_store
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge
@@ -94,7 +93,7 @@ def conclusions_of(found: Sequence[Conclusion], *, run: str = "run") -> Conclusi
     )
 
 
-def ruled(*found: Conclusion, threshold: float = 0.5) -> Gate:
+def ruled(*found: Conclusion, threshold: float = 0.5) -> GateReport:
     return judge_gate(conclusions_of(found), min_win_rate=threshold)
 
 
@@ -298,7 +297,7 @@ async def test_decided_run_is_gated_by_its_test_at_the_gates_alpha(tmp_path: Pat
     assert (strict.checks[0].low, strict.checks[0].high) == (at_level.low, at_level.high)
 
 
-def parsed(gate: Gate) -> ET.Element:
+def parsed(gate: GateReport) -> ET.Element:
     return ET.fromstring(junit_xml(gate))  # noqa: S314 - our own
 
 
@@ -404,4 +403,4 @@ def test_file_is_written_over(tmp_path: Path) -> None:
 
 def test_gate_goes_through_json() -> None:
     gate = ruled(concluded(0.6, 0.7))
-    assert Gate.model_validate_json(gate.model_dump_json()) == gate
+    assert GateReport.model_validate_json(gate.model_dump_json()) == gate

@@ -18,7 +18,7 @@ from evenhand.errors import (
     StoreError,
 )
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.store import Store, open_store
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evenhand.errors import JudgeAuthentication, JudgeServerError
 from evenhand.runs.budget import Budget
-from evenhand.runs.health import Health
+from evenhand.runs.health import JudgeHealth
 from evenhand.runs.stop import Stop
 
 
@@ -71,7 +71,7 @@ def test_what_is_not_known_is_not_added_up() -> None:
 
 def test_a_wrong_key_stops_the_run_at_once() -> None:
     stop = Stop()
-    Health("openai:m", stop, proven=True).failed(JudgeAuthentication("no key"), in_flight=1)
+    JudgeHealth("openai:m", stop, proven=True).failed(JudgeAuthentication("no key"), in_flight=1)
     assert stop.by == "judge"
     assert stop.error is not None
     assert stop.error.message == "openai:m stopped the run: no key"
@@ -80,7 +80,7 @@ def test_a_wrong_key_stops_the_run_at_once() -> None:
 def test_a_judge_that_never_answers_is_given_up_sooner_than_one_that_did() -> None:
     for proven, most in ((False, 10), (True, 50)):
         stop = Stop()
-        health = Health("openai:m", stop, proven=proven)
+        health = JudgeHealth("openai:m", stop, proven=proven)
         for _ in range(most - 1):
             health.failed(JudgeServerError("down"), in_flight=1)
         assert stop.by is None
@@ -90,7 +90,7 @@ def test_a_judge_that_never_answers_is_given_up_sooner_than_one_that_did() -> No
 
 def test_an_answer_between_failures_starts_the_count_again() -> None:
     stop = Stop()
-    health = Health("openai:m", stop, proven=False)
+    health = JudgeHealth("openai:m", stop, proven=False)
     for _ in range(200):
         for _ in range(9):
             health.failed(JudgeServerError("down"), in_flight=1)

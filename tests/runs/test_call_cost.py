@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from evenhand.contract import Facts, Outcome, Usage, Winner, read_criteria
-from evenhand.data import Reading
+from evenhand.data import ReadOptions
 from evenhand.errors import DataError, InputError
 from evenhand.judges import open_judge
 from evenhand.judges.prices import Price
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
+from evenhand.report.planning import Amount, cost_by_data, cost_by_price, like_run
 from evenhand.runs import JudgePlan, PairFiles
-from evenhand.runs.call_cost import Amount, cost_by_data, cost_by_price, like_run
 from evenhand.store import NewVerdict, Store
 from run_data import sums, write_lines
 from stored_runs import Row, follows_place, make_run, mumbles, opened, says
 
 PRICE = Price(0.15, 0.60)
-READING = Reading(criteria=read_criteria(["accuracy"]))
+READING = ReadOptions(criteria=read_criteria(["accuracy"]))
 
 
 @pytest.fixture

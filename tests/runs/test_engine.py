@@ -21,7 +21,7 @@ from evenhand.errors import (
     StoreBusy,
 )
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, Traits
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.store import open_store
 from run_data import adds_up_here, sums, wins_b, write_lines
 from scripted import ScriptedJudge, answer_json

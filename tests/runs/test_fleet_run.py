@@ -12,7 +12,7 @@ import pytest
 from evenhand import JudgeOptions, RunOptions, open_judge, run
 from evenhand.judges import RetryPolicy
 from evenhand.judges.protocol import news_of
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import Progress
 from live_server import wait_until
 from run_data import adds_up, sums, wins_b

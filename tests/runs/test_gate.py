@@ -6,9 +6,7 @@ import asyncio
 
 import pytest
 
-from evenhand.runs.gate import Gate, Stopped, Turn
-from evenhand.runs.limit import AdaptiveLimit
-from evenhand.runs.pace import Pace
+from evenhand.runs.pacing import AdaptiveLimit, CallGate, CallSlot, Pace, Stopped
 
 
 class Clock:
@@ -19,15 +17,17 @@ class Clock:
         return self.now
 
 
-def gate_of(limit: int, *, clock: Clock | None = None, pace: Pace | None = None) -> Gate:
-    return Gate(AdaptiveLimit(limit, limit, insist=True), pace or Pace(), clock=clock or Clock())
+def gate_of(limit: int, *, clock: Clock | None = None, pace: Pace | None = None) -> CallGate:
+    return CallGate(
+        AdaptiveLimit(limit, limit, insist=True), pace or Pace(), clock=clock or Clock()
+    )
 
 
-def answer(gate: Gate, turn: Turn) -> None:
+def answer(gate: CallGate, turn: CallSlot) -> None:
     gate.answered(turn, used=None, output=None, requests=1)
 
 
-async def turns(gate: Gate, count: int) -> list[asyncio.Task[Turn]]:
+async def turns(gate: CallGate, count: int) -> list[asyncio.Task[CallSlot]]:
     tasks = [asyncio.create_task(gate.enter(0)) for _ in range(count)]
     await settle()
     return tasks
@@ -38,7 +38,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def inside(tasks: list[asyncio.Task[Turn]]) -> list[bool]:
+def inside(tasks: list[asyncio.Task[CallSlot]]) -> list[bool]:
     return [task.done() for task in tasks]
 
 
@@ -124,7 +124,7 @@ async def test_overload_lowers_the_limit() -> None:
 
 async def test_the_pace_is_kept() -> None:
     loop = asyncio.get_running_loop()
-    gate = Gate(
+    gate = CallGate(
         AdaptiveLimit(100, 100, insist=True), Pace(requests=60 * 50), clock=loop.time
     )  # one each 20 ms
     begun = loop.time()

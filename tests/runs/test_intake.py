@@ -13,9 +13,9 @@ import pytest
 
 from command_line import start_command
 from evenhand.contract import read_criteria
-from evenhand.data import Reading
+from evenhand.data import ReadOptions
 from evenhand.runs import PairFiles, Stop
-from evenhand.runs.intake import note_on_repeats, take_in
+from evenhand.runs.sources import note_on_repeats, take_in
 from evenhand.store import NewRun, RunRecord, Store, open_store
 from run_data import sums, write_lines
 
@@ -28,7 +28,7 @@ def taken_in(store: Store, path: Path, *, stopped_after: int | None = None) -> b
         if stopped_after is not None and rows >= stopped_after:
             stop.ask("interrupt")
 
-    sources = PairFiles.of([path], Reading(criteria_needed=False))
+    sources = PairFiles.of([path], ReadOptions(criteria_needed=False))
     try:
         return take_in(store, run.id, sources, bad_rows="skip", by_id=False, stop=stop, told=told)
     finally:
@@ -89,7 +89,7 @@ def test_an_intake_that_was_killed_goes_on_after_the_last_place_that_was_noted(
         run = stored(store)
         assert run.intake_done is False
         rows: list[int] = []
-        sources = PairFiles.of([path], Reading(criteria=read_criteria(["accuracy"])))
+        sources = PairFiles.of([path], ReadOptions(criteria=read_criteria(["accuracy"])))
         assert take_in(
             store, run.id, sources, bad_rows="stop", by_id=False, stop=Stop(), told=rows.append
         )

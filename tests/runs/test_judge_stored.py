@@ -10,9 +10,9 @@ import evenhand
 from evenhand import Price, RunOptions
 from evenhand.errors import InputError
 from evenhand.judges import RetryPolicy
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import JudgePlan, judge_stored
-from evenhand.runs.pricing import reckon
+from evenhand.runs.plan import apply_price
 from evenhand.store import Store, open_store
 from run_data import adds_up_here, sums, wins_b, write_lines
 from scripted import ScriptedJudge
@@ -70,7 +70,7 @@ def test_a_judges_own_price_goes_before_the_runs() -> None:
     judge = ScriptedJudge(adds_up_here)
     own, of_run = Price(1, 2), Price(3, 4)
     options = RunOptions(price=of_run, max_cost=1)
-    assert reckon(JudgePlan(judge, QUICK, own), options).price == own
-    assert reckon(JudgePlan(judge, QUICK), options).price == of_run
+    assert apply_price(JudgePlan(judge, QUICK, own), options).price == own
+    assert apply_price(JudgePlan(judge, QUICK), options).price == of_run
     with pytest.raises(InputError, match="--max-cost cannot be kept"):
-        reckon(JudgePlan(judge, QUICK), RunOptions(max_cost=1))
+        apply_price(JudgePlan(judge, QUICK), RunOptions(max_cost=1))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.runs.limit import AdaptiveLimit
+from evenhand.runs.pacing import AdaptiveLimit
 
 
 def simulate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.runs.pace import Meter, Pace
+from evenhand.runs.pacing import Meter, Pace
 
 
 def moments(meter: Meter, amounts: list[float]) -> list[float]:

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from evenhand.data import Reading, open_source
+from evenhand.data import ReadOptions, open_source
 from evenhand.errors import DataError
-from evenhand.pages.told import Told
 from evenhand.runs import ModelOutputs, Stop
-from evenhand.runs.intake import note_on_partners, take_in
-from evenhand.runs.sources import Prompts
+from evenhand.runs.sources import Prompts, note_on_partners, take_in
+from evenhand.serve.pages.rendering import PageTranslator
 from evenhand.store import NewRun, RunRecord, Store, Tally, WithoutPartner, open_store
 from run_data import write_lines
 
@@ -36,7 +35,7 @@ class Joined:
         ]
         self.sources = ModelOutputs(
             tuple(open_source(file) for file in files),
-            Reading(criteria_needed=False),
+            ReadOptions(criteria_needed=False),
             prompts=prompts,
         )
 
@@ -81,7 +80,7 @@ def test_every_prompt_without_a_partner_is_skipped_and_counted_once(tmp_path: Pa
             "903 answers have no partner (old without new 900, new without old 3) and count as "
             "missing; --prompts common compares on the prompts that both have"
         )
-        assert Told("zh")(note).startswith("有 903 个回答没有对应的回答")
+        assert PageTranslator("zh")(note).startswith("有 903 个回答没有对应的回答")
 
 
 def test_on_common_prompts_nothing_is_missing_and_the_number_is_told(tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_on_common_prompts_nothing_is_missing_and_the_number_is_told(tmp_path: P
             "903 answers have no partner (old without new 900, new without old 3) and are left "
             "out; compared are the prompts that both have"
         )
-        assert "只比较双方都有的提示" in Told("zh")(note)
+        assert "只比较双方都有的提示" in PageTranslator("zh")(note)
 
 
 def test_a_prompt_without_a_partner_is_an_error_with_both_remedies(tmp_path: Path) -> None:
@@ -127,7 +126,7 @@ def test_turns_are_skipped_one_by_one(tmp_path: Path) -> None:
         for name, rows in (("a", both), ("b", one), ("questions", questions))
     ]
     a, b, asked = (open_source(path) for path in paths)
-    sources = ModelOutputs((a, b), Reading(criteria_needed=False), questions=asked)
+    sources = ModelOutputs((a, b), ReadOptions(criteria_needed=False), questions=asked)
     with open_store(tmp_path / "store.db") as store:
         run = stored(store)
         take_in(

@@ -16,7 +16,7 @@ import evenhand
 from evenhand import Progress, RunOptions, RunSummary
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
-from evenhand.runs.rank_adaptive import RankAdaptive, RankPursuit
+from evenhand.runs.stop_rules import RankAdaptive, RankingRule
 from evenhand.store import open_store
 from run_data import sums
 from scripted import ScriptedJudge, answer_json
@@ -224,7 +224,7 @@ async def test_contests_are_kept_by_what_came_since(store: Path) -> None:
         run = opened.find_run(some.run)
         assert run is not None
         judge_id = opened.run_judges(run.id)[0].id
-        pursuit = RankPursuit(opened, run.id, judge_id, RankAdaptive(180, 0.999))
+        pursuit = RankingRule(opened, run.id, judge_id, RankAdaptive(180, 0.999))
         before = pursuit._contests()
         await ranked(rows, judge, store, budget=180, certainty=0.999)
         assert pursuit._contests() == opened.contests(run.id, judge_id) != before

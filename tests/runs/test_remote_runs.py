@@ -9,11 +9,11 @@ import pytest
 
 from command_line import Command, command
 from data.test_remote import lines, parquet
-from evenhand.data import Reading
-from evenhand.data.remote_file import RemoteObject
+from evenhand.data import ReadOptions
+from evenhand.data.remote import RemoteObject
 from evenhand.errors import DataUnreachable
 from evenhand.runs import PairFiles, Stop
-from evenhand.runs.intake import note_on_repeats, take_in
+from evenhand.runs.sources import note_on_repeats, take_in
 from evenhand.store import NewRun, Store, open_store
 from object_store import SECRET, Bucket, bucket, s3_port
 from run_data import sums
@@ -94,7 +94,7 @@ def taken_in(store: Store, url: str) -> tuple[bool, int]:
     """Whether all came in, and how many rows were told of last."""
     run = store.find_run("run") or store.create_run(NewRun("run", "print", {}, ()))
     heard: list[int] = [0]
-    sources = PairFiles.of([url], Reading(criteria_needed=False))
+    sources = PairFiles.of([url], ReadOptions(criteria_needed=False))
     whole = take_in(
         store,
         run.id,
@@ -110,7 +110,7 @@ def taken_in(store: Store, url: str) -> tuple[bool, int]:
 def test_an_intake_that_broke_off_goes_on_where_it_was(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.runs.intake._NOTED_EVERY", 1)
+    monkeypatch.setattr("evenhand.runs.sources._NOTED_EVERY", 1)
     rows = sums(1300)
     bucket.put("set/0.jsonl", lines(rows[:600]) + b"no row\n")
     # 900 rows in groups of 100, of which the last 300 repeat rows of before.
@@ -139,7 +139,7 @@ def test_an_intake_that_broke_off_goes_on_where_it_was(
 def test_a_run_whose_store_was_cut_off_is_kept_and_resumed(
     bucket: Bucket, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.runs.intake._NOTED_EVERY", 1)
+    monkeypatch.setattr("evenhand.runs.sources._NOTED_EVERY", 1)
     bucket.put("set/0.jsonl", lines(longer_a(600)))
     last = bucket.put("set/1.jsonl", lines(longer_a(10, 601)))
     with monkeypatch.context() as broken:

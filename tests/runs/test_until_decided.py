@@ -13,9 +13,9 @@ import evenhand
 from evenhand import RunOptions, RunSummary
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
-from evenhand.report.settled_prefix import SettledPrefix
-from evenhand.runs.until_decided import UntilDecided
-from evenhand.stats.sequential import Decision, SequentialPlan, follow
+from evenhand.runs.settled_prefix import SettledPrefix
+from evenhand.runs.stop_rules import UntilDecided
+from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPlan, follow
 from evenhand.store import Store, open_store
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge, answer_json
@@ -97,7 +97,7 @@ async def test_a_look_that_fails_ends_the_run(store: Path, monkeypatch: pytest.M
     looks = iter(range(100))
     look = SettledPrefix.look
 
-    def fails_at_last(prefix: SettledPrefix) -> Decision:
+    def fails_at_last(prefix: SettledPrefix) -> SequentialDecision:
         if next(looks) > 1:
             raise ZeroDivisionError("of a look")
         return look(prefix)

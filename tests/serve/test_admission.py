@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import ServerBusy
-from evenhand.serve.admission import Admission
+from evenhand.serve.comparisons import Admission
 
 
 async def hold(admission: Admission, let_go: asyncio.Event) -> None:

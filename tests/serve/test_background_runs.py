@@ -25,10 +25,10 @@ from evenhand.errors import (
     TooLarge,
 )
 from evenhand.runs import JudgePlan, PairFiles, RunOptions, judge_pairs
-from evenhand.serve.offers import Offers
+from evenhand.serve.judges import JudgeCatalog
+from evenhand.serve.run_status import read_status
+from evenhand.serve.runs import Upload
 from evenhand.serve.service import Service
-from evenhand.serve.statuses import read_status
-from evenhand.serve.upload import Upload
 from evenhand.serve.values import RunStatus, StartRun
 from evenhand.store import open_store
 from evenhand.store.jobs import NewJob
@@ -418,12 +418,12 @@ async def test_a_run_of_the_command_line_is_shown_and_left_alone(
     start_server: StartServer, file_store: str, tmp_path: Path
 ) -> None:
     from evenhand.contract import read_criteria
-    from evenhand.data import Reading
+    from evenhand.data import ReadOptions
 
     server = start_server(adder)
     files = write_lines(tmp_path / "mine.jsonl", sums(10))
-    sources = PairFiles.of([files], Reading(criteria=read_criteria(["accuracy"])))
-    offers = Offers(config(server.url, file_store), SETTINGS)
+    sources = PairFiles.of([files], ReadOptions(criteria=read_criteria(["accuracy"])))
+    offers = JudgeCatalog(config(server.url, file_store), SETTINGS)
     with open_store(file_store) as store:
         plan = JudgePlan(offers.plan().judge, offers.plan().procedure)
         await judge_pairs(sources, [plan], RunOptions(max_calls=6), store=store)

@@ -12,12 +12,12 @@ import pytest
 
 from evenhand.errors import InputError, NotFound
 from evenhand.report.conclusions import conclude
-from evenhand.serve import kept_figures
-from evenhand.serve.browsing import TableQuery
+from evenhand.serve import report_cache as kept_figures
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.kept_figures import Kept
+from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.service import Service
 from evenhand.serve.values import AuditRun, RankRuns
+from evenhand.serve.verdicts import TableQuery
 from evenhand.settings import Settings
 from evenhand.store import Store, open_store
 from store_values import Begun, begin, item
@@ -54,10 +54,10 @@ def finished(store: Store, pairs: int = 30, **more: Any) -> Begun:
     return begun
 
 
-async def until_kept(ask: Any) -> Kept[Any]:
+async def until_kept(ask: Any) -> CachedFigure[Any]:
     async with asyncio.timeout(60):
         while True:
-            kept: Kept[Any] = await ask()
+            kept: CachedFigure[Any] = await ask()
             if not kept.computing and (kept.value is not None or kept.error is not None):
                 return kept
             await asyncio.sleep(0.05)

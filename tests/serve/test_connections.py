@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from evenhand.serve.config import Limits, ServerConfig
-from evenhand.serve.connections import protocol_class
-from evenhand.serve.doorway import Doorway
-from evenhand.serve.guard import Guard
-from evenhand.serve.problems import Problem
+from evenhand.serve.config import ServerConfig, ServerLimits
+from evenhand.serve.http.problems import Problem
+from evenhand.serve.security.connections import protocol_class
+from evenhand.serve.security.guard import Guard
+from evenhand.serve.security.policy import RequestPolicy
 from live_server import LiveServer
 
 
@@ -23,12 +23,12 @@ def without_httptools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "uvicorn.protocols.http.httptools_impl", raising=False)
 
 
-def served(limits: Limits) -> LiveServer:
+def served(limits: ServerLimits) -> LiveServer:
     async def echo(request: Request) -> JSONResponse:
         return JSONResponse({"length": len(await request.body())})
 
     config = ServerConfig(limits=limits)
-    door = Doorway(config)
+    door = RequestPolicy(config)
     app = Starlette(
         routes=[Route("/v1/compare", echo, methods=["POST"])],
         middleware=[Middleware(Guard, doorway=door)],
@@ -41,9 +41,9 @@ def test_without_the_parser_in_c_the_same_limits_hold(
     without_httptools: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "H11Protocol" in [each.__name__ for each in protocol_class(ServerConfig()).__mro__]
-    monkeypatch.setattr("evenhand.serve.connections.HEAD_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("evenhand.serve.security.connections.HEAD_TIMEOUT_S", 0.5)
     json = {"Content-Type": "application/json"}
-    with served(Limits(body_bytes=1000)) as server:
+    with served(ServerLimits(body_bytes=1000)) as server:
         assert server.ask("POST", "/v1/compare", headers=json, body=b"x" * 900).status == 200
         assert server.ask("POST", "/v1/compare", headers={"Host": "evil.example"}).status == 403
         endless = (b"x" * 500 for _ in range(1000))
@@ -56,7 +56,7 @@ def test_without_the_parser_in_c_the_same_limits_hold(
 
 def test_two_kinds_of_length_in_one_request_are_refused() -> None:
     """Request smuggling: what a proxy before us takes for a body we must not take for a request."""
-    with served(Limits()) as server, server.connect() as connection:
+    with served(ServerLimits()) as server, server.connect() as connection:
         connection.sendall(
             b"POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
             b"Transfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"
@@ -83,7 +83,7 @@ def test_what_is_no_request_is_refused_in_the_servers_one_shape(
 ) -> None:
     if parser == "h11":
         request.getfixturevalue("without_httptools")
-    with served(Limits()) as server, server.connect() as connection:
+    with served(ServerLimits()) as server, server.connect() as connection:
         connection.sendall(sent.encode())
         told = b""
         while block := connection.recv(65536):

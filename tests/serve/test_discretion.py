@@ -15,9 +15,9 @@ from yarl import URL
 
 from command_line import run_command
 from evenhand.errors import EvenhandError, StoreError
-from evenhand.judges.endpoint import Endpoint
 from evenhand.judges.redaction import Redactor
-from evenhand.serve.discretion import Discretion
+from evenhand.judges.transport import Endpoint
+from evenhand.serve.judges import AddressRedactor
 from http_service import PAIR, StartService, problem, start_service
 from live_server import wait_until
 from run_data import adds_up, sums
@@ -48,7 +48,7 @@ def test_no_fault_on_the_way_to_a_judge_tells_where_it_is(
         monkeypatch.setenv("https_proxy", "http://proxy-7.inner.example:3128")
     endpoint = Endpoint(URL(url), timeout_s=1, connect_timeout_s=1, redact=Redactor())
     assert (endpoint.proxy is not None) == proxied
-    hide = Discretion(url)
+    hide = AddressRedactor(url)
     faults = 0
     for name, method in inspect.getmembers(endpoint, inspect.ismethod):
         if name.startswith("_"):
@@ -82,7 +82,7 @@ def test_no_stored_fault_tells_where_another_server_of_its_fleet_was(
     if proxied:
         monkeypatch.setenv("http_proxy", "http://proxy-7.inner.example:3128")
     endpoint = Endpoint(URL(url), timeout_s=1, connect_timeout_s=1, redact=Redactor())
-    hide = Discretion.of_record({"base_url": "http://first.example:8000/v1"})
+    hide = AddressRedactor.of_record({"base_url": "http://first.example:8000/v1"})
     for name, method in inspect.getmembers(endpoint, inspect.ismethod):
         if name.startswith("_"):
             continue
@@ -94,7 +94,7 @@ def test_no_stored_fault_tells_where_another_server_of_its_fleet_was(
 
 
 def test_what_a_judge_without_an_address_said_stays() -> None:
-    hide = Discretion.of_record({"temperature": 0})
+    hide = AddressRedactor.of_record({"temperature": 0})
     assert hide("at 12:30 row:7 of x:80 failed") == "at 12:30 row:7 of x:80 failed"
 
 
@@ -115,7 +115,7 @@ def test_no_server_of_a_fleet_is_told_to_clients_and_the_log_knows_each(
 
 
 def test_the_texts_around_an_address_stay() -> None:
-    hide = Discretion("http://judge:8000/v1")
+    hide = AddressRedactor("http://judge:8000/v1")
     assert hide("judge:8000 answered HTTP 401: the judge says no") == (
         "the judge's server answered HTTP 401: the judge says no"
     )
@@ -125,7 +125,9 @@ def test_the_texts_around_an_address_stay() -> None:
     assert hide("judge:8000 redirects to http://10.0.0.9/x (HTTP 302), which") == (
         "the judge's server redirects elsewhere (HTTP 302), which"
     )
-    assert Discretion(None)("nothing to hide at 10.0.0.1:80") == "nothing to hide at 10.0.0.1:80"
+    assert (
+        AddressRedactor(None)("nothing to hide at 10.0.0.1:80") == "nothing to hide at 10.0.0.1:80"
+    )
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
@@ -242,7 +244,7 @@ def test_an_upload_that_finds_no_room_is_a_problem_and_no_bug(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     for kind in ("TemporaryFile", "NamedTemporaryFile"):  # nameless where the system has them
-        monkeypatch.setattr(f"evenhand.serve.upload.tempfile.{kind}", full)
+        monkeypatch.setattr(f"evenhand.serve.runs.tempfile.{kind}", full)
     lines = {"Content-Type": "application/x-ndjson"}
     row = json.dumps(PAIR) + "\n"
     told = problem(service.client.post("/v1/runs", content=row, headers=lines), 500, "service")

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from evenhand.errors import InputError, ServerBusy
-from evenhand.serve.pages import drawings
-from evenhand.serve.pages.drawings import Drawings
+from evenhand.serve.pages import charts as drawings
+from evenhand.serve.pages.charts import Drawings
 
 
 def test_a_chart_is_drawn_once_for_all_who_wait_for_it() -> None:

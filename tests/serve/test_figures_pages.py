@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evenhand.pages.wording import LANGUAGES
+from evenhand.serve.pages.rendering import LANGUAGES
 from evenhand.trust.probes.cases import probe_cases
 from html_reading import Html
 from http_service import StartService, start_service
@@ -369,7 +369,7 @@ def test_there_is_no_other_chart(visitor: Visitor, run: str, file: str) -> None:
 def test_without_the_extra_the_tables_stand_and_the_command_too(
     visitor: Visitor, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.pages.chart_views.can_draw", lambda: False)
+    monkeypatch.setattr("evenhand.serve.pages.run.can_draw", lambda: False)
     page = there(visitor, f"{run}/audit")
     assert "pip install 'evenhand[plot]'" in [each.text for each in page.all("code")]
     assert page.all("img") == []

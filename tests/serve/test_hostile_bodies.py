@@ -17,11 +17,11 @@ from evenhand.contract import read_pair
 from evenhand.errors import EvenhandError, InputError, TooLarge, visible
 from evenhand.serve import service as service_module
 from evenhand.serve.app import ENDPOINTS
-from evenhand.serve.bounds import refuse_many_values, refuse_wide, values_of_a_pair
-from evenhand.serve.config import Limits
-from evenhand.serve.http.queries import parameters
+from evenhand.serve.config import ServerLimits
+from evenhand.serve.http.problems import problem_of
+from evenhand.serve.http.requests import parameters
 from evenhand.serve.pages import forms
-from evenhand.serve.problems import problem_of
+from evenhand.serve.security.limits import refuse_many_values, refuse_wide, values_of_a_pair
 from evenhand.serve.values import StartRunWithPairs, read_value
 from http_service import PAIR, HttpService, StartService, problem, start_service
 from run_data import adds_up
@@ -92,10 +92,10 @@ def test_commas_and_brackets_in_texts_are_not_values() -> None:
 )
 def test_what_would_be_a_complaint_each_is_refused_before_validation(given: dict[str, Any]) -> None:
     with pytest.raises(TooLarge):
-        refuse_wide(given, Limits())
+        refuse_wide(given, ServerLimits())
     with pytest.raises(TooLarge):
-        refuse_wide(given, Limits(), rows="pairs")
-    refuse_wide({"pairs": [PAIR] * 5000}, Limits(), rows="pairs")
+        refuse_wide(given, ServerLimits(), rows="pairs")
+    refuse_wide({"pairs": [PAIR] * 5000}, ServerLimits(), rows="pairs")
 
 
 def test_of_many_rows_that_are_none_one_is_complained_of() -> None:
@@ -324,7 +324,7 @@ def test_a_field_that_nobody_knows_is_named_briefly_and_visibly(service: HttpSer
 
 def test_the_most_values_of_a_pair_hold_the_most_criteria() -> None:
     """Each criterion is an object with three fields: a comma before it, its bracket, two commas."""
-    limits = Limits()
+    limits = ServerLimits()
     criterion = {"name": "n", "description": "d", "weight": 1.0}
     body = json.dumps(PAIR | {"criteria": [criterion] * limits.criteria, "context": "c"})
     assert passes(body.encode(), values_of_a_pair(limits))

@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 import service_examples
 from evenhand.serve.app import ENDPOINTS, make_app
 from evenhand.serve.config import ServerConfig, Token
-from evenhand.serve.http.examples import example
-from evenhand.serve.http.queries import parameters
+from evenhand.serve.http.document import example
+from evenhand.serve.http.requests import parameters
 from http_service import StartService, start_service
 
 __all__ = ["start_service"]

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from evenhand.errors import NotFound, StoreError
-from evenhand.serve import events
-from evenhand.serve.events import event_stream, told_id
+from evenhand.serve.http import runs as events
+from evenhand.serve.http.runs import event_stream, told_id
 from evenhand.serve.values import RunStatus
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

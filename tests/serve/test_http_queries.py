@@ -6,9 +6,9 @@ import pytest
 from starlette.datastructures import QueryParams
 
 from evenhand.errors import InputError
-from evenhand.serve.http.queries import NoQuery, parameters, read_query
+from evenhand.serve.http.requests import NoQuery, parameters, read_query
 from evenhand.serve.values import RankRuns, StartRun
-from evenhand.serve.verdict_filters import VerdictFilters
+from evenhand.serve.verdicts import VerdictFilters
 
 
 def test_values_come_in_their_types_and_in_either_case() -> None:

@@ -14,14 +14,14 @@ import httpx
 import pytest
 
 from evenhand.errors import ServerBusy
-from evenhand.serve import late_pages
+from evenhand.serve import routing as late_pages
 from evenhand.serve.app import make_app
-from evenhand.serve.collecting import loading
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.mcp import endpoint as mcp_endpoint
 from evenhand.serve.mcp.endpoint import McpEndpoint
-from evenhand.serve.pages.addresses import PAGES
+from evenhand.serve.pages.routes import PAGES
 from evenhand.serve.service import Service
+from evenhand.serve.startup import importing
 from evenhand.settings import Settings
 from mcp_pipe import HELLO
 
@@ -200,7 +200,7 @@ def thawed() -> Iterator[None]:
 @pytest.mark.usefixtures("thawed")
 def test_nothing_is_collected_while_loading_and_what_is_loaded_is_left_alone() -> None:
     before = gc.get_freeze_count()
-    with loading():
+    with importing():
         assert not gc.isenabled()
         kept: list[list[int]] = [[] for _ in range(1000)]
     assert gc.isenabled()
@@ -209,10 +209,10 @@ def test_nothing_is_collected_while_loading_and_what_is_loaded_is_left_alone() -
 
 @pytest.mark.usefixtures("thawed")
 def test_the_collector_is_as_it_was_after_a_loading_that_failed_too() -> None:
-    with pytest.raises(OSError, match="the disk is gone"), loading():
+    with pytest.raises(OSError, match="the disk is gone"), importing():
         raise OSError("the disk is gone")
     assert gc.isenabled()
     gc.disable()
-    with loading():
+    with importing():
         pass
     assert not gc.isenabled()

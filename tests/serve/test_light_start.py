@@ -23,7 +23,7 @@ from mcp_pipe import HELLO, READY
 # What takes long to load, by who needs it: figures, MCP, pages, old stores, judges' calls, HTTP.
 WATCHED = (
     *("numpy", "scipy", "mcp", "mcp_types", "jinja2", "alembic", "aiohttp", "fastapi"),
-    *("evenhand.serve.pages.addresses", "evenhand.serve.run_figures"),
+    *("evenhand.serve.pages.routes", "evenhand.serve.reports"),
 )
 PROGRAM = (
     "import atexit, json, sys\n"
@@ -132,7 +132,7 @@ def test_what_is_loaded_late_serves_all_who_come_at_once(tmp_path: Path) -> None
     for path, status, text in answers.values():
         assert status == (404 if path.startswith("/v1/") else 200), (path, text)
         assert path != "/mcp" or '"serverInfo"' in text
-    assert {"mcp", "evenhand.serve.pages.addresses", "evenhand.serve.run_figures"} <= ended.loaded
+    assert {"mcp", "evenhand.serve.pages.routes", "evenhand.serve.reports"} <= ended.loaded
 
 
 def test_mcp_lists_its_tools_without_statistics_and_web_pages(tmp_path: Path) -> None:

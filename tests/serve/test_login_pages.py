@@ -13,10 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import SettingsError
-from evenhand.serve.access import is_page, way_back
-from evenhand.serve.config import Limits, ServerConfig, Token
-from evenhand.serve.sessions import LASTS_S, SESSION_COOKIE, Sessions
-from evenhand.serve.tokens import read_tokens
+from evenhand.serve.config import ServerConfig, ServerLimits, Token
+from evenhand.serve.security.access import (
+    LASTS_S,
+    SESSION_COOKIE,
+    Sessions,
+    is_page,
+    read_tokens,
+    way_back,
+)
 from http_service import HttpService, problem
 
 SECRET, OTHER, VOTERS = "full+0123456789/abc==", "anna-0123456789abcdef", "vera-0123456789abcdef"
@@ -32,7 +37,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpService]:
         port=0,
         tokens=FULL,
         voters=(VOTER,),
-        limits=Limits(failures_per_minute=1_000_000),
+        limits=ServerLimits(failures_per_minute=1_000_000),
     )
     made = HttpService(config)
     made.start()
@@ -115,7 +120,7 @@ def test_wrong_tokens_are_slowed_down_and_the_right_one_with_them(
         store=str(tmp_path / "service.db"),
         port=0,
         tokens=FULL,
-        limits=Limits(failures_per_minute=3),
+        limits=ServerLimits(failures_per_minute=3),
     )
     made = HttpService(config)
     made.start()
@@ -322,7 +327,9 @@ def test_a_copy_of_the_cookie_opens_nothing_after_the_logout(service: HttpServic
         # Every worker, and the next start, asks the same store.
         store = service.config.store
         again = HttpService(
-            ServerConfig(store=store, port=0, tokens=FULL, limits=Limits(failures_per_minute=1000))
+            ServerConfig(
+                store=store, port=0, tokens=FULL, limits=ServerLimits(failures_per_minute=1000)
+            )
         )
         again.start()
         try:

@@ -15,8 +15,8 @@ from mcp.shared.exceptions import MCPError
 
 from door_judge import knows_56, takes_the_first
 from evenhand import tools
-from evenhand.ranker import RankedResponses
-from evenhand.serve.mcp.markdown import named
+from evenhand.ranker.responses import RankedResponses
+from evenhand.serve.mcp.resources import named
 from mcp_clients import MODES, PAIR, Mode, a_config, checked, hearing, refused, served, text_of
 from scripted import answer_json
 from servers import Reply, SeenRequest, Slow, StartServer, chat_reply, error_reply, start_server
@@ -392,10 +392,9 @@ def test_the_list_of_tools_leaves_an_agents_context_for_its_work() -> None:
 
 
 def test_every_field_that_a_short_schema_names_is_one_of_the_whole_type() -> None:
-    from evenhand.ranker import RankedResponses
+    from evenhand.ranker.responses import RankedResponses
     from evenhand.serve.mcp import schemas
-    from evenhand.serve.mcp.tool_audit import ToolAudit
-    from evenhand.serve.report_values import Report
+    from evenhand.serve.reports import Report, ToolAudit
     from evenhand.serve.values import RunStatus
 
     for short, model in (

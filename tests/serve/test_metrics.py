@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import JudgeTimeout, ServerBusy
-from evenhand.serve.admission import Admission
+from evenhand.serve.comparisons import Admission
 from evenhand.serve.metrics import Metrics
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from evenhand.errors import CapReached
-from evenhand.pages.told import Told
-from evenhand.serve.incoming import too_large
+from evenhand.serve.pages.rendering import PageTranslator
+from evenhand.serve.security.policy import too_large
 from html_reading import Html
 from page_visits import Visitor, seen, serving
 from scripted import answer_json
@@ -149,7 +149,7 @@ def test_an_address_that_leads_nowhere_says_so_in_both_languages(
     ],
 )
 def test_what_a_server_refuses_is_told_in_both_languages(said: str) -> None:
-    english, chinese = (Told(language, on_pages=True)(said) for language in ("en", "zh"))
+    english, chinese = (PageTranslator(language, on_pages=True)(said) for language in ("en", "zh"))
     assert CHINESE.search(chinese)
     for each in (english, chinese):
         assert not OF_COMMANDS.search(each)

@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from evenhand.errors import EvenhandError
 from evenhand.serve.app import make_app
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.problems import MEDIA_TYPE, Telling, Unexpected, problem_response
+from evenhand.serve.http.problems import MEDIA_TYPE, Telling, UnexpectedErrors, problem_response
 
 PEOPLE = {"Accept": "text/html,application/xhtml+xml"}
 
@@ -48,7 +48,7 @@ async def answered(tell: Telling) -> bytes:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    await Unexpected(_failing, tell=tell)(scope, receive, send)
+    await UnexpectedErrors(_failing, tell=tell)(scope, receive, send)
     assert said[0]["status"] == 500
     return b"".join(each.get("body", b"") for each in said)
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from evenhand.errors import ServerBusy
-from evenhand.serve import browsing
-from evenhand.serve.indexing import Filled
-from evenhand.serve.kept_figures import Kept, KeptFigures
-from evenhand.serve.run_totals import RunTotals
+from evenhand.serve import verdicts as browsing
+from evenhand.serve.indexing import IndexCoverage
+from evenhand.serve.report_cache import CachedFigure, ReportCache, RunTotals
 from evenhand.serve.service import Service
 from evenhand.store.verdict_table import Coverage
 from html_reading import Element, Html
@@ -37,7 +36,7 @@ def visitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
 @pytest.fixture
 def half_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables of every run hold a part, for as long as the test looks."""
-    part = Filled(table=Coverage(3, 12), words=Coverage(2, 9))
+    part = IndexCoverage(table=Coverage(3, 12), words=Coverage(2, 9))
     monkeypatch.setattr(browsing, "fill_some", lambda *_, **__: part)
 
 
@@ -97,10 +96,10 @@ def test_a_run_says_that_its_flags_are_of_a_part(
 def test_figures_that_are_worked_out_move_a_bar(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch, path: str, figure: str
 ) -> None:
-    async def computing(*_: Any, **__: Any) -> Kept[Any]:
-        return Kept(value=None, error=None, at=None, stale=False, computing=True)
+    async def computing(*_: Any, **__: Any) -> CachedFigure[Any]:
+        return CachedFigure(value=None, error=None, at=None, stale=False, computing=True)
 
-    monkeypatch.setattr(KeptFigures, figure, computing)
+    monkeypatch.setattr(ReportCache, figure, computing)
     page = visitor.see(path)
     assert bars(page) == [(None, None)]  # of what nobody knows the end
     assert lives(page) == [path]
@@ -112,7 +111,7 @@ def test_a_busy_server_is_asked_again_by_the_page(
     async def busy(*_: Any, **__: Any) -> Any:
         raise ServerBusy("4 requests are being answered; ask again later", retry_after_s=6.2)
 
-    monkeypatch.setattr(browsing.Browsing, "page", busy)
+    monkeypatch.setattr(browsing.VerdictBrowser, "page", busy)
     answer = visitor.ask("/runs/1/pairs", **{"Accept-Language": "zh"})
     assert answer.headers["retry-after"] == "7"
     page = seen(answer, 429)

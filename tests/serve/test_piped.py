@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import pytest
 
-from evenhand.serve.pages.piped import piped
+from evenhand.serve.pages.pairs import piped
 
 
 async def test_everything_comes_in_order() -> None:

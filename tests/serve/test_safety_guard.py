@@ -20,11 +20,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from evenhand.serve.config import JudgeOffer, Limits, ServerConfig, Token
-from evenhand.serve.connections import HEAD_BYTES
-from evenhand.serve.doorway import Doorway
-from evenhand.serve.guard import Guard
+from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits, Token
 from evenhand.serve.logs import configure_logs
+from evenhand.serve.security.connections import HEAD_BYTES
+from evenhand.serve.security.guard import Guard
+from evenhand.serve.security.policy import RequestPolicy
 from live_server import LiveServer, read_answer, wait_until
 
 SECRET, OTHER = "right-0123456789abcdef", "second-0123456789abcdef"
@@ -76,7 +76,7 @@ def guarded(config: ServerConfig, seen: Seen | None = None) -> Starlette:
             return JSONResponse({"fine": True})
         return JSONResponse({})
 
-    door = Doorway(config)
+    door = RequestPolicy(config)
     app = Starlette(
         routes=[
             Route("/healthz", echo, methods=["GET", "POST"]),
@@ -110,7 +110,7 @@ def local() -> Iterator[LiveServer]:
 def tokened() -> Iterator[LiveServer]:
     config: dict[str, Any] = {
         "tokens": (Token("ci", SECRET), Token("anna", OTHER)),
-        "limits": Limits(failures_per_minute=1_000_000),
+        "limits": ServerLimits(failures_per_minute=1_000_000),
     }
     with start(**config) as server:
         yield server
@@ -314,7 +314,7 @@ def test_health_alone_is_free_of_tokens(tokened: LiveServer) -> None:
 
 
 def test_guessing_is_slow_and_the_right_guess_looks_like_a_wrong_one() -> None:
-    limits = Limits(failures_per_minute=3)
+    limits = ServerLimits(failures_per_minute=3)
     with start(tokens=(Token("ci", SECRET),), limits=limits) as server:
         statuses = [
             server.ask("GET", "/v1/compare", headers=bearer(f"guess-{n:020}")).status
@@ -328,7 +328,7 @@ def test_guessing_is_slow_and_the_right_guess_looks_like_a_wrong_one() -> None:
 
 
 def test_a_client_cannot_lie_about_its_address_to_go_on_guessing() -> None:
-    limits = Limits(failures_per_minute=2)
+    limits = ServerLimits(failures_per_minute=2)
     with start(tokens=(Token("ci", SECRET),), limits=limits) as server:
         statuses = []
         for number in range(4):
@@ -341,7 +341,7 @@ def test_a_client_cannot_lie_about_its_address_to_go_on_guessing() -> None:
 def test_a_trusted_proxys_clients_are_told_apart() -> None:
     config: dict[str, Any] = {
         "tokens": (Token("ci", SECRET),),
-        "limits": Limits(failures_per_minute=1),
+        "limits": ServerLimits(failures_per_minute=1),
         "trusted_proxies": ("127.0.0.1",),
     }
     with start(**config) as server:
@@ -355,7 +355,7 @@ def test_a_trusted_proxys_clients_are_told_apart() -> None:
 
 
 def test_one_token_asks_too_often_and_the_other_does_not_pay_for_it() -> None:
-    limits = Limits(requests_per_minute=3)
+    limits = ServerLimits(requests_per_minute=3)
     tokens = (Token("ci", SECRET), Token("anna", OTHER))
     with start(tokens=tokens, limits=limits) as server:
         answers = [server.ask("GET", "/v1/compare", headers=bearer(SECRET)) for _ in range(5)]
@@ -371,7 +371,7 @@ def test_one_token_asks_too_often_and_the_other_does_not_pay_for_it() -> None:
 
 def test_a_body_beyond_the_limit_is_refused_by_its_length_before_it_is_read() -> None:
     seen = Seen()
-    with start(seen, limits=Limits(body_bytes=1000)) as server:
+    with start(seen, limits=ServerLimits(body_bytes=1000)) as server:
         headers = {**JSON, "Content-Length": "1000000000"}
         answer = server.ask("POST", "/v1/compare", headers=headers)
         assert answer.status == 413
@@ -385,7 +385,7 @@ def test_a_body_beyond_the_limit_is_refused_by_its_length_before_it_is_read() ->
 @pytest.mark.parametrize("path", ["/v1/compare", "/mcp", "/careless"])
 def test_a_body_without_a_length_is_counted_as_it_comes(path: str) -> None:
     seen = Seen()
-    with start(seen, limits=Limits(body_bytes=100_000)) as server:
+    with start(seen, limits=ServerLimits(body_bytes=100_000)) as server:
         endless = (b"x" * 20_000 for _ in range(500))
         answer = server.ask("POST", path, headers=JSON, chunks=endless)
         assert answer.status == 413
@@ -395,7 +395,7 @@ def test_a_body_without_a_length_is_counted_as_it_comes(path: str) -> None:
 
 
 def test_an_upload_may_be_larger_but_not_endless_nor_may_json_pose_as_one() -> None:
-    limits = Limits(body_bytes=1000, upload_bytes=50_000)
+    limits = ServerLimits(body_bytes=1000, upload_bytes=50_000)
     with start(limits=limits) as server:
         lines = {"Content-Type": "application/x-ndjson"}
         for headers, path, size, status in (
@@ -411,7 +411,7 @@ def test_an_upload_may_be_larger_but_not_endless_nor_may_json_pose_as_one() -> N
 
 
 def test_many_bodies_together_do_not_fill_the_memory() -> None:
-    limits = Limits(body_bytes=100_000, bodies_bytes=150_000, body_timeout_s=20)
+    limits = ServerLimits(body_bytes=100_000, bodies_bytes=150_000, body_timeout_s=20)
     with start(limits=limits) as server:
         with server.connect() as holding:
             head = "POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90000\r\n"
@@ -431,7 +431,7 @@ def test_many_bodies_together_do_not_fill_the_memory() -> None:
 
 
 def test_a_body_that_drips_is_given_up_on() -> None:
-    with start(limits=Limits(body_timeout_s=0.3)) as server, server.connect() as connection:
+    with start(limits=ServerLimits(body_timeout_s=0.3)) as server, server.connect() as connection:
         head = "POST /v1/compare HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
         connection.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode())
         dripping = threading.Thread(target=_drip, args=(connection,))
@@ -452,7 +452,7 @@ def _drip(connection: socket.socket) -> None:
 
 
 def test_an_upload_that_keeps_coming_is_not_given_up_on() -> None:
-    limits = Limits(body_timeout_s=0.6)
+    limits = ServerLimits(body_timeout_s=0.6)
     with start(limits=limits) as server:
 
         def slowly() -> Iterator[bytes]:
@@ -484,7 +484,7 @@ def test_a_head_that_never_ends_is_cut_off(local: LiveServer) -> None:
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.serve.connections.HEAD_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("evenhand.serve.security.connections.HEAD_TIMEOUT_S", 0.3)
     with start() as server:
         for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: loc"):
             with server.connect() as connection:
@@ -505,7 +505,7 @@ def from_address(server: LiveServer, address: str) -> socket.socket:
 
 
 def test_idle_connections_keep_nobody_out_for_the_longest_idle_one_gives_way() -> None:
-    with start(limits=Limits(connections=5)) as server:
+    with start(limits=ServerLimits(connections=5)) as server:
         held = [server.connect() for _ in range(5)]
         assert wait_until(lambda: len(server.connections) == 5)
         assert server.ask("GET", "/healthz").status == 200
@@ -519,7 +519,7 @@ def test_idle_connections_keep_nobody_out_for_the_longest_idle_one_gives_way() -
 
 def test_one_address_that_has_all_it_may_keeps_out_nobody_but_itself() -> None:
     seen = Seen()
-    with start(seen, limits=Limits(connections=100, connections_per_address=3)) as server:
+    with start(seen, limits=ServerLimits(connections=100, connections_per_address=3)) as server:
         held = [from_address(server, "127.0.0.2") for _ in range(3)]
         for connection in held:
             connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -540,7 +540,7 @@ def test_one_address_that_has_all_it_may_keeps_out_nobody_but_itself() -> None:
 
 def test_behind_a_trusted_proxy_requests_are_counted_by_the_client_that_it_names() -> None:
     seen = Seen()
-    limits = Limits(connections_per_address=2)
+    limits = ServerLimits(connections_per_address=2)
     with start(seen, limits=limits, trusted_proxies=("127.0.0.1",)) as server:
         held = [server.connect() for _ in range(2)]
         asking = "GET {} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {}\r\n\r\n"
@@ -562,8 +562,8 @@ def test_behind_a_trusted_proxy_requests_are_counted_by_the_client_that_it_names
 
 def test_a_client_that_reads_nothing_is_cut_off_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a closed connection still has to send may wait for ever otherwise."""
-    monkeypatch.setattr("evenhand.serve.connections.LINGER_S", 0.2)
-    monkeypatch.setattr("evenhand.serve.guard._SEND_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("evenhand.serve.security.connections.LINGER_S", 0.2)
+    monkeypatch.setattr("evenhand.serve.security.guard._SEND_TIMEOUT_S", 0.3)
     with start() as server, server.connect() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -633,7 +633,7 @@ def test_more_headers_than_any_client_sends_are_refused(local: LiveServer) -> No
 
 def test_more_requests_than_it_answers_at_once_are_sent_away() -> None:
     seen = Seen()
-    with start(seen, limits=Limits(requests=3)) as server:
+    with start(seen, limits=ServerLimits(requests=3)) as server:
         held = [server.connect() for _ in range(3)]
         for connection in held:
             connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.errors import EvenhandError, InputError, SettingsError
 from evenhand.judges.prices import Price
-from evenhand.serve.config import JudgeOffer, Limits, ServerConfig, Token, is_loopback
+from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits, Token, is_loopback
 from evenhand.serve.config_file import (
     LIMIT_KEYS,
     OFFER_KEYS,
@@ -17,7 +17,7 @@ from evenhand.serve.config_file import (
     offers_of,
     read_config,
 )
-from evenhand.serve.offers import Offers
+from evenhand.serve.judges import JudgeCatalog
 from evenhand.settings import Settings, load_settings
 
 SECRET = "0123456789abcdef"
@@ -102,7 +102,7 @@ def test_every_key_of_the_file_becomes_what_it_says(tmp_path: Path) -> None:
         allowed_hosts=("judge.example.org",),
         allowed_origins=("https://app.example.org",),
         trusted_proxies=("127.0.0.1",),
-        limits=Limits(compares=5, compare_timeout_s=2.5),
+        limits=ServerLimits(compares=5, compare_timeout_s=2.5),
         log_texts=True,
         log_json=True,
         workers=3,
@@ -164,7 +164,7 @@ def test_no_key_is_documented_that_is_not_there() -> None:
 
 def test_every_limits_default_is_documented_as_it_is() -> None:
     text = DOCUMENT.read_text("utf-8")
-    for field in fields(Limits):
+    for field in fields(ServerLimits):
         row = re.search(rf"^\| `{field.name}` \| .* \| (.+) \|$", text, re.MULTILINE)
         assert row is not None, field.name
         units = {"MiB": 1024**2, "GiB": 1024**3}
@@ -211,8 +211,12 @@ def test_no_repr_shows_a_token_an_address_or_a_store() -> None:
         assert hidden not in repr(config)
 
 
-def offers(*judges: JudgeOffer, settings: Settings | None = None, **environment: str) -> Offers:
-    return Offers(ServerConfig(judges=judges), settings or Settings(), environment=environment)
+def offers(
+    *judges: JudgeOffer, settings: Settings | None = None, **environment: str
+) -> JudgeCatalog:
+    return JudgeCatalog(
+        ServerConfig(judges=judges), settings or Settings(), environment=environment
+    )
 
 
 async def test_an_offer_is_opened_once_and_closed() -> None:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import SettingsError
-from evenhand.serve import tokens as tokens_module
 from evenhand.serve.config import Token
-from evenhand.serve.tokens import (
-    OwnLedger,
-    Rate,
-    SharedLedger,
+from evenhand.serve.security import access as tokens_module
+from evenhand.serve.security.access import (
+    LocalBuckets,
+    RateLimit,
+    SharedBuckets,
     Tokens,
     address_key,
     read_tokens,
@@ -97,7 +97,7 @@ class Clock:
 
 def test_a_minutes_worth_may_come_at_once_and_then_one_every_so_often() -> None:
     clock = Clock()
-    rate = Rate(6, clock=clock)
+    rate = RateLimit(6, clock=clock)
     assert [rate.take("a") for _ in range(6)] == [0.0] * 6
     assert rate.take("a") == pytest.approx(10.0)  # 60 s / 6
     assert rate.take("b") == 0.0  # another's bucket is its own
@@ -110,7 +110,7 @@ def test_a_minutes_worth_may_come_at_once_and_then_one_every_so_often() -> None:
 def test_no_minute_sees_more_than_two_minutes_worth(gaps: list[float], per_minute: int) -> None:
     """A full bucket and its refill within a minute: at most twice the rate, in any minute."""
     clock = Clock()
-    rate = Rate(per_minute, clock=clock)
+    rate = RateLimit(per_minute, clock=clock)
     taken = []
     for gap in gaps:
         clock.now += gap
@@ -121,25 +121,25 @@ def test_no_minute_sees_more_than_two_minutes_worth(gaps: list[float], per_minut
 
 
 def test_a_ledger_forgets_the_longest_silent_first() -> None:
-    ledger = OwnLedger(most=2)
+    ledger = LocalBuckets(most=2)
     for key in ("a", "b", "a", "c"):
         ledger.put(key, 0.0, 1.0)
     assert ledger.get("b") is None
     assert ledger.get("a") == (0.0, 1.0)
 
 
-def _take(ledger: SharedLedger, times: int) -> None:
-    rate = Rate(1_000_000, ledger=ledger)
+def _take(ledger: SharedBuckets, times: int) -> None:
+    rate = RateLimit(1_000_000, ledger=ledger)
     for _ in range(times):
         assert rate.take("ci") == 0.0
 
 
 def test_processes_draw_from_one_bucket() -> None:
     context = multiprocessing.get_context("spawn")
-    ledger = SharedLedger(["", "ci"], context)
+    ledger = SharedBuckets(["", "ci"], context)
     clock = Clock()
-    own = Rate(3, ledger=ledger, clock=clock)
-    other = Rate(3, ledger=ledger, clock=clock)
+    own = RateLimit(3, ledger=ledger, clock=clock)
+    other = RateLimit(3, ledger=ledger, clock=clock)
     assert [own.take("ci"), other.take("ci"), own.take("ci")] == [0.0] * 3
     assert other.take("ci") == pytest.approx(20.0)
     child = context.Process(target=_take, args=(ledger, 5))
@@ -151,9 +151,9 @@ def test_processes_draw_from_one_bucket() -> None:
 
 
 def test_processes_count_an_address_that_nobody_knew_of_together() -> None:
-    ledger = SharedLedger(["", "ci"], multiprocessing.get_context("spawn"))
+    ledger = SharedBuckets(["", "ci"], multiprocessing.get_context("spawn"))
     clock = Clock()
-    own, other = Rate(3, ledger=ledger, clock=clock), Rate(3, ledger=ledger, clock=clock)
+    own, other = RateLimit(3, ledger=ledger, clock=clock), RateLimit(3, ledger=ledger, clock=clock)
     address = "address 192.0.2.1"
     assert [own.take(address), other.take(address), own.take(address)] == [0.0] * 3
     assert other.wait_s(address) == pytest.approx(20.0)

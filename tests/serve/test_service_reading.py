@@ -20,7 +20,8 @@ from evenhand.errors import (
     TooLarge,
 )
 from evenhand.report.records import RunRow
-from evenhand.serve import verdict_pages
+from evenhand.serve import verdicts as verdict_pages
+from evenhand.serve.comparisons import ServiceObserver
 from evenhand.serve.service import Service
 from evenhand.serve.values import (
     AuditRun,
@@ -28,8 +29,7 @@ from evenhand.serve.values import (
     RankRuns,
     VerdictLine,
 )
-from evenhand.serve.verdict_filters import VerdictFilters
-from evenhand.serve.watch import Watch
+from evenhand.serve.verdicts import VerdictFilters
 from evenhand.store import Store
 from run_data import adds_up as adder
 from run_data import sums, wins_b
@@ -94,7 +94,7 @@ async def test_comparisons_beyond_the_queue_are_refused_and_counted(
         open_now.wait(20)
         return adder(request)
 
-    class Counting(Watch):
+    class Counting(ServiceObserver):
         def __init__(self) -> None:
             self.kinds: list[str] = []
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from evenhand.serve import workers
-from evenhand.serve.workers import _Worker
+from evenhand.serve import running as workers
+from evenhand.serve.running import _Worker
 
 
 def worker(*, lived_s: float, ready: bool, early: int = 0, in_vain: int = 0) -> _Worker:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.adaptive import StoppingRule, choose_pairs
-from evenhand.stats.pair_counts import PairCounts, count_pairs
+from evenhand.stats.ranking.adaptive import PairCounts, StoppingRule, choose_pairs, count_pairs
 from leagues import all_pairs, half_point_tables, played_league
 
 Floats = NDArray[np.float64]

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats.agreement import agreement
-from evenhand.stats.confusion import NO_VERDICT, SAYS_A, SAYS_B, SAYS_TIE
-from evenhand.stats.proportion import wilson_interval
+from evenhand.stats.agreement.labels import NO_VERDICT, SAYS_A, SAYS_B, SAYS_TIE, agreement
+from evenhand.stats.proportions import wilson_interval
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 A, B, TIE, NONE = SAYS_A, SAYS_B, SAYS_TIE, NO_VERDICT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.stats.corrected import corrected_win_rate
+from evenhand.stats.correction.corrected_rate import corrected_win_rate
 
 
 def test_labels_that_are_all_alike_never_leave_a_point() -> None:

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.stats.always_valid import (
+    BROAD_BETS,
     AlwaysValidInterval,
     always_valid_interval,
     always_valid_interval_of_counts,
     always_valid_interval_of_scores,
     always_valid_p,
 )
-from evenhand.stats.betting import BROAD_BETS
-from evenhand.stats.sign_test import sign_test_p
+from evenhand.stats.intervals import sign_test_p
 
 COUNTS = st.tuples(st.integers(0, 5000), st.integers(0, 5000), st.integers(0, 5000)).filter(any)
 
@@ -154,7 +154,7 @@ def test_a_mistake_is_named(call: object, fact: str) -> None:
 def test_a_live_display_does_not_load_numpy() -> None:
     code = (
         "import sys; from evenhand.stats.always_valid import always_valid_interval as f; "
-        "f(60, 5, 40); from evenhand.stats import sequential as s; "
+        "f(60, 5, 40); from evenhand.stats.stopping import sequential as s; "
         "s.follow(s.SequentialPlan(planned=99), [1.0, 0.0, 0.5]).look(); "
         "sys.exit('numpy' in sys.modules or 'scipy' in sys.modules)"
     )

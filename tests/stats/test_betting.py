@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.stats.betting import BROAD_BETS, Bets, planned_bets
+from evenhand.stats.always_valid import BROAD_BETS, Bets, planned_bets
 
 SCORES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=30)
 

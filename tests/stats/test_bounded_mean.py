@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.stats.bounded_mean import MOST_ATOMS, mean_interval
-from evenhand.stats.score_interval import score_interval
+from evenhand.stats.intervals import MOST_ATOMS, mean_interval, score_interval
 
 counts = st.integers(0, 40)
 

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evenhand.errors import InputError
-from evenhand.stats.calibration import Calibration, cross_fitted, fit_calibration
-from evenhand.stats.calibration_choice import Method, prompt_folds
-from evenhand.stats.confidence_curves import (
-    Isotonic,
-    Logistic,
-    Platt,
-    fit_isotonic,
-    fit_platt,
+from evenhand.stats.calibration.curves import Isotonic, Logistic, Platt, fit_isotonic, fit_platt
+from evenhand.stats.calibration.fit import (
+    Calibration,
+    Method,
+    cross_fitted,
+    fit_calibration,
+    prompt_folds,
 )
-from evenhand.stats.ridge_logistic import fit_ridge
+from evenhand.stats.logistic_regression import fit_ridge
 
 Floats = NDArray[np.float64]
 

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats.calibration_change import calibration_change
-from evenhand.stats.calibration_error import calibration_error
-from evenhand.stats.reliability import equal_mass_bins
+from evenhand.stats.calibration.reliability import (
+    calibration_change,
+    calibration_error,
+    equal_mass_bins,
+)
 
 # two probabilities, 20 rows each: 12 of 20 right at 0.8, 8 of 20 at 0.3
 STATED = [0.8] * 20 + [0.3] * 20

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenhand.stats.connectivity import examine, ties_settled
+from evenhand.stats.ranking.tally import examine, ties_settled
 
 
 def won(size: int, *pairs: tuple[int, int]) -> NDArray[np.float64]:

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from scripts.verify_corrected import World, simulate
 
 from evenhand.errors import InputError
-from evenhand.stats.corrected import CorrectedRate, corrected_win_rate, winner_scores
+from evenhand.stats.correction.corrected_rate import (
+    CorrectedRate,
+    corrected_win_rate,
+    winner_scores,
+)
 from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
-from evenhand.stats.win_rate import win_rate
+from evenhand.stats.rates.win_rate import win_rate
 
 SCORES = (1.0, 0.5, 0.0)
 

@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
-from evenhand.stats.calibration import fit_calibration
-from evenhand.stats.confidence_curves import (
+from evenhand.stats.calibration.curves import (
     Constant,
     Curve,
     Isotonic,
+    curve_weight,
     fit_isotonic,
     fit_logistic_signals,
     fit_platt,
+    tempered,
 )
-from evenhand.stats.curve_weight import curve_weight, tempered
+from evenhand.stats.calibration.fit import fit_calibration
 
 RNG = np.random.default_rng(5)
 SIGNAL = RNG.normal(size=200)

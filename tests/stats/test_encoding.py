@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError
 from evenhand.stats import rank_battles
 from evenhand.stats.addresses import addresses_of, codes_of_addresses
-from evenhand.stats.encoding import encode
+from evenhand.stats.columns import encode
 from naive_ranking import make_field
 
 pa: Any = import_module("pyarrow")

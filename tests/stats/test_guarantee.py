@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scripts.verify_calibration import CURVES, simulated_guarantee
 
 from evenhand.errors import InputError
-from evenhand.stats.guarantee import (
+from evenhand.stats.calibration.guarantee import (
     check_promise,
     fewest_labels,
     guarantee_agreement,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.jury import Jury, learn_jury, majority_jury
-from evenhand.stats.jury_votes import majority_vote
+from evenhand.stats.juries.jury import Jury, learn_jury, majority_jury
+from evenhand.stats.juries.votes import majority_vote
 
 Table = NDArray[np.int64]
 ONE_GOOD_FOUR_ALIKE = ([0.8, 0.65, 0.65, 0.65, 0.65], [0, 1, 1, 1, 1], 0.95)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.stats.jury import learn_jury
-from evenhand.stats.jury_accuracy import LITTLE, jury_accuracy
-from evenhand.stats.jury_votes import Winners
+from evenhand.stats.juries.jury import LITTLE, jury_accuracy, learn_jury
+from evenhand.stats.juries.votes import Winners
 
 
 def world(pairs: int, *accuracies: float, seed: int = 0) -> tuple[Winners, Winners]:

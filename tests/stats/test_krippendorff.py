@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats.krippendorff import krippendorff, krippendorff_of_votes
-from evenhand.stats.rater_agreement import agreement_among
+from evenhand.stats.agreement.raters import agreement_among, krippendorff, krippendorff_of_votes
 
 # Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability": two observers and two values,
 # then four observers and five values, some missing.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats.label_design import doubts_of_confidence, draw_labels, joint_chances
+from evenhand.stats.correction.labels import doubts_of_confidence, draw_labels, joint_chances
 from evenhand.stats.seeded_order import order_key
 
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evenhand.errors import InputError
-from evenhand.stats.length import length_effect
-from evenhand.stats.length_control import ControlledRate
 from evenhand.stats.outcomes import INVALID, TIE, WIN_A, WIN_B
-from evenhand.stats.proportion import wilson_interval
+from evenhand.stats.proportions import wilson_interval
+from evenhand.stats.rates.length_bias import ControlledRate, length_effect
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from evenhand.stats.logistic import LogisticFit, fit_logistic
+from evenhand.stats.logistic_regression import LogisticFit, fit_logistic
 
 Floats = NDArray[np.float64]
 

@@ -7,13 +7,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from evenhand.stats.pair_choice import (
+from evenhand.stats.ranking.adaptive import (
     HORIZON,
     choose_linking_pairs,
     choose_settling_pairs,
     settling_worth,
 )
-from evenhand.stats.strength_posterior import StrengthPosterior, fit_posterior
+from evenhand.stats.ranking.posterior import StrengthPosterior, fit_posterior
 from leagues import all_pairs, contrast, played_league
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.stats.pair_counts import count_pairs
+from evenhand.stats.ranking.adaptive import count_pairs
 
 ROOM = [[0, 9], [9, 0]]
 SCORES = [[0, 3.5], [2.5, 0]]

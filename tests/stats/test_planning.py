@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from scripts.verify_planning import clustered_power, noisy_power, score_correlation, simulated_power
 
 from evenhand.errors import InputError
-from evenhand.stats.planning import Certainty, PairPlan, Shape, detectable_difference, plan_pairs
-from evenhand.stats.power import fixed_chances
-from evenhand.stats.sequential import SequentialPlan, follow
+from evenhand.stats.stopping.planning import (
+    Certainty,
+    PairPlan,
+    StudyDesign,
+    detectable_difference,
+    fixed_chances,
+    plan_pairs,
+)
+from evenhand.stats.stopping.sequential import SequentialPlan, follow
 
 
 def test_a_textbook_size_is_found() -> None:
@@ -32,7 +38,7 @@ def test_the_power_is_met_and_one_prompt_less_would_miss_it(
     assert plan.power >= 0.8
     assert plan.expected_prompts <= plan.prompts
     if not early_stopping:
-        better = Shape().pair(max(rate, 1 - rate))
+        better = StudyDesign().pair(max(rate, 1 - rate))
         assert fixed_chances(plan.prompts - 1, better, alpha=0.05).power < 0.8
 
 
@@ -41,21 +47,23 @@ def test_either_side_takes_the_same_number() -> None:
 
 
 def test_ties_leave_less_noise_for_the_same_win_rate() -> None:
-    sizes = [plan_pairs(0.55, shape=Shape(tie_share=ties)).prompts for ties in (0.0, 0.3, 0.6)]
+    sizes = [
+        plan_pairs(0.55, shape=StudyDesign(tie_share=ties)).prompts for ties in (0.0, 0.3, 0.6)
+    ]
     assert sizes == sorted(sizes, reverse=True)
 
 
 def test_inconsistent_pairs_make_a_plan_larger() -> None:
-    plan = plan_pairs(0.6, shape=Shape(inconsistent_share=0.3))
+    plan = plan_pairs(0.6, shape=StudyDesign(inconsistent_share=0.3))
     # 0.5 + 0.7·0.1 is shown, from 0.7 decided pairs for each: 0.6 of those, which takes 194 by
     # (1.960·0.5 + 0.842·√(0.6·0.4))² / 0.1², so 277, and whole counts cost a little more.
     assert plan.shown_rate == pytest.approx(0.57)
     assert 277 <= plan.prompts <= 300
-    early = plan_pairs(0.6, shape=Shape(inconsistent_share=0.3), early_stopping=True)
+    early = plan_pairs(0.6, shape=StudyDesign(inconsistent_share=0.3), early_stopping=True)
     assert plan.prompts <= early.prompts <= 310
     # Without half of the pairs, every difference that 800 show is twice as far out.
     whole, half = (
-        detectable_difference(800, shape=Shape(inconsistent_share=share, tie_share=ties))
+        detectable_difference(800, shape=StudyDesign(inconsistent_share=share, tie_share=ties))
         for share, ties in ((0.0, 0.5), (0.5, 0.0))
     )
     assert whole is not None
@@ -67,12 +75,12 @@ def test_gate_at_another_threshold_takes_a_textbook_size() -> None:
     # Truth 0.5 at 0.45: (1.960·√(0.45·0.55) + 0.842·0.5)² / 0.05² = 780.
     assert plan_pairs(0.5, min_win_rate=0.45).prompts == pytest.approx(780, abs=3)
     # With a fifth of the pairs as ties the score's variance is 4/5, and 0.8 is left of both terms.
-    tied = plan_pairs(0.5, min_win_rate=0.45, shape=Shape(tie_share=0.2)).prompts
+    tied = plan_pairs(0.5, min_win_rate=0.45, shape=StudyDesign(tie_share=0.2)).prompts
     assert tied == pytest.approx(0.8 * 780, rel=0.01)
     # Flips of a share I raise what the half count must exceed to 0.5 - 0.05·√(1 - 2I) and leave
     # 1 - I of the variance. The rule takes I at the upper end of its 75 % interval, which at 1,423
     # pairs is 0.3 + 0.674·√(0.3·0.7/1423) = 0.3082: 780·0.7/(1 - 0.6164) = 1,423.
-    flipped = plan_pairs(0.5, min_win_rate=0.45, shape=Shape(inconsistent_share=0.3)).prompts
+    flipped = plan_pairs(0.5, min_win_rate=0.45, shape=StudyDesign(inconsistent_share=0.3)).prompts
     assert flipped == pytest.approx(1423, rel=0.01)
 
 
@@ -88,11 +96,11 @@ def test_the_whole_rule_passes_as_often_as_planned() -> None:
         (0.45, 0.47, 0.0, 0.3),
         (0.6, 0.7, 0.3, 0.0),
     ):
-        shape = Shape(tie_share=ties, inconsistent_share=inconsistent)
+        shape = StudyDesign(tie_share=ties, inconsistent_share=inconsistent)
         plan = plan_pairs(rate, min_win_rate=threshold, shape=shape)
         assert simulated_power(plan, runs=20_000, seed=1) == pytest.approx(0.8, abs=0.03)
     # What ties alone would have led to, with 30 % of the pairs inconsistent, had half a chance.
-    shape = Shape(inconsistent_share=0.3)
+    shape = StudyDesign(inconsistent_share=0.3)
     once = plan_pairs(0.6, shape=shape).model_copy(update={"prompts": 144})
     assert simulated_power(once, runs=20_000, seed=1) == pytest.approx(0.5, abs=0.05)
 
@@ -101,12 +109,12 @@ def test_noisy_judge_is_planned_for_by_what_its_orders_agree_on() -> None:
     # Errors of single passes leave (1 - 2e) = √(1 - 2I) of a preference in the half count, where
     # position leaves 1 - I of it.
     agreed = 0.5 + 0.1 * math.sqrt(1 - 2 * 0.3) / (1 - 0.3)
-    plan = plan_pairs(agreed, shape=Shape(inconsistent_share=0.3))
+    plan = plan_pairs(agreed, shape=StudyDesign(inconsistent_share=0.3))
     assert noisy_power(0.6, plan, runs=20_000, seed=1) == pytest.approx(0.8, abs=0.03)
 
 
 def test_rows_of_a_prompt_keep_the_power_of_a_gate() -> None:
-    rows = Shape(
+    rows = StudyDesign(
         inconsistent_share=0.2, rows_per_prompt=4, correlation=score_correlation(0.6, 0.2, 0.3)
     )
     plan = plan_pairs(0.6, min_win_rate=0.45, shape=rows)
@@ -136,12 +144,14 @@ def test_what_makes_a_gate_harder_never_makes_a_plan_smaller(
     # More pairs that follow the position leave as many ties among those that do not. `flips` is
     # the inconsistent share I of what is no tie: I / (1 - ties·(1 - I)).
     shares = [each * (1 - ties) / (1 - each * ties) for each in sorted(flips)]
-    low, high = (Shape(tie_share=ties * (1 - share), inconsistent_share=share) for share in shares)
+    low, high = (
+        StudyDesign(tie_share=ties * (1 - share), inconsistent_share=share) for share in shares
+    )
     less, more = (Certainty(power=each) for each in sorted(power))
     least = high.lowest_win_rate(threshold) + 0.01
     rate = least + place * (high.highest_win_rate - 1e-9 - least)
 
-    def prompts(shape: Shape, certainty: Certainty, at: float = threshold) -> int:
+    def prompts(shape: StudyDesign, certainty: Certainty, at: float = threshold) -> int:
         return plan_pairs(rate, min_win_rate=at, certainty=certainty, shape=shape).prompts
 
     asked = prompts(low, less)
@@ -163,7 +173,8 @@ def test_at_one_half_more_noise_and_more_power_need_more_pairs_on_either_side(
     rate: float, shares: tuple[float, float], ties: float, power: tuple[float, float]
 ) -> None:
     low, high = (
-        Shape(tie_share=ties * (1 - share), inconsistent_share=share) for share in sorted(shares)
+        StudyDesign(tie_share=ties * (1 - share), inconsistent_share=share)
+        for share in sorted(shares)
     )
     assume(rate <= low.highest_win_rate - 1e-9)
     less, more = (Certainty(power=each) for each in sorted(power))
@@ -177,18 +188,18 @@ def test_at_one_half_more_noise_and_more_power_need_more_pairs_on_either_side(
 
 def test_rows_of_one_prompt_are_worth_less_than_prompts_of_their_own() -> None:
     alone = plan_pairs(0.55)
-    alike = plan_pairs(0.55, shape=Shape(rows_per_prompt=4, correlation=0.5))
+    alike = plan_pairs(0.55, shape=StudyDesign(rows_per_prompt=4, correlation=0.5))
     # The design effect is 1 + 3·0.5 = 2.5, so about 2.5 times the pairs.
     assert alike.design_effect == 2.5
     assert alike.pairs == 4 * alike.prompts
     assert alike.pairs / alone.pairs == pytest.approx(2.5, rel=0.05)
     # Rows that say all the same are worth one.
-    same = plan_pairs(0.55, shape=Shape(rows_per_prompt=4, correlation=1.0))
+    same = plan_pairs(0.55, shape=StudyDesign(rows_per_prompt=4, correlation=1.0))
     assert same.prompts == alone.prompts
 
 
 def test_calls_and_costs_are_counted() -> None:
-    plan = plan_pairs(0.6, shape=Shape(rows_per_prompt=2, samples=3, judges=2))
+    plan = plan_pairs(0.6, shape=StudyDesign(rows_per_prompt=2, samples=3, judges=2))
     assert plan.calls == plan.prompts * 2 * 2 * 3 * 2  # rows, orders, samples, judges
     assert plan.cost is None
     priced = plan.priced(0.001)
@@ -209,7 +220,7 @@ def test_the_difference_of_a_size_needs_about_that_size(early_stopping: bool) ->
 
 def test_the_least_win_rate_that_passes_a_gate_needs_that_size() -> None:
     for threshold, share in ((0.45, 0.0), (0.45, 0.2), (0.3, 0.1), (0.6, 0.2)):
-        shape = Shape(inconsistent_share=share, tie_share=0.1)
+        shape = StudyDesign(inconsistent_share=share, tie_share=0.1)
         shown = detectable_difference(400, min_win_rate=threshold, shape=shape)
         assert shown is not None
         assert shown.difference == pytest.approx(shown.win_rate - threshold)
@@ -227,7 +238,7 @@ def test_too_few_prompts_show_nothing() -> None:
 
 
 def test_a_plan_with_rows_keeps_its_power_in_simulated_runs() -> None:
-    shape = Shape(rows_per_prompt=4, correlation=0.25, tie_share=0.0)
+    shape = StudyDesign(rows_per_prompt=4, correlation=0.25, tie_share=0.0)
     plan = plan_pairs(0.62, shape=shape, early_stopping=True)
     rng = np.random.default_rng(1)
     runs, named, prompts = 500, 0, 0
@@ -247,44 +258,47 @@ def test_a_plan_with_rows_keeps_its_power_in_simulated_runs() -> None:
     ("call", "fact"),
     [
         (lambda: plan_pairs(0.5), "win rate of 0.5"),
-        (lambda: plan_pairs(0.9, shape=Shape(tie_share=0.4)), "from 0.2 to 0.8"),
+        (lambda: plan_pairs(0.9, shape=StudyDesign(tie_share=0.4)), "from 0.2 to 0.8"),
         (lambda: plan_pairs(float("nan")), "win rate of nan"),
         (lambda: plan_pairs(0.6, certainty=Certainty(alpha=0)), "alpha is 0"),
         (lambda: plan_pairs(0.6, certainty=Certainty(power=1)), "power is 1"),
-        (lambda: plan_pairs(0.6, shape=Shape(tie_share=1)), "tie share is 1"),
-        (lambda: plan_pairs(0.6, shape=Shape(correlation=-0.1)), "correlation is -0.1"),
-        (lambda: plan_pairs(0.6, shape=Shape(judges=0)), "judges is 0"),
+        (lambda: plan_pairs(0.6, shape=StudyDesign(tie_share=1)), "tie share is 1"),
+        (lambda: plan_pairs(0.6, shape=StudyDesign(correlation=-0.1)), "correlation is -0.1"),
+        (lambda: plan_pairs(0.6, shape=StudyDesign(judges=0)), "judges is 0"),
         (lambda: plan_pairs(0.50001), "larger difference"),
-        (lambda: plan_pairs(0.6, shape=Shape(inconsistent_share=1)), "inconsistent share is 1"),
         (
-            lambda: plan_pairs(0.6, shape=Shape(inconsistent_share=0.5, tie_share=0.5)),
+            lambda: plan_pairs(0.6, shape=StudyDesign(inconsistent_share=1)),
+            "inconsistent share is 1",
+        ),
+        (
+            lambda: plan_pairs(0.6, shape=StudyDesign(inconsistent_share=0.5, tie_share=0.5)),
             "leave none with a winner",
         ),
         # Of the agreeing 0.5, 0.4 are ties and 0.1 are won: (0.1 + 0.2)/0.5 = 0.6 at most.
         (
-            lambda: plan_pairs(0.61, shape=Shape(inconsistent_share=0.5, tie_share=0.4)),
+            lambda: plan_pairs(0.61, shape=StudyDesign(inconsistent_share=0.5, tie_share=0.4)),
             "40% ties and 50% inconsistent cannot be planned for; .* from 0.4 to 0.6",
         ),
         (lambda: plan_pairs(0.6, min_win_rate=1), "minimum win rate is 1; give one between"),
         (lambda: plan_pairs(0.45, min_win_rate=0.45), "never passes a gate at 0.45; .* above 0.45"),
         # 0.5 + 0.7·(0.63 - 0.5) = 0.591 is shown; 0.1/0.7 above 0.5 would do.
         (
-            lambda: plan_pairs(0.63, min_win_rate=0.6, shape=Shape(inconsistent_share=0.3)),
+            lambda: plan_pairs(0.63, min_win_rate=0.6, shape=StudyDesign(inconsistent_share=0.3)),
             r"30% inconsistent never passes a gate at 0.6; give one above 0.6429, up to 1",
         ),
         (
-            lambda: plan_pairs(0.9, min_win_rate=0.45, shape=Shape(inconsistent_share=0.5)),
+            lambda: plan_pairs(0.9, min_win_rate=0.45, shape=StudyDesign(inconsistent_share=0.5)),
             "a gate at 0.45 is always undecided; plan for 0.5",
         ),
         # 0.4 of the 0.8 that are no ties.
         (
             lambda: detectable_difference(
-                500, min_win_rate=0.45, shape=Shape(inconsistent_share=0.4, tie_share=0.2)
+                500, min_win_rate=0.45, shape=StudyDesign(inconsistent_share=0.4, tie_share=0.2)
             ),
             "a gate at 0.45 is always undecided",
         ),
         (
-            lambda: plan_pairs(0.95, min_win_rate=0.9, shape=Shape(inconsistent_share=0.2)),
+            lambda: plan_pairs(0.95, min_win_rate=0.9, shape=StudyDesign(inconsistent_share=0.2)),
             "no win rate passes a gate at 0.9",
         ),
         (
@@ -292,7 +306,7 @@ def test_a_plan_with_rows_keeps_its_power_in_simulated_runs() -> None:
             "tests against 0.5 alone",
         ),
         (
-            lambda: plan_pairs(0.6, shape=Shape(inconsistent_share=0.2, orders=1)),
+            lambda: plan_pairs(0.6, shape=StudyDesign(inconsistent_share=0.2, orders=1)),
             "one order cannot be inconsistent",
         ),
         (lambda: detectable_difference(0), "0 prompts"),

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats.position import PASS_A, PASS_B, PASS_TIE, SPLIT, UNREAD, position_bias
-from evenhand.stats.proportion import wilson_interval
+from evenhand.stats.proportions import wilson_interval
+from evenhand.stats.rates.position_bias import (
+    PASS_A,
+    PASS_B,
+    PASS_TIE,
+    SPLIT,
+    UNREAD,
+    position_bias,
+)
 
 # the first pass shows A first and the second B: who wins from the first place wins both passes
 FIRST = (PASS_A, PASS_B)

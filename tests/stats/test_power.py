@@ -10,15 +10,15 @@ from scipy.stats import multinomial
 from scripts.verify_planning import passes, refuses
 
 from evenhand.stats.clusters import normal_quantile
-from evenhand.stats.power import (
+from evenhand.stats.intervals import score_interval
+from evenhand.stats.stopping.planning import (
     OutcomeShares,
     TruePair,
     fixed_chances,
     gate_power,
     sequential_chances,
 )
-from evenhand.stats.score_interval import score_interval
-from evenhand.stats.sequential import SequentialPlan, follow
+from evenhand.stats.stopping.sequential import SequentialPlan, follow
 
 
 def naive_fixed_power(prompts: int, win: float, loss: float, alpha: float) -> float:

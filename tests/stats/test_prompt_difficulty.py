@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evenhand.stats.prompt_difficulty import PromptDifficulty
+from evenhand.stats.rates.length_bias import PromptDifficulty
 
 # Models 0, 1 and 2; the score is the first's.
 FIRST = np.array([0, 0, 2, 2, 0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.stats.proportion import wilson_interval
+from evenhand.stats.proportions import wilson_interval
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.stats.rank_certainty import (
+from evenhand.stats.ranking.posterior import (
+    StrengthPosterior,
     describe_certainty,
     expected_tau,
+    fit_posterior,
     misorder_probability,
     neighbour_certainty,
 )
-from evenhand.stats.strength_posterior import StrengthPosterior, fit_posterior
 from leagues import played_league
 
 

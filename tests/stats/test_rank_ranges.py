@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from scripts.verify_ranking import League, measure_league
 
 from evenhand.stats import Ranking, rank_battles
-from evenhand.stats.rank_intervals import quantile
+from evenhand.stats.ranking.uncertainty import quantile
 
 Battle = tuple[int, int, float, int]
 MODELS = 5

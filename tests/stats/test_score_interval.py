@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multinomial
 
-from evenhand.stats.proportion import wilson_interval
-from evenhand.stats.score_interval import exact_lower, score_interval
+from evenhand.stats.intervals import exact_lower, score_interval
+from evenhand.stats.proportions import wilson_interval
 
 Z95 = 1.959963984540054
 Z90 = 1.6448536269514722

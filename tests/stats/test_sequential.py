@@ -13,13 +13,18 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evenhand.errors import InputError
-from evenhand.stats.sequential import Decision, SequentialPlan, SequentialTest, follow
+from evenhand.stats.stopping.sequential import (
+    SequentialDecision,
+    SequentialPlan,
+    SequentialTest,
+    follow,
+)
 
 SCORES = st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=30, max_size=60)
 MEANS = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=30, max_size=60)
 
 
-def end(scores: Sequence[float | None], **settings: Any) -> Decision:
+def end(scores: Sequence[float | None], **settings: Any) -> SequentialDecision:
     return follow(SequentialPlan(planned=len(scores), **settings), scores).final()
 
 
@@ -207,5 +212,5 @@ def test_it_says_before_and_after_what_it_does() -> None:
 
 def test_a_decision_survives_json() -> None:
     said = end([1.0, 0.0] * 20)
-    assert Decision.model_validate_json(said.model_dump_json()) == said
+    assert SequentialDecision.model_validate_json(said.model_dump_json()) == said
     assert '"log10EValue"' in said.model_dump_json()

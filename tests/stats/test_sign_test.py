@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats.sign_test import holm_adjusted, sign_test, sign_test_p
+from evenhand.stats.intervals import holm_adjusted, sign_test, sign_test_p
 
 
 def test_six_of_six_is_the_first_significant_count() -> None:

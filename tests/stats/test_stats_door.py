@@ -18,7 +18,7 @@ def test_every_name_can_be_had() -> None:
         evenhand.stats.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("module", ["", ".proportion", ".share", ".ranking_result"])
+@pytest.mark.parametrize("module", ["", ".proportions", ".ranking.result"])
 def test_light_parts_load_no_numpy(module: str) -> None:
     code = (
         f"import sys, evenhand.stats{module}\n"

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from evenhand.stats.betting import Bets, planned_bets
-from evenhand.stats.stopping_walk import fair_end, fair_ends, stopping_leads, walk
+from evenhand.stats.always_valid import Bets, planned_bets
+from evenhand.stats.stopping.final_test import fair_end, fair_ends, stopping_leads, walk
 
 LENGTH = 14
 BETS = planned_bets(LENGTH)

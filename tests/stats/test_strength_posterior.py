@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from evenhand.stats.strength_posterior import (
+from evenhand.stats.ranking.posterior import (
     PRIOR_MODELS,
     PRIOR_VARIANCE,
     fit_posterior,

@@ -11,7 +11,7 @@ from scripts.verify_sequential import (
     single_pairs,
 )
 
-from evenhand.stats.sequential import SequentialPlan
+from evenhand.stats.stopping.sequential import SequentialPlan
 
 PLAN = SequentialPlan(planned=200)
 RUNS = 1000

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.stats.ranking import rank_battles, rank_counts
-from evenhand.stats.ranking_result import Ranking
+from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
+from evenhand.stats.ranking.result import Ranking
 
 
 def battles(seed: int, models: int = 4, rows: int = 200, **options: object) -> Ranking:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.stats.clusters import normal_quantile
+from evenhand.stats.intervals import exact_lower, score_interval
 from evenhand.stats.outcomes import (
     INCONSISTENT,
     INVALID,
@@ -21,9 +22,8 @@ from evenhand.stats.outcomes import (
     WIN_B,
     OutcomeCounts,
 )
-from evenhand.stats.proportion import wilson_interval
-from evenhand.stats.score_interval import exact_lower, score_interval
-from evenhand.stats.win_rate import (
+from evenhand.stats.proportions import wilson_interval
+from evenhand.stats.rates.win_rate import (
     Circumstances,
     WinRate,
     by_group,

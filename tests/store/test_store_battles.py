@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenhand.contract import Facts, Failure, Outcome, PositionConsistency, Winner
 from evenhand.errors import StoreError
 from evenhand.store import BattleCount, NewItem, NewJudge, NewVerdict, Store
-from evenhand.store.digests import prompt_key
+from evenhand.store.intake import prompt_key
 from store_values import Begun, begin, failure, item, read_pass, unread_pass
 
 _numbers = count(1)
@@ -184,7 +184,7 @@ def test_outcomes_come_with_all_that_statistics_need(store: Store) -> None:
 
 
 def test_columns_are_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.store.paging._AT_ONCE", 2)
+    monkeypatch.setattr("evenhand.store.columns._PAGE_ITEMS", 2)
     begun = begin(store, *(battle(f"k{n}", "x", f"m{n}") for n in range(1, 8)))
     for number in (1, 2, 5, 7):  # the page of 3 and 4 is empty
         rule(begun, number, 0)

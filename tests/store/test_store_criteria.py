@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.comparer import decide, settle
 from evenhand.contract import (
     CriterionOutcome,
     CriterionVerdict,
@@ -22,9 +21,10 @@ from evenhand.contract import (
     Verdict,
     Winner,
 )
-from evenhand.procedure import Procedure
+from evenhand.judging.comparison import decide, settle
+from evenhand.judging.config import Procedure
 from evenhand.store import NewItem, NewVerdict, Settled, Store, open_store
-from evenhand.store.digests import prompt_key
+from evenhand.store.intake import prompt_key
 from store_values import begin, failure, item, win
 from test_facts import moody, pairs, procedures
 
@@ -129,7 +129,7 @@ def test_a_name_that_looks_like_the_json_around_it_is_a_name(store: Store) -> No
 def test_what_was_read_once_is_forgotten_before_it_fills_the_memory(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.store.criteria._MOST_REMEMBERED", 2)
+    monkeypatch.setattr("evenhand.store.columns._MOST_REMEMBERED", 2)
     ways: list[Winner] = ["A", "B", "TIE", "A", "B", "TIE"]
     outcomes = [Outcome.TIE if way == "TIE" else Outcome.WIN for way in ways]
     settled = [facts(came("one", o, w, w)) for o, w in zip(outcomes, ways, strict=True)]

@@ -10,7 +10,7 @@ from evenhand.errors import InputError, StoreBusy
 from evenhand.store import NewJudge, NewPass, NewVerdict, NewVote, SkippedRow, Store
 from evenhand.store.batches import NewBatch, RequestAsked
 from evenhand.store.jobs import NewJob
-from evenhand.store.kept import FigureKey
+from evenhand.store.report_cache import ReportKey
 from evenhand.store.schema import metadata
 from store_values import begin, failed_pass, failure, item, read_pass, win
 
@@ -39,7 +39,7 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
         store.add_votes([NewVote(first.pair_id, "Ann", verdict)])
     store.mark_verdicts(begun.run_id, noted=lambda *_: False)
     store.add_words(begun.run_id)
-    store.kept.take(FigureKey.of(begun.run_id, "totals", {}), "me")
+    store.kept.take(ReportKey.of(begun.run_id, "totals", {}), "me")
     batch = NewBatch(begun.run_id, begun.judge_id, "n", first_number=1, last_number=1)
     store.batches.intend(batch, [RequestAsked(first.pair_id, "original", 1, 1)])
     # All but the answers to requests and the ends of logins, which are of no run.

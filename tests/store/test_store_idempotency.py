@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from evenhand.store import Store, open_store
-from evenhand.store.idempotency import KeptAnswer, KeptRequest, KeyedRequest
+from evenhand.store.requests import KeptAnswer, KeptRequest, KeyedRequest
 
 ANSWER = KeptAnswer(202, b'{"id": "1"}\x00\xff', {"location": "/v1/runs/1"})
 

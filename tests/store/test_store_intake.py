@@ -12,7 +12,7 @@ from hypothesis import given
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import DataError
 from evenhand.store import SkippedRow, Store
-from evenhand.store.digests import pair_digest, prompt_key
+from evenhand.store.intake import pair_digest, prompt_key
 from scripted import make_pair
 from store_values import begin, item, pairs
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from evenhand.store import NewVote, Store
-from evenhand.store.kept import MOST_OF_A_RUN, FigureKey
+from evenhand.store.report_cache import MOST_OF_A_RUN, ReportKey
 from store_values import begin, item
 
-KEY = FigureKey.of(1, "conclusions", {"side": "B", "level": 0.95})
+KEY = ReportKey.of(1, "conclusions", {"side": "B", "level": 0.95})
 
 
 def test_the_same_parameters_name_the_same_figure_in_any_order() -> None:
-    assert FigureKey.of(1, "conclusions", {"level": 0.95, "side": "B"}) == KEY
-    assert FigureKey.of(1, "conclusions", {"level": 0.9, "side": "B"}) != KEY
+    assert ReportKey.of(1, "conclusions", {"level": 0.95, "side": "B"}) == KEY
+    assert ReportKey.of(1, "conclusions", {"level": 0.9, "side": "B"}) != KEY
 
 
 def test_one_takes_a_figure_and_the_others_wait_for_it(store: Store) -> None:
@@ -56,15 +56,15 @@ def test_who_died_is_not_waited_for(store: Store) -> None:
 
 def test_clients_who_think_of_ever_new_parameters_fill_no_disk(store: Store) -> None:
     for level in range(MOST_OF_A_RUN + 50):
-        store.kept.take(FigureKey.of(1, "conclusions", {"level": level}), "me")
-    store.kept.take(FigureKey.of(2, "conclusions", {}), "me")
+        store.kept.take(ReportKey.of(1, "conclusions", {"level": level}), "me")
+    store.kept.take(ReportKey.of(2, "conclusions", {}), "me")
     there = [
-        store.kept.find(FigureKey.of(1, "conclusions", {"level": level})) is not None
+        store.kept.find(ReportKey.of(1, "conclusions", {"level": level})) is not None
         for level in range(MOST_OF_A_RUN + 50)
     ]
     assert sum(there) <= MOST_OF_A_RUN
     assert there[-1]
-    assert store.kept.find(FigureKey.of(2, "conclusions", {})) is not None
+    assert store.kept.find(ReportKey.of(2, "conclusions", {})) is not None
 
 
 def test_every_vote_changes_the_stamp_of_votes(store: Store) -> None:

@@ -18,10 +18,17 @@ from sqlalchemy import Connection, Engine, inspect, select
 from evenhand.errors import StoreError
 from evenhand.store import Store, open_store, postgres, schema_version, sqlite
 from evenhand.store.address import ServerAddress, read_address
-from evenhand.store.digests import prompt_key
-from evenhand.store.schema import HEAD, REVISIONS, VERSION_TABLE, item_tags, metadata, verdicts
+from evenhand.store.intake import prompt_key
+from evenhand.store.schema import (
+    HEAD,
+    REVISIONS,
+    VERSION_TABLE,
+    item_tags,
+    metadata,
+    shorten,
+    verdicts,
+)
 from evenhand.store.schema_version import MIGRATIONS, Migrations
-from evenhand.store.texts import shorten
 from store_values import begin, item
 
 NEXT = '''"""A column more, as a later evenhand would add it."""

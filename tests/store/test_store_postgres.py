@@ -15,7 +15,8 @@ from benchmarks.stored_million import copy_to_postgres, fill
 from sqlalchemy import Engine, event
 
 from evenhand.errors import MissingExtra, StoreBusy, StoreError
-from evenhand.store import hold, open_store
+from evenhand.store import locks as hold
+from evenhand.store import open_store
 from evenhand.store.address import ServerAddress, read_address
 from evenhand.store.postgres import Growth, open_engines
 from postgres_server import PASSWORD, PostgresServer, _free_port

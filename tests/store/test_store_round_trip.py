@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenhand.contract import Facts, Failure, Pair, Pass, Verdict, VotePass, Winner
 from evenhand.store import FailedPass, NewItem, NewPass, NewVerdict, Store
-from evenhand.store.texts import escape, shorten, unescape
+from evenhand.store.schema import escape, shorten, unescape
 from store_values import (
     begin,
     failed_passes_of,

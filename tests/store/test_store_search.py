@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from evenhand.contract import ErrorBody, Facts, Failure, Metadata, Outcome, Winner
 from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, Store, VerdictRow, open_store
-from evenhand.store.verdict_search import RUN_START, VerdictFilter, VerdictPlace
+from evenhand.store.verdicts import RUN_START, VerdictFilter, VerdictPlace
 from store_values import item
 
 ITEMS = 60

@@ -34,8 +34,8 @@ from evenhand.store import (
     Store,
     VerdictRow,
     open_store,
-    table_search,
 )
+from evenhand.store import verdict_table as table_search
 from evenhand.store.verdict_table import CriterionEnd, Sort, TableFilter, TablePlace, TableRow
 from store_values import begin, failed_pass, failure, item, read_pass, unread_pass
 
@@ -525,7 +525,7 @@ def test_two_processes_mark_the_same_run(address: str) -> None:
 def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.store.breakdowns.MOST_CRITERIA", 3)
+    monkeypatch.setattr("evenhand.store.verdict_index.MOST_CRITERIA", 3)
     begun = begin(store, *(item(f"{n}", criteria=[f"own {n}"]) for n in range(5)))
     for work in begun.work():
         begun.write(work, [unread_pass("original")], failure([], "invalid"))

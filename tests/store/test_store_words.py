@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.store import NewVerdict, Store, open_store
+from evenhand.store.full_text import phrases_of, places_of, words_of
 from evenhand.store.verdict_table import TableFilter
-from evenhand.store.words import phrases_of, places_of, words_of
 from store_values import Begun, begin, item, win
 
 TEXTS = {

@@ -15,7 +15,7 @@ from evenhand.contract import Winner
 from evenhand.errors import InputError
 from evenhand.store import NewVote, Store
 from evenhand.trust.audit import Audit, _same_model, audit_run
-from evenhand.trust.findings import Thresholds, find
+from evenhand.trust.findings import Thresholds, assess_audit
 from stored_runs import Row, follows_place, make_run, mumbles, opened, says
 
 
@@ -169,14 +169,14 @@ def test_the_word_on_a_judge_goes_by_the_interval(
     store: Store, count: int, wrong: int, word: str
 ) -> None:
     make_run(store, "run", rows(count, wrong=wrong))
-    assert find(audit_run(store, "run")).word == word
+    assert assess_audit(audit_run(store, "run")).word == word
 
 
 def test_a_judge_below_people_is_to_be_used_with_care(store: Store) -> None:
     run_id = make_run(store, "run", rows(100, wrong=16))
-    assert find(audit_run(store, "run")).word == "trustworthy"
+    assert assess_audit(audit_run(store, "run")).word == "trustworthy"
     vote(store, run_id, {"Ann": right_of(100), "Bob": right_of(100)})
-    found = find(audit_run(store, "run"))
+    found = assess_audit(audit_run(store, "run"))
     assert found.word == "with care"
     assert found.lines[-1].startswith("the judge says what one of them says on 84.0 %")
     assert found.lines[-1].endswith(", which is less")
@@ -185,9 +185,9 @@ def test_a_judge_below_people_is_to_be_used_with_care(store: Store) -> None:
 def test_a_threshold_that_fails_has_its_say_in_the_word(store: Store) -> None:
     make_run(store, "run", rows(60, wrong=4))
     found = audit_run(store, "run")
-    assert find(found, Thresholds.of(min_accuracy=0.7)).word == "trustworthy"
-    assert find(found, Thresholds.of(min_accuracy=0.93)).word == "with care"
-    assert find(found, Thresholds.of(min_accuracy=0.99)).word == "not trustworthy"
+    assert assess_audit(found, Thresholds.of(min_accuracy=0.7)).word == "trustworthy"
+    assert assess_audit(found, Thresholds.of(min_accuracy=0.93)).word == "with care"
+    assert assess_audit(found, Thresholds.of(min_accuracy=0.99)).word == "not trustworthy"
 
 
 def test_a_lean_that_is_asked_for_is_part_of_the_ruling(store: Store) -> None:
@@ -195,11 +195,11 @@ def test_a_lean_that_is_asked_for_is_part_of_the_ruling(store: Store) -> None:
     make_run(store, "run", made)
     found = audit_run(store, "run")
     # 30 of 90 pairs follow their place: a third, give or take a tenth.
-    assert find(found).place_alarm is True
-    assert find(found).ruling is None
-    assert find(found, Thresholds.of(max_place_lean=0.1)).ruling == "fail"
-    assert find(found, Thresholds.of(max_place_lean=0.3)).ruling == "undecided"
-    passed = find(found, Thresholds.of(max_place_lean=0.6))
+    assert assess_audit(found).place_alarm is True
+    assert assess_audit(found).ruling is None
+    assert assess_audit(found, Thresholds.of(max_place_lean=0.1)).ruling == "fail"
+    assert assess_audit(found, Thresholds.of(max_place_lean=0.3)).ruling == "undecided"
+    passed = assess_audit(found, Thresholds.of(max_place_lean=0.6))
     assert (passed.ruling, passed.place_alarm) == ("pass", False)
     assert passed.checks[0].line.startswith("pass  place lean 0.2")
 
@@ -209,7 +209,7 @@ def test_a_judge_whose_answers_cannot_be_read_is_not_trusted(store: Store) -> No
     found = audit_run(store, "run")
     assert (found.accuracy.part, found.unread.part) == (0, 10)
     assert found.agreement.value is None
-    assert find(found).word == "not trustworthy"
+    assert assess_audit(found).word == "not trustworthy"
 
 
 def test_an_inconsistent_pair_is_not_right_and_not_unread(store: Store) -> None:

@@ -12,9 +12,9 @@ from evenhand.trust.biases import (
     SAYS_A,
     SAYS_B,
     SAYS_TIE,
-    lean_of,
     length_bias,
-    place_bias,
+    measure_position_bias,
+    paired_difference,
     self_preference,
     share_of,
 )
@@ -31,7 +31,7 @@ def prompts(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def test_a_judge_that_takes_the_first_leans_wholly_to_it() -> None:
-    found = place_bias(each(*[A] * 20), each(*[B] * 20), prompts(20), level=0.95)
+    found = measure_position_bias(each(*[A] * 20), each(*[B] * 20), prompts(20), level=0.95)
     assert found.lean.value == 1
     assert found.first_place_share.value == 1
     assert found.test.favours == "first"
@@ -40,7 +40,7 @@ def test_a_judge_that_takes_the_first_leans_wholly_to_it() -> None:
 
 
 def test_a_consistent_judge_leans_nowhere() -> None:
-    found = place_bias(each(*[A, B] * 10), each(*[A, B] * 10), prompts(20), level=0.95)
+    found = measure_position_bias(each(*[A, B] * 10), each(*[A, B] * 10), prompts(20), level=0.95)
     assert found.lean.value == 0
     assert found.first_place_share.value == 0.5  # A shown first and then B, in every pair
     assert found.test.consistency.value == 1
@@ -48,7 +48,7 @@ def test_a_consistent_judge_leans_nowhere() -> None:
 
 def test_pairs_whose_orders_split_lean_nowhere_and_are_counted() -> None:
     # Of 20 pairs 5 go by the first place; the other 15 have an order whose samples split evenly.
-    found = place_bias(
+    found = measure_position_bias(
         each(*[A] * 5, *[-2] * 15), each(*[B] * 5, *[A] * 15), prompts(20), level=0.95
     )
     assert found.lean.value == 5 / 20
@@ -60,7 +60,7 @@ def test_a_lean_is_a_difference_of_shares() -> None:
     # Of 20 pairs 6 lean first and 2 second: (6 - 2) / 20.
     more = np.array([True] * 6 + [False] * 14)
     less = np.array([False] * 6 + [True] * 2 + [False] * 12)
-    found = lean_of(more, less, prompts(20), level=0.95)
+    found = paired_difference(more, less, prompts(20), level=0.95)
     assert found.value == pytest.approx(0.2)
     assert found.low is not None
     assert found.high is not None
@@ -72,8 +72,8 @@ def test_exchanging_the_places_turns_the_lean_round(verdicts: list[tuple[int, in
     first = each(*[one for one, _ in verdicts])
     second = each(*[two for _, two in verdicts])
     rows = prompts(len(verdicts))
-    lean = place_bias(first, second, rows, level=0.95).lean
-    turned = place_bias(second, first, rows, level=0.95).lean
+    lean = measure_position_bias(first, second, rows, level=0.95).lean
+    turned = measure_position_bias(second, first, rows, level=0.95).lean
     assert turned.value is not None
     assert lean.value == pytest.approx(-turned.value)
     assert lean.low == pytest.approx(-(turned.high or 0.0))

@@ -18,21 +18,22 @@ from hypothesis import strategies as st
 
 import evenhand
 from evenhand import RunOptions, RunSummary
-from evenhand.comparer import compare
 from evenhand.contract import Outcome
 from evenhand.errors import InputError
 from evenhand.judges import JudgeCall
-from evenhand.procedure import JudgedBy, Procedure
+from evenhand.judging.comparison import compare
+from evenhand.judging.config import JudgedBy, Procedure
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
-from evenhand.stats.calibration import Calibration, fit_calibration
-from evenhand.stats.confidence_curves import Constant, Platt
+from evenhand.stats.calibration.curves import Constant, Platt
+from evenhand.stats.calibration.fit import Calibration, fit_calibration
 from evenhand.store import NewVote, Store, open_store
-from evenhand.trust.calibrating import CalibrationReport, calibrate_run
-from evenhand.trust.calibrations import (
+from evenhand.trust.calibration import (
     AppliedCalibration,
+    CalibrationReport,
     LearnedOn,
     SavedCalibration,
+    calibrate_run,
     open_calibration,
     save_calibration,
 )
@@ -159,7 +160,7 @@ def made(
 ) -> AppliedCalibration:
     """A calibration by hand, of the scripted judge."""
     from evenhand.prompts import built_in_template
-    from evenhand.stats.guarantee import Guarantee
+    from evenhand.stats.calibration.guarantee import Guarantee
 
     steep = Platt(
         signal="stated",

@@ -11,19 +11,17 @@ import pytest
 import evenhand
 from evenhand import RunOptions
 from evenhand.contract import Usage, read_criteria
-from evenhand.data import Reading
+from evenhand.data import ReadOptions
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.report.lookup import find_run
 from evenhand.runs import JudgePlan, UntilDecided, given_pairs
 from evenhand.store import NewVote, open_store
-from evenhand.trust.calibrating import calibrate_run
-from evenhand.trust.calibrations import AppliedCalibration
-from evenhand.trust.cascade import for_people, run_cascade
-from evenhand.trust.cascade_report import Cascade, report_cascade
+from evenhand.trust.calibration import AppliedCalibration, calibrate_run
+from evenhand.trust.cascades import CascadeReport, for_people, report_cascade, run_cascade
 from evenhand.trust.labelling import begin_labelling
-from evenhand.trust.vote_import import import_votes
+from evenhand.trust.vote_files import import_votes
 from run_data import adds_up_here
 from scripted import ScriptedJudge, answer_json
 from unsure_judge import is_right, labelled_sums, unsure
@@ -51,8 +49,8 @@ def costly(call: JudgeCall) -> Completion:
 
 async def cascaded(
     rows: list[dict[str, Any]], plans: list[JudgePlan], at: Path, **options: Any
-) -> Cascade:
-    reading = Reading(criteria=read_criteria(["accuracy"]))
+) -> CascadeReport:
+    reading = ReadOptions(criteria=read_criteria(["accuracy"]))
     sources = given_pairs(rows, reading)
     try:
         with open_store(at) as store:

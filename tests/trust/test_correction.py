@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.stats.corrected import RateEstimate, corrected_win_rate
-from evenhand.stats.label_design import doubts_of_confidence, draw_labels, joint_chances
+from evenhand.stats.correction.corrected_rate import RateEstimate, corrected_win_rate
+from evenhand.stats.correction.labels import doubts_of_confidence, draw_labels, joint_chances
 from evenhand.store import NewJudge, NewRun, NewVerdict, Store, open_store
 from evenhand.trust.correction import correct_run
-from evenhand.trust.jury import hold_jury
-from evenhand.trust.label_draw import PairDraw, draw_pairs, write_draw
-from evenhand.trust.saved_juries import save_jury
-from evenhand.trust.vote_import import import_votes
+from evenhand.trust.jury import evaluate_jury
+from evenhand.trust.label_samples import PairDraw, draw_pairs, write_draw
+from evenhand.trust.panels import save_jury
+from evenhand.trust.vote_files import import_votes
 from judged_runs import judged_run, vote_on
 from store_values import item, win
 
@@ -212,7 +212,7 @@ def test_pairs_that_a_jury_is_divided_on_are_drawn_more_often(store: Store) -> N
 def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path) -> None:
     run = judged_run(store, "run", {"x": "AB" * 30, "y": "AA" * 30}, labels="AB" * 30)
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 41)}, draw="random")
-    saved = hold_jury(store, ["run"], weights="learned").saved
+    saved = evaluate_jury(store, ["run"], weights="learned").saved
     save_jury(saved, tmp_path / "it.json")
     with pytest.raises(InputError, match="was learned on labels of run 'run'"):
         correct_run(store, "run", jury=str(tmp_path / "it.json"))

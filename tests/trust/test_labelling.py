@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Order
-from evenhand.data.drawn_pairs import DrawnRow
+from evenhand.data.votes import DrawnRow
 from evenhand.errors import DataError
 from evenhand.store import NewJudge, NewVote, Store, open_store
 from evenhand.trust.labelling import (
     Choice,
     Labelling,
-    Only,
+    PairSelection,
     begin_drawn,
     begin_labelling,
     winner_of,
@@ -154,7 +154,7 @@ def test_undo_takes_back_the_last_vote_also_of_an_earlier_sitting(store: Store) 
 
 def test_a_vote_says_how_the_pair_was_drawn_and_shown(store: Store) -> None:
     begun = many(store, 2)
-    drawn: tuple[tuple[str, Only], ...] = (("Ann", "random"), ("Bob", "unlabelled"))
+    drawn: tuple[tuple[str, PairSelection], ...] = (("Ann", "random"), ("Bob", "unlabelled"))
     for who, only in drawn:
         labelling = begin_labelling(store, begun.run_id, who, only=only, number=1)
         asked = labelling.next()
@@ -226,7 +226,7 @@ def test_a_draw_of_another_run_is_refused(store: Store) -> None:
         begin_drawn(store, begun.run_id, "Ann", rows=drawn("0", "moon"))
 
 
-def keys_of(store: Store, run_id: int, who: str, only: Only) -> list[str]:
+def keys_of(store: Store, run_id: int, who: str, only: PairSelection) -> list[str]:
     by_number = {each.number: each.key for each in store.run_items(run_id)}
     labelling = begin_labelling(store, run_id, who, only=only)
     return sorted(by_number[asked.number] for asked in labelling.queue)

@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 
 from evenhand.contract import Locale, read_criteria
 from evenhand.errors import InputError
-from evenhand.trust.probes.cases import LANGUAGES, ProbeCase, probe_cases
-from evenhand.trust.probes.catalogue import PROBE_NAMES
-from evenhand.trust.probes.source import ProbePairs
-from evenhand.trust.probes.spoiling import (
+from evenhand.trust.probes.cases import LANGUAGES, PROBE_NAMES, ProbeCase, ProbePairs, probe_cases
+from evenhand.trust.probes.texts import (
+    ProbeQuestion,
     cut_short,
     dress_in_markdown,
     inject,
     pad,
+    probe_texts,
     shuffle_sentences,
 )
-from evenhand.trust.probes.texts import Question, probe_texts
 
 CASES = probe_cases()
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -44,8 +43,10 @@ def good_and_other(case: ProbeCase) -> tuple[str, str]:
     return texts if case.sound == "A" else (texts[1], texts[0])
 
 
-def question(parts: list[str], language: Locale = "en", keys: tuple[str, ...] = ()) -> Question:
-    return Question("q", "p?", tuple(parts), "poor", language, keys=keys)
+def question(
+    parts: list[str], language: Locale = "en", keys: tuple[str, ...] = ()
+) -> ProbeQuestion:
+    return ProbeQuestion("q", "p?", tuple(parts), "poor", language, keys=keys)
 
 
 def test_there_are_at_least_150_pairs_of_which_no_two_are_alike() -> None:

@@ -19,13 +19,12 @@ from evenhand.judges import (
     embedded_model,
     open_judge,
 )
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import RunOptions
 from evenhand.settings import load_settings
 from evenhand.store import open_store
-from evenhand.trust.probes.cases import probe_cases
-from evenhand.trust.probes.catalogue import PROBE_NAMES
-from evenhand.trust.probes.report import ProbeScore
+from evenhand.trust.probes.cases import PROBE_NAMES, probe_cases
+from evenhand.trust.probes.scores import ProbeScore
 from probe_judges import Vice, answers_with, judge_with, probed
 from scripted import ScriptedJudge, answer_json, letter_completion
 

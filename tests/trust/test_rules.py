@@ -6,7 +6,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.judges.replay import Recording
-from evenhand.trust.rules import (
+from evenhand.trust.published_rules import (
     Passes,
     apply_rule,
     judgebench,

@@ -12,13 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats.jury import learn_jury
-from evenhand.stats.win_rate import win_rate
+from evenhand.stats.juries.jury import learn_jury
+from evenhand.stats.rates.win_rate import win_rate
 from evenhand.store import Store, open_store
-from evenhand.trust.jury import hold_jury
-from evenhand.trust.jury_rows import jury_rows, write_jury_rows
-from evenhand.trust.jury_vote import HUNG, NO_QUORUM
-from evenhand.trust.saved_juries import SavedJury, open_jury, save_jury
+from evenhand.trust.jury import evaluate_jury, jury_rows, write_jury_rows
+from evenhand.trust.panels import HUNG, NO_QUORUM, SavedJury, open_jury, save_jury
 from judged_runs import LETTER_CODES, judged_run, vote_on
 
 
@@ -48,7 +46,7 @@ THREE = {
 
 def test_the_largest_group_wins_and_the_rest_is_no_tie(store: Store) -> None:
     judged_run(store, "run", THREE)
-    sitting = hold_jury(store, ["run"])
+    sitting = evaluate_jury(store, ["run"])
     # q5 has A, B and a tie; q6 has A against B; q7 one vote of the two that half of three takes.
     assert sitting.outcomes.tolist() == [0, 0, 1, 2, HUNG, HUNG, NO_QUORUM, 0]
     counts = sitting.report.counts
@@ -63,19 +61,19 @@ def test_the_win_rate_counts_a_hung_jury_half_and_leaves_out_one_without_quorum(
     store: Store,
 ) -> None:
     judged_run(store, "run", {judge: said[:7] for judge, said in THREE.items()})
-    rate = hold_jury(store, ["run"], side="A").report.rates[0].jury
+    rate = evaluate_jury(store, ["run"], side="A").report.rates[0].jury
     # A, A, B, tie, hung, hung: (1 + 1 + 0 + 0.5 + 0.5 + 0.5) / 6; the seventh is left out.
     assert rate.rate == pytest.approx(3.5 / 6)
     assert (rate.counts.inconsistent, rate.counts.invalid) == (2, 1)
     same = win_rate([0, 0, 1, 2, 3, 3, 4], prompts=list("abcdefg"))
     assert (rate.low, rate.high, rate.worst_case) == (same.low, same.high, same.worst_case)
-    turned = hold_jury(store, ["run"]).report.rates[0].jury
+    turned = evaluate_jury(store, ["run"]).report.rates[0].jury
     assert turned.rate == pytest.approx(2.5 / 6)
 
 
 def test_each_judge_has_its_own_rate_beside_the_jurys(store: Store) -> None:
     judged_run(store, "run", {"x": "AABBA." * 2, "y": "ABIXTA" * 2})
-    one, two = hold_jury(store, ["run"], side="A").report.rates[0].judges
+    one, two = evaluate_jury(store, ["run"], side="A").report.rates[0].judges
     assert (one.name, two.name) == ("x", "y")
     assert (one.rate.n, one.rate.counts.wins_a, one.rate.counts.wins_b) == (10, 6, 4)
     # A, B, inconsistent, invalid, tie, A, and all of it twice: (1 + 0 + 0.5 + 0.5 + 1) / 5.
@@ -87,7 +85,7 @@ def test_rows_whose_models_changed_places_count_for_the_same_model(store: Store)
     models = [("old", "new"), ("new", "old")] * 6
     said = {"x": "BABA" * 3, "y": "BAB." * 3, "z": "BAAA" * 3}
     judged_run(store, "run", said, models=models)
-    found = hold_jury(store, ["run"]).report.rates
+    found = evaluate_jury(store, ["run"]).report.rates
     assert [(each.model, each.against) for each in found] == [("new", "old")]
     assert found[0].jury.rate == 1.0
     # In q3 z says A, which is old; and y has not judged q4, which is no tie.
@@ -98,19 +96,19 @@ def test_rows_whose_models_changed_places_count_for_the_same_model(store: Store)
 def test_the_quorum_is_the_users(store: Store) -> None:
     judged_run(store, "run", THREE)
     told = {
-        quorum: hold_jury(store, ["run"], quorum=quorum).report.counts.no_quorum
+        quorum: evaluate_jury(store, ["run"], quorum=quorum).report.counts.no_quorum
         for quorum in (1, 2, 3)
     }
     # q6 and q8 have two votes, q7 one.
     assert told == {1: 0, 2: 1, 3: 3}
     with pytest.raises(InputError, match="the quorum is 4 of 3 judges; give 1 to 3"):
-        hold_jury(store, ["run"], quorum=4)
+        evaluate_jury(store, ["run"], quorum=4)
 
 
 def test_runs_over_the_same_pairs_make_one_jury(store: Store) -> None:
     judged_run(store, "first", {"x": "ABA", "y": "ABB"})
     judged_run(store, "second", {"z": "BAT."}, keys=["q2", "q1", "other", "q3"])
-    sitting = hold_jury(store, ["first", "second"])
+    sitting = evaluate_jury(store, ["first", "second"])
     assert sitting.panel.titles == ("x", "y", "z")
     assert [item.key for item in sitting.panel.items] == ["q1", "q2", "q3"]
     assert sitting.panel.votes.tolist() == [[0, 0, 0], [1, 1, 1], [0, 1, -1]]
@@ -119,22 +117,22 @@ def test_runs_over_the_same_pairs_make_one_jury(store: Store) -> None:
 
 def test_a_jury_over_an_unfinished_run_has_always_valid_intervals(store: Store) -> None:
     judged_run(store, "run", {"x": "AB" * 10, "y": "AB" * 9 + "A."})
-    assert hold_jury(store, ["run"]).report.rates[0].jury.always_valid
+    assert evaluate_jury(store, ["run"]).report.rates[0].jury.always_valid
     judged_run(store, "whole", {"x": "AB" * 10}, keys=[f"w{place}" for place in range(20)])
-    assert not hold_jury(store, ["whole"]).report.rates[0].jury.always_valid
+    assert not evaluate_jury(store, ["whole"]).report.rates[0].jury.always_valid
 
 
 def test_runs_without_a_common_pair_are_refused(store: Store) -> None:
     judged_run(store, "first", {"x": "AB"})
     judged_run(store, "second", {"y": "AB"}, keys=["p1", "p2"])
     with pytest.raises(InputError, match="'first' and 'second' share no pair"):
-        hold_jury(store, ["first", "second"])
+        evaluate_jury(store, ["first", "second"])
 
 
 def test_a_judge_that_two_runs_have_sits_once(store: Store) -> None:
     judged_run(store, "first", {"x": "AB", "y": "AB"})
     judged_run(store, "second", {"x": "AB"})
-    sitting = hold_jury(store, ["first", "second"])
+    sitting = evaluate_jury(store, ["first", "second"])
     assert sitting.panel.titles == ("x", "y")
     assert "x of run second sits once: an earlier run has it" in sitting.report.notes
 
@@ -142,7 +140,7 @@ def test_a_judge_that_two_runs_have_sits_once(store: Store) -> None:
 def test_the_same_judge_in_two_languages_is_two(store: Store) -> None:
     judged_run(store, "english", {"x": "AB"})
     judged_run(store, "chinese", {"x": "AA"}, locale="zh")
-    sitting = hold_jury(store, ["english", "chinese"])
+    sitting = evaluate_jury(store, ["english", "chinese"])
     assert sitting.panel.titles == ("x [en]", "x [zh]")
 
 
@@ -155,7 +153,7 @@ def test_an_abstained_verdict_is_no_vote(store: Store) -> None:
         thresholds={"x": 0.8},
         labels="AAATA",
     )
-    sitting = hold_jury(store, ["run"])
+    sitting = evaluate_jury(store, ["run"])
     # x is not sure enough of q3 and q4, and contradicts itself in q5.
     assert sitting.panel.votes[:, 0].tolist() == [0, 0, -1, -1, -1]
     assert sitting.outcomes.tolist() == [0, 0, HUNG, HUNG, HUNG]
@@ -183,14 +181,14 @@ def test_another_run_brings_its_abstentions_along(store: Store) -> None:
         confidences=[0.9, 0.6, 0.9],
         thresholds={"z": 0.8},
     )
-    panel = hold_jury(store, ["first", "second"]).panel
+    panel = evaluate_jury(store, ["first", "second"]).panel
     assert panel.votes[:, 1].tolist() == [-1, 1, -1]
     assert panel.abstained[:, 1].tolist() == [True, False, False]
 
 
 def test_a_saved_jury_hears_no_abstained_verdict_either(store: Store) -> None:
     judged_run(store, "run", {"x": "AA", "y": "BB"})
-    saved = hold_jury(store, ["run"]).saved
+    saved = evaluate_jury(store, ["run"]).saved
     judged_run(
         store,
         "later",
@@ -199,7 +197,7 @@ def test_a_saved_jury_hears_no_abstained_verdict_either(store: Store) -> None:
         confidences=[0.9, 0.6],
         thresholds={"x": 0.8},
     )
-    sitting = hold_jury(store, ["later"], use=saved)
+    sitting = evaluate_jury(store, ["later"], use=saved)
     assert sitting.panel.votes.tolist() == [[0, 1], [-1, 1]]
     assert sitting.report.judges[0].abstained == 1
 
@@ -210,14 +208,14 @@ def test_votes_on_chosen_and_escalated_pairs_are_no_labels_of_a_jury(store: Stor
     vote_on(store, run, {"q2": "B"})
     vote_on(store, run, {"q3": "B"}, draw="chosen")
     vote_on(store, run, {"q4": "A"}, origin="escalation")
-    panel = hold_jury(store, ["run"]).panel
+    panel = evaluate_jury(store, ["run"]).panel
     assert panel.labels.tolist() == [0, 1, -1, -1]
     assert panel.by_people == 2
 
 
 def test_one_judge_is_a_jury_of_itself(store: Store) -> None:
     judged_run(store, "run", {"x": "ABTIX"})
-    sitting = hold_jury(store, ["run"])
+    sitting = evaluate_jury(store, ["run"])
     assert sitting.outcomes.tolist() == [0, 1, 2, NO_QUORUM, NO_QUORUM]
     assert sitting.report.between == ()
     assert sitting.report.judges[0].redundant is None
@@ -226,7 +224,7 @@ def test_one_judge_is_a_jury_of_itself(store: Store) -> None:
 def test_judges_that_always_agree_are_nearly_one(store: Store) -> None:
     said = "AB" * 100
     judged_run(store, "run", {"x": said, "y": said})
-    report = hold_jury(store, ["run"]).report
+    report = evaluate_jury(store, ["run"]).report
     assert report.counts.unanimous == 200
     assert report.dissent == 0
     assert report.between[0].agreement.value == 1
@@ -238,7 +236,7 @@ def test_judges_that_always_agree_are_nearly_one(store: Store) -> None:
 def test_a_run_without_verdicts_is_refused(store: Store) -> None:
     judged_run(store, "run", {"x": "..", "y": ".."})
     with pytest.raises(InputError, match="no pair of run 'run' is judged yet"):
-        hold_jury(store, ["run"])
+        evaluate_jury(store, ["run"])
 
 
 def test_weights_are_those_of_the_same_votes_and_labels(store: Store) -> None:
@@ -248,7 +246,7 @@ def test_weights_are_those_of_the_same_votes_and_labels(store: Store) -> None:
     said["z"] = "IX." + said["z"][3:]
     prompts = [f"prompt {place // 2}" for place in range(120)]
     judged_run(store, "run", said, labels=labels, prompts=prompts)
-    sitting = hold_jury(store, ["run"], weights="learned")
+    sitting = evaluate_jury(store, ["run"], weights="learned")
     table = np.array([[LETTER_CODES[own] for own in letters] for letters in said.values()]).T
     # Prompts enter by their keys' order, which a fold's seed turns into folds.
     keys = sitting.panel.prompts
@@ -272,7 +270,7 @@ def test_a_copy_and_a_coin_are_redundant_and_a_good_judge_is_not(store: Store) -
     good, fair, coin = (letters(rng, labels, own) for own in (0.85, 0.7, 0.5))
     said = {"good": good, "copy": good, "fair": fair, "coin": coin}
     judged_run(store, "run", said, labels=labels)
-    found = {each.title: each for each in hold_jury(store, ["run"]).report.judges}
+    found = {each.title: each for each in evaluate_jury(store, ["run"]).report.judges}
     assert {name: each.redundant for name, each in found.items()} == {
         "good": True,  # its copy speaks for it
         "copy": True,
@@ -289,8 +287,8 @@ def test_too_few_labels_teach_no_weights(store: Store) -> None:
         InputError,
         match="the weights cannot be learned: not enough data: 10 labels; at least 20 are needed",
     ):
-        hold_jury(store, ["run"], weights="learned")
-    report = hold_jury(store, ["run"]).report
+        evaluate_jury(store, ["run"], weights="learned")
+    report = evaluate_jury(store, ["run"]).report
     assert report.labels == 10
     assert report.accuracy_reason == "not enough data: 10 labels; at least 40 are needed"
 
@@ -299,7 +297,7 @@ def test_people_label_what_the_data_do_not_but_not_by_escalation(store: Store) -
     run = judged_run(store, "run", {"x": "ABA", "y": "ABA"}, labels="A..")
     vote_on(store, run, {"q1": "B", "q2": "B"})
     vote_on(store, run, {"q3": "A"}, origin="escalation")
-    sitting = hold_jury(store, ["run"])
+    sitting = evaluate_jury(store, ["run"])
     assert sitting.panel.labels.tolist() == [0, 1, -1]
     assert sitting.panel.by_people == 1
 
@@ -309,7 +307,7 @@ def learned(store: Store) -> SavedJury:
     labels = some_labels(rng, 100)
     said = {"x": letters(rng, labels, 0.9), "y": letters(rng, labels, 0.6)}
     judged_run(store, "taught", said, labels=labels)
-    return hold_jury(store, ["taught"], weights="learned").saved
+    return evaluate_jury(store, ["taught"], weights="learned").saved
 
 
 def test_a_saved_jury_comes_back_as_it_was(store: Store, tmp_path: Path) -> None:
@@ -324,7 +322,7 @@ def test_a_saved_jury_comes_back_as_it_was(store: Store, tmp_path: Path) -> None
 def test_a_saved_jury_knows_its_judges_in_any_order(store: Store) -> None:
     saved = learned(store)
     judged_run(store, "new", {"other": "BB", "y": "BB", "x": "AB"}, keys=["n1", "n2"])
-    sitting = hold_jury(store, ["new"], use=saved)
+    sitting = evaluate_jury(store, ["new"], use=saved)
     assert sitting.panel.titles == ("x", "y")
     # x is right far more often, so that q1 is A.
     assert sitting.outcomes.tolist() == [0, 1]
@@ -339,12 +337,12 @@ def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None
         store, "new", {"x": "AB", "z": "BB"}, keys=["n1", "n2"], prompt_version="v2", locale="zh"
     )
     with pytest.raises(InputError) as refused:
-        hold_jury(store, ["new"], use=saved)
+        evaluate_jury(store, ["new"], use=saved)
     assert refused.value.message == (
         "the jury has a seat for x [v1, en], which is not among the judges here (x [v2, zh], "
         "z [v2, zh]); learn a jury of these, or give --force"
     )
-    sitting = hold_jury(store, ["new"], use=saved, forced=True)
+    sitting = evaluate_jury(store, ["new"], use=saved, forced=True)
     assert sitting.panel.titles == ("x", "z")
     assert "z sits for y, by force" in sitting.report.notes
 
@@ -352,14 +350,14 @@ def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None
 def test_a_forced_seat_without_a_judge_has_no_votes(store: Store) -> None:
     saved = learned(store)
     judged_run(store, "new", {"x": "AB"}, keys=["n1", "n2"])
-    sitting = hold_jury(store, ["new"], use=saved, forced=True)
+    sitting = evaluate_jury(store, ["new"], use=saved, forced=True)
     assert sitting.panel.votes.tolist() == [[0, -1], [1, -1]]
     assert "nobody sits for y: the seat has no votes" in sitting.report.notes
 
 
 def test_a_jury_tried_where_it_was_learned_says_so(store: Store) -> None:
     saved = learned(store)
-    report = hold_jury(store, ["taught"], use=saved).report
+    report = evaluate_jury(store, ["taught"], use=saved).report
     assert report.accuracy[0].rule == "this jury"
     assert any("flatters" in note for note in report.notes)
 
@@ -396,7 +394,7 @@ def test_a_jury_that_is_not_there_is_refused_by_its_name() -> None:
 
 def test_rows_keep_every_vote_and_its_dissent(store: Store, tmp_path: Path) -> None:
     judged_run(store, "run", THREE, labels="A......B")
-    sitting = hold_jury(store, ["run"])
+    sitting = evaluate_jury(store, ["run"])
     assert write_jury_rows(sitting, tmp_path / "rows.jsonl") == 8
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert [row["outcome"] for row in rows] == (
@@ -415,7 +413,7 @@ def test_rows_keep_every_vote_and_its_dissent(store: Store, tmp_path: Path) -> N
 
 def test_a_learned_jurys_rows_tell_its_probabilities(store: Store) -> None:
     saved = learned(store)
-    for row in jury_rows(hold_jury(store, ["taught"], use=saved)):
+    for row in jury_rows(evaluate_jury(store, ["taught"], use=saved)):
         assert row["probability"] == max(row["chances"].values())
         assert sum(row["chances"].values()) == pytest.approx(1)
 
@@ -439,7 +437,7 @@ def test_exchanging_a_and_b_exchanges_the_verdicts(
     with open_store(tmp_path_factory.mktemp("jury") / "store.db") as store:
         judged_run(store, "run", columns)
         judged_run(store, "turned", turned, keys=[f"t{place}" for place in range(len(rows))])
-        one, other = (hold_jury(store, [name]) for name in ("run", "turned"))
+        one, other = (evaluate_jury(store, [name]) for name in ("run", "turned"))
     exchanged = np.where(one.outcomes <= 1, 1 - one.outcomes, one.outcomes)
     assert other.outcomes.tolist() == exchanged.tolist()
     assert other.verdicts.dissent.tolist() == one.verdicts.dissent.tolist()

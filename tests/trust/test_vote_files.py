@@ -16,15 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Criterion
-from evenhand.data import Reading, Record, read_pairs
+from evenhand.data import ReadOptions, Record, read_pairs
 from evenhand.data.votes import VoteReading
 from evenhand.errors import DataError, InputError
 from evenhand.store import DRAWS, ORIGINS, NewItem, NewVote, Store, StoredVote, open_store
-from evenhand.store.texts import unprintable
-from evenhand.trust.vote_export import export_votes
-from evenhand.trust.vote_import import import_votes
-from evenhand.trust.vote_summary import summarise_votes
-from evenhand.trust.votes import people_labels
+from evenhand.store.schema import unprintable
+from evenhand.trust.vote_files import export_votes, import_votes
+from evenhand.trust.votes import people_labels, summarise_votes
 from postgres_server import _migrated_template, fresh_database, postgres
 from store_values import begin, item, texts
 
@@ -195,7 +193,7 @@ def test_an_export_overwrites_nothing_unasked_and_leaves_no_half_file(
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is not there")
 def test_the_three_annotators_of_pandalm_agree_as_often_as_counting_says(tmp_path: Path) -> None:
     path = SHARED / "pairs" / "pandalm.jsonl"
-    reading = Reading(criteria=(Criterion(name="quality"),))
+    reading = ReadOptions(criteria=(Criterion(name="quality"),))
     records = [each for each in read_pairs([path], reading) if isinstance(each, Record)]
     with open_store(tmp_path / "store.db") as store:
         begun = begin(store, *(NewItem(r.key, r.pair, r.source, r.row, r.label) for r in records))

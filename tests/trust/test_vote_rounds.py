@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from evenhand.contract import Winner
 from evenhand.store import NewVote, Store, StoredVote, VoteColumns, open_store
-from evenhand.store.vote_records import PairStanding
+from evenhand.store.records import PairStanding
 from evenhand.trust.correction import correct_run
-from evenhand.trust.label_queue import label_queue
-from evenhand.trust.vote_export import export_votes
-from evenhand.trust.vote_import import import_votes
-from evenhand.trust.vote_rounds import VoteQueue, rounds, stand, vote_queue
+from evenhand.trust.label_queue import VoteQueue, label_queue, rounds, vote_queue, voter_progress
+from evenhand.trust.vote_files import export_votes, import_votes
 from judged_runs import judged_run
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,7 +62,7 @@ class Box:
         return [standing_of(pair_id, votes, who) for pair_id, votes in found.items()]
 
     def ask(self, who: str) -> int | None:
-        return stand(self.queue, who, self.on).asked
+        return voter_progress(self.queue, who, self.on).asked
 
     def vote(self, who: str, place: int, *, skip: bool = False) -> None:
         pair_id = int(self.queue.pair_ids[place])
@@ -95,7 +93,7 @@ def test_nobody_is_asked_twice_and_nobody_runs_out_before_the_end(
     box = Box(even_queue(pairs))
     voted: dict[str, set[int]] = {who: set() for who in "abcd"}
     for who, skip in turns:
-        standing = stand(box.queue, who, box.on)
+        standing = voter_progress(box.queue, who, box.on)
         assert standing.own == voted[who]
         assert standing.voted + standing.skipped == len(voted[who])
         if standing.asked is None:
@@ -160,7 +158,7 @@ def test_votes_of_whole_rounds_are_a_draw_that_corrects_a_rate(tmp_path: Path) -
         assert (queue.draw, queue.pairs) == ("weighted", 300)
         for who in ("ann", "ben"):
             for _ in range(25):
-                standing = stand(queue, who, store.pair_standings)
+                standing = voter_progress(queue, who, store.pair_standings)
                 assert standing.asked is not None
                 place = standing.asked
                 store.add_votes(

@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 from evenhand.contract import Winner
 from evenhand.errors import InputError
 from evenhand.store import DRAWS, ORIGINS, NewVote, Store, VoteColumns, open_store
-from evenhand.trust.vote_summary import summarise_votes
-from evenhand.trust.votes import item_votes, majority_labels, people_labels, votes_on
+from evenhand.trust.votes import (
+    item_votes,
+    majority_labels,
+    people_labels,
+    summarise_votes,
+    votes_on,
+)
 from postgres_server import _migrated_template, fresh_database, postgres
 from store_values import Begun, begin, item
 

@@ -1,19 +1,31 @@
-"""`evenhand audit`: a judge against labels, and whether to believe it."""
+"""`evenhand audit`: a judge against labels, and whether to trust it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
-from evenhand.errors import EvenhandError, InputError, Status
+from evenhand.cli.figures import number, share, value
+from evenhand.cli.terminal import one_line
+from evenhand.errors import DataError, EvenhandError, InputError, Status
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from evenhand.data import ReadOptions, Source
     from evenhand.runs.options import Again
-    from evenhand.trust.rules import RuleFigures
+    from evenhand.trust.audit import Audit
+    from evenhand.trust.findings import Findings
+    from evenhand.trust.published_rules import RuleFigures, RuleName
+
+
+# `evenhand audit`: a judge against labels, and whether to believe it.
 
 
 def audit(
@@ -118,22 +130,14 @@ def audit(
     130 interrupted.
     """
     from evenhand import api, judges
-    from evenhand.cli.auditing import (
-        as_data,
-        figures_by_rule,
-        need_labels,
-        refuse_judging_options,
-        refuse_unknown_file,
-        vote_lists_note,
-    )
+    from evenhand.cli.inputs import read_options, read_price
     from evenhand.cli.judging import end, judge_all
-    from evenhand.cli.run_inputs import read_price, read_reading
-    from evenhand.cli.stores import named_store, opened_store
-    from evenhand.defaults import make_procedure
+    from evenhand.cli.session import named_store, opened_store
+    from evenhand.judging.config import make_procedure
     from evenhand.runs import JudgePlan, PairFiles, RunOptions
     from evenhand.settings import load_settings
     from evenhand.trust.audit import audit_run
-    from evenhand.trust.findings import Thresholds, find
+    from evenhand.trust.findings import Thresholds, assess_audit
 
     try:
         thresholds = Thresholds.of(
@@ -169,7 +173,7 @@ def audit(
             refuse_judging_options(context, run)
         else:
             spec = judge or opt.require_judge(settings)
-            reading = read_reading(
+            reading = read_options(
                 columns,
                 criteria,
                 criteria_needed=judges.reads_prompt(spec),
@@ -229,15 +233,13 @@ def audit(
         unused = vote_lists_note(data, run) if data is not None and not found.people else None
         if unused is not None:
             found = found.model_copy(update={"notes": (*found.notes, unused)})
-        findings = find(found, thresholds)
+        findings = assess_audit(found, thresholds)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
     if as_json:
         told = found.model_dump(mode="json") | {"findings": findings.model_dump(mode="json")}
         _write(told)
     else:
-        from evenhand.cli.show_audit import show_audit
-
         show_audit(session.out(), found, findings)
     raise typer.Exit(_CODES[findings.ruling])
 
@@ -262,6 +264,295 @@ def _tell_rule(figures: RuleFigures, *, as_json: bool) -> None:
     if as_json:
         _write({"n": figures.n, "rule": figures.model_dump(mode="json")})
         return
-    from evenhand.cli.show_audit import show_rule
 
     show_rule(session.out(), figures)
+
+
+# What `evenhand audit` was given, checked before a judge is asked anything.
+
+# They say how pairs are judged, which a run's are already.
+_OF_JUDGING = (
+    *("base_url", "columns", "bad_rows", "criteria", "no_tie", "no_swap", "name", "concurrency"),
+    *("rpm", "tpm", "max_calls", "max_cost", "price", "confirm_above", "yes", "fresh", "retry"),
+    "keep_going_unread",
+    *("locale", "mode", "samples", "reconcile", "confidence", "template", "protocol", "timeout"),
+    *("max_tokens", "temperature", "retries", "repairs"),
+)
+
+
+def as_data(given: str | None) -> Source | None:
+    """The file that is meant, or None where a run's name is."""
+    from evenhand.cli.inputs import data_path
+    from evenhand.data import open_source
+    from evenhand.data.remote import url_in
+
+    if given is None:
+        return None
+    path = data_path(given)
+    if path != "-" and url_in(path) is None and (not Path(path).exists() or Path(path).is_dir()):
+        return None
+    return open_source(path)
+
+
+def refuse_judging_options(context: typer.Context, run: str) -> None:
+    """Silently doing without what somebody asked for is worse than an error."""
+    given = [
+        name
+        for name in _OF_JUDGING
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+    if given:
+        options = {param.name: param.opts[0] for param in context.command.params}
+        named = ", ".join(options[name] for name in given)
+        raise InputError(
+            f"{named} would judge a file of pairs, and there is no file {run!r}: a run is audited "
+            "as it was judged; leave it out, or name the file"
+        )
+
+
+def refuse_unknown_file(address: str | None, run: str) -> None:
+    """A file that is not there should not be told as a run, or a store, that is not there."""
+    from evenhand.errors import StoreError
+    from evenhand.store import open_store
+
+    if Path(run).suffix == "" and "/" not in run:
+        return
+    try:
+        with open_store(address, create=False) as store:
+            known = store.find_run(run) is not None
+    except StoreError:
+        known = False
+    if not known:
+        raise InputError(f"there is neither a file {run!r} nor a run of that name; check the path")
+
+
+def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
+    """Before anybody pays for judging pairs that cannot be audited."""
+    from collections import Counter
+
+    from evenhand.data import BadRow, read_pairs
+    from evenhand.trust.audit import refuse_one_sided
+
+    in_one_order: Counter[int] = Counter()
+    for row in read_pairs([data], reading):
+        if isinstance(row, BadRow) or row.label is None:
+            continue
+        if row.pair.swap_positions:
+            return
+        in_one_order[("A", "B", "TIE").index(row.label)] += 1
+        if len(in_one_order) > 1:
+            return
+    refuse_one_sided(data.name, in_one_order)
+    if not in_one_order and not _any_vote(store):
+        raise DataError(
+            f"{data.name} has no labels; it needs a column label (A, B or TIE; --map label=COLUMN "
+            "names it), or people's votes on its pairs (evenhand run, then evenhand label)"
+        )
+
+
+def has_labels(data: Source, reading: ReadOptions) -> bool:
+    from evenhand.data import BadRow, read_pairs
+
+    return any(
+        not isinstance(row, BadRow) and row.label is not None for row in read_pairs([data], reading)
+    )
+
+
+def vote_lists_note(data: Source, run: str) -> str | None:
+    """Where a file's rows hold several people's verdicts, which are votes once imported."""
+    from itertools import islice
+
+    from evenhand.data.columns import Columns
+    from evenhand.data.formats import open_table
+    from evenhand.data.votes import VOTE_FIELDS
+
+    known = Columns({"votes": VOTE_FIELDS["votes"]}, {})
+    table = open_table(data.files[0], wanted=known.wanted)
+    for _, row in islice(table.rows, 1):
+        found = known.find(tuple(row)) if not isinstance(row, str) else {}
+        if "votes" in found:
+            return (
+                f"the column {found['votes'][0]} may hold several people's verdicts; evenhand "
+                f"votes import {run} {data.name} makes them a yardstick"
+            )
+    return None
+
+
+def _any_vote(address: str | None) -> bool:
+    """Whether people have voted on any pair in the store; which, is seen once pairs are in."""
+    from evenhand.errors import StoreError
+    from evenhand.store import open_store
+
+    try:
+        with open_store(address, create=False) as store:
+            return any(store.vote_columns(run.id).pair_id for run in store.list_runs())
+    except StoreError:
+        return False
+
+
+def figures_by_rule(
+    rule: RuleName, data: Source | None, judge: str | None, columns: list[str] | None
+) -> tuple[RuleFigures, bool]:
+    """The authors' figures over what a replayed judge was recorded to say; whether by labels."""
+    from evenhand.cli.inputs import mapped_columns
+    from evenhand.data import ReadOptions
+    from evenhand.trust.published_rules import NEEDS_LABELS, apply_rule, labels_of, recordings_of
+
+    if judge is None or not judge.strip().startswith("replay:"):
+        raise InputError(
+            f"--rule {rule} is for recorded judges; give the file of pairs and --judge replay:FILE"
+        )
+    labels = None
+    if data is not None:
+        reading = ReadOptions(columns=mapped_columns(columns), criteria_needed=False)
+        if rule in NEEDS_LABELS or has_labels(data, reading):
+            labels = labels_of(data, reading)
+    return apply_rule(rule, recordings_of(judge), labels), labels is not None
+
+
+# An audit as a person reads it: the verdict on the judge first, then what it rests on.
+
+_PEOPLE = "people"
+_STYLES = {
+    "trustworthy": "green",
+    "with care": "yellow",
+    "not shown": "yellow",
+    "not trustworthy": "red",
+}
+
+
+def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Text(one_line(audit.judge), style="bold")
+    head.append(f"  {findings.word}", style=_STYLES.get(findings.word, "dim"))
+    console.print(head)
+    for line in findings.lines:
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+    console.print()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for name, told in _figures(audit):
+        table.add_row(Text(name), Text(told))
+    console.print(table)
+    _show_confusion(console, audit)
+    _show_tags(console, audit)
+    if audit.disagreements:
+        console.print()
+        left = audit.disagreements_in_all - len(audit.disagreements)
+        more = f", {number(left)} more" if left else ""
+        console.print(Text(f"disagreements{more}", style="bold"))
+        for each in audit.disagreements:
+            said = each.verdict if each.outcome in ("win", "tie") else each.outcome
+            console.print(Text(f"  {one_line(each.id)}  label {each.label}, judge {said}"))
+        console.print(_look(audit.run), soft_wrap=True)
+    if audit.rule is not None:
+        console.print()
+        show_rule(console, audit.rule)
+    for check in findings.checks:
+        console.print(Text(check.line))
+    for note in audit.notes:
+        console.print(Text(f"note  {one_line(note)}", style="dim"), soft_wrap=True)
+
+
+def _look(run: str | None) -> Text:
+    from rich.text import Text
+
+    return Text(f"  evenhand show {one_line(run or 'RUN')} ID tells a pair whole", "dim")
+
+
+def show_rule(console: Console, figures: RuleFigures) -> None:
+    from rich.text import Text
+
+    console.print(Text(f"by the rule {figures.name} (the authors' own), n {figures.n:,}", "bold"))
+    for name, figure in figures.figures.items():
+        console.print(Text(f"  {name} {figure:.2f}"))
+
+
+def _figures(audit: Audit) -> list[tuple[str, str]]:
+    told = [
+        ("labelled pairs", number(audit.n)),
+        *_label_sources(audit),
+        ("accuracy", share(audit.accuracy)),
+        *((f"  {_agreeing(each.name)}", share(each.accuracy)) for each in audit.yardsticks),
+        *_judge_and_person(audit),
+        (f"agreement on the {number(audit.agreement.of)} decided", share(audit.agreement)),
+        ("  without ties", share(audit.agreement_without_ties)),
+        ("Cohen's kappa", value(audit.kappa)),
+        ("  without ties", value(audit.kappa_without_ties)),
+        *(
+            ("  people's alpha" if each.name == _PEOPLE else f"  {each.name}", value(each.kappa))
+            for each in audit.yardsticks
+            if each.kappa is not None
+        ),
+        ("inconsistent", share(audit.inconsistent)),
+        ("no verdict", share(audit.unread)),
+        ("both orders agree", share(audit.consistency)),
+        ("first place taken", share(audit.first_place_share)),
+        ("lean to the first place", value(audit.place.lean)),
+        ("longer wins, by the judge", share(audit.length.by_judge)),
+        ("longer wins, by the labels", share(audit.length.by_labels)),
+        ("  oftener than it should", value(audit.length.excess)),
+    ]
+    if audit.self_preference is not None:
+        own = audit.self_preference
+        told.append((f"its own model ({one_line(own.model)}) wins", share(own.by_judge)))
+        told.append(("  oftener than it should", value(own.excess)))
+    if audit.retest is not None:
+        told.append(("the same when asked again", share(audit.retest)))
+    if audit.between is not None:
+        other = audit.between
+        told.append((f"agreement with {one_line(other.judge)}", share(other.agreement)))
+        told.append(("  kappa", value(other.kappa)))
+    return told
+
+
+def _agreeing(yardstick: str) -> str:
+    return "two people agree" if yardstick == _PEOPLE else yardstick
+
+
+def _label_sources(audit: Audit) -> list[tuple[str, str]]:
+    """Told only where people had a part in it."""
+    if not audit.labels.by_people:
+        return []
+    told = [("  by people's majority", number(audit.labels.by_people))]
+    if audit.labels.by_data:
+        told.insert(0, ("  by the data", number(audit.labels.by_data)))
+    return told
+
+
+def _judge_and_person(audit: Audit) -> list[tuple[str, str]]:
+    if audit.people is None:
+        return []
+    return [("  judge and one of them", share(audit.people.judge_agreement))]
+
+
+def _show_confusion(console: Console, audit: Audit) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("label")
+    for column in ("judge A", "judge B", "judge TIE", "none"):
+        table.add_column(column, justify="right")
+    for row in (audit.confusion.a, audit.confusion.b, audit.confusion.tie):
+        counts = (row.says_a, row.says_b, row.says_tie, row.none)
+        table.add_row(row.label, *(number(count) for count in counts))
+    console.print()
+    console.print(table)
+
+
+def _show_tags(console: Console, audit: Audit) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    if not audit.by_tag:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("tag", "pairs", "accuracy", "both orders agree"):
+        table.add_column(column, justify="left" if column == "tag" else "right")
+    for each in audit.by_tag:
+        figures = share(each.accuracy), share(each.consistency)
+        table.add_row(Text(one_line(each.tag)), number(each.n), *figures)
+    console.print()
+    console.print(table)

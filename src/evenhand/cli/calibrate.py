@@ -1,16 +1,29 @@
-"""`evenhand calibrate`: from a run's labels, what its judge's confidence is worth."""
+"""`evenhand calibrate`: from a run's labels, how reliable its judge's confidence is."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
+from evenhand.cli.figures import counted, interval, number, p_value, percent, rate
+from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.stats.calibration.curves import Curve
+    from evenhand.stats.calibration.guarantee import Guarantee
+    from evenhand.stats.calibration.reliability import CalibrationError
+    from evenhand.trust.calibration import CalibrationReport
+
+
+# `evenhand calibrate`: from a run's labels, what its judge's confidence is worth.
 
 
 def calibrate(
@@ -75,9 +88,13 @@ def calibrate(
     Exit codes: 0 it was learned (it says where too little is known for more than the share that is
     right, or for a guarantee), 2 bad input or the store failed.
     """
-    from evenhand.cli.stores import opened_store
-    from evenhand.trust.calibrating import ERROR_LEVEL, calibrate_run
-    from evenhand.trust.calibrations import calibration_path, save_calibration
+    from evenhand.cli.session import opened_store
+    from evenhand.trust.calibration import (
+        ERROR_LEVEL,
+        calibrate_run,
+        calibration_path,
+        save_calibration,
+    )
 
     try:
         if error_level is not None and min_agreement is None:
@@ -101,7 +118,7 @@ def calibrate(
             path = save_calibration(found.calibration, save, overwrite=force)
             found = found.model_copy(update={"saved": str(path)})
         if plot is not None:
-            from evenhand.report.charts import write_reliability_chart
+            from evenhand.report.charts.drawing import write_reliability_chart
 
             write_reliability_chart(found.change, found.learned_on.judge, plot)
     except EvenhandError as error:
@@ -109,6 +126,199 @@ def calibrate(
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return
-    from evenhand.cli.show_calibration import show_calibration
 
     show_calibration(session.out(), found, name=save, plot=plot)
+
+
+# A calibration as a person reads it: what it changes, the reliability diagram, the guarantee.
+
+_LEAD = 12
+
+
+def show_calibration(
+    console: Console, found: CalibrationReport, *, name: str | None, plot: Path | None
+) -> None:
+    from rich.text import Text
+
+    console.print(Text(f"calibration of {one_line(found.learned_on.judge)}", "bold"))
+    learned = found.calibration.calibration
+    _tell(console, "labels", _labels(found))
+    _tell(console, "signals", ", ".join(found.signals))
+    _tell(
+        console,
+        "learned",
+        f"{_curve(learned.curve)}{_drawn_in(learned.weight)}, "
+        f"from {counted(learned.n, 'verdict')} of {counted(learned.prompts, 'prompt')}, "
+        f"{_tenths(learned.base_rate)} right",
+    )
+    tested = (
+        "by calibrations that had not seen the prompt"
+        if found.tested == "cross-fitted"
+        else "by this one on the prompts that were kept apart"
+    )
+    _tell(console, "tested", f"on {counted(found.change.after_all.n, 'verdict')}, {tested}")
+    console.print()
+    _show_errors(console, found)
+    console.print()
+    _show_bins(console, found)
+    if found.calibration.guarantee is not None:
+        console.print()
+        _tell(console, "guarantee", _guarantee(found.calibration.guarantee))
+        named = ", ".join(one_line(each) for each in found.calibration.data)
+        data = f"run {one_line(found.run)}{f' ({named})' if named else ''}"
+        _tell(console, "", f"it holds for data like those of {data} and for no others")
+    if found.notes:
+        console.print()
+    for note in found.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+    console.print()
+    if found.saved is None:
+        console.print(Text("not kept; --save NAME keeps it", "dim"))
+    else:
+        console.print(
+            Text(f"kept in {one_line(found.saved)}; use it with --calibration {name}"),
+            soft_wrap=True,
+        )
+    if plot is not None:
+        console.print(Text(f"chart in {one_line(str(plot))}"), soft_wrap=True)
+
+
+def _tell(console: Console, lead: str, said: str) -> None:
+    from rich.text import Text
+
+    show_hanging(console, Text(f"{lead:<{_LEAD - 1}}", "dim"), Text(said))
+
+
+def _labels(found: CalibrationReport) -> str:
+    parts = [f"{counted(found.verdicts, 'verdict')} of {counted(found.prompts, 'prompt')}"]
+    if found.by_people:
+        parts.append(f"{number(found.by_people)} by people's votes")
+    left_out = [
+        f"{number(count)} {what}"
+        for count, what in (
+            (found.inconsistent, "inconsistent"),
+            (found.invalid, "invalid"),
+            (found.unlabelled, "without a label"),
+        )
+        if count
+    ]
+    if left_out:
+        parts.append(f"left out {', '.join(left_out)}")
+    return "; ".join(parts)
+
+
+def _curve(curve: Curve) -> str:
+    if curve.kind == "constant":
+        return "the share that is right (no signal tells more)"
+    if curve.kind == "logistic":
+        return f"logistic in {', '.join(part.signal for part in curve.signals)}"
+    return f"{curve.kind} in {curve.signal}"
+
+
+def _drawn_in(weight: float) -> str:
+    return f" at {100 * weight:.0f} % of its steepness" if 0 < weight < 1 else ""
+
+
+def _show_errors(console: Console, found: CalibrationReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    change = found.change
+    base = change.after_all
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("", "before", "after", "the share that is right alone"):
+        table.add_column(column, justify="left" if not column else "right")
+    before, after = change.before, change.after_all
+    table.add_row("calibration error", _error(before), _error(after), Text(""))
+    table.add_row("  told from zero", _told_apart(before), _told_apart(after), Text(""))
+    table.add_row("Brier score", _brier(before), _brier(after), _digits(base.base_brier))
+    table.add_row("log loss", _log_loss(before), _log_loss(after), _digits(base.base_log_loss))
+    console.print(table)
+    if change.brier_change is not None and change.brier_change.value is not None:
+        told = change.brier_change
+        limits = (
+            f" ({told.low:+.3f} to {told.high:+.3f})"
+            if told.low is not None and told.high is not None
+            else ""
+        )
+        console.print(Text(f"Brier score after less before: {told.value:+.3f}{limits}", "dim"))
+    if change.without:
+        console.print(Text(f"{counted(change.without, 'verdict')} had no confidence before", "dim"))
+
+
+def _error(found: CalibrationError | None) -> str:
+    return "none" if found is None else _digits(found.error)
+
+
+def _told_apart(found: CalibrationError | None) -> str:
+    if found is None or found.p_value is None:
+        return ""
+    return f"{'yes' if found.distinguishable else 'no'}, {p_value(found.p_value)}"
+
+
+def _brier(found: CalibrationError | None) -> str:
+    return "none" if found is None else _digits(found.brier.value)
+
+
+def _log_loss(found: CalibrationError | None) -> str:
+    return "none" if found is None else _digits(found.log_loss.value)
+
+
+def _digits(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.3f}"
+
+
+def _show_bins(console: Console, found: CalibrationReport) -> None:
+    """The reliability diagram: `|` is what was said, `o` what happened."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("confidence", "verdicts", "said", "right", "interval"):
+        table.add_column(column, justify="right")
+    table.add_column("0 | said, o right   1")
+    for name, errors in (("before", found.change.before), ("after", found.change.after_all)):
+        if errors is None:
+            continue
+        table.add_row(Text(name, "bold"))
+        for each in errors.bins:
+            share = each.share_right
+            known = share.value is not None and share.low is not None and share.high is not None
+            table.add_row(
+                f"{each.low:.2f} to {each.high:.2f}",
+                number(each.n),
+                rate(each.mean_probability),
+                "" if share.value is None else rate(share.value),
+                interval(share.low, share.high)
+                if known and share.low is not None and share.high is not None
+                else "",
+                _drawn(each.mean_probability, share.value),
+            )
+    console.print(table)
+
+
+_WIDTH = 21
+
+
+def _drawn(said: float, happened: float | None) -> str:
+    line = ["·"] * _WIDTH
+    line[round(said * (_WIDTH - 1))] = "|"
+    if happened is not None:
+        line[round(happened * (_WIDTH - 1))] = "o"
+    return "".join(line)
+
+
+def _guarantee(found: Guarantee) -> str:
+    promise = f"at least {percent(found.target)} agreement, wrong in at most "
+    promise += f"{percent(found.error_level)} of draws"
+    if found.threshold is None or found.coverage is None or found.agreement_at_least is None:
+        return f"none for {promise}"
+    kept = "" if found.coverage.value is None else f", {_tenths(found.coverage.value)} of verdicts"
+    return (
+        f"from {found.threshold:.3f} up{kept}: {promise}; seen {number(found.agreeing or 0)} of "
+        f"{number(found.of or 0)}, one verdict a prompt; the others abstain"
+    )
+
+
+def _tenths(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,16 +1,24 @@
-"""`evenhand compare`: one pair, one verdict."""
+"""`evenhand compare`: one pair, one verdict; and a verdict, a failure and a pair as a person reads
+them.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.terminal import one_line, plain, show_hanging
 from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
-    from evenhand.contract import Verdict
+    from rich.console import Console
+
+    from evenhand.contract import Failure, Pair, Usage, Verdict, Winner
+
+
+# `evenhand compare`: one pair, one verdict.
 
 
 def compare(
@@ -49,11 +57,9 @@ def compare(
     4 no valid verdict, 130 interrupted.
     """
     from evenhand import api, judges
-    from evenhand.cli.calibrations import calibrations_of
-    from evenhand.cli.inputs import gather_pair
-    from evenhand.cli.show import show_verdict
-    from evenhand.comparer import compare as compare_pair
-    from evenhand.defaults import make_procedure
+    from evenhand.cli.inputs import calibrations_of, gather_pair
+    from evenhand.judging.comparison import compare as compare_pair
+    from evenhand.judging.config import make_procedure
     from evenhand.settings import load_settings
 
     try:
@@ -109,3 +115,184 @@ def compare(
         session.write_json(verdict.model_dump_json(indent=2))
     else:
         show_verdict(session.out(), verdict)
+
+
+# A verdict as a person reads it in a terminal.
+
+_HEADLINE: dict[Winner, str] = {
+    "A": "Response A is better",
+    "B": "Response B is better",
+    "TIE": "A tie",
+}
+_STYLE = {  # by outcome
+    "win": "bold green",
+    "tie": "bold cyan",
+    "inconsistent": "bold yellow",
+    "invalid": "bold red",
+}
+_CONFIDENCE = {
+    "stated": "stated by the judge",
+    "logprobs": "from token probabilities",
+    "votes": "share of samples",
+    "rule": "by rule: the orders disagree",
+    "calibration": "that it is right, by its calibration",
+    "none": "",
+}
+_PASS = {"original": "first pass", "swapped": "second pass"}
+_MARK: dict[Winner | None, str] = {"A": "A", "B": "B", "TIE": "tie", None: "not judged"}
+# Below this, a table's columns would be too narrow to read.
+_TABLE_WIDTH = 60
+
+
+class _Row(NamedTuple):
+    criterion: str
+    mark: str
+    style: str
+    why: str
+
+
+def headline(verdict: Verdict) -> str:
+    from evenhand.contract import Outcome
+
+    if verdict.outcome is Outcome.INCONSISTENT:
+        decided = verdict.metadata.decided_by
+        if decided is None:
+            return "Inconsistent: the winner changed with the order"
+        return f"Inconsistent, {_HEADLINE[verdict.winner].lower()} by {decided}"
+    return _HEADLINE[verdict.winner]
+
+
+def show_verdict(console: Console, verdict: Verdict) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    meta = verdict.metadata
+    confidence = "not given" if verdict.confidence is None else f"{verdict.confidence:.2f}"
+    source = _CONFIDENCE[meta.confidence_source]
+    console.print(
+        Text.assemble(
+            (headline(verdict), _STYLE[verdict.outcome]),
+            ("   confidence ", "dim"),
+            confidence,
+            (f" ({source})" if source else "", "dim"),
+        )
+    )
+    if meta.abstained:
+        console.print(Text("abstained: its calibration does not vouch for it", "yellow"))
+    position = verdict.position_consistency
+    if position is not None:
+        same = "both orders agree" if position.consistent else "the orders differ"
+        first, second = _MARK[position.first_pass_winner], _MARK[position.second_pass_winner]
+        console.print(Text(f"first pass {first}, second pass {second}: {same}", "dim"))
+    _show_criteria(console, verdict)
+    if verdict.overall_reasoning:
+        console.print(Padding(plain(verdict.overall_reasoning), (1, 0, 0, 0)))
+    told = _shown_in_the_table(verdict)
+    for title, points in (
+        ("For Response A", verdict.differentiators.a_advantages),
+        ("For Response B", verdict.differentiators.b_advantages),
+    ):
+        _show_points(console, title, [point for point in points if point not in told])
+    for note in verdict.notes:
+        show_hanging(console, Text("note ", "yellow"), plain(note))
+    console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))
+
+
+def _show_criteria(console: Console, verdict: Verdict) -> None:
+    from rich.text import Text
+
+    from evenhand.contract import Outcome
+
+    outcomes = {entry.criterion: entry.outcome for entry in verdict.metadata.criteria}
+    rows = []
+    for entry in verdict.comparison:
+        inconsistent = outcomes.get(entry.criterion) is Outcome.INCONSISTENT
+        mark = "inconsistent" if inconsistent else _MARK[entry.winner]
+        rows.append(_Row(entry.criterion, mark, "yellow" if inconsistent else "", entry.reasoning))
+    if all(row.mark == _MARK[None] for row in rows):
+        console.print(Text("no criterion was judged", "dim"))
+    elif console.width < _TABLE_WIDTH:
+        _list_rows(console, rows)
+    else:
+        _tabulate_rows(console, rows)
+
+
+def _list_rows(console: Console, rows: list[_Row]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for row in rows:
+        console.print(Text.assemble((one_line(row.criterion), "bold"), ": ", (row.mark, row.style)))
+        if row.why:
+            console.print(Padding(plain(row.why), (0, 0, 0, 2)))
+
+
+def _tabulate_rows(console: Console, rows: list[_Row]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    reasoned = any(row.why.strip() for row in rows)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=reasoned)
+    table.add_column("criterion", ratio=2, overflow="fold")
+    table.add_column("winner", width=max(len("winner"), *(len(row.mark) for row in rows)))
+    if reasoned:
+        table.add_column("why", ratio=6, overflow="fold")
+    for row in rows:
+        why = (plain(row.why),) if reasoned else ()
+        table.add_row(Text(one_line(row.criterion)), Text(row.mark, row.style), *why)
+    console.print(table)
+
+
+def _shown_in_the_table(verdict: Verdict) -> set[str]:
+    """A criterion that was won stands in the table, with its reason; once is enough."""
+    rows = [(entry.criterion, entry.reasoning) for entry in verdict.comparison]
+    return {name for name, _ in rows} | {f"{name}: {reason}" for name, reason in rows}
+
+
+def _show_points(console: Console, title: str, points: list[str]) -> None:
+    from rich.text import Text
+
+    if not points:
+        return
+    console.print(Text(title, "bold"))
+    for point in points:
+        show_hanging(console, Text("  •"), plain(point))
+
+
+def footer(judge: str | None, usage: Usage, time_ms: float) -> str:
+    parts = [one_line(judge or "")]
+    if usage.input_tokens is not None and usage.output_tokens is not None:
+        parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+    if usage.cost_usd:
+        parts.append(f"${usage.cost_usd:.4f}")
+    elif usage.cost_usd is None and usage.requests:
+        parts.append("cost not known")
+    parts.append(f"{usage.requests} request{'' if usage.requests == 1 else 's'}")
+    parts.append(f"{time_ms / 1000:.1f} s")
+    return " · ".join(part for part in parts if part)
+
+
+def show_failure(console: Console, failure: Failure) -> None:
+    """One line for the error, and a line for what was kept."""
+    from rich.text import Text
+
+    message = one_line(failure.error.message)
+    console.print(Text.assemble(("error  ", "bold red"), message), soft_wrap=True)
+    ballots = [p.ballot for p in failure.metadata.passes if p.ballot]
+    if ballots:
+        said = ", ".join(f"{_PASS[ballot.order]} {_MARK[ballot.winner]}" for ballot in ballots)
+        console.print(Text(f"kept: {said}; --json shows it", "dim"))
+
+
+def show_pair(console: Console, pair: Pair, *, title: str = "") -> None:
+    from rich.text import Text
+
+    if title:
+        console.rule(Text(title, "bold"), align="left")
+    for name, text in (
+        ("prompt", pair.prompt),
+        ("A", pair.response_a),
+        ("B", pair.response_b),
+    ):
+        show_hanging(console, Text(f"{name:>6} ", "dim"), plain(text))

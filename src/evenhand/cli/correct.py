@@ -1,21 +1,32 @@
-"""`evenhand correct`: the win rate in people's eyes, and which pairs people should label next."""
+"""`evenhand correct`: the win rate corrected by people's labels, and which pairs to label next."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
-from evenhand.cli.report import RunArgument, SideOption
+from evenhand.cli.figures import SCALE, bar, counted, interval, number, percent, rate
+from evenhand.cli.terminal import one_line, print_table, show_hanging
 from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.stats.correction.corrected_rate import RateEstimate
+    from evenhand.trust.correction import Correction, Corrections
+    from evenhand.trust.label_samples import PairDraw
+
+
+# `evenhand correct`: the win rate in people's eyes, and which pairs people should label next.
 
 
 def correct(
-    name: RunArgument,
+    name: ropt.RunArgument,
     judge: Annotated[
         str | None,
         typer.Option("--judge", "-j", help="Whose verdicts, where the run has several judges."),
@@ -29,7 +40,7 @@ def correct(
             "kept by evenhand jury --save and not learned on this run.",
         ),
     ] = None,
-    side: SideOption = "B",
+    side: ropt.SideOption = "B",
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
     ] = 0.95,
@@ -67,14 +78,14 @@ def correct(
     Exit codes: 0, and 2 for bad input, which labels are that were not drawn by a known chance, or
     where the store failed.
     """
-    from evenhand.cli.stores import opened_store
+    from evenhand.cli.session import opened_store
 
     try:
         if draw is None and (output is not None or force):
             raise InputError("--output and --force go with --draw; give it too, or leave them out")
         with opened_store(store) as opened:
             if draw is not None:
-                from evenhand.trust.label_draw import draw_pairs, write_draw
+                from evenhand.trust.label_samples import draw_pairs, write_draw
 
                 drawn = draw_pairs(
                     opened,
@@ -106,9 +117,103 @@ def correct(
         told = found if draw is None else drawn
         session.write_json(told.model_dump_json(indent=2))
         return
-    from evenhand.cli.show_correction import show_corrections, show_draw
 
     if draw is None:
         show_corrections(session.out(), found)
     else:
         show_draw(session.out(), drawn, output)
+
+
+# Corrected win rates as a person reads them, and pairs to label.
+
+_DRAWN = {
+    "every pair": "every pair has a label",
+    "at random": "drawn evenly from all pairs",
+    "with known chances": "drawn with known chances, by which they weigh",
+}
+_LISTED_AT_MOST = 20
+
+
+def show_corrections(console: Console, found: Corrections) -> None:
+    from rich.text import Text
+
+    console.print(Text(one_line(f"run {found.run}, judged by {found.judge}"), "bold"))
+    labelled = f"{number(found.labelled)} of {counted(found.pairs, 'pair')} labelled"
+    people = f" by {counted(found.people, 'person', 'people')}" if found.people else ""
+    console.print(Text(f"{labelled}{people}; {_DRAWN[found.drawn]}"), soft_wrap=True)
+    for left in found.left_out:
+        labels = f"{counted(left.labels, 'label')} on {counted(left.pairs, 'pair')}"
+        lead = Text("left out ", "dim")
+        show_hanging(console, lead, Text(one_line(f"{labels}: {left.reason}")))
+    for each in found.corrections:
+        _show_correction(console, found, each)
+    if found.notes:
+        console.print()
+    for note in found.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+
+
+def _show_correction(console: Console, found: Corrections, own: Correction) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    other = "B" if found.side == "A" else "A"
+    title = f"{own.model or found.side} against {own.against or other}"
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in (one_line(title), "win rate", SCALE, "pairs"):
+        table.add_column(Text(name), justify="right" if name == "pairs" else "left", no_wrap=True)
+    parts = (
+        ("corrected", own.corrected),
+        ("uncorrected, the judge alone", own.uncorrected),
+        ("people alone", own.people_only),
+    )
+    for name, part in parts:
+        table.add_row(Text(name), *_told(part), number(part.n))
+    console.print()
+    print_table(console, table)
+    if own.judge_weight is not None and own.gain is not None:
+        told = (
+            f"{percent(own.level)} intervals; weight of the judge (λ) {own.judge_weight:.2f}; the "
+            f"labels are worth {own.gain:.1f} times as many of people alone"
+        )
+        console.print(Text(told), soft_wrap=True)
+    if own.judge_unread:
+        unread = counted(own.judge_unread, "pair")
+        console.print(Text(f"{unread} without a verdict of the judge: half in the prediction"))
+
+
+def _told(part: RateEstimate) -> tuple[str, str]:
+    if part.rate is None or part.low is None or part.high is None:
+        return part.reason or "not enough data", ""
+    told = f"{rate(part.rate)} ({interval(part.low, part.high)})"
+    return told, bar(part.rate, part.low, part.high)
+
+
+def show_draw(console: Console, drawn: PairDraw, output: Path | None) -> None:
+    from rich.text import Text
+
+    how = (
+        "doubtful ones more often, by the judge's confidence"
+        if drawn.by_doubt
+        else "all with the same chance"
+    )
+    pairs = counted(len(drawn.pairs), "pair")
+    console.print(Text(f"{pairs} to label next, {how}", "bold"))
+    if output is None:
+        for own in drawn.pairs[:_LISTED_AT_MOST]:
+            console.print(Text(f"  {one_line(own.id)}  chance {own.chance:.4f}"), soft_wrap=True)
+        if len(drawn.pairs) > _LISTED_AT_MOST:
+            left = number(len(drawn.pairs) - _LISTED_AT_MOST)
+            console.print(Text(f"  and {left} more", "dim"))
+        console.print(Text("--output FILE writes them, to be labelled", "dim"), soft_wrap=True)
+    else:
+        where, run = one_line(str(output)), one_line(drawn.run)
+        told = (
+            f"in {where}; evenhand label {run} --drawn {where} asks in the terminal",
+            "or fill in who and verdict (A, B, TIE or skipped) from the top, then "
+            f"evenhand votes import {run} {where}",
+        )
+        for line in told:
+            console.print(Text(line), soft_wrap=True)
+    for note in drawn.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))

@@ -151,7 +151,7 @@ async def _second_act(
 ) -> None:
     from rich.text import Text
 
-    from evenhand.cli.show import show_failure, show_pair, show_verdict
+    from evenhand.cli.compare import show_failure, show_pair, show_verdict
     from evenhand.contract import Failure
 
     console.rule(Text("Act 2: a strong judge, with reasons", "bold"), align="left")
@@ -174,7 +174,7 @@ async def _second_act(
 def _summary(pair: DemoPair, result: Verdict | Failure) -> Text:
     from rich.text import Text
 
-    from evenhand.cli.show import headline
+    from evenhand.cli.compare import headline
     from evenhand.cli.terminal import one_line
     from evenhand.contract import Failure, Outcome
 
@@ -232,9 +232,9 @@ async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list
     """Every pair's verdict or failure; an error only where there is no verdict at all."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from evenhand.comparer import settle
     from evenhand.contract import Verdict
-    from evenhand.procedure import Procedure
+    from evenhand.judging.comparison import settle
+    from evenhand.judging.config import Procedure
 
     results: list[Verdict | Failure] = []
     errors: list[EvenhandError] = []

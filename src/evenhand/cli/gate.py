@@ -8,25 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
-from evenhand.cli.report import (
-    AllowOneOrder,
-    LatestOrNamed,
-    MaxInvalid,
-    MaxSkipped,
-    SideOption,
-    SmallestEffect,
-    TiesOption,
-    named_or_latest,
-)
-from evenhand.cli.stores import opened_store
+from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import EvenhandError, InputError, Status
 
 if TYPE_CHECKING:
-    from evenhand.report.gate import Gate, Ruling
-    from evenhand.stats.win_rate import Doubt
+    from evenhand.report.gate import GateReport, Ruling
+    from evenhand.stats.rates.win_rate import Doubt
 
 _STATUS: dict[Ruling, int] = {
     "pass": Status.OK,
@@ -45,7 +35,7 @@ _STYLE: dict[Ruling, str] = {"pass": "bold green", "fail": "bold red", "undecide
 
 
 def gate(
-    name: LatestOrNamed = None,
+    name: ropt.LatestOrNamed = None,
     latest: Annotated[
         bool, typer.Option("--latest", help="Gate the latest run of the store.")
     ] = False,
@@ -56,10 +46,10 @@ def gate(
     alpha: Annotated[
         float, typer.Option("--alpha", help="The interval is at the level 1 - alpha.")
     ] = 0.05,
-    side: SideOption = "B",
-    ties: TiesOption = "half",
-    max_invalid: MaxInvalid = 0.01,
-    max_skipped: MaxSkipped = 0.01,
+    side: ropt.SideOption = "B",
+    ties: ropt.TiesOption = "half",
+    max_invalid: ropt.MaxInvalid = 0.01,
+    max_skipped: ropt.MaxSkipped = 0.01,
     max_inconsistent: Annotated[
         float | None,
         typer.Option(
@@ -67,8 +57,8 @@ def gate(
             help="Undecided where the orders chose differently in a larger share of pairs.",
         ),
     ] = None,
-    allow_one_order: AllowOneOrder = False,
-    smallest_effect: SmallestEffect = None,
+    allow_one_order: ropt.AllowOneOrder = False,
+    smallest_effect: ropt.SmallestEffect = None,
     corrected: Annotated[
         bool,
         typer.Option(
@@ -92,14 +82,14 @@ def gate(
 ) -> None:
     """Pass (exit code 0) if a run's interval lies above a threshold, fail (1) if below, else
     undecided (6)."""
-    from evenhand.report.conclusions import Limits
+    from evenhand.report.conclusions import ConclusionLimits
     from evenhand.report.gate import gate_run
 
     try:
         _named_once(name, latest=latest)
         if labels_are is not None and not corrected:
             raise InputError("--labels-are belongs to --corrected; give both, or neither")
-        limits = Limits(
+        limits = ConclusionLimits(
             max_invalid=max_invalid,
             max_skipped=max_skipped,
             allow_one_order=allow_one_order,
@@ -132,7 +122,7 @@ def gate(
                     max_inconsistent=max_inconsistent,
                 )
         if junit is not None:
-            from evenhand.report.junit import write_junit
+            from evenhand.report.gate import write_junit
 
             write_junit(ruled, junit)
     except EvenhandError as error:
@@ -152,7 +142,7 @@ def _named_once(name: str | None, *, latest: bool) -> None:
         raise InputError(f"--latest and run {name!r} are both given; give one of them")
 
 
-def _show(ruled: Gate) -> None:
+def _show(ruled: GateReport) -> None:
     from rich.text import Text
 
     console = session.out()

@@ -1,18 +1,28 @@
-"""`evenhand jury`: several judges vote on each pair, and what comes of it."""
+"""`evenhand jury`: several judges vote on each pair; the jury's verdicts, its accuracy and its
+judges.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
-from evenhand.cli.report import SideOption, TiesOption
-from evenhand.cli.terminal import one_line
+from evenhand.cli.figures import RateLine, counted, number, percent, share, show_rates, value
+from evenhand.cli.terminal import one_line, print_table, show_hanging
 from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.trust.jury import JuryRate, JuryReport
+
+
+# `evenhand jury`: several judges vote on each pair, and what comes of it.
 
 
 def jury(
@@ -64,8 +74,8 @@ def jury(
             help="Overwrite the files; with --use, let other judges sit than it was made for.",
         ),
     ] = False,
-    side: SideOption = "B",
-    ties: TiesOption = "half",
+    side: ropt.SideOption = "B",
+    ties: ropt.TiesOption = "half",
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
     ] = 0.95,
@@ -77,17 +87,16 @@ def jury(
     Exit codes: 0, and 2 for bad input (runs that share no pair, one judge alone, another jury than
     was kept) or where the store failed.
     """
-    from evenhand.cli.stores import opened_store
-    from evenhand.trust.jury import hold_jury
-    from evenhand.trust.jury_rows import write_jury_rows
-    from evenhand.trust.saved_juries import open_jury, save_jury
+    from evenhand.cli.session import opened_store
+    from evenhand.trust.jury import evaluate_jury, write_jury_rows
+    from evenhand.trust.panels import open_jury, save_jury
 
     try:
         if use is not None and weights is not None:
             raise InputError("--use brings its own weights; leave --weights out, or --use")
         saved = None if use is None else open_jury(use)
         with opened_store(store) as opened:
-            sitting = hold_jury(
+            sitting = evaluate_jury(
                 opened,
                 names,
                 weights=weights or "majority",
@@ -112,10 +121,142 @@ def jury(
     if as_json:
         session.write_json(sitting.report.model_dump_json(indent=2))
         return
-    from evenhand.cli.show_jury import show_jury
 
     show_jury(session.out(), sitting.report)
     if kept is not None:
         session.write_text(f"\njury in {one_line(str(kept))}")
     if rows is not None:
         session.write_text(f"\n{rows:,} pairs in {one_line(str(output))}")
+
+
+# A jury as a person reads it: its verdicts, then how right it is, then its judges.
+
+_WEIGHTS = {
+    "majority": "the largest group of votes wins",
+    "learned": "votes count by weights learned from labels",
+    "naive Bayes": "votes count by each judge's own accuracy",
+}
+# More pairs of judges than these are a matter for --json.
+_PAIRS_AT_MOST = 15
+
+
+def show_jury(console: Console, found: JuryReport) -> None:
+    from rich.text import Text
+
+    judges = counted(len(found.judges), "judge")
+    head = f"jury of {judges}, run {' and '.join(found.runs)}"
+    console.print(Text(one_line(head), "bold"))
+    quorum = counted(found.quorum, "vote")
+    console.print(Text(f"{_WEIGHTS[found.weights]}; a verdict takes {quorum}"), soft_wrap=True)
+    counts = found.counts
+    console.print(
+        Text(
+            f"{counted(found.pairs, 'pair')}: A wins {number(counts.wins_a)}, B wins "
+            f"{number(counts.wins_b)}, ties {number(counts.ties)}, hung {number(counts.hung)}, "
+            f"too few votes {number(counts.no_quorum)}; unanimous {number(counts.unanimous)}"
+        ),
+        soft_wrap=True,
+    )
+    if found.dissent is not None:
+        console.print(Text(f"against the verdict: {100 * found.dissent:.1f} % of the votes"))
+    for each in found.rates:
+        _show_rate(console, found, each)
+    _show_accuracy(console, found)
+    _show_judges(console, found)
+    _show_between(console, found)
+    if found.notes:
+        console.print()
+    for note in found.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+
+
+def _show_rate(console: Console, found: JuryReport, each: JuryRate) -> None:
+    from rich.text import Text
+
+    other = "B" if found.side == "A" else "A"
+    names = f"{each.model or found.side} against {each.against or other}"
+    lines = [RateLine((part.name,), part.rate) for part in each.judges]
+    console.print()
+    show_rates(console, (one_line(names),), [RateLine(("jury",), each.jury), *lines])
+    if each.jury.counts.inconsistent or each.jury.counts.invalid:
+        told = (
+            "of the jury, a hung one is under inconsistent, and one of too few votes under invalid"
+        )
+        console.print(Text(told, "dim"), soft_wrap=True)
+
+
+def _show_accuracy(console: Console, found: JuryReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print()
+    if not found.accuracy:
+        console.print(Text("no pair has a label: how right the jury is cannot be told", "dim"))
+        return
+    labels = counted(found.labels, "labelled pair")
+    console.print(Text(f"right on {labels}, the learned jury on prompts it had not seen", "bold"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for rule in found.accuracy:
+        table.add_row(Text(one_line(rule.rule)), Text(share(rule.accuracy)))
+    print_table(console, table)
+    if found.accuracy_reason is not None:
+        console.print(Text(f"learned weights: {found.accuracy_reason}", "dim"))
+
+
+def _show_judges(console: Console, found: JuryReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    weighted = any(each.weight is not None for each in found.judges)
+    worth = any(each.worth is not None for each in found.judges)
+    abstained = any(each.abstained for each in found.judges)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("judge")
+    for name in ("votes", "inconsistent", "invalid", *(("abstained",) if abstained else ())):
+        table.add_column(name, justify="right")
+    for name in ("not judged", "against the jury"):
+        table.add_column(name, justify="right")
+    for name in (*(("weight",) if weighted else ()), *(("worth",) if worth else ())):
+        table.add_column(name, justify="right")
+    for each in found.judges:
+        cells = [number(each.votes), number(each.inconsistent), number(each.invalid)]
+        if abstained:
+            cells.append(number(each.abstained))
+        cells += [number(each.not_judged), _plain_share(each.against.part, each.against.of)]
+        if weighted:
+            cells.append("" if each.weight is None else f"{each.weight:.2f}")
+        if worth:
+            cells.append("" if each.worth is None else value(each.worth))
+        table.add_row(Text(one_line(each.title)), *cells)
+    console.print()
+    print_table(console, table)
+    if worth:
+        level = percent(found.level)
+        told = f"worth: log loss in nats a label without the judge, less with it ({level} interval)"
+        console.print(Text(told, "dim"), soft_wrap=True)
+    for each in found.judges:
+        if each.redundant and each.finding:
+            console.print(Text(f"redundant: {one_line(each.title)}, {one_line(each.finding)}"))
+
+
+def _plain_share(part: float, of: float) -> str:
+    return f"{100 * part / of:.1f} %" if of else ""
+
+
+def _show_between(console: Console, found: JuryReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    if not found.between:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("judges", "pairs", "agreement", "kappa"):
+        table.add_column(name, justify="right" if name == "pairs" else "left")
+    for each in found.between[:_PAIRS_AT_MOST]:
+        names = one_line(f"{each.first} and {each.second}")
+        table.add_row(Text(names), number(each.pairs), share(each.agreement), value(each.kappa))
+    console.print()
+    print_table(console, table)
+    left = len(found.between) - _PAIRS_AT_MOST
+    if left > 0:
+        console.print(Text(f"and {number(left)} more in --json", "dim"))

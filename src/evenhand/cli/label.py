@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import typer
 
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
-from evenhand.cli.report import RunArgument
+from evenhand.cli.figures import counted, number
+from evenhand.cli.terminal import one_line, plain
 from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
-    from evenhand.cli.keys import Keys
+    from evenhand.contract import Pair
     from evenhand.store import Store
     from evenhand.trust.labelling import Choice, Labelling
+
+
+# `evenhand label`: a person votes on the pairs of a run, blind and in random order.
 
 _CHOICES: dict[str, Choice] = {
     **dict.fromkeys("1a", "first"),
@@ -30,7 +40,7 @@ _QUIT = frozenset("q\x04")
 
 
 def label(
-    name: RunArgument,
+    name: ropt.RunArgument,
     who: Annotated[
         str | None, typer.Option("--who", help="Who votes. Default: your name on this machine.")
     ] = None,
@@ -64,7 +74,7 @@ def label(
     Exit codes: 0 all are voted on, or you quit; 2 bad input, no terminal, or the store failed;
     130 interrupted. Every vote is stored at once, so that the same command goes on.
     """
-    from evenhand.cli.stores import opened_store
+    from evenhand.cli.session import opened_store
     from evenhand.report.lookup import find_run
     from evenhand.trust.labelling import begin_labelling
 
@@ -94,10 +104,10 @@ def label(
 def _of_draw(
     store: Store, run_id: int, who: str, file: str, *, number: int | None, seed: int
 ) -> Labelling:
-    from evenhand.cli.run_inputs import data_path
+    from evenhand.cli.inputs import data_path
     from evenhand.data import open_source
-    from evenhand.data.drawn_pairs import read_drawn
-    from evenhand.report.csv_table import unescape
+    from evenhand.data.votes import read_drawn
+    from evenhand.report.files import unescape
     from evenhand.trust.labelling import begin_drawn
 
     with open_source(data_path(file)) as source:
@@ -108,8 +118,8 @@ def _of_draw(
 def _person(given: str | None) -> str:
     import getpass
 
-    from evenhand.store.texts import unprintable
-    from evenhand.store.vote_records import LONGEST_NAME
+    from evenhand.store.records import LONGEST_NAME
+    from evenhand.store.schema import unprintable
 
     if given is None:
         try:
@@ -125,8 +135,6 @@ def _person(given: str | None) -> str:
 
 
 def _ask_all(labelling: Labelling, run: str, who: str, *, only: str) -> None:
-    from evenhand.cli.keys import single_keys
-    from evenhand.cli.show_label import show_beginning, show_end
 
     console = session.out()
     show_beginning(console, labelling, run, who, only=only)
@@ -138,7 +146,6 @@ def _ask_all(labelling: Labelling, run: str, who: str, *, only: str) -> None:
 
 
 def _ask(console: Console, labelling: Labelling, keys: Keys) -> None:
-    from evenhand.cli.show_label import show_chosen, show_keys, show_last, show_question, tell
 
     while True:
         asked = labelling.next()
@@ -176,3 +183,209 @@ def _ask(console: Console, labelling: Labelling, keys: Keys) -> None:
                 break
             else:
                 tell(console, "that key does nothing here")
+
+
+# Pairs as a person who votes on them sees them: nothing says whose they are or who judged what.
+
+_SAID: dict[Choice, str] = {
+    "first": "response 1 is better",
+    "second": "response 2 is better",
+    "tie": "a tie",
+    "skip": "skipped",
+}
+_CHOSEN = {
+    "random": "all pairs",
+    "unlabelled": "pairs without a label or a vote of others",
+    "inconsistent": "pairs on which a judge was inconsistent",
+    "disagreements": "pairs on which judges disagree",
+    "abstained": "pairs on which no judge's verdict stands",
+    "drawn": "drawn by the file",
+}
+_LEAST_LINES = 4
+# Lines of a screen that are not the texts of responses.
+_FRAME_LINES = 16
+
+
+def show_beginning(
+    console: Console, labelling: Labelling, run: str, who: str, *, only: str
+) -> None:
+    from rich.text import Text
+
+    size, voted = len(labelling.queue), labelling.voted
+    console.print(
+        Text.assemble(
+            (f"labelling run {one_line(run)}", "bold"),
+            f" as {one_line(who)}: {counted(size, 'pair')} ({_CHOSEN[only]}), ",
+            f"{number(voted)} voted",
+        )
+    )
+    if voted == size:
+        console.print("nothing is left to vote on" if size else "there is nothing to vote on")
+        return
+    order = "the order is the draw's, the sides" if only == "drawn" else "the order and the sides"
+    console.print(Text(f"{order} are random; every vote is stored at once", "dim"))
+
+
+def show_question(console: Console, labelling: Labelling, pair: Pair, *, whole: bool) -> None:
+    from rich.text import Text
+
+    place = f"pair {number(labelling.voted + 1)} of {number(len(labelling.queue))}"
+    console.print()
+    console.rule(Text(place, "bold"), align="left")
+    small = max(_LEAST_LINES, (console.height - _FRAME_LINES) // 4)
+    large = max(_LEAST_LINES, (console.height - _FRAME_LINES) // 2)
+    names = ", ".join(
+        criterion.name + (f" ({criterion.description})" if criterion.description else "")
+        for criterion in pair.criteria
+    )
+    for title, text, most in (
+        ("judge by", one_line(names) or None, small),
+        ("prompt", pair.prompt, small),
+        ("context", pair.context, small),
+        ("reference", pair.reference, small),
+        ("response 1", pair.response_a, large),
+        ("response 2", pair.response_b, large),
+    ):
+        if text is not None:
+            console.print(Text(title, "bold cyan"))
+            _show_text(console, text, most=None if whole else most)
+
+
+def _show_text(console: Console, text: str, *, most: int | None) -> None:
+    from rich.text import Text
+
+    shown = plain(text)
+    if not shown.text.strip():
+        console.print(_dim("(empty)"))
+        return
+    if most is None:
+        console.print(shown)
+        return
+    # No more than could fill the lines is wrapped: a text may have megabytes.
+    lines = list(islice(shown.lines(console, console.width), most + 1))
+    for line in lines[:most]:
+        console.print(Text(line), soft_wrap=True)
+    left = len(shown.text) - sum(map(len, lines[:most]))
+    if len(lines) > most:
+        console.print(_dim(f"… about {number(left)} characters more; w shows them"))
+
+
+def show_keys(console: Console, *, ties: bool) -> None:
+    keys = "1 or 2 is better, " + ("t tie, " if ties else "") + "s skip, u undo, w whole, q quit: "
+    console.print(_dim(keys), end="", soft_wrap=True)
+
+
+def show_chosen(console: Console, choice: Choice) -> None:
+    tell(console, _SAID[choice])
+
+
+def show_last(console: Console) -> None:
+    console.print()
+    console.print(_dim("that was the last one; u undo, any other key ends: "), end="")
+
+
+def show_end(console: Console, labelling: Labelling) -> None:
+    size, voted = len(labelling.queue), labelling.voted
+    left = f"; the same command goes on with the other {number(size - voted)}"
+    console.print(
+        f"\n{number(voted)} of {counted(size, 'pair')} voted{left if voted < size else ''}"
+    )
+
+
+def tell(console: Console, said: str) -> None:
+    console.print(_dim(said))
+
+
+def _dim(said: str) -> Text:
+    from rich.text import Text
+
+    return Text(said, "dim")
+
+
+# Single keys from a terminal, without Enter.
+
+# Also what a terminal sends when it is closed.
+END = "\x04"
+_ESCAPE = b"\x1b"
+# The rest of an arrow key comes at once.
+_REST_S = 0.05
+
+
+class Keys(Protocol):
+    def forget(self) -> None:
+        """Drop what was typed before now: a key that was pressed too often must not answer a
+        question that nobody has seen."""
+
+    def read(self) -> str:
+        """Wait for the next key that is a plain sign, in lower case. Ctrl-C interrupts as ever."""
+
+
+@contextmanager
+def single_keys() -> Iterator[Keys]:
+    if sys.platform == "win32":
+        import msvcrt
+
+        yield _WindowsKeys(msvcrt)
+        return
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal, termios.TCSADRAIN)
+    try:
+        yield _UnixKeys(terminal)
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+class _UnixKeys:
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+
+    def forget(self) -> None:
+        import termios
+
+        termios.tcflush(self._terminal, termios.TCIFLUSH)
+
+    def read(self) -> str:
+        while True:
+            byte = os.read(self._terminal, 1)
+            if not byte:
+                return END
+            if byte == _ESCAPE:
+                self._drop_sequence()
+            elif byte < b"\x80":
+                return byte.decode().lower()
+
+    def _drop_sequence(self) -> None:
+        """The rest of an arrow or a function key, up to its letter; or of Alt and a key."""
+        byte = self._rest()
+        if byte in (b"[", b"O"):
+            byte = self._rest()
+            while byte and not b"@" <= byte <= b"~":
+                byte = self._rest()
+
+    def _rest(self) -> bytes:
+        if not select.select([self._terminal], [], [], _REST_S)[0]:
+            return b""
+        return os.read(self._terminal, 1)
+
+
+class _WindowsKeys:
+    def __init__(self, console: Any) -> None:
+        self._console = console
+
+    def forget(self) -> None:
+        while self._console.kbhit():
+            self._console.getwch()
+
+    def read(self) -> str:
+        while True:
+            key: str = self._console.getwch()
+            if key in ("\x00", "\xe0"):  # an arrow or a function key; its second half follows
+                self._console.getwch()
+            elif key == "\x03":
+                raise KeyboardInterrupt
+            else:
+                return key.lower()

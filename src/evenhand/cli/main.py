@@ -10,28 +10,25 @@ import typer
 
 from evenhand import __version__
 from evenhand.cli import session
+from evenhand.cli.agents import mcp, schema, skill
 from evenhand.cli.audit import audit
 from evenhand.cli.calibrate import calibrate
 from evenhand.cli.compare import compare
 from evenhand.cli.correct import correct
 from evenhand.cli.demo import demo
-from evenhand.cli.doctor import doctor
 from evenhand.cli.gate import gate
 from evenhand.cli.jury import jury
 from evenhand.cli.label import label
-from evenhand.cli.mcp import mcp
-from evenhand.cli.models import models
-from evenhand.cli.planning import plan
+from evenhand.cli.plan import plan
 from evenhand.cli.probe import probe
 from evenhand.cli.prompt import prompt
 from evenhand.cli.rank import rank
 from evenhand.cli.report import report
 from evenhand.cli.run import run
 from evenhand.cli.runs import runs
-from evenhand.cli.schema import schema
 from evenhand.cli.serve import serve
-from evenhand.cli.show_pair import show
-from evenhand.cli.skill import skill
+from evenhand.cli.setup import doctor, models
+from evenhand.cli.show import show
 from evenhand.cli.votes import votes
 from evenhand.errors import EvenhandError, InputError, SettingsError, Status, exit_code
 

@@ -11,6 +11,8 @@ import typer
 from evenhand.errors import InputError
 from evenhand.settings import Settings
 
+# The options that several commands share, each described once.
+
 Document = Annotated[
     str | None,
     typer.Argument(
@@ -216,3 +218,145 @@ def require_judge(settings: Settings) -> str:
             "--judge local works without a key, to try things out"
         )
     return settings.judge
+
+
+# The options of commands about runs, each described once.
+
+ColumnMap = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="FIELD=COLUMN",
+        help="Which column is which field, e.g. prompt=question. Repeatable.",
+    ),
+]
+OnBadRows = Annotated[
+    Literal["stop", "skip"],
+    typer.Option(
+        "--bad-rows", help="stop: a row that is no pair is an error; skip: it is counted."
+    ),
+]
+RunName = Annotated[
+    str | None,
+    typer.Option("--name", help="The run's name. Default: by the files and what was asked for."),
+]
+StoreAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="FILE_OR_URL",
+        help="Where runs are kept: a file, or postgresql://…. Default: EVENHAND_STORE, or a file "
+        "in your data folder.",
+    ),
+]
+JudgeNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        "-j",
+        help="Who judges, as in compare; repeatable, then each judges every pair. Default: "
+        "EVENHAND_JUDGE.",
+    ),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        min=1,
+        max=4096,
+        help="The most calls in flight. Default: found by itself, up to 512.",
+    ),
+]
+Rpm = Annotated[
+    float | None, typer.Option("--rpm", min=0.01, help="The most requests a minute, for a judge.")
+]
+Tpm = Annotated[
+    float | None, typer.Option("--tpm", min=1, help="The most tokens a minute, for a judge.")
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option("--max-calls", min=1, help="The most calls that this command may make."),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", min=0.000001, help="The most dollars that this command may spend."),
+]
+PriceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--price",
+        metavar="INPUT/OUTPUT",
+        help="What the judge costs, in dollars for a million tokens, where no list has it: "
+        "e.g. 0.15/0.60; --batch takes half of it.",
+    ),
+]
+ConfirmAbove = Annotated[
+    float,
+    typer.Option(
+        "--confirm-above", min=0, help="Ask before a run that may cost more dollars than this."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Ask everything anew, and share no passes with earlier runs."),
+]
+Again = Annotated[
+    list[str] | None,  # typer takes no list of choices; RunOptions checks them
+    typer.Option(
+        "--retry",
+        metavar="failed|unread",
+        help="Ask again what failed, or what could not be read, and only that. Repeatable.",
+    ),
+]
+KeepGoingUnread = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going-unread",
+        help="Go on with a judge whose answers cannot be read: without it, 20 of them in a row, or "
+        "more than half of the first 40, stop the run.",
+    ),
+]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")]
+LatestOrNamed = Annotated[
+    str | None,
+    typer.Argument(metavar="[RUN]", help="The run's name. Default: the latest run."),
+]
+MaxInvalid = Annotated[
+    float,
+    typer.Option(
+        "--max-invalid",
+        help="Up to this share of pairs, those without a valid verdict count as half; beyond it "
+        "they count against any claim.",
+    ),
+]
+MaxSkipped = Annotated[
+    float,
+    typer.Option("--max-skipped", help="The same for rows that were skipped or have no partner."),
+]
+AllowOneOrder = Annotated[
+    bool,
+    typer.Option(
+        "--allow-one-order",
+        help="Conclude from pairs judged in one fixed order too, though position may decide them.",
+    ),
+]
+SmallestEffect = Annotated[
+    float | None,
+    typer.Option(
+        "--smallest-effect",
+        help="The difference from 0.5 that matters, e.g. 0.02: says whether it is shown, ruled "
+        "out or open.",
+    ),
+]
+SideOption = Annotated[
+    Literal["A", "B"],
+    typer.Option("--side", help="Whose win rate it is: B, the new one, unless told otherwise."),
+]
+TiesOption = Annotated[
+    Literal["half", "excluded", "wins"],
+    typer.Option(
+        "--ties",
+        help="Ties count as half, are excluded, or only outright wins count.",
+    ),
+]

@@ -2,25 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import probe_options as popt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
+from evenhand.cli.figures import counted, dollars, interval, number, rate
+from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, Status
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from evenhand.contract import Locale
     from evenhand.judges import Judge
-    from evenhand.procedure import Procedure
+    from evenhand.judging.config import Procedure
     from evenhand.runs import RunOptions
     from evenhand.runs.options import Again
-    from evenhand.trust.probes.cases import ProbeCase
-    from evenhand.trust.probes.report import ProbeReport, Ruling
+    from evenhand.stats.estimates import EstimatedShare
+    from evenhand.trust.probes.cases import ProbeCase, ProbeList
+    from evenhand.trust.probes.scores import FailingCase, JudgeAnswer, ProbeReport, Ruling, Score
+
+
+# The options of `evenhand probe` that no other command has.
+
+ProbeNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--probe", metavar="NAME", help="Only this probe (--list shows them). Repeatable."
+    ),
+]
+ProbeLanguages = Annotated[
+    Literal["en", "zh", "both"],
+    typer.Option(
+        "--locale",
+        help="The language of the texts, and of the prompt that goes with them.",
+    ),
+]
+MinScore = Annotated[
+    float | None,
+    typer.Option(
+        "--min-score",
+        help="Fail (exit code 1) if the score of all probes, or of any one of them, is shown to "
+        "be below this; 6 if it cannot be told. From 0 to 1.",
+    ),
+]
+ListProbes = Annotated[
+    bool, typer.Option("--list", help="Show the probes and what they expect; ask nobody.")
+]
+ProbeRunName = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        help="The run's name; with both languages NAME-en and NAME-zh. Default: by what was asked.",
+    ),
+]
+
+
+# `evenhand probe`: a judge against pairs whose verdict is known without labels.
 
 _STATUS: dict[Ruling, int] = {
     "pass": Status.OK,
@@ -32,12 +75,12 @@ _STATUS: dict[Ruling, int] = {
 def probe(
     judge: opt.JudgeName = None,
     base_url: opt.BaseUrl = None,
-    probes: popt.ProbeNames = None,
-    locale: popt.ProbeLanguages = "both",
+    probes: ProbeNames = None,
+    locale: ProbeLanguages = "both",
     criteria: opt.Criteria = None,
-    min_score: popt.MinScore = None,
-    listed: popt.ListProbes = False,
-    name: popt.ProbeRunName = None,
+    min_score: MinScore = None,
+    listed: ListProbes = False,
+    name: ProbeRunName = None,
     store: ropt.StoreAddress = None,
     concurrency: ropt.Concurrency = None,
     rpm: ropt.Rpm = None,
@@ -70,14 +113,13 @@ def probe(
     --min-score cannot be told, 130 interrupted.
     """
     from evenhand import api
-    from evenhand.cli.inputs import read_criterion
-    from evenhand.cli.run_inputs import read_price
+    from evenhand.cli.inputs import read_criterion, read_price
     from evenhand.contract import read_criteria
-    from evenhand.defaults import make_procedure
+    from evenhand.judging.config import make_procedure
     from evenhand.runs import RunOptions
     from evenhand.settings import load_settings
     from evenhand.trust.probes.cases import probe_cases
-    from evenhand.trust.probes.ruling import check_threshold
+    from evenhand.trust.probes.scores import check_threshold
 
     languages: tuple[Locale, ...] = ("en", "zh") if locale == "both" else (locale,)
     try:
@@ -139,13 +181,12 @@ def probe(
 
 
 def _list(cases: Sequence[ProbeCase], *, as_json: bool) -> None:
-    from evenhand.trust.probes.listing import list_probes
+    from evenhand.trust.probes.cases import list_probes
 
     lines = list_probes(cases)
     if as_json:
         session.write_json(lines.model_dump_json(indent=2))
         return
-    from evenhand.cli.show_probes import show_listing
 
     show_listing(session.out(), lines)
 
@@ -160,11 +201,10 @@ def _probed(
     confirm_above: float | None,
     min_score: float | None,
 ) -> ProbeReport:
-    from evenhand.cli.interrupt import stop_when_told
-    from evenhand.cli.run_view import watching
+    from evenhand.cli.progress import stop_on_interrupt, watching
     from evenhand.runs import Stop
     from evenhand.store import open_store
-    from evenhand.trust.probes.asking import probe_judge
+    from evenhand.trust.probes.runs import probe_judge
 
     async def work() -> ProbeReport:
         stop = Stop()
@@ -172,7 +212,7 @@ def _probed(
             with (
                 open_store(options.store) as store,
                 watching([judge], as_json=as_json, confirm_above=confirm_above) as view,
-                stop_when_told(stop, view.say, view.leave),
+                stop_on_interrupt(stop, view.say, view.leave),
             ):
                 return await probe_judge(
                     judge,
@@ -194,8 +234,6 @@ def _end(report: ProbeReport, *, as_json: bool) -> None:
     if as_json:
         session.write_json(report.model_dump_json(indent=2))
     else:
-        from evenhand.cli.show_probes import show_probes
-
         show_probes(session.out(), session.err(), report)
     if report.stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
@@ -208,3 +246,175 @@ def _exit_code(report: ProbeReport) -> int:
     if report.stopped_by is not None:
         return STOPPED_STATUS[report.stopped_by]
     return Status.OK if report.ruling is None else _STATUS[report.ruling]
+
+
+# Probes as a person reads them: the list, the scores, and the cases to look at.
+
+_SHOWN_OF_EACH = 3
+_QUOTED = 160
+_LEAD = 8
+_LANGUAGE: dict[Locale, str] = {"en": "English", "zh": "Chinese"}
+_RULING_STYLE = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
+_STOPPED = {
+    "max-calls": "--max-calls is reached",
+    "max-cost": "--max-cost is reached",
+    "interrupt": "interrupted",
+    "judge": "the judge failed",
+    "store": "the store failed",
+}
+
+
+def show_listing(console: Console, listed: ProbeList) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("probe", no_wrap=True)
+    table.add_column("pairs", justify="right")
+    table.add_column("what the judge is shown")
+    table.add_column("what it should say")
+    for each in listed.probes:
+        table.add_row(each.probe, number(each.pairs), each.shows, each.expected)
+    console.print(table)
+    languages = " and ".join(_LANGUAGE[each] for each in listed.languages)
+    console.print(Text(f"{counted(listed.pairs, 'pair')} in {languages}, each in both orders"))
+
+
+def show_probes(out: Console, err: Console, report: ProbeReport) -> None:
+    from rich.text import Text
+
+    for note in report.notes:
+        err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
+    out.print(Text.assemble(("judge ", "dim"), (one_line(report.judge), "bold")))
+    _show_scores(out, report)
+    _show_languages(out, report)
+    _show_failing(out, report)
+    out.print()
+    for lead, said in _closing(report):
+        show_hanging(out, Text(f"{lead:<{_LEAD}}", "dim"), Text(said))
+    if report.ruling is not None:
+        ruled = Text.assemble((report.ruling, _RULING_STYLE[report.ruling]))
+        out.print(ruled.append(f"  {report.ruling_reason}", ""), soft_wrap=True)
+    if report.error is not None:
+        err.print(Text(f"error  {one_line(report.error.message)}"), soft_wrap=True)
+    if report.stopped_by is not None:
+        why, left = _STOPPED[report.stopped_by], counted(report.overall.pending, "case")
+        told = f"stopped: {why}; {left} not asked yet, and the same command goes on with them"
+        err.print(Text(told), soft_wrap=True)
+
+
+def _show_scores(console: Console, report: ProbeReport) -> None:
+    table = _score_table(report, expected=True)
+    needed = console.measure(table, options=console.options.update(width=1_000)).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, needed)  # a pipe has no width, and lines stay whole
+    fits = needed <= console.width
+    console.print(table if fits else _score_table(report, expected=False))
+
+
+def _score_table(report: ProbeReport, *, expected: bool) -> Table:
+    """Without what is expected where it is too wide; --list has that too."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("probe", no_wrap=True)
+    if expected:
+        table.add_column("expected", no_wrap=True)
+    counts = ["cases", "passed", "wrong", "inconsistent", "invalid"]
+    pending = report.overall.pending > 0
+    for column in [*counts, *(["pending"] if pending else [])]:
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("score, 95 % interval", no_wrap=True)
+    for each in report.probes:
+        told = [each.expected] if expected else []
+        table.add_row(each.probe, *told, *_cells(each, pending))
+    if len(report.probes) > 1:
+        nothing = [""] if expected else []
+        table.add_row("all", *nothing, *_cells(report.overall, pending), style="bold")
+    return table
+
+
+def _cells(score: Score, pending: bool) -> list[str]:
+    counts = [score.n, score.passed, score.wrong, score.inconsistent, score.invalid]
+    if pending:
+        counts.append(score.pending)
+    return [*map(number, counts), _share(score.share)]
+
+
+def _share(share: EstimatedShare) -> str:
+    if share.value is None or share.low is None or share.high is None:
+        return "no data" if not share.of else f"{share.part} of {share.of}, too few"
+    return f"{rate(share.value)} ({interval(share.low, share.high)})"
+
+
+def _show_languages(console: Console, report: ProbeReport) -> None:
+    """Only where a probe's score is another in another language."""
+    from rich.text import Text
+
+    lines = []
+    for probe in report.probes:
+        scores = probe.by_language
+        if len({score.share.value for score in scores}) > 1:
+            told = [f"{_LANGUAGE[each.language]} {_share(each.share)}" for each in scores]
+            lines.append((probe.probe, ", ".join(told)))
+    if lines:
+        console.print()
+        console.print(Text("by language, where it differs", "bold"))
+    for name, said in lines:
+        show_hanging(console, Text(f"  {name:<10}", "dim"), Text(said))
+
+
+def _show_failing(console: Console, report: ProbeReport) -> None:
+    from rich.text import Text
+
+    for probe in report.probes:
+        if not probe.failing:
+            continue
+        shown = probe.failing[:_SHOWN_OF_EACH]
+        more = len(probe.failing) - len(shown)
+        first = f" (the first {len(shown)} of {len(probe.failing)})" if more else ""
+        console.print()
+        console.print(Text.assemble((probe.probe, "bold"), f": cases to look at{first}"))
+        for case in shown:
+            show_hanging(console, Text("  •"), Text(one_line(_case(case))))
+            for said in case.said:
+                if said.text and said.winner is not None:  # why it is unread is told already
+                    quoted = Text(f"“{_quoted(said.text)}”", "dim")
+                    show_hanging(console, Text(f"      {_place(said, case)}"), quoted)
+
+
+def _case(case: FailingCase) -> str:
+    if len(case.ids) > 1:
+        each = zip(case.languages, case.winners, strict=True)
+        verdicts = ", ".join(f"{_LANGUAGE[language]} {winner}" for language, winner in each)
+        return f"{' and '.join(case.ids)}: {verdicts}; {case.fault}"
+    orders = " then ".join(said.winner or "unread" for said in case.said)
+    # Of two orders that differ the mean decided.
+    mean = case.state == "wrong" and len({said.winner for said in case.said}) > 1
+    verdict = f" (on average {case.winners[0]})" if mean else ""
+    return f"{case.ids[0]}: expected {case.expected}, said {orders}{verdict}; {case.fault}"
+
+
+def _place(said: JudgeAnswer, case: FailingCase) -> str:
+    order = "first" if said.order == "original" else "second"
+    return f"{said.language} {order}" if len(case.ids) > 1 else order
+
+
+def _quoted(text: str) -> str:
+    said = one_line(text)
+    return said if len(said) <= _QUOTED else said[: _QUOTED - 1] + "…"
+
+
+def _closing(report: ProbeReport) -> Iterator[tuple[str, str]]:
+    for run in report.runs:
+        told = f"{_LANGUAGE[run.language]}, {counted(run.pairs, 'pair')}"
+        if run.run is None:
+            yield "run", f"{told}: not begun"
+            continue
+        parts = [told, counted(run.calls, "call")]
+        if run.reused_passes:
+            parts.append(f"{counted(run.reused_passes, 'pass', 'passes')} reused")
+        parts.append("cost not known" if run.cost_usd is None else dollars(run.cost_usd))
+        yield "run", f"{one_line(run.run)}: {', '.join(parts)}"
+    if any(probe.failing for probe in report.probes):
+        yield "look", "evenhand show RUN ID tells a case whole; --json has all of them"

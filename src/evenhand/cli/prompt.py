@@ -39,7 +39,7 @@ def prompt(
     from evenhand.cli.inputs import gather_pair
     from evenhand.cli.terminal import clean
     from evenhand.contract import ORDERS
-    from evenhand.defaults import make_procedure
+    from evenhand.judging.config import make_procedure
     from evenhand.prompts import Prompt, answer_schema
     from evenhand.settings import load_settings
 

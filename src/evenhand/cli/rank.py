@@ -2,42 +2,155 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import rank_options as kopt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
-from evenhand.cli.terminal import one_line
+from evenhand.cli.figures import counted, number
+from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from evenhand.report.ranking import RankOptions, RunRanking
-    from evenhand.stats import Ranking
+    from evenhand.stats.ranking.elo import EloRatings
+    from evenhand.stats.ranking.result import RankedModel, Ranking
+
+
+# The options of `evenhand rank`, each described once.
+
+RunNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[RUN]...",
+        help="Runs of the store, put together. Default: the latest.",
+        show_default=False,
+    ),
+]
+BattlesFile = Annotated[
+    str | None,
+    typer.Option(
+        "--battles",
+        metavar="FILE",
+        help="A file of battles instead of runs: model_a, model_b and winner (or preference), "
+        "optionally prompt, weight and tags; CSV, JSON lines, JSON or Parquet; - for standard "
+        "input.",
+    ),
+]
+OneJudge = Annotated[
+    str | None,
+    typer.Option("--judge", "-j", help="Only this judge's verdicts. Default: every judge's."),
+]
+Tag = Annotated[str | None, typer.Option("--tag", help="Only rows that have this tag.")]
+TieModel = Annotated[
+    Literal["half", "davidson"] | None,
+    typer.Option(
+        "--ties", help="half: a tie is half a win; davidson: by Davidson's model. Default: half."
+    ),
+]
+Inconsistent = Annotated[
+    Literal["half", "excluded"] | None,
+    typer.Option(
+        "--inconsistent",
+        help="half: a verdict that changed with the order of the responses is half a win; "
+        "excluded: it is left out, also where averaging gave it a winner. Default: half.",
+    ),
+]
+IntervalKind = Annotated[
+    Literal["sandwich", "bootstrap", "none"] | None,
+    typer.Option(
+        "--intervals",
+        help="sandwich, or bootstrap: both over prompts; none is fastest. Default: sandwich.",
+    ),
+]
+Level = Annotated[
+    float | None, typer.Option("--level", help="How sure the intervals are. Default: 0.95.")
+]
+ScoreScale = Annotated[
+    Literal["elo", "log-odds"] | None,
+    typer.Option(
+        "--scale",
+        help="elo: around 1000, 400 points are odds of ten to one; log-odds: around 0. "
+        "Default: elo.",
+    ),
+]
+Prior = Annotated[
+    float | None,
+    typer.Option(
+        "--prior",
+        help="How many virtual ties each model has with an average one. Default: none, or 1 where "
+        "the battles alone give no finite scores.",
+    ),
+]
+Replicates = Annotated[
+    int | None,
+    typer.Option("--replicates", help="With --intervals bootstrap: how many. Default: 1000."),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", min=0, help="With --intervals bootstrap. Default: 0.")
+]
+Elo = Annotated[
+    bool,
+    typer.Option("--elo", help="Elo ratings, battle after battle, instead of a fit; no intervals."),
+]
+EloStep = Annotated[
+    float | None,
+    typer.Option("--k", help="With --elo: what a rating moves at most in a battle. Default: 16."),
+]
+WinMatrix = Annotated[
+    bool, typer.Option("--matrix", help="Show what each model is expected to score against each.")
+]
+BadRows = Annotated[
+    Literal["stop", "skip"] | None,
+    typer.Option(
+        "--bad-rows",
+        help="With --battles. stop: a row that is no battle is an error; skip: it is counted. "
+        "Default: stop.",
+    ),
+]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw the leaderboard and the win matrix: FILE.svg, FILE.png, FILE.csv for the "
+        "figures, or FILE.json for the chart's Vega-Lite specification.",
+    ),
+]
+
+
+# `evenhand rank`: a leaderboard of models, from runs of the store or from a file of battles.
 
 _ELO_STEP = 16.0
 
 
 def rank(
-    runs: kopt.RunNames = None,
-    battles: kopt.BattlesFile = None,
-    judge: kopt.OneJudge = None,
-    tag: kopt.Tag = None,
-    ties: kopt.TieModel = None,
-    inconsistent: kopt.Inconsistent = None,
-    intervals: kopt.IntervalKind = None,
-    level: kopt.Level = None,
-    scale: kopt.ScoreScale = None,
-    prior: kopt.Prior = None,
-    replicates: kopt.Replicates = None,
-    seed: kopt.Seed = None,
-    elo: kopt.Elo = False,
-    k: kopt.EloStep = None,
-    matrix: kopt.WinMatrix = False,
+    runs: RunNames = None,
+    battles: BattlesFile = None,
+    judge: OneJudge = None,
+    tag: Tag = None,
+    ties: TieModel = None,
+    inconsistent: Inconsistent = None,
+    intervals: IntervalKind = None,
+    level: Level = None,
+    scale: ScoreScale = None,
+    prior: Prior = None,
+    replicates: Replicates = None,
+    seed: Seed = None,
+    elo: Elo = False,
+    k: EloStep = None,
+    matrix: WinMatrix = False,
     columns: ropt.ColumnMap = None,
-    bad_rows: kopt.BadRows = None,
-    plot: kopt.PlotFile = None,
+    bad_rows: BadRows = None,
+    plot: PlotFile = None,
     store: ropt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -84,7 +197,6 @@ def rank(
     if as_json:
         session.write_json(ranked.model_dump_json(indent=2))
         return
-    from evenhand.cli.show_rank import show_ranking
 
     show_ranking(session.out(), ranked, matrix=matrix)
     if plot is not None:
@@ -117,8 +229,7 @@ def _of_runs(
     judge: str | None,
     tag: str | None,
 ) -> RunRanking:
-    from evenhand.cli.report import named_or_latest
-    from evenhand.cli.stores import opened_store
+    from evenhand.cli.session import named_or_latest, opened_store
     from evenhand.report.ranking import rank_runs
 
     with opened_store(address) as store:
@@ -134,7 +245,7 @@ def _of_file(
     *,
     skip_bad_rows: bool,
 ) -> RunRanking:
-    from evenhand.cli.run_inputs import data_path, mapped_columns
+    from evenhand.cli.inputs import data_path, mapped_columns
     from evenhand.data import open_source
     from evenhand.report.ranking import rank_file
 
@@ -150,12 +261,208 @@ def _of_file(
 
 def _check_kind(path: Path) -> None:
     """Before anything is read, since that may take a while."""
-    from evenhand.report.charts import chart_format
+    from evenhand.report.charts.drawing import chart_format
 
     chart_format(path)
 
 
 def _draw(ranking: Ranking, path: Path) -> None:
-    from evenhand.report.charts import write_ranking_chart
+    from evenhand.report.charts.drawing import write_ranking_chart
 
     write_ranking_chart(ranking, path.expanduser())
+
+
+# A ranking as a person reads it: a leaderboard, what it was made from, and what to mind.
+
+
+def show_ranking(console: Console, ranked: RunRanking, *, matrix: bool) -> None:
+    from rich.text import Text
+
+    console.print(Text(_title(ranked), "bold"))
+    for name, said in _made_from(ranked):
+        show_hanging(console, Text(f"{name:<9}", "dim"), Text(said))
+    console.print()
+    ranking = ranked.ranking
+    if ranking is not None:
+        _print(console, _leaderboard(ranking))
+        if matrix:
+            console.print()
+            console.print(Text("expected score of the row against the column, in per cent", "bold"))
+            _print(console, _matrix(ranking))
+    elif ranked.elo is not None:
+        _print(console, _ratings(ranked.elo))
+    notes = [*ranked.notes, *(ranking.notes if ranking else ())]
+    if ranking is not None and ranking.reason:
+        notes.append(ranking.reason)
+    if notes:
+        console.print()
+    for note in notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+
+
+def _title(ranked: RunRanking) -> str:
+    ranks = ranked.ranking or ranked.elo
+    models = counted(len(ranks.models) if ranks else 0, "model")
+    if ranked.file is not None:
+        return f"{models} of {one_line(ranked.file)}"
+    names = ", ".join(one_line(each.run) for each in ranked.runs)
+    return f"{models} of {'run' if len(ranked.runs) == 1 else 'runs'} {names}"
+
+
+def _made_from(ranked: RunRanking) -> Iterator[tuple[str, str]]:
+    if ranked.judges:
+        plural = "judge" if len(ranked.judges) == 1 else "judges"
+        yield plural, ", ".join(map(one_line, ranked.judges))
+    if ranked.tag is not None:
+        yield "tag", one_line(ranked.tag)
+    yield ("battles" if ranked.file is not None else "verdicts"), _counts(ranked)
+    if ranked.ranking is not None:
+        yield "scores", _scores(ranked.ranking)
+        if ranked.ranking.intervals is not None and not ranked.ranking.reason:
+            yield "intervals", _intervals(ranked.ranking)
+    elif ranked.elo is not None:
+        how = f"Elo with K {ranked.elo.k:g}, from {ranked.elo.start:g}"
+        yield "ratings", f"{how}; they depend on the order of the battles, and have no intervals"
+
+
+def _counts(ranked: RunRanking) -> str:
+    counts = ranked.counts
+    told = [f"won {number(counts.wins_a + counts.wins_b)}", f"ties {number(counts.ties)}"]
+    if ranked.file is not None:
+        if ranked.graded:
+            told.append(f"graded {number(ranked.graded)}")
+        if ranked.bad_rows:
+            told.append(f"bad rows {number(ranked.bad_rows)} (left out)")
+        return ", ".join(told)
+    as_half = ranked.inconsistent == "half"
+    counted_as = (" (as half)" if as_half else " (left out)") if counts.inconsistent else ""
+    left_out = " (left out)" if counts.invalid else ""
+    told.append(f"inconsistent {number(counts.inconsistent)}{counted_as}")
+    averaged = ranked.flipped - counts.inconsistent
+    if averaged:
+        kept = "" if as_half else " (left out)"
+        told.append(f"orders differ, averaged {number(averaged)}{kept}")
+    told.append(f"invalid {number(counts.invalid)}{left_out}")
+    told.append(f"pending {number(ranked.pending)}")
+    return ", ".join(told)
+
+
+def _scores(ranking: Ranking) -> str:
+    ties = "ties as half"
+    if ranking.ties == "davidson":
+        ties = f"ties by Davidson's model (parameter {ranking.tie_parameter:.3g})"
+    return f"Bradley–Terry, {ties}; {ranking.anchor}"
+
+
+def _intervals(ranking: Ranking) -> str:
+    over = counted(ranking.cluster_count, "prompt" if ranking.clusters == "prompt" else "battle")
+    clustered = f"clustered by prompt ({over})" if ranking.clusters == "prompt" else f"of {over}"
+    how = f"standard errors {clustered}"
+    if ranking.intervals == "bootstrap":
+        drawn = f"{number(ranking.replicates or 0)} bootstrap replicates"
+        how = f"{drawn} {clustered}, seed {ranking.seed}"
+    return (
+        f"{_percent(ranking.level)}, {how}; each score's interval holds by itself, the rank ranges "
+        "hold for all models together"
+    )
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:g} %"
+
+
+def _leaderboard(ranking: Ranking) -> Table:
+    from rich.text import Text
+
+    sure = ranking.indistinguishable is not None
+    noted = any(row.note for row in ranking.models)
+    ranges = [f"rank range\n({_percent(ranking.level)})"] if sure else []
+    headings = ["rank", *ranges, "model", "score"]
+    headings += ["interval", "games", "not significantly\ndifferent from"] if sure else ["games"]
+    table = _table([*headings, *(["note"] if noted else [])], left=("model", "note"))
+    alike = _alike(ranking)
+    for row in ranking.models:
+        cells = [Text(str(row.rank))]
+        if sure:
+            cells.append(Text(_ranks(row)))
+        cells += [Text(one_line(row.model)), Text(_score(row.score, ranking))]
+        if sure:
+            cells.append(Text(_interval(row, ranking)))
+        cells.append(Text(number(row.games)))
+        if sure:
+            cells.append(Text(", ".join(map(str, alike[row.rank]))))
+        if noted:
+            cells.append(Text(row.note or ""))
+        table.add_row(*cells)
+    return table
+
+
+def _alike(ranking: Ranking) -> dict[int, list[int]]:
+    """For each rank the ranks next to it that are not significantly different."""
+    pairs = {(each.better, each.worse) for each in ranking.indistinguishable or ()}
+    alike: dict[int, list[int]] = {row.rank: [] for row in ranking.models}
+    for better, worse in pairwise(ranking.models):
+        if (better.model, worse.model) in pairs:
+            alike[better.rank].append(worse.rank)
+            alike[worse.rank].append(better.rank)
+    return alike
+
+
+def _ranks(row: RankedModel) -> str:
+    if row.rank_low == row.rank_high:
+        return str(row.rank_low)
+    return f"{row.rank_low}–{row.rank_high}"
+
+
+def _score(score: float, ranking: Ranking) -> str:
+    return f"{score:,.0f}" if ranking.scale == "elo" else f"{score:.2f}"
+
+
+def _interval(row: RankedModel, ranking: Ranking) -> str:
+    if row.low is None and row.high is None:
+        return "not known"
+    low, high = ("…" if limit is None else _score(limit, ranking) for limit in (row.low, row.high))
+    return f"{low} to {high}"
+
+
+def _matrix(ranking: Ranking) -> Table:
+    from rich.text import Text
+
+    table = _table(["rank", "model", *(str(row.rank) for row in ranking.models)], left=("model",))
+    for row, scores in zip(ranking.models, ranking.win_matrix, strict=True):
+        cells = [f"{100 * score:.0f}" for score in scores]
+        cells[row.rank - 1] = "·"
+        table.add_row(str(row.rank), Text(one_line(row.model)), *cells)
+    return table
+
+
+def _ratings(elo: EloRatings) -> Table:
+    from rich.text import Text
+
+    table = _table(["rank", "model", "rating", "games"], left=("model",))
+    for row in elo.models:
+        name = Text(one_line(row.model))
+        table.add_row(str(row.rank), name, f"{row.rating:,.0f}", number(row.games))
+    return table
+
+
+def _table(headings: list[str], *, left: tuple[str, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in headings:
+        text = heading in left
+        table.add_column(
+            heading,
+            justify="left" if text else "right",
+            no_wrap=not text,
+            overflow="fold",
+        )
+    return table
+
+
+def _print(console: Console, table: Table) -> None:
+    if not console.is_terminal:  # a pipe has no width, and lines stay whole
+        needed = console.measure(table, options=console.options.update(width=10_000)).maximum
+        console.width = max(console.width, needed)
+    console.print(table)

@@ -1,76 +1,54 @@
-"""`evenhand report`: what a run says about its two sides, and how sure that is."""
+"""`evenhand report`: a run's win rate with its interval, by criterion and tag; abstentions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
-from evenhand.cli.stores import opened_store
-from evenhand.cli.terminal import one_line
+from evenhand.cli.figures import (
+    RateLine,
+    bar,
+    counted,
+    interval,
+    number,
+    p_value,
+    percent,
+    rate,
+    show_rates,
+    style_of,
+    wins_and_losses,
+)
+from evenhand.cli.session import named_or_latest, opened_store
+from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
-    from evenhand.pages.one_file import OneFile
-    from evenhand.store import Store
+    from rich.console import Console
+    from rich.text import Text
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's name.")]
-LatestOrNamed = Annotated[
-    str | None,
-    typer.Argument(metavar="[RUN]", help="The run's name. Default: the latest run."),
-]
-MaxInvalid = Annotated[
-    float,
-    typer.Option(
-        "--max-invalid",
-        help="Up to this share of pairs, those without a valid verdict count as half; beyond it "
-        "they count against any claim.",
-    ),
-]
-MaxSkipped = Annotated[
-    float,
-    typer.Option("--max-skipped", help="The same for rows that were skipped or have no partner."),
-]
-AllowOneOrder = Annotated[
-    bool,
-    typer.Option(
-        "--allow-one-order",
-        help="Conclude from pairs judged in one fixed order too, though position may decide them.",
-    ),
-]
-SmallestEffect = Annotated[
-    float | None,
-    typer.Option(
-        "--smallest-effect",
-        help="The difference from 0.5 that matters, e.g. 0.02: says whether it is shown, ruled "
-        "out or open.",
-    ),
-]
-SideOption = Annotated[
-    Literal["A", "B"],
-    typer.Option("--side", help="Whose win rate it is: B, the new one, unless told otherwise."),
-]
-TiesOption = Annotated[
-    Literal["half", "excluded", "wins"],
-    typer.Option(
-        "--ties",
-        help="Ties count as half, are excluded, or only outright wins count.",
-    ),
-]
+    from evenhand.report.abstentions import Abstentions
+    from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate
+    from evenhand.serve.pages.html_report import HtmlReport
+    from evenhand.stats.estimates import EstimatedShare
+
+
+# `evenhand report`: what a run says about its two sides, and how sure that is.
 
 
 def report(
-    name: LatestOrNamed = None,
-    side: SideOption = "B",
-    ties: TiesOption = "half",
-    max_invalid: MaxInvalid = 0.01,
-    max_skipped: MaxSkipped = 0.01,
-    allow_one_order: AllowOneOrder = False,
-    smallest_effect: SmallestEffect = None,
+    name: ropt.LatestOrNamed = None,
+    side: ropt.SideOption = "B",
+    ties: ropt.TiesOption = "half",
+    max_invalid: ropt.MaxInvalid = 0.01,
+    max_skipped: ropt.MaxSkipped = 0.01,
+    allow_one_order: ropt.AllowOneOrder = False,
+    smallest_effect: ropt.SmallestEffect = None,
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
     ] = 0.95,
@@ -105,15 +83,15 @@ def report(
     as_json: opt.AsJson = False,
 ) -> None:
     """Report what a run says: win rate with its interval, by criterion and tag, length, place."""
-    from evenhand.report.conclusions import Limits, conclude
+    from evenhand.report.conclusions import ConclusionLimits, conclude
 
-    written: OneFile | None = None
+    written: HtmlReport | None = None
     try:
         for option, value in (("--pairs", pairs), ("--locale", locale)):
             if value is not None and html is None:
                 raise InputError(f"{option} belongs to --html; leave it out")
         with opened_store(store) as opened:
-            limits = Limits(
+            limits = ConclusionLimits(
                 max_invalid=max_invalid,
                 max_skipped=max_skipped,
                 allow_one_order=allow_one_order,
@@ -122,10 +100,10 @@ def report(
             run = named_or_latest(opened, name)
             found = conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
             if html is not None:
-                from evenhand.pages.one_file import write_one_file
-                from evenhand.pages.one_file_parts import usable_processes
+                from evenhand.serve.pages.html_report import write_html_report
+                from evenhand.serve.pages.html_report_pairs import usable_processes
 
-                written = write_one_file(
+                written = write_html_report(
                     opened,
                     found,
                     html,
@@ -134,7 +112,7 @@ def report(
                     processes=usable_processes(),
                 )
         if plot is not None:
-            from evenhand.report.charts import write_report_chart
+            from evenhand.report.charts.drawing import write_report_chart
 
             write_report_chart(found, plot)
     except EvenhandError as error:
@@ -142,7 +120,6 @@ def report(
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return
-    from evenhand.cli.show_report import show_report
 
     show_report(session.out(), found)
     if plot is not None:
@@ -151,18 +128,7 @@ def report(
         session.write_text(f"\n{_told(written)}")
 
 
-def named_or_latest(store: Store, name: str | None) -> str:
-    """Which run it is, is said where it was not named, so that nobody takes it for another."""
-    if name is not None:
-        return name
-    from evenhand.report.lookup import latest_run
-
-    run = latest_run(store)
-    session.err().print(f"latest run: {one_line(run.name)}", markup=False, highlight=False)
-    return run.name
-
-
-def _told(written: OneFile) -> str:
+def _told(written: HtmlReport) -> str:
     held = f"{written.pairs:,} of {written.judged:,} judged pairs"
     if written.pairs == written.judged:
         held = "1 pair" if written.pairs == 1 else f"all {written.pairs:,} judged pairs"
@@ -173,3 +139,248 @@ def _told(written: OneFile) -> str:
     if written.undrawn:
         lines.append(f"note  without charts: {written.undrawn}")
     return "\n".join(lines)
+
+
+# A run's conclusions as a person reads them.
+
+# With more of them each one's own page would be a book.
+_WHOLE_AT_MOST = 4
+_PARTS_AT_MOST = 12
+_LEAD = 11
+_TIES = {
+    "half": "ties count as half, inconsistent pairs as half and left out",
+    "excluded": "ties are excluded, inconsistent pairs count as half and left out",
+    "wins": "only outright wins count",
+}
+
+
+def show_report(console: Console, found: Conclusions) -> None:
+    from rich.text import Text
+
+    state = found.state
+    if state == "stopped" and found.stopped_by:
+        stopped = f"stopped ({one_line(found.stopped_by)})"
+        console.print(Text.assemble((f"run {one_line(found.run)}", "bold"), f"  {stopped}"))
+    else:
+        console.print(Text.assemble((f"run {one_line(found.run)}", "bold"), f"  {state}"))
+    for each in found.conclusions[:_WHOLE_AT_MOST]:
+        by = f" ({each.judge})" if len(found.judges) > 1 else ""
+        show_hanging(console, Text(""), Text(one_line(each.sentence + by), "bold"))
+    _tell(console, "compared", _compared(found))
+    if not found.conclusions:
+        what = "pairs" if found.judges else "judges"
+        _tell(console, "win rate", f"not enough data: the run has no {what}")
+    if len(found.conclusions) > 1:
+        console.print()
+        show_rates(console, *_comparisons(found))
+    if len(found.conclusions) <= _WHOLE_AT_MOST:
+        for each in found.conclusions:
+            console.print()
+            if len(found.conclusions) > 1:
+                head = f"{' against '.join(each.names)}, by {each.judge}"
+                console.print(Text(one_line(head), "bold"))
+            _show_conclusion(console, each)
+    elif found.conclusions:
+        console.print(Text("criteria, tags, length and position of each are in --json", "dim"))
+    show_abstentions(console, found.abstentions)
+    if found.notes:
+        console.print()
+    for note in found.notes:
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+
+
+def _tell(console: Console, lead: str, said: str | Text) -> None:
+    from rich.text import Text
+
+    shown = Text(said) if isinstance(said, str) else said
+    show_hanging(console, Text(f"{lead:<{_LEAD - 1}}", "dim"), shown)
+
+
+def _compared(found: Conclusions) -> str:
+    sides = list(dict.fromkeys(each.names for each in found.conclusions))
+    models = {name for names in sides for name in names}
+    if len(sides) == 1:
+        labels = found.side, "B" if found.side == "A" else "A"
+        what = " against ".join(
+            name if name == label else f"{name} ({label})"
+            for name, label in zip(sides[0], labels, strict=True)
+        )
+    elif sides:
+        what = f"{len(models)} models in {len(sides)} matchups"
+    else:
+        what = "nothing yet"
+    judges = ", ".join(found.judges) or "nobody"
+    size = f"{counted(found.pairs, 'pair')} of {counted(found.prompts, 'prompt')}"
+    pending = f", {number(found.pending)} pending" if found.pending else ""
+    skipped = f", {counted(found.skipped_rows, 'row')} skipped" if found.skipped_rows else ""
+    return f"{one_line(what)}, judged by {one_line(judges)}; {size}{pending}{skipped}"
+
+
+def _show_conclusion(console: Console, found: Conclusion) -> None:
+    for lead, said in _lines(found):
+        _tell(console, lead, said)
+    parts = [*_parts(found.by_criterion)]
+    if found.by_tag:
+        parts += [RateLine(("tag",)), *_parts(found.by_tag)] if parts else _parts(found.by_tag)
+    if parts:
+        console.print()
+        show_rates(console, ("criterion" if found.by_criterion else "tag",), parts)
+    console.print()
+    _tell(console, "length", "; ".join(_length(found)))
+    _tell(console, "position", "; ".join(_position(found)))
+
+
+def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
+    from rich.text import Text
+
+    own = found.win_rate
+    counts = own.counts
+    new, old = (one_line(name) for name in found.names)
+    won, lost = wins_and_losses(own)
+    yield (
+        "outcomes",
+        f"{new} wins {number(won)}, {old} wins {number(lost)}, ties {number(counts.ties)}, "
+        f"inconsistent {number(counts.inconsistent)}, invalid {number(counts.invalid)}"
+        + (f", pending {number(found.pending)}" if found.pending else ""),
+    )
+    if own.rate is None or own.low is None or own.high is None:
+        yield "win rate", own.reason or "not enough data"
+    else:
+        yield (
+            "win rate",
+            Text.assemble(
+                (rate(own.rate), f"bold {style_of(own)}"),
+                f" ({interval(own.low, own.high)})  {_kind(found)}; {_TIES[own.ties]}",
+            ),
+        )
+        yield "", Text.assemble("0 ", (bar(own.rate, own.low, own.high), style_of(own)), " 1")
+    if own.sign_test is not None:
+        test = own.sign_test
+        wins = (test.wins_a, test.wins_b) if own.side == "A" else (test.wins_b, test.wins_a)
+        yield (
+            "sign test",
+            f"{p_value(test.p_value)}: {number(wins[0])} to {counted(wins[1], test.by)}, exact",
+        )
+    if found.decision is not None and found.account is not None:
+        p = found.decision.p_value
+        yield "decision", found.account + ("" if p is None else f" {p_value(p)}.")
+    if own.worst_case is not None:
+        worst = own.worst_case
+        yield (
+            "worst case",
+            f"{rate(worst.rate_if_lost)} if {_all(own.missing)} had been lost, "
+            f"{rate(worst.rate_if_won)} if won; with their intervals "
+            f"{interval(worst.low, worst.high)}",
+        )
+
+
+def _all(missing: int) -> str:
+    if missing == 1:
+        return "the 1 pair without a verdict"
+    return f"all {number(missing)} pairs without a verdict"
+
+
+def _kind(found: Conclusion) -> str:
+    own = found.win_rate
+    level = percent(own.level)
+    prompts = counted(own.prompts or 0, "prompt")
+    if not own.always_valid:
+        clustered = f", clustered by {prompts}" if own.clustered else ""
+        kind = "exact" if own.method == "exact" else "score"
+        return f"{level} {kind} interval{clustered}"
+    if found.decision is not None and own.ties == "half":
+        return f"{level} interval of the sequential test on {prompts}"
+    return f"{level} always-valid interval on {prompts}"
+
+
+def _length(found: Conclusion) -> Iterator[str]:
+    longer = found.length.longer_wins
+    yield f"the longer answer won {_share(longer)}"
+    for each in found.length.controlled:
+        if each.rate is None or each.low is None or each.high is None:
+            yield f"win rate at equal length: {each.reason or 'not enough data'}"
+        else:
+            # The fit knows no other way to count them.
+            ties = "" if found.win_rate.ties == "half" else ", ties as half"
+            told = f"{rate(each.rate)} ({interval(each.low, each.high)}){ties}"
+            caution = f"; {each.caution}" if each.caution else ""
+            yield f"win rate at equal length {told}{caution}"
+
+
+def _position(found: Conclusion) -> Iterator[str]:
+    position = found.position
+    if not position.pairs:
+        yield "not enough data: no pair was read in both orders"
+        return
+    yield f"both orders agree in {_share(position.consistency)}"
+    if position.favours is not None:
+        leaning = position.first_preference
+        part = leaning.part if position.favours == "first" else leaning.of - leaning.part
+        tested = "" if position.p_value is None else f", {p_value(position.p_value)}"
+        yield (
+            f"the judge favours the {position.favours} place: {number(part)} of "
+            f"{counted(leaning.of, 'inconsistent pair')} lean there{tested}"
+        )
+    elif position.first_preference.of == 0:
+        yield "no winner changed with the order"
+    elif position.reason is not None:
+        yield "too few changed with the order to say which place is favoured"
+    elif position.p_value is not None:
+        yield f"no place is shown to be favoured, {p_value(position.p_value)}"
+
+
+def _share(share: EstimatedShare) -> str:
+    told = f"{number(share.part)} of {number(share.of)}"
+    if share.value is None or share.low is None or share.high is None:
+        return f"{told} (not enough data)"
+    return f"{told}: {rate(share.value)} ({interval(share.low, share.high)})"
+
+
+def _parts(parts: Sequence[GroupRate]) -> Iterator[RateLine]:
+    """The largest, where they are many; criteria in their order."""
+    largest = sorted(range(len(parts)), key=lambda place: -parts[place].rate.n)[:_PARTS_AT_MOST]
+    for place in sorted(largest):
+        yield RateLine((parts[place].name,), parts[place].rate)
+    if len(parts) > _PARTS_AT_MOST:
+        yield RateLine((f"and {number(len(parts) - _PARTS_AT_MOST)} more in --json",))
+
+
+def _comparisons(found: Conclusions) -> tuple[tuple[str, ...], list[RateLine]]:
+    judges = len(found.judges) > 1
+    titles = (*(("judge",) if judges else ()), "model", "against")
+    return titles, [
+        RateLine((*((each.judge,) if judges else ()), *each.names), each.win_rate)
+        for each in found.conclusions
+    ]
+
+
+# What stands and what abstained, as a person reads it.
+
+
+def show_abstentions(console: Console, found: Sequence[Abstentions]) -> None:
+    from rich.text import Text
+
+    for each in found:
+        console.print()
+        who = f"{one_line(each.judge)}: " if len(found) > 1 else ""
+        for lead, said in _abstention_lines(each):
+            show_hanging(console, Text(f"{lead:<10}", "dim"), Text(f"{who}{said}"))
+        warned = each.check is not None and each.check.contradicted
+        for place, note in enumerate(each.notes, start=1):
+            # The warning is the last of them.
+            warns = warned and place == len(each.notes)
+            head, style = ("WARNING", "bold red") if warns else ("learned", "dim")
+            show_hanging(console, Text(f"{head:<10}", style), Text(one_line(note)))
+
+
+def _abstention_lines(found: Abstentions) -> list[tuple[str, str]]:
+    if found.threshold is None:
+        limit = f"nothing could be guaranteed for {found.min_agreement:g}, so all of them"
+    else:
+        limit = f"below {found.threshold:.3f}, which an agreement of {found.min_agreement:g} needs"
+    return [
+        ("abstained", f"{number(found.abstained)} of {number(found.judged)} pairs: {limit}"),
+        ("coverage", _share(found.coverage)),
+        ("agreement", f"with labels: {_share(found.agreement_kept)} of those that stand"),
+        ("", f"of those that abstained {_share(found.agreement_abstained)}"),
+    ]

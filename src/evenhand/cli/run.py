@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.errors import EvenhandError, InputError
 
@@ -14,17 +17,175 @@ if TYPE_CHECKING:
     from evenhand.runs import RankAdaptive, UntilDecided
     from evenhand.runs.options import Again
 
+PairFilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PAIRS]...",
+        help="Files of pairs: JSON lines, JSON, CSV (each also gzipped), Parquet; URLs such as "
+        "s3://bucket/folder/*.parquet; - for standard input.",
+        show_default=False,
+    ),
+]
+FileA = Annotated[
+    str | None,
+    typer.Option("--a", metavar="FILE", help="A file of model outputs: response A of each pair."),
+]
+FileB = Annotated[
+    str | None,
+    typer.Option("--b", metavar="FILE", help="A file of model outputs: response B of each pair."),
+]
+Outputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--outputs",
+        metavar="FILE",
+        help="A file of model outputs, two or more of them: every model against every other, or "
+        "against --baseline. Repeatable.",
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", help="With --outputs: the model that the others are held against."),
+]
+Questions = Annotated[
+    str | None,
+    typer.Option(
+        "--questions",
+        metavar="FILE",
+        help="The prompts of answer files that have none (MT-Bench, Arena-Hard).",
+    ),
+]
+PromptsCompared = Annotated[
+    Literal["all", "common"],
+    typer.Option(
+        "--prompts",
+        help="With --a/--b and --outputs, all: a prompt that only one of two models answered is a "
+        "bad row, and missing; common: compare on those that both answered.",
+    ),
+]
+Escalate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--escalate",
+        metavar="JUDGE",
+        help="Who judges what the judge before abstained on (by its calibration), or decided "
+        "differently in the two orders, or not at all. Repeatable, one after the other.",
+    ),
+]
+ForPeople = Annotated[
+    Path | None,
+    typer.Option(
+        "--for-people",
+        metavar="FILE",
+        help="With --escalate: the pairs that no judge could settle, as JSON lines for people.",
+    ),
+]
+ExecutorChoice = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--executor",
+        help="Who carries the run out: local: this process; ray: workers of a Ray cluster, with a "
+        "PostgreSQL store that they share.",
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address",
+        metavar="HOST:PORT|auto",
+        help="With --executor ray: the cluster. Default: RAY_ADDRESS, or Ray is started on this "
+        "machine.",
+    ),
+]
+RayWorkers = Annotated[
+    int | None,
+    typer.Option(
+        "--ray-workers",
+        min=1,
+        help="With --executor ray: how many workers. Default: one for each CPU, up to 16.",
+    ),
+]
+Batch = Annotated[
+    bool,
+    typer.Option(
+        "--batch",
+        help="By the provider's batch API (openai:, anthropic:): half the price, within a day. "
+        "Ctrl-C leaves what is there, and the same command collects it.",
+    ),
+]
+BatchPoll = Annotated[
+    float | None,
+    typer.Option(
+        "--batch-poll",
+        min=0.1,
+        metavar="SECONDS",
+        help="With --batch: how often to look whether it is done. Default: from 2 s to a minute.",
+    ),
+]
+CancelBatches = Annotated[
+    bool,
+    typer.Option(
+        "--cancel-batches",
+        help="With --batch: cancel what is at the provider, keep what it has answered, and ask "
+        "nothing more.",
+    ),
+]
+UntilDecidedFlag = Annotated[
+    bool,
+    typer.Option(
+        "--until-decided",
+        help="End as soon as it is settled whether A or B is better. Prompts go out in a random "
+        "order, and looking at them as they come does not raise the error.",
+    ),
+]
+Alpha = Annotated[
+    float | None,
+    typer.Option(
+        "--alpha",
+        min=0.0001,
+        max=0.5,
+        help="With --until-decided: the chance of naming a winner where there is none. "
+        "Default: 0.05.",
+    ),
+]
+RankAdaptiveFlag = Annotated[
+    bool,
+    typer.Option(
+        "--rank-adaptive",
+        help="With several models and --budget: ask the pairs that are most likely to settle "
+        "their order, instead of all against all.",
+    ),
+]
+PairBudget = Annotated[
+    int | None,
+    typer.Option("--budget", min=1, help="With --rank-adaptive: the most pairs to ask."),
+]
+CertaintyWanted = Annotated[
+    float | None,
+    typer.Option(
+        "--certainty",
+        min=0.01,
+        max=0.9999,
+        help="With --rank-adaptive: end once the expected Kendall tau of the order is this. "
+        "Default: 0.95.",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", help="Of the random order of --until-decided and --rank-adaptive."),
+]
+
 
 def run(
-    pairs: ropt.PairFilesArgument = None,
-    a: ropt.FileA = None,
-    b: ropt.FileB = None,
-    outputs: ropt.Outputs = None,
-    baseline: ropt.Baseline = None,
-    questions: ropt.Questions = None,
+    pairs: PairFilesArgument = None,
+    a: FileA = None,
+    b: FileB = None,
+    outputs: Outputs = None,
+    baseline: Baseline = None,
+    questions: Questions = None,
     columns: ropt.ColumnMap = None,
     bad_rows: ropt.OnBadRows = "stop",
-    prompts: ropt.PromptsCompared = "all",
+    prompts: PromptsCompared = "all",
     criteria: opt.Criteria = None,
     no_tie: opt.NoTie = False,
     no_swap: opt.NoSwap = False,
@@ -43,18 +204,18 @@ def run(
     fresh: ropt.Fresh = False,
     retry: ropt.Again = None,
     keep_going_unread: ropt.KeepGoingUnread = False,
-    executor: ropt.ExecutorChoice = "local",
-    ray_address: ropt.RayAddress = None,
-    ray_workers: ropt.RayWorkers = None,
-    batch: ropt.Batch = False,
-    batch_poll: ropt.BatchPoll = None,
-    cancel_batches: ropt.CancelBatches = False,
-    until_decided: ropt.UntilDecidedFlag = False,
-    alpha: ropt.Alpha = None,
-    rank_adaptive: ropt.RankAdaptiveFlag = False,
-    budget: ropt.PairBudget = None,
-    certainty: ropt.CertaintyWanted = None,
-    seed: ropt.Seed = None,
+    executor: ExecutorChoice = "local",
+    ray_address: RayAddress = None,
+    ray_workers: RayWorkers = None,
+    batch: Batch = False,
+    batch_poll: BatchPoll = None,
+    cancel_batches: CancelBatches = False,
+    until_decided: UntilDecidedFlag = False,
+    alpha: Alpha = None,
+    rank_adaptive: RankAdaptiveFlag = False,
+    budget: PairBudget = None,
+    certainty: CertaintyWanted = None,
+    seed: Seed = None,
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
     samples: opt.Samples = None,
@@ -68,8 +229,8 @@ def run(
     retries: opt.Retries = None,
     repairs: opt.Repairs = None,
     ask_identical: opt.AskIdentical = True,
-    escalate: ropt.Escalate = None,
-    for_people: ropt.ForPeople = None,
+    escalate: Escalate = None,
+    for_people: ForPeople = None,
     calibration: opt.Calibrations = None,
     force_calibration: opt.ForceCalibration = False,
     as_json: opt.AsJson = False,
@@ -80,12 +241,11 @@ def run(
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
     """
     from evenhand import api, judges
-    from evenhand.cli.calibrations import calibrations_of
+    from evenhand.cli.inputs import calibrations_of, read_options, read_price, read_sources
     from evenhand.cli.judging import abstentions_of, end, judge_all
-    from evenhand.cli.run_inputs import read_price, read_reading, read_sources
-    from evenhand.defaults import make_procedure
+    from evenhand.judging.config import make_procedure
     from evenhand.runs import JudgePlan, RunOptions
-    from evenhand.runs.recipe import JudgeRecipe
+    from evenhand.runs.plan import JudgeRecipe
     from evenhand.settings import load_settings
 
     try:
@@ -105,7 +265,7 @@ def run(
         if for_people is not None and not escalate:
             raise InputError("--for-people belongs to --escalate; give both, or neither")
         named = [*named, *(escalate or [])]
-        reading = read_reading(
+        reading = read_options(
             columns,
             criteria,
             criteria_needed=any(judges.reads_prompt(each) for each in named),
@@ -174,7 +334,7 @@ def run(
             )
             plans.append(JudgePlan(opened, procedure, recipe=recipe))
         if escalate:
-            from evenhand.cli.escalating import judge_in_stages
+            from evenhand.cli.judging import judge_in_stages
 
             judge_in_stages(
                 sources,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import run_options as ropt
+from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.errors import EvenhandError
 
@@ -89,7 +89,7 @@ def serve(
     cannot be used, 130 ended at once.
     """
     from evenhand.serve.config_file import read_config
-    from evenhand.serve.extras import refuse_without
+    from evenhand.serve.startup import refuse_without
 
     try:
         refuse_without("fastapi", "uvicorn", "mcp")
@@ -141,7 +141,7 @@ def _run(config: ServerConfig) -> int:
 
         if config.workers == 1:
             return serve(config, listener, on_ready=on_ready)
-        from evenhand.serve.workers import serve_by_several
+        from evenhand.serve.running import serve_by_several
 
         return serve_by_several(config, listener, on_ready=on_ready)
 

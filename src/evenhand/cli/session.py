@@ -1,4 +1,6 @@
-"""What every command shares: streams, errors to exit codes, the judge's caveat said once."""
+"""What every command shares: streams, errors to exit codes, the event loop, the judge's caveat
+shown once, and the store and the run that a command means.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
 
+from evenhand.cli.terminal import one_line
 from evenhand.errors import EvenhandError, Interrupted, Status, exit_code
 
 if TYPE_CHECKING:
@@ -18,6 +21,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.judges import Judge
+    from evenhand.store import Store
+
+
+# What every command shares: streams, errors to exit codes, the judge's caveat said once.
 
 T = TypeVar("T")
 
@@ -132,9 +139,9 @@ def fail(error: EvenhandError, *, as_json: bool, of_pair: bool = True) -> NoRetu
 
 
 def say_failure(error: EvenhandError, *, as_json: bool, of_pair: bool = True) -> None:
-    from evenhand.cli.show import show_failure
-    from evenhand.comparer import failure_of
+    from evenhand.cli.compare import show_failure
     from evenhand.contract import Metadata
+    from evenhand.judging.comparison import failure_of
 
     # A file's name may hold bytes that are no text.
     error.message = error.message.encode("utf-8", "backslashreplace").decode()
@@ -183,3 +190,30 @@ async def opened(judge: Judge, *, quiet: bool = False) -> AsyncIterator[Judge]:
         yield judge
     finally:
         await judge.close()
+
+
+# The store that a command means: its option, the environment's, the config file's, or yours.
+
+
+def named_store(address: str | None) -> str | None:
+    from evenhand.settings import load_settings
+
+    return address or load_settings().store
+
+
+def opened_store(address: str | None) -> Store:
+    """One that is there: looking at runs is no reason to make a store."""
+    from evenhand.store import open_store
+
+    return open_store(named_store(address), create=False)
+
+
+def named_or_latest(store: Store, name: str | None) -> str:
+    """Which run it is, is said where it was not named, so that nobody takes it for another."""
+    if name is not None:
+        return name
+    from evenhand.report.lookup import latest_run
+
+    run = latest_run(store)
+    err().print(f"latest run: {one_line(run.name)}", markup=False, highlight=False)
+    return run.name

@@ -1,251 +1,172 @@
-"""A verdict as a person reads it in a terminal."""
+"""`evenhand show`: one pair of a run whole, with every pass of every judge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
-from evenhand.cli.terminal import clean, one_line
-from evenhand.contract import Failure, Outcome, Pair, Usage, Verdict, Winner
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import options as ropt
+from evenhand.cli import session
+from evenhand.cli.session import named_or_latest, opened_store
+from evenhand.cli.terminal import one_line
+from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions
-    from rich.measure import Measurement
-    from rich.segment import Segment
-    from rich.text import Text
+    from rich.console import Console
 
-_PIECE = 4_000  # characters
-_HEADLINE: dict[Winner, str] = {
-    "A": "Response A is better",
-    "B": "Response B is better",
-    "TIE": "A tie",
-}
-_STYLE = {
-    Outcome.WIN: "bold green",
-    Outcome.TIE: "bold cyan",
-    Outcome.INCONSISTENT: "bold yellow",
-    Outcome.INVALID: "bold red",
-}
-_CONFIDENCE = {
-    "stated": "stated by the judge",
-    "logprobs": "from token probabilities",
-    "votes": "share of samples",
-    "rule": "by rule: the orders disagree",
-    "calibration": "that it is right, by its calibration",
-    "none": "",
-}
+    from evenhand.report import JudgedPair, PairReport, StoredAnswer
+
+
 _PASS = {"original": "first pass", "swapped": "second pass"}
-_MARK: dict[Winner | None, str] = {"A": "A", "B": "B", "TIE": "tie", None: "not judged"}
-# Below this, a table's columns would be too narrow to read.
-_TABLE_WIDTH = 60
+_WON = {"A": "A", "B": "B", "TIE": "tie"}
 
 
-class _Row(NamedTuple):
-    criterion: str
-    mark: str
-    style: str
-    why: str
+def show(
+    run: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="The run's name. Default: the latest run.")
+    ],
+    identifier: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID", help="The pair's id; or its number, as 7 or #7, counted from 1."
+        ),
+    ] = None,
+    store: ropt.StoreAddress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show one pair of a run whole: its texts, each judge's verdict, and every pass behind it."""
+    from evenhand.report import report_pair
 
-
-def plain(text: str) -> Prose:
-    """Judged or judge-written text: shown as it reads, never as markup or control sequence."""
-    return Prose(clean(text).strip("\n"))
-
-
-class Prose:
-    """A text that wraps in time linear in its length: Rich wraps a whole one at once, which takes
-    it 16 s for 2 MB. Pieces are wrapped, and a piece's last line goes on in the next."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def lines(self, console: Console, width: int) -> Iterator[str]:
-        from rich.cells import cell_len
-        from rich.text import Text
-
-        for line in self.text.expandtabs(8).split("\n"):
-            if len(line) <= width and cell_len(line) <= width:
-                yield line
-                continue
-            piece = max(_PIECE, 2 * width)
-            begun, left = 0, ""
-            while begun < len(line):
-                taken = left + line[begun : begun + piece]
-                begun += piece
-                *whole, left = (
-                    each.plain
-                    for each in Text(taken).wrap(console, width, overflow="fold", no_wrap=False)
-                )
-                # What is cut off at a line's end is space, and the next piece may go on with it.
-                if begun < len(line) and taken.endswith(" ") and not left.endswith(" "):
-                    left += " "
-                yield from whole
-            yield left
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        from rich.segment import Segment
-
-        for line in self.lines(console, options.max_width):
-            yield Segment(line)
-            yield Segment.line()
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        from rich.cells import cell_len
-        from rich.measure import Measurement
-
-        longest = max(map(cell_len, self.text.expandtabs(8).split("\n")), default=0)
-        return Measurement(min(longest, 1), min(longest, options.max_width))
-
-
-def headline(verdict: Verdict) -> str:
-    if verdict.outcome is Outcome.INCONSISTENT:
-        decided = verdict.metadata.decided_by
-        if decided is None:
-            return "Inconsistent: the winner changed with the order"
-        return f"Inconsistent, {_HEADLINE[verdict.winner].lower()} by {decided}"
-    return _HEADLINE[verdict.winner]
-
-
-def show_verdict(console: Console, verdict: Verdict) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    meta = verdict.metadata
-    confidence = "not given" if verdict.confidence is None else f"{verdict.confidence:.2f}"
-    source = _CONFIDENCE[meta.confidence_source]
-    console.print(
-        Text.assemble(
-            (headline(verdict), _STYLE[verdict.outcome]),
-            ("   confidence ", "dim"),
-            confidence,
-            (f" ({source})" if source else "", "dim"),
-        )
-    )
-    if meta.abstained:
-        console.print(Text("abstained: its calibration does not vouch for it", "yellow"))
-    position = verdict.position_consistency
-    if position is not None:
-        same = "both orders agree" if position.consistent else "the orders differ"
-        first, second = _MARK[position.first_pass_winner], _MARK[position.second_pass_winner]
-        console.print(Text(f"first pass {first}, second pass {second}: {same}", "dim"))
-    _show_criteria(console, verdict)
-    if verdict.overall_reasoning:
-        console.print(Padding(plain(verdict.overall_reasoning), (1, 0, 0, 0)))
-    told = _told_in_the_table(verdict)
-    for title, points in (
-        ("For Response A", verdict.differentiators.a_advantages),
-        ("For Response B", verdict.differentiators.b_advantages),
-    ):
-        _show_points(console, title, [point for point in points if point not in told])
-    for note in verdict.notes:
-        show_hanging(console, Text("note ", "yellow"), plain(note))
-    console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))
-
-
-def _show_criteria(console: Console, verdict: Verdict) -> None:
-    from rich.text import Text
-
-    outcomes = {entry.criterion: entry.outcome for entry in verdict.metadata.criteria}
-    rows = []
-    for entry in verdict.comparison:
-        inconsistent = outcomes.get(entry.criterion) is Outcome.INCONSISTENT
-        mark = "inconsistent" if inconsistent else _MARK[entry.winner]
-        rows.append(_Row(entry.criterion, mark, "yellow" if inconsistent else "", entry.reasoning))
-    if all(row.mark == _MARK[None] for row in rows):
-        console.print(Text("no criterion was judged", "dim"))
-    elif console.width < _TABLE_WIDTH:
-        _list_rows(console, rows)
+    try:
+        with opened_store(store) as opened:
+            # One name is the pair's: the run is then the latest.
+            named = named_or_latest(opened, run if identifier is not None else None)
+            report = report_pair(opened, named, run if identifier is None else identifier)
+    except EvenhandError as error:
+        session.fail(error, as_json=as_json, of_pair=False)
+    if as_json:
+        session.write_json(report.model_dump_json(indent=2))
     else:
-        _tabulate_rows(console, rows)
+        _show(session.out(), report)
 
 
-def _list_rows(console: Console, rows: list[_Row]) -> None:
-    from rich.padding import Padding
+def _show(console: Console, report: PairReport) -> None:
     from rich.text import Text
 
-    for row in rows:
-        console.print(Text.assemble((one_line(row.criterion), "bold"), ": ", (row.mark, row.style)))
-        if row.why:
-            console.print(Padding(plain(row.why), (0, 0, 0, 2)))
+    where = f"pair {report.number} of run {report.run}, row {report.row} of {report.source}"
+    console.print(Text.assemble((one_line(report.id), "bold"), (f"  {one_line(where)}", "dim")))
+    known = ", ".join(_known(report))
+    if known:
+        console.print(Text(known))
+    _show_texts(console, report)
+    for judged in report.judges:
+        console.rule(Text(one_line(judged.judge), "bold"), align="left")
+        _show_judged(console, judged)
+    if not report.judges:
+        console.print(Text("no judge was asked yet", "dim"))
 
 
-def _tabulate_rows(console: Console, rows: list[_Row]) -> None:
-    from rich import box
-    from rich.table import Table
+def _known(report: PairReport) -> list[str]:
+    parts = []
+    if report.label:
+        parts.append(f"label {report.label}")
+    if report.model_a is not None:
+        parts.append(f"A by {report.model_a}")
+    if report.model_b is not None:
+        parts.append(f"B by {report.model_b}")
+    if report.tags:
+        parts.append(f"tags {', '.join(report.tags)}")
+    if not report.pair.allow_tie:
+        parts.append("a tie is not allowed")
+    if not report.pair.swap_positions:
+        parts.append("one order only")
+    return [one_line(part) for part in parts]
+
+
+def _show_texts(console: Console, report: PairReport) -> None:
     from rich.text import Text
 
-    reasoned = any(row.why.strip() for row in rows)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=reasoned)
-    table.add_column("criterion", ratio=2, overflow="fold")
-    table.add_column("winner", width=max(len("winner"), *(len(row.mark) for row in rows)))
-    if reasoned:
-        table.add_column("why", ratio=6, overflow="fold")
-    for row in rows:
-        why = (plain(row.why),) if reasoned else ()
-        table.add_row(Text(one_line(row.criterion)), Text(row.mark, row.style), *why)
-    console.print(table)
+    from evenhand.cli.terminal import plain, show_hanging
 
-
-def _told_in_the_table(verdict: Verdict) -> set[str]:
-    """A criterion that was won stands in the table, with its reason; once is enough."""
-    rows = [(entry.criterion, entry.reasoning) for entry in verdict.comparison]
-    return {name for name, _ in rows} | {f"{name}: {reason}" for name, reason in rows}
-
-
-def _show_points(console: Console, title: str, points: list[str]) -> None:
-    from rich.text import Text
-
-    if not points:
-        return
-    console.print(Text(title, "bold"))
-    for point in points:
-        show_hanging(console, Text("  •"), plain(point))
-
-
-def show_hanging(console: Console, lead: Text, text: Text | Prose) -> None:
-    """A text whose further lines begin under its first word."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row(lead, text)
-    console.print(grid)
-
-
-def footer(judge: str | None, usage: Usage, time_ms: float) -> str:
-    parts = [one_line(judge or "")]
-    if usage.input_tokens is not None and usage.output_tokens is not None:
-        parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
-    if usage.cost_usd:
-        parts.append(f"${usage.cost_usd:.4f}")
-    elif usage.cost_usd is None and usage.requests:
-        parts.append("cost not known")
-    parts.append(f"{usage.requests} request{'' if usage.requests == 1 else 's'}")
-    parts.append(f"{time_ms / 1000:.1f} s")
-    return " · ".join(part for part in parts if part)
-
-
-def show_failure(console: Console, failure: Failure) -> None:
-    """One line for the error, and a line for what was kept."""
-    from rich.text import Text
-
-    message = one_line(failure.error.message)
-    console.print(Text.assemble(("error  ", "bold red"), message), soft_wrap=True)
-    ballots = [p.ballot for p in failure.metadata.passes if p.ballot]
-    if ballots:
-        said = ", ".join(f"{_PASS[ballot.order]} {_MARK[ballot.winner]}" for ballot in ballots)
-        console.print(Text(f"kept: {said}; --json shows it", "dim"))
-
-
-def show_pair(console: Console, pair: Pair, *, title: str = "") -> None:
-    from rich.text import Text
-
-    if title:
-        console.rule(Text(title, "bold"), align="left")
+    pair = report.pair
+    criteria = "\n".join(
+        (each.name if each.description is None else f"{each.name}: {each.description}")
+        + ("" if each.weight is None else f" (weight {each.weight:g})")
+        for each in pair.criteria
+    )
     for name, text in (
+        ("criteria", criteria or "none"),
         ("prompt", pair.prompt),
+        ("context", pair.context),
+        ("reference", pair.reference),
         ("A", pair.response_a),
         ("B", pair.response_b),
     ):
-        show_hanging(console, Text(f"{name:>6} ", "dim"), plain(text))
+        if text is not None:
+            shown = plain(text) if text.strip() else Text("empty", "dim")
+            show_hanging(console, Text(f"{name:>9} ", "dim"), shown)
+
+
+def _show_judged(console: Console, judged: JudgedPair) -> None:
+    from rich.text import Text
+
+    from evenhand.cli.compare import show_verdict
+    from evenhand.contract import Outcome, Verdict
+
+    if judged.prompt_version:  # some judges read no prompt
+        asked = (judged.prompt_version, judged.locale, judged.mode)
+        console.print(Text(one_line(", ".join(part for part in asked if part)), "dim"))
+    if isinstance(judged.verdict, Verdict):
+        show_verdict(console, judged.verdict)
+    elif judged.verdict is None:
+        console.print(Text("Pending: no verdict yet", "bold"))
+    else:
+        error = judged.verdict.error
+        kind = "" if error.kind == Outcome.INVALID else f" ({error.kind})"
+        console.print(Text.assemble((f"Invalid{kind}", "bold red"), f"  {one_line(error.message)}"))
+    for answer in judged.passes:
+        _show_answer(console, answer)
+    for answer in judged.replaced:
+        _show_answer(console, answer, earlier=True)
+
+
+def _show_answer(console: Console, answer: StoredAnswer, *, earlier: bool = False) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from evenhand.cli.compare import footer
+    from evenhand.cli.runs import moment
+    from evenhand.cli.terminal import plain
+
+    name = _PASS[answer.order] + (f", sample {answer.sample}" if answer.sample > 1 else "")
+    if earlier:
+        name += ", an earlier try that was replaced"
+    console.print(Text.assemble("\n", (name, "bold"), f": {_outcome(answer)}"))
+    took = [footer(answer.model, answer.usage, answer.time_ms), moment(answer.created_at)]
+    if answer.request_ids:
+        took.append(f"request {', '.join(answer.request_ids)}")
+    if answer.reused:
+        took.append("made by another run")
+    console.print(Text(one_line(" · ".join(took)), "dim"))
+    for before in answer.repaired:
+        console.print(Text(f"asked again, since {one_line(before.reason)}; it had said", "dim"))
+        console.print(Padding(plain(before.raw), (0, 0, 0, 2)))
+    if answer.raw.strip():
+        # What the judge wrote is never rewritten, so that its labels are those of its pass.
+        labels = ", which saw A and B exchanged" if answer.order == "swapped" else ""
+        console.print(Text(f"the judge's own words{labels}:", "dim"))
+        console.print(Padding(plain(answer.raw), (0, 0, 0, 2)))
+
+
+def _outcome(answer: StoredAnswer) -> str:
+    if answer.ballot is not None:
+        confidence = answer.ballot.confidence
+        told = "not given" if confidence is None else f"{confidence:.2f}"
+        return f"{_WON[answer.ballot.winner]}, confidence {told}"
+    if answer.unread is not None:
+        return f"unread ({answer.unread.kind}): {one_line(answer.unread.reason)}"
+    if answer.error is not None:
+        return f"failed ({answer.error.kind}): {one_line(answer.error.message)}"
+    return answer.status

@@ -1,16 +1,33 @@
-"""Judged text on a terminal: what it says, without what it would do."""
+"""Text on a terminal: what it says without what it would do, wrapped in linear time; tables whose
+lines stay whole in a pipe; exports on standard output.
+"""
 
 from __future__ import annotations
 
 import codecs
 import os
 import re
+import sys
 import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.measure import Measurement
+    from rich.segment import Segment
+    from rich.table import Table
+    from rich.text import Text
+
     from evenhand.judges.redaction import Redactor
+    from evenhand.report import Format
+
+
+# Judged text on a terminal: what it says, without what it would do.
 
 # CSI, whole OSC and other string sequences, two-character escapes; 7-bit and 8-bit forms. A string
 # sequence without its end loses only its beginning: it must not hide the text that follows.
@@ -36,6 +53,7 @@ _IN_ASCII = {
     "✗": "x",
 }
 PLAIN_SIGNS = "evenhand-plain-signs"
+_PIECE = 4_000  # characters that are wrapped at once
 
 
 def without_keys(text: str) -> str:
@@ -100,3 +118,104 @@ def _plain_signs(error: UnicodeError) -> tuple[str, int]:
         _IN_ASCII.get(char) or char.encode("ascii", "backslashreplace").decode() for char in missing
     )
     return "".join(shown), error.end
+
+
+def plain(text: str) -> Prose:
+    """Judged or judge-written text: shown as it reads, never as markup or control sequence."""
+    return Prose(clean(text).strip("\n"))
+
+
+class Prose:
+    """A text that wraps in time linear in its length: Rich wraps a whole one at once, which takes
+    it 16 s for 2 MB. Pieces are wrapped, and a piece's last line goes on in the next."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def lines(self, console: Console, width: int) -> Iterator[str]:
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        for line in self.text.expandtabs(8).split("\n"):
+            if len(line) <= width and cell_len(line) <= width:
+                yield line
+                continue
+            piece = max(_PIECE, 2 * width)
+            begun, left = 0, ""
+            while begun < len(line):
+                taken = left + line[begun : begun + piece]
+                begun += piece
+                *whole, left = (
+                    each.plain
+                    for each in Text(taken).wrap(console, width, overflow="fold", no_wrap=False)
+                )
+                # What is cut off at a line's end is space, and the next piece may go on with it.
+                if begun < len(line) and taken.endswith(" ") and not left.endswith(" "):
+                    left += " "
+                yield from whole
+            yield left
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        from rich.segment import Segment
+
+        for line in self.lines(console, options.max_width):
+            yield Segment(line)
+            yield Segment.line()
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        from rich.cells import cell_len
+        from rich.measure import Measurement
+
+        longest = max(map(cell_len, self.text.expandtabs(8).split("\n")), default=0)
+        return Measurement(min(longest, 1), min(longest, options.max_width))
+
+
+def show_hanging(console: Console, lead: Text, text: Text | Prose) -> None:
+    """A text whose further lines begin under its first word."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(lead, text)
+    console.print(grid)
+
+
+# A table whose lines stay whole where nothing bounds their width.
+
+
+def print_table(console: Console, table: Table) -> None:
+    if not console.is_terminal:
+        # A pipe has no width.
+        unbounded = console.options.update(width=10_000)
+        console.width = max(console.width, console.measure(table, options=unbounded).maximum)
+    console.print(table)
+
+
+# Exports on standard output: as they are into a pipe, harmless on a terminal, without keys.
+
+
+@contextmanager
+def printed(form: Format) -> Iterator[BinaryIO]:
+    terminal = sys.stdout.isatty()
+    sys.stdout.flush()
+    if form == "parquet":
+        if terminal:
+            raise InputError("a terminal cannot show Parquet; give -o FILE")
+        yield sys.stdout.buffer
+    else:
+        shown = (clean if form == "csv" else escape) if terminal else str
+        yield cast("BinaryIO", _Printed(sys.stdout.buffer, shown))
+    sys.stdout.flush()
+
+
+class _Printed:
+    """Each write is whole text, so that a key or a control sequence is never cut in two."""
+
+    def __init__(self, stream: BinaryIO, shown: Callable[[str], str]) -> None:
+        self._stream = stream
+        self._shown = shown
+
+    def write(self, data: bytes) -> int:
+        self._stream.write(self._shown(without_keys(data.decode())).encode())
+        return len(data)

@@ -1,4 +1,9 @@
-"""The types that evenhand's callers see, and their JSON. `docs/contract.md` explains each field."""
+"""The types that evenhand's callers see, and their JSON. `docs/contract.md` explains each field.
+
+`pair` is what a caller gives, `ballot` what one pass says, `verdict` what all of them come to;
+`labels` exchanges A and B, `model` is how every type behaves, `json_text` guards JSON from
+outside.
+"""
 
 from evenhand.contract.ballot import (
     Analysis,
@@ -22,7 +27,7 @@ from evenhand.contract.labels import (
     other_order,
     rename,
 )
-from evenhand.contract.message import Message, Segment
+from evenhand.contract.message import ChatMessage, Segment
 from evenhand.contract.pair import Criterion, Pair, criterion_key, read_criteria, read_pair
 from evenhand.contract.verdict import (
     ConfidenceSource,
@@ -41,14 +46,16 @@ from evenhand.contract.verdict import (
     Reconciling,
     Usage,
     Verdict,
+    Vote,
+    VotePass,
 )
-from evenhand.contract.vote import Vote, VotePass
 
 __all__ = [
     "ORDERS",
     "WINNERS",
     "Analysis",
     "Ballot",
+    "ChatMessage",
     "ConfidenceSource",
     "Criterion",
     "CriterionBallot",
@@ -61,7 +68,6 @@ __all__ = [
     "Failure",
     "Locale",
     "MeanProbabilities",
-    "Message",
     "Metadata",
     "Mode",
     "Order",

@@ -14,7 +14,7 @@ class Segment(NamedTuple):
     judged: bool = False
 
 
-class Message(NamedTuple):
+class ChatMessage(NamedTuple):
     role: Literal["system", "user", "assistant"]
     segments: tuple[Segment, ...]
 

@@ -1,16 +1,20 @@
-"""What all the passes of a pair come to: a verdict, or a failure. Never something in between."""
+"""What all the passes of a pair come to: a verdict or a failure, with each pass as it happened.
+Never something in between.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from evenhand.contract.ballot import Analysis, Ballot, Texts, Unread
+from evenhand.contract.ballot import Analysis, Ballot, CriterionBallot, Texts, Unread
 from evenhand.contract.labels import Locale, Mode, Order, Winner
 from evenhand.contract.model import Model
+
+# What all the passes of a pair come to: a verdict, or a failure. Never something in between.
 
 
 class Outcome(StrEnum):
@@ -196,3 +200,61 @@ class Failure(Model):
     success: Literal[False] = False
     error: ErrorBody
     metadata: Metadata = Metadata()
+
+
+# Of a pass only what decides: what a run of many pairs keeps beside the judge's own text.
+
+
+class Vote(NamedTuple):
+    """A ballot without its prose, in the caller's labels.
+
+    `raw` is the answer it was read from: the native one, which names a winner for every criterion,
+    so that the whole ballot can be read from it whenever somebody looks.
+    """
+
+    order: Order
+    sample: int
+    winner: Winner
+    confidence: float | None
+    criteria: tuple[tuple[str, Winner], ...]  # each criterion's name, in the caller's order
+    raw: str
+
+    def bare_ballot(self) -> Ballot:
+        return Ballot(
+            order=self.order,
+            sample=self.sample,
+            winner=self.winner,
+            confidence=self.confidence,
+            confidence_source="none" if self.confidence is None else "stated",
+            criteria=tuple([CriterionBallot(criterion=n, winner=w) for n, w in self.criteria]),
+            raw=self.raw,
+        )
+
+
+class VotePass(NamedTuple):
+    """A pass of which only the vote was read."""
+
+    vote: Vote
+    usage: Usage
+    time_ms: float
+    model: str | None
+    request_ids: tuple[str, ...]
+
+    @property
+    def order(self) -> Order:
+        return self.vote.order
+
+    @property
+    def sample(self) -> int:
+        return self.vote.sample
+
+    def with_ballot(self, ballot: Ballot) -> Pass:
+        return Pass(
+            order=ballot.order,
+            sample=ballot.sample,
+            ballot=ballot,
+            usage=self.usage,
+            time_ms=self.time_ms,
+            model=self.model,
+            request_ids=self.request_ids,
+        )

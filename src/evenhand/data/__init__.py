@@ -1,20 +1,26 @@
-"""Files to pairs, and pairs to files: one module a format, streamed, never whole in memory."""
+"""Files to pairs, and pairs to files; streamed, never whole in memory.
 
-from evenhand.data.llm_comparator import Example, Rating, write_llm_comparator
-from evenhand.data.options import Limits, Reading
+`source` and `remote` open files, streams and URLs; `formats` chooses among `csv_table`,
+`json_table` and `parquet`, which yield raw rows (`records`); `columns` finds their fields; `pairs`,
+`outputs` (with `answers`), `battles` and `votes` make records of them; `llm_comparator` reads and
+writes that tool's JSON. `options` is what a caller chooses.
+"""
+
+from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, write_llm_comparator
+from evenhand.data.options import ReadLimits, ReadOptions
 from evenhand.data.outputs import OutputFile, read_outputs
-from evenhand.data.pairs import Place, pairs_from, read_files, read_pairs
-from evenhand.data.record import BadRow, Record, Records, Unpaired
+from evenhand.data.pairs import ReadPosition, pairs_from, read_files, read_pairs
+from evenhand.data.records import BadRow, Record, Records, Unpaired
 from evenhand.data.source import Source, file_digest, open_source, spool
 
 __all__ = [
     "BadRow",
-    "Example",
-    "Limits",
+    "ComparatorExample",
+    "ComparatorRating",
     "OutputFile",
-    "Place",
-    "Rating",
-    "Reading",
+    "ReadLimits",
+    "ReadOptions",
+    "ReadPosition",
     "Record",
     "Records",
     "Source",

@@ -13,12 +13,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from evenhand.data.columns import Columns
-from evenhand.data.fields import FieldValues, read_tags, sendable
+from evenhand.data.columns import Columns, FieldValues, read_label, read_tags, sendable
 from evenhand.data.formats import open_tables
-from evenhand.data.labels import read_label
-from evenhand.data.record import BadRow
-from evenhand.data.rows import Table, kind_of
+from evenhand.data.records import BadRow, Table, kind_of
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
 
@@ -38,7 +35,7 @@ _LEFT_RIGHT = {"left": 1.0, "right": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
-class BattleColumns:
+class BattleFile:
     """Battles as columns of codes; `preference` is A's score, from 0 to 1.
 
     `model_a`, `model_b`, `prompt` and `tags` hold places in `models`, `prompts` and `tag_sets`.
@@ -67,7 +64,7 @@ def read_battles(
     columns: Mapping[str, str] | None = None,
     on_bad_row: Callable[[BadRow], None] | None = None,
     bad_rows_kept: int = 100,
-) -> BattleColumns:
+) -> BattleFile:
     """Every row of a CSV, TSV, JSON, JSON lines or Parquet file, gzipped or not.
 
     `on_bad_row` hears of each row that is no battle, and may raise to stop there; the first
@@ -201,8 +198,8 @@ class _Rows:
                 self._tags[key] = place
         return place
 
-    def columns(self, bad: tuple[BadRow, ...], bad_count: int) -> BattleColumns:
-        return BattleColumns(
+    def columns(self, bad: tuple[BadRow, ...], bad_count: int) -> BattleFile:
+        return BattleFile(
             models=tuple(self._models),
             model_a=self._model_a,
             model_b=self._model_b,

@@ -7,8 +7,8 @@ import io
 from collections import Counter
 from typing import Any, BinaryIO
 
-from evenhand.data.options import Limits
-from evenhand.data.rows import RawRows, Table, shortened
+from evenhand.data.options import ReadLimits
+from evenhand.data.records import RawRows, Table, shortened
 from evenhand.data.source import Source, beginning, opened, reading_faults
 from evenhand.errors import DataError
 
@@ -97,7 +97,7 @@ class _BoundedRows(io.BufferedIOBase):
     """A file's bytes, counted by the row: a quote that is never closed takes in all that follows,
     and a line of commas alone is all cells."""
 
-    def __init__(self, file: BinaryIO, delimiter: bytes, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, delimiter: bytes, limits: ReadLimits) -> None:
         self._file: Any = file
         self._delimiter = delimiter
         self._limits = limits

@@ -8,10 +8,9 @@ from itertools import dropwhile
 from pathlib import Path
 
 from evenhand.data.csv_table import open_csv
-from evenhand.data.json_document import open_json
-from evenhand.data.json_lines import open_json_lines
+from evenhand.data.json_table import open_json, open_json_lines
 from evenhand.data.parquet import MAGIC, open_parquet
-from evenhand.data.rows import Table, Wanted
+from evenhand.data.records import Table, Wanted
 from evenhand.data.source import GZIP_MAGIC, Source, beginning, is_gzipped
 from evenhand.errors import DataError
 

@@ -18,7 +18,7 @@ _TEXTS = ("input_text", "output_text_a", "output_text_b")
 
 
 @dataclass(frozen=True, slots=True)
-class Rating:
+class ComparatorRating:
     """One pass. `score` is in the pair's labels also where the order was `flipped`."""
 
     score: float | None
@@ -28,7 +28,7 @@ class Rating:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ComparatorExample:
     """One judged pair. `custom_fields` need a type in the file's `custom_field_types`."""
 
     input_text: str
@@ -36,14 +36,14 @@ class Example:
     output_text_b: str
     score: float | None
     tags: tuple[str, ...] = ()
-    ratings: tuple[Rating, ...] = ()
+    ratings: tuple[ComparatorRating, ...] = ()
     rationales: tuple[str, ...] = ()
     custom_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def write_llm_comparator(
     stream: BinaryIO,
-    examples: Iterable[Example],
+    examples: Iterable[ComparatorExample],
     *,
     names: tuple[str, str],
     source_path: str = "evenhand",
@@ -64,7 +64,7 @@ def write_llm_comparator(
     return count
 
 
-def _written(example: Example) -> dict[str, Any]:
+def _written(example: ComparatorExample) -> dict[str, Any]:
     return {
         "input_text": example.input_text,
         "tags": list(example.tags),

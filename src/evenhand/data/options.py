@@ -19,7 +19,7 @@ _UNITS["gib"] = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """What is in memory at once of a file: one row of any format, and of Parquet the pages of the
     columns that are read. `keys_every`: of so many rows of JSON one is searched for a key that
     stands twice, after the first thousand, since that takes longer than to parse it."""
@@ -51,25 +51,25 @@ class Limits:
         return f"the row is longer than {self.row_bytes:,} bytes; {self.remedy}"
 
 
-def usual_limits() -> Limits:
+def default_limits() -> ReadLimits:
     """Those of files that somebody names on this machine; the environment may raise them."""
     given = os.environ.get(VARIABLE, "").strip()
     if not given:
-        return _USUAL
+        return _DEFAULT
     match = _SIZE.fullmatch(given)
     size = int(match[1]) * _UNITS[(match[2] or "b").lower()] if match else 0
     if size < 1 << 10:
         raise SettingsError(
             f"{VARIABLE} is {given[:40]!r}; it takes a size from 1KB up, e.g. 512MB"
         )
-    return Limits(row_bytes=size, page_bytes=4 * size)
+    return ReadLimits(row_bytes=size, page_bytes=4 * size)
 
 
-_USUAL = Limits()
+_DEFAULT = ReadLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """`columns` maps our field to their column; an empty column name turns the field off.
 
     `criteria` serve rows that have none of their own. `allow_tie` and `swap_positions`, where

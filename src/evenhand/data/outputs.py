@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
@@ -9,18 +10,52 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.contract import Pair
-from evenhand.data.answers import Answer, AnswerRows, Question, conversation, read_question
-from evenhand.data.columns import OUTPUT_FIELDS, Columns
-from evenhand.data.fields import FieldValues
+from evenhand.data.answers import (
+    AnswerRows,
+    ModelAnswer,
+    PromptTurns,
+    Scratch,
+    Stored,
+    conversation,
+    read_question,
+    scratch,
+)
+from evenhand.data.columns import OUTPUT_FIELDS, Columns, FieldValues
 from evenhand.data.formats import open_tables
-from evenhand.data.options import Reading
-from evenhand.data.pair_rows import make_pair
-from evenhand.data.record import BadRow, Record, Side, Unpaired
-from evenhand.data.row_places import RowPlaces
-from evenhand.data.rows import Wanted, shortened
-from evenhand.data.scratch import Scratch, Stored, scratch
+from evenhand.data.options import ReadOptions
+from evenhand.data.pairs import make_pair
+from evenhand.data.records import BadRow, Record, Side, Table, Unpaired, Wanted, shortened
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
+
+# Rows of a data set in several files: one number each, and from the number back to its file.
+
+
+class RowPlaces:
+    """Rows count on from file to file, so that a number tells a row from all others."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._begins: list[int] = []  # how many numbers were given before each file
+        self._last = 0
+
+    def tables(self, wanted: Wanted) -> Iterator[tuple[Source, Table]]:
+        for file, table in open_tables(self._source, wanted=wanted):
+            self._begins.append(self._last)
+            yield file, table
+
+    def number(self, row: int) -> int:
+        """What a row of the file that is being read is called among all."""
+        self._last = self._begins[-1] + row
+        return self._last
+
+    def place(self, number: int) -> tuple[str, int]:
+        """The file's name, and the row in it."""
+        file = bisect_left(self._begins, number) - 1
+        return self._source.files[file].name, number - self._begins[file]
+
+
+# Files of model outputs, one a model, joined into pairs: all against all, or with a baseline.
 
 _CHAT_COLUMNS = ("choices", "messages", "turns")
 
@@ -35,7 +70,7 @@ class OutputFile:
 
 def read_outputs(
     files: Sequence[OutputFile],
-    reading: Reading,
+    reading: ReadOptions,
     *,
     baseline: str | None = None,
     questions: Source | Path | str | None = None,
@@ -66,7 +101,7 @@ def _take_answers(
     name: str,
     places: RowPlaces,
     store: Scratch,
-    reading: Reading,
+    reading: ReadOptions,
     named: list[str | None],
 ) -> Iterator[BadRow]:
     rows = AnswerRows(reading.columns)
@@ -100,7 +135,7 @@ def _take_answers(
         raise DataError(f"{name} holds no rows; give a file with at least one")
 
 
-def _take_questions(source: Source, store: Scratch, reading: Reading) -> Iterator[BadRow]:
+def _take_questions(source: Source, store: Scratch, reading: ReadOptions) -> Iterator[BadRow]:
     fields = FieldValues(OUTPUT_FIELDS, reading.columns, required=())
     empty = True
     for file, table in open_tables(source, wanted=_wanted(reading)):
@@ -118,7 +153,7 @@ def _take_questions(source: Source, store: Scratch, reading: Reading) -> Iterato
         raise DataError(f"{source.name} holds no rows; give a file with at least one")
 
 
-def _wanted(reading: Reading) -> Wanted:
+def _wanted(reading: ReadOptions) -> Wanted:
     columns = Columns(OUTPUT_FIELDS, reading.columns)
     return lambda name: columns.wanted(name) or name in _CHAT_COLUMNS
 
@@ -153,7 +188,7 @@ class _Join:
     store: Scratch
     places: Sequence[RowPlaces]
     models: Sequence[str]
-    reading: Reading
+    reading: ReadOptions
     baseline: int | None
 
     def pairs(self, group: Iterator[Stored]) -> Iterator[Record | BadRow]:
@@ -214,7 +249,7 @@ class _Join:
             yield from ((by_file[file], by_file[other]) for other in files[place + 1 :])
 
     def _record(
-        self, prompt: str, question: Question | None, left: Stored, right: Stored
+        self, prompt: str, question: PromptTurns | None, left: Stored, right: Stored
     ) -> Record | BadRow:
         one, two = left.answer, right.answer
         name_a, name_b = self.models[left.file], self.models[right.file]
@@ -239,7 +274,9 @@ class _Join:
             self._cluster(question, one, two),
         )
 
-    def _cluster(self, question: Question | None, one: Answer, two: Answer) -> str | None:
+    def _cluster(
+        self, question: PromptTurns | None, one: ModelAnswer, two: ModelAnswer
+    ) -> str | None:
         """The turns of a conversation are one question, asked once."""
         named = one.cluster or two.cluster
         if named is not None or max(one.turns, two.turns) == 1:
@@ -247,7 +284,12 @@ class _Join:
         return question.prompts[0] if question else one.id
 
     def _pair(
-        self, key: str, prompt: str, question: Question | None, one: Answer, two: Answer
+        self,
+        key: str,
+        prompt: str,
+        question: PromptTurns | None,
+        one: ModelAnswer,
+        two: ModelAnswer,
     ) -> Pair:
         fields: dict[str, Any] = {
             "id": key,
@@ -265,7 +307,7 @@ class _Join:
                 fields[name] = known
         return make_pair(fields, self.reading.criteria, self.reading)
 
-    def _question(self, answer: Answer) -> Question | None:
+    def _question(self, answer: ModelAnswer) -> PromptTurns | None:
         return None if answer.id is None else self.store.question(answer.id)
 
     def _bad(self, stored: Stored, fact: str) -> BadRow:
@@ -288,13 +330,13 @@ def _quoted(prompt: str | None) -> str:
     return "an unknown prompt" if prompt is None else f"the prompt {shortened(prompt)!r}"
 
 
-def _prompt_of(question: Question | None, turn: int) -> str | None:
+def _prompt_of(question: PromptTurns | None, turn: int) -> str | None:
     if question is None or turn > len(question.prompts):
         return None
     return conversation(question.prompts[:turn], "User turn")
 
 
-def _reference_of(question: Question | None, turn: int) -> str | None:
+def _reference_of(question: PromptTurns | None, turn: int) -> str | None:
     if question is None or turn > len(question.references):
         return None
     return conversation(question.references[:turn], "Reference for turn")

@@ -1,45 +1,223 @@
-"""Files of pairs, and pairs that Python code has, as one stream of records and bad rows."""
+"""Files of pairs, and pairs that Python code has, as one stream of records and bad rows; each row
+is validated here.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenhand.contract import Pair
-from evenhand.data.columns import PAIR_FIELDS, Columns
+import orjson
+from pydantic import ValidationError
+
+from evenhand.contract import Criterion, Pair, Winner
+from evenhand.contract.pair import read_pair, refuse
+from evenhand.data.columns import (
+    PAIR_FIELDS,
+    Columns,
+    FieldValues,
+    optional_text,
+    plain,
+    read_label,
+    read_tags,
+    text_of_cluster,
+    text_of_id,
+)
 from evenhand.data.formats import open_table
-from evenhand.data.options import Reading
-from evenhand.data.pair_rows import PairRows
-from evenhand.data.record import BadRow, Record
-from evenhand.data.rows import kind_of
+from evenhand.data.options import ReadOptions
+from evenhand.data.records import BadRow, Record, kind_of, shortened
 from evenhand.data.source import Source, source_of
-from evenhand.errors import DataError
+from evenhand.errors import DataError, InputError
+
+# One row to one record, validated: the step that every pair of a data set goes through.
+
+_REQUIRED = ("prompt", "response_a", "response_b")
+_CRITERIA_KEPT = 4096  # lists, that are read once
+_CRITERIA_KEPT_BYTES = 1 << 12  # of one
+_CRITERIA_MAX = 1000  # of a pair; each becomes an object
+_LISTED_MAX = 1 << 20  # characters of a list that is spelled in a cell
+_SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class PairRows:
+    """Makes records of rows; `prefix` tells apart the keys of several sources."""
+
+    def __init__(
+        self, source: str, reading: ReadOptions, *, prefix: str = "", tabular: bool = False
+    ) -> None:
+        self._source = source
+        self._reading = reading
+        self._prefix = prefix
+        self._tabular = tabular
+        self._fields = FieldValues(PAIR_FIELDS, reading.columns, required=_REQUIRED)
+        self._criteria: dict[bytes, tuple[Criterion, ...]] = {}
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Refuse a table whose header lacks a field: no row of it can be a pair."""
+        missing = self._fields.shape(tuple(columns)).missing
+        if missing:
+            raise DataError(f"{self._source}: {missing}")
+
+    def read(self, number: int, row: Mapping[str, Any] | str) -> Record | BadRow:
+        if isinstance(row, str):
+            return BadRow(self._source, number, row)
+        try:
+            return self._record(number, row)
+        except InputError as error:
+            return BadRow(self._source, number, error.message)
+
+    def _record(self, number: int, row: Mapping[str, Any]) -> Record:
+        shape, values = self._fields.read(row)
+        identity = text_of_id(values.get("id"))
+        key = identity if identity is not None else f"{self._prefix}#{number}"
+        model_a = optional_text("model_a", values.get("model_a"))
+        model_b = optional_text("model_b", values.get("model_b"))
+        label = read_label(
+            values.get("label"), numbered=shape.numbered, model_a=model_a, model_b=model_b
+        )
+        if shape.preferred:
+            label = _preferred(label)
+        tags = values.get("tags")
+        try:
+            pair = self._pair(key, values)
+        except InputError as error:
+            raise DataError(_with_column(error.message, dict(shape.single))) from None
+        return Record(
+            key,
+            pair,
+            self._source,
+            number,
+            label,
+            model_a,
+            model_b,
+            read_tags(tags) if tags else (),
+            text_of_cluster(values.get("cluster")),
+        )
+
+    def _pair(self, key: str, values: Mapping[str, Any]) -> Pair:
+        reading = self._reading
+        fields: dict[str, Any] = {
+            "id": key,
+            "prompt": values["prompt"],
+            "response_a": values["response_a"],
+            "response_b": values["response_b"],
+        }
+        for name in ("context", "reference"):
+            # An empty text is no context: a table has no other way to say "none".
+            if values.get(name) not in (None, ""):
+                fields[name] = values[name]
+        for name in ("allow_tie", "swap_positions"):
+            if values.get(name) not in (None, ""):
+                fields[name] = self._switch(values[name])
+        return make_pair(fields, self._criteria_of(values.get("criteria")), reading)
+
+    def _criteria_of(self, given: Any) -> tuple[Criterion, ...]:
+        if given is None or given in ("", []):
+            return self._reading.criteria
+        if self._tabular and isinstance(given, str):
+            given = _listed_criteria(given)
+        if isinstance(given, list) and len(given) > _CRITERIA_MAX:
+            raise DataError(f"criteria has {len(given):,}; give {_CRITERIA_MAX:,} at most")
+        try:
+            name = orjson.dumps(given)
+        except TypeError:
+            name = repr(given).encode(errors="replace")
+        known = self._criteria.get(name)
+        if known is None:
+            whole = read_pair({"prompt": "", "response_a": "", "response_b": "", "criteria": given})
+            known = whole.criteria
+            if len(self._criteria) >= _CRITERIA_KEPT:
+                self._criteria.clear()
+            if len(name) <= _CRITERIA_KEPT_BYTES:
+                self._criteria[name] = known
+        return known
+
+    def _switch(self, value: Any) -> Any:
+        if self._tabular and isinstance(value, str):
+            return _SWITCH.get(value.strip().lower(), value)
+        return value
+
+
+def make_pair(
+    fields: dict[str, Any], criteria: tuple[Criterion, ...], reading: ReadOptions
+) -> Pair:
+    """A validated pair, or an InputError that names the field."""
+    if reading.allow_tie is not None:
+        fields["allow_tie"] = reading.allow_tie
+    if reading.swap_positions is not None:
+        fields["swap_positions"] = reading.swap_positions
+    if not criteria:
+        if reading.criteria_needed:
+            raise DataError("the row has no criteria; name some for all rows, e.g. -c accuracy")
+        return read_pair(fields, criteria_needed=False)
+    fields["criteria"] = criteria
+    try:
+        return Pair.model_validate(fields)
+    except ValidationError as error:
+        refuse(error, Pair)
+
+
+def _with_column(message: str, columns: Mapping[str, str]) -> str:
+    """Name the column beside the field, where the file calls it something else."""
+    field = message.partition(" ")[0]
+    column = columns.get(field)
+    if column is None or plain(column) == plain(field):
+        return message
+    return f"{field} (column {column}) {message.partition(' ')[2]}"
+
+
+def _listed_criteria(text: str) -> Any:
+    if len(text) > _LISTED_MAX:
+        raise DataError(f"criteria has {len(text):,} characters; give {_LISTED_MAX:,} at most")
+    if not text.lstrip().startswith("["):
+        return [name.strip() for name in text.split(";") if name.strip()]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise DataError(
+            f"criteria {shortened(text)!r} is not a JSON list; "
+            "give one, or names separated by semicolons"
+        ) from None
+
+
+def _preferred(label: Winner | None) -> Winner:
+    if label not in (None, "A"):
+        raise DataError(
+            f"the label is {label}, but the chosen response is A; remove one of the two"
+        )
+    return "A"
+
+
+# Files of pairs, and pairs that Python code has, as one stream of records and bad rows.
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReadPosition:
     """How far files have been read: the number of the file, from 0, and the last row of it."""
 
     file: int = 0
     row: int = 0
 
 
-def read_pairs(paths: Sequence[Source | Path | str], reading: Reading) -> Iterator[Record | BadRow]:
+def read_pairs(
+    paths: Sequence[Source | Path | str], reading: ReadOptions
+) -> Iterator[Record | BadRow]:
     """Every row of every file, in order, as a record or as the reason why it is none."""
     for _, records in read_files(paths, reading):
         yield from records
 
 
 def read_files(
-    paths: Sequence[Source | Path | str], reading: Reading, *, after: Place | None = None
+    paths: Sequence[Source | Path | str], reading: ReadOptions, *, after: ReadPosition | None = None
 ) -> Iterator[tuple[int, Iterator[Record | BadRow]]]:
     """The same file by file, with the file's number; those before a place are not opened."""
     sources = [source_of(path) for path in paths]
     files = [file for source in sources for file in source.files]
     prefixes = _prefixes(files)
-    after = after or Place()
+    after = after or ReadPosition()
     begin = 0
     for source in sources:
         seen = [0]
@@ -55,7 +233,7 @@ def read_files(
             raise DataError(f"{source.name} holds no rows; give a file with at least one")
 
 
-def pairs_from(pairs: Iterable[Any], reading: Reading) -> Iterator[Record | BadRow]:
+def pairs_from(pairs: Iterable[Any], reading: ReadOptions) -> Iterator[Record | BadRow]:
     """The same from Python: mappings with columns, or Pairs, numbered from 1."""
     rows = PairRows("pairs", reading)
     number = 0
@@ -71,7 +249,7 @@ def pairs_from(pairs: Iterable[Any], reading: Reading) -> Iterator[Record | BadR
 
 
 def _of_file(
-    source: Source, reading: Reading, *, prefix: str, after: int, seen: list[int]
+    source: Source, reading: ReadOptions, *, prefix: str, after: int, seen: list[int]
 ) -> Iterator[Record | BadRow]:
     wanted = Columns(PAIR_FIELDS, reading.columns).wanted
     table = open_table(source, wanted=wanted, after=after)
@@ -83,7 +261,7 @@ def _of_file(
         yield rows.read(number, row)
 
 
-def _of_pair(pair: Pair, number: int, reading: Reading) -> Record | BadRow:
+def _of_pair(pair: Pair, number: int, reading: ReadOptions) -> Record | BadRow:
     key = pair.id or f"#{number}"
     changes: dict[str, Any] = {"id": key}
     if not pair.criteria:

@@ -1,23 +1,239 @@
-"""Data in object stores, by URL: which objects a URL means, and what each of them is.
-
-Nothing is copied: an object is read where it is, a piece at a time (`remote_file`).
+"""Data in object stores, by URL: what a URL means, objects read in place through cut connections,
+and the stores' errors in one line with the remedy.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import hashlib
+import io
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
-from evenhand.data.remote_faults import fault_of
-from evenhand.data.remote_file import RemoteObject
 from evenhand.data.source import DATA_ENDINGS, Source
-from evenhand.errors import DataError, MissingExtra
+from evenhand.errors import DataError, DataUnreachable, MissingExtra
+
+# What object stores answer when something is wrong, in one line with the remedy.
+
+_ENVIRONMENT = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "gcs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "abfs": "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
+    "abfss": "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
+}
+_DENIED = re.compile(
+    r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|"
+    r"SignatureDoesNotMatch|INVALID_SIGNATURE|UNRECOGNIZED_CLIENT|ExpiredToken|TokenRefresh|"
+    r"HTTP response code: (?:400|401|403)|PERMISSION_DENIED|UNAUTHENTICATED|AuthorizationFailure|"
+    r"AuthenticationFailed|[Cc]redential"
+)
+_NO_BUCKET = re.compile(
+    r"NO_SUCH_BUCKET|NoSuchBucket|[Bb]ucket '?[^ ']*'? not found|ContainerNotFound"
+)
+_ABSENT = re.compile(r"NO_SUCH_KEY|NoSuchKey|Path does not exist|RESOURCE_NOT_FOUND")
+_NO_CLIENT = re.compile(r"libjvm|libhdfs")
+# Ids of requests help only the store's owner; a detail after a semicolon repeats the fact.
+_NOISE = re.compile(
+    r"^\[Errno \d+\] |\s*\((?:Request ID|request id)[^)]*\)|"
+    r"; Details:.*|\. Detail:.*| error_info=.*"
+)
+_LONGEST = 200
+
+
+@contextmanager
+def reporting_faults(name: str) -> Iterator[None]:
+    """Turn what a file system raises into a DataError; `name` is a URL without secrets."""
+    faults = _kinds()
+    try:
+        yield
+    except faults as error:
+        raise data_error(name, error) from None
+
+
+def data_error(name: str, error: Exception) -> DataError:
+    text = " ".join(str(error).split())
+    scheme = name.partition("://")[0]
+    if _DENIED.search(text):
+        where = _ENVIRONMENT.get(scheme, "the store's own variables")
+        return DataError(
+            f"{name} may not be read ({fact(error)}); give credentials in the environment "
+            f"({where}) that may list and read it"
+        )
+    if _NO_BUCKET.search(text):
+        return DataError(f"{name} is not there: there is no such bucket; check its name and region")
+    if isinstance(error, FileNotFoundError) or _ABSENT.search(text):
+        return DataError(f"{name} is not there; check the bucket and the name")
+    if _NO_CLIENT.search(text):
+        return DataError(
+            f"{name} needs Hadoop's client, which is not there ({fact(error)}); install it and set "
+            "JAVA_HOME, HADOOP_HOME and CLASSPATH"
+        )
+    if isinstance(error, ValueError | NotImplementedError):
+        return DataError(f"{name} cannot be opened ({fact(error)}); check the URL and its query")
+    return DataUnreachable(
+        f"{name} cannot be read ({fact(error)}); check the network and the store, and give the "
+        "command again"
+    )
+
+
+def is_final(error: Exception) -> bool:
+    """Whether asking again would bring the same."""
+    return not isinstance(data_error("", error), DataUnreachable)
+
+
+def fact(error: Exception) -> str:
+    text = _NOISE.sub("", " ".join(str(error).split()))
+    return text[:_LONGEST].rstrip(" .")
+
+
+def _kinds() -> tuple[type[Exception], ...]:
+    try:
+        arrow: type[Exception] = import_module("pyarrow").ArrowException
+    except ImportError:
+        return (OSError, ValueError)
+    return (OSError, ValueError, arrow)
+
+
+# One object of a store as a file that is read at any place, and that outlives a cut connection.
+
+# Every read is a request of some 30 ms, so that few large ones are faster than many small ones.
+READ_AHEAD = 1 << 22
+# The store's own client has tried several times before each of these.
+_WAITS_S = (0.25, 1.0, 4.0)
+
+
+class RemoteObject:
+    """An object, and the stamp by which a change of it is noticed."""
+
+    def __init__(self, filesystem: Any, path: str, *, name: str) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._stamp: str | None = None
+        self.name = name
+
+    def open(self) -> BinaryIO:
+        return cast("BinaryIO", io.BufferedReader(RemoteFile(self), READ_AHEAD))
+
+    def open_anywhere(self) -> RemoteFile:
+        """Without a buffer, for whoever jumps and has one of its own."""
+        return RemoteFile(self)
+
+    def digest(self) -> str:
+        """From the name, the size and the version that the store keeps: nothing is downloaded."""
+        if self._stamp is None:
+            try:
+                self.connect().close()
+            except DataError:
+                raise
+            except Exception as error:  # each file system raises its own kinds
+                raise data_error(self.name, error) from None
+        return hashlib.sha256(f"{self.name}\n{self._stamp}".encode()).hexdigest()
+
+    def connect(self) -> Any:
+        """The object as the file system opens it; one that has changed is not opened again."""
+        native = self._filesystem.open_input_file(self._path)
+        stamp = self._stamp_of(native)
+        if self._stamp is None:
+            self._stamp = stamp
+        elif stamp != self._stamp:
+            native.close()
+            raise DataError(
+                f"{self.name} was changed while it was read; restore it, or start another run"
+            )
+        return native
+
+    def _stamp_of(self, native: Any) -> str:
+        told_by_store = {
+            str(key).lower(): value for key, value in (native.metadata() or {}).items()
+        }
+        tag = told_by_store.get("etag")
+        if tag:
+            return f"{native.size()} etag {bytes(tag).decode('utf-8', 'replace')}"
+        info = self._filesystem.get_file_info(self._path)
+        return f"{native.size()} time {info.mtime_ns}"
+
+
+class RemoteFile(io.RawIOBase):
+    """A read that fails is tried again from where it was, on a new connection."""
+
+    def __init__(self, content: RemoteObject) -> None:
+        self._content = content
+        self._native: Any = None
+        self._size: int | None = None
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        if self._size is None:
+            self._again(lambda native: native.size())
+        return self._size or 0
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence)
+        self._at = max(0, offset + (self.size() if start is None else start))
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = min(len(buffer), self.size() - self._at)
+        if wanted <= 0:
+            return 0
+        at = self._at
+
+        def read(native: Any) -> bytes:
+            block = bytes(native.read_at(wanted, at))
+            if len(block) < wanted:
+                raise OSError(f"{len(block):,} of {wanted:,} bytes came")
+            return block
+
+        buffer[:wanted] = self._again(read)
+        self._at += wanted
+        return wanted
+
+    def close(self) -> None:
+        self._let_go()
+        super().close()
+
+    def _again(self, work: Any) -> Any:
+        for wait_s in (*_WAITS_S, None):
+            try:
+                if self._native is None:
+                    self._native = self._content.connect()
+                    self._size = self._native.size()
+                return work(self._native)
+            except DataError:
+                raise
+            except Exception as error:  # each file system raises its own kinds
+                self._let_go()
+                if wait_s is None or is_final(error):
+                    raise data_error(self._content.name, error) from None
+            time.sleep(wait_s)
+        raise AssertionError("the last try returns or raises")
+
+    def _let_go(self) -> None:
+        native, self._native = self._native, None
+        if native is not None:
+            native.close()
+
+
+# Data in object stores, by URL: which objects a URL means, and what each of them is.
+#
+# Nothing is copied: an object is read where it is, a piece at a time (`remote_file`).
 
 _SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 _KNOWN = "s3://, gs://, abfss://, hdfs:// and file://"
@@ -64,7 +280,7 @@ def open_url(given: str) -> Source:
     url = _read(given)
     if url.scheme == "file":
         return _of_files(url)
-    with fault_of(url.name):
+    with reporting_faults(url.name):
         return _of_objects(url)
 
 

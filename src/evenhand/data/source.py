@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, BinaryIO, Protocol
 
-from evenhand.data.options import Limits, usual_limits
+from evenhand.data.options import ReadLimits, default_limits
 from evenhand.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -55,7 +55,7 @@ class Source:
     held: IO[bytes] | None = field(default=None, repr=False, compare=False)
     content: Content | None = field(default=None, repr=False, compare=False)
     parts: tuple[Source, ...] = ()
-    limits: Limits = field(default_factory=usual_limits, repr=False, compare=False)
+    limits: ReadLimits = field(default_factory=default_limits, repr=False, compare=False)
 
     @property
     def stem(self) -> str:

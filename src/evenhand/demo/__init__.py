@@ -13,7 +13,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from evenhand.contract import WINNERS, Locale, Outcome, Pair, Verdict, Winner, read_pair
-from evenhand.stats.proportion import wilson_interval
+from evenhand.stats.proportions import wilson_interval
 
 EXAMPLES_LABEL = "example answers, written by evenhand's authors for this demo"
 
@@ -50,7 +50,7 @@ def answers_file() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class DemoTally:
     """How a judge fared over the demo's pairs, counted and with its uncertainty."""
 
     pairs: int
@@ -69,14 +69,14 @@ class Tally:
         return wilson_interval(self.followed_place, self.pairs)
 
 
-def tally(verdicts: Sequence[Verdict]) -> Tally:
+def tally(verdicts: Sequence[Verdict]) -> DemoTally:
     chosen = [
         (position.first_pass_winner, position.second_pass_winner)
         for verdict in verdicts
         if (position := verdict.position_consistency) is not None
     ]
     outcomes = [verdict.outcome for verdict in verdicts]
-    return Tally(
+    return DemoTally(
         pairs=len(verdicts),
         first_place=chosen.count(("A", "B")),
         second_place=chosen.count(("B", "A")),

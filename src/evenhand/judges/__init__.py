@@ -1,6 +1,10 @@
 """The judges, behind one door: `open_judge("openai:…")`.
 
-Each provider's module is imported only when a judge of it is opened.
+`protocol` says what a judge is, `retry` when it is asked again, `prices` what a call costs,
+`redaction` keeps secrets out of texts. The judges: `openai` (by `chat_completions` over a
+`transport`), `fleet`, `providers` (pydantic-ai), `local` (with `llama_server` and
+`embedded_model`), `replay`, `baseline`; `batch` has the providers' batch APIs. Each is imported
+only when a judge of it is opened.
 """
 
 from __future__ import annotations
@@ -11,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.judges.protocol import (
+    ChatMessage,
     Completion,
     Judge,
     JudgeCall,
-    Message,
     Segment,
     TokenLogprob,
     Traits,
@@ -25,11 +29,11 @@ if TYPE_CHECKING:
     from evenhand.judges.transport import TransportName
 
 __all__ = [
+    "ChatMessage",
     "Completion",
     "Judge",
     "JudgeCall",
     "JudgeOptions",
-    "Message",
     "RetryPolicy",
     "Segment",
     "TokenLogprob",

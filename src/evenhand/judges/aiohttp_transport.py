@@ -15,8 +15,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from evenhand.errors import JudgeError
-from evenhand.judges.endpoint import MAX_REPLY_BYTES, Endpoint
-from evenhand.judges.transport import Reply
+from evenhand.judges.transport import MAX_REPLY_BYTES, Endpoint, Reply
 
 # aiohttp warns of bodies above 1 MiB that are given as bytes; it streams a file in pieces.
 _STREAMED_FROM_BYTES = 1024 * 1024

@@ -17,8 +17,7 @@ from typing import cast
 import httptools
 
 from evenhand.errors import JudgeError, SettingsError
-from evenhand.judges.endpoint import MAX_REPLY_BYTES, Endpoint
-from evenhand.judges.transport import Reply
+from evenhand.judges.transport import MAX_REPLY_BYTES, Endpoint, Reply
 
 # A server closes what is idle for long, and a request that crosses that is lost.
 _IDLE_S = 15.0

@@ -30,7 +30,7 @@ from evenhand.errors import (
     JudgeUnreachable,
 )
 from evenhand.judges.llama_server import DEFAULT_CONTEXT, LlamaServer, model_file
-from evenhand.judges.protocol import Completion, JudgeCall, Message, TokenLogprob, Traits
+from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, TokenLogprob, Traits
 
 EMBEDDED_CAVEAT = (
     "the embedded model is no valid judge: 57 % on LLMBar-Natural (95 % interval 47 to 66), and "
@@ -175,7 +175,7 @@ class LocalJudge:
 
     # --- the prompt, as tokens
 
-    async def _tokens(self, loaded: _Loaded, messages: Sequence[Message]) -> list[int]:
+    async def _tokens(self, loaded: _Loaded, messages: Sequence[ChatMessage]) -> list[int]:
         if messages[-1].role == "assistant":
             # An answer that was begun: the model goes on from it, inside its own turn.
             begun = await self._tokenize(loaded, messages[-1].text, special=False)
@@ -188,7 +188,7 @@ class LocalJudge:
         return tokens
 
     async def _framed(
-        self, loaded: _Loaded, messages: Sequence[Message]
+        self, loaded: _Loaded, messages: Sequence[ChatMessage]
     ) -> tuple[_Frame, list[str]]:
         """The chat template's own tokens around the contents, and the contents themselves."""
         turns = [(message.role, message.text) for message in messages]

@@ -29,31 +29,34 @@ from evenhand.errors import (
     JudgeServerError,
     SettingsError,
 )
-from evenhand.judges.addresses import read_base_url
-from evenhand.judges.endpoint import Endpoint
-from evenhand.judges.openai_dialect import (
+from evenhand.judges.chat_completions import (
     FORMATS,
     LIMITS,
     OPENAI_LIMITS,
     TOP_LOGPROBS,
     Dialect,
-    Learned,
-    refused_feature,
-    uses,
-)
-from evenhand.judges.openai_reply import (
     Fault,
+    Learned,
     completion_of,
     decoded,
     fault_inside,
     fault_of,
     is_too_long,
     looks_like_html,
+    refused_feature,
+    uses,
     without_tags,
 )
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in, shown_url
-from evenhand.judges.transport import TRANSPORTS, Reply, TransportName, open_transport
+from evenhand.judges.transport import (
+    TRANSPORTS,
+    Endpoint,
+    Reply,
+    TransportName,
+    open_transport,
+    read_base_url,
+)
 
 if TYPE_CHECKING:
     from evenhand.judges import JudgeOptions

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from evenhand.contract import Message, Mode, Order, Pair, Segment, Usage, Winner
+from evenhand.contract import ChatMessage, Mode, Order, Pair, Segment, Usage, Winner
 
 __all__ = [
     "Account",
+    "ChatMessage",
     "Completion",
     "Judge",
     "JudgeCall",
-    "Message",
     "News",
     "Segment",
     "ServerNews",
@@ -32,7 +32,7 @@ class JudgeCall:
     pair: Pair
     order: Order
     sample: int
-    messages: tuple[Message, ...] = ()
+    messages: tuple[ChatMessage, ...] = ()
     answer_schema: Mapping[str, Any] | None = None  # the JSON Schema that the answer should fit
     letters: tuple[str, ...] = ()  # letter mode: the tokens whose probabilities are wanted
     logprobs: bool = False  # reasoned mode: token log-probabilities are wanted with the text

@@ -25,7 +25,7 @@ from evenhand.errors import (
     JudgeUnreachable,
     MissingExtra,
 )
-from evenhand.judges.protocol import Completion, JudgeCall, Message, Traits
+from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in, shown_url
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ def _said(error: ModelAPIError) -> str:
     return message if isinstance(message, str) and message else error.message
 
 
-def _history(messages: tuple[Message, ...]) -> list[ModelMessage]:
+def _history(messages: tuple[ChatMessage, ...]) -> list[ModelMessage]:
     """The messages as pydantic-ai's turns: requests (system and user), and the judge's answers."""
     from pydantic_ai.messages import (
         ModelRequest,

@@ -1,8 +1,10 @@
-"""Filling the judge's prompt templates. The texts live beside this file, in `en/` and `zh/`."""
+"""Filling the judge's prompt templates. The texts live beside this file, in `en/` and `zh/`.
+
+`template` opens one, `marker` makes the code on its fences, `prompt` fills it with a pair.
+"""
 
 from evenhand.prompts.marker import marker_of, response_digests, text_digest
-from evenhand.prompts.render import LETTERS, Prompt
-from evenhand.prompts.schema import answer_schema
+from evenhand.prompts.prompt import LETTERS, Prompt, answer_schema
 from evenhand.prompts.template import Template, built_in_template, make_template, open_template
 
 __all__ = [

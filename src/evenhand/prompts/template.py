@@ -1,8 +1,11 @@
-"""Templates: where they come from, which slots they have, and the version that names them."""
+"""Templates: where they come from, which slots they have, the small texts that fill those slots in
+each language, and the version that names a template.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,7 +16,35 @@ from typing import Any, Literal, Protocol, cast
 
 from evenhand.contract import Locale, Mode
 from evenhand.errors import TemplateError
-from evenhand.prompts.words import words_for
+
+# The small texts that fill a template's slots, in each language.
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    source: str
+    fence: dict[str, str]
+    names: dict[str, str]
+    by_mode: dict[Mode, dict[str, str]]
+    repair: str
+    complaints: dict[str, str]
+
+
+@cache
+def words_for(locale: Locale) -> Words:
+    source = files("evenhand.prompts").joinpath(locale, "words.toml").read_text("utf-8")
+    table = tomllib.loads(source)
+    return Words(
+        source=source,
+        fence=table["fence"],
+        names=table["names"],
+        by_mode={"reasoned": table["reasoned"], "letter": table["letter"]},
+        repair=table["repair"]["request"],
+        complaints=table["complaints"],
+    )
+
+
+# Templates: where they come from, which slots they have, and the version that names them.
 
 Role = Literal["system", "user"]
 

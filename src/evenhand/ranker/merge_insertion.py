@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 
-class Told(Enum):
+class ComparisonResult(Enum):
     """What a comparison of two items says."""
 
     FIRST = "first"  # the first is better
@@ -22,10 +22,10 @@ class Told(Enum):
 
 
 Batch = list[tuple[int, int]]
-Asking = Generator[Batch, list[Told], "Order"]
+BatchGenerator = Generator[Batch, list[ComparisonResult], "Order"]
 
 # An item that so many comparisons said nothing of is left without a place.
-MOST_IN_VAIN = 3
+MAX_UNDECIDED = 3
 
 
 @dataclass(eq=False, slots=True)
@@ -66,7 +66,7 @@ class _Search:
     vain: set[int] = field(default_factory=set)  # compared with these, and nothing came of it
 
 
-def merge_insertion(items: Sequence[int]) -> Asking:
+def merge_insertion(items: Sequence[int]) -> BatchGenerator:
     """Yields batches of pairs, takes what each is told, returns the order."""
     if len(items) < 2:
         return Order([Level([item]) for item in items])
@@ -78,11 +78,11 @@ def merge_insertion(items: Sequence[int]) -> Asking:
     losers: dict[int, int] = {}
     equals: list[tuple[int, int]] = []
     for (first, second), answer in zip(pairs, told, strict=True):
-        winner, loser = (second, first) if answer is Told.SECOND else (first, second)
+        winner, loser = (second, first) if answer is ComparisonResult.SECOND else (first, second)
         winners.append(winner)
-        if answer is Told.EQUAL:
+        if answer is ComparisonResult.EQUAL:
             equals.append((winner, loser))
-        elif answer is Told.NOTHING:
+        elif answer is ComparisonResult.NOTHING:
             singles.append(_Search(loser, vain={winner}))
         else:
             losers[winner] = loser
@@ -96,7 +96,7 @@ def merge_insertion(items: Sequence[int]) -> Asking:
 
 def _insert(
     order: Order, losers: dict[int, int], singles: list[_Search]
-) -> Generator[Batch, list[Told], None]:
+) -> Generator[Batch, list[ComparisonResult], None]:
     """Losers below their winners, each group in the order that keeps the searches short."""
     searches = [_Search(loser, below=_bound_by(order, winner)) for winner, loser in losers.items()]
     searches += singles
@@ -139,7 +139,7 @@ def _end(levels: list[Level], search: _Search) -> int:
     return len(levels) if search.below is None else levels.index(search.below)
 
 
-def _place(order: Order, group: list[_Search]) -> Generator[Batch, list[Told], None]:
+def _place(order: Order, group: list[_Search]) -> Generator[Batch, list[ComparisonResult], None]:
     """All of the group at once as far as their comparisons do not depend on each other."""
     while group:
         asked: list[tuple[_Search, Level]] = []
@@ -157,11 +157,11 @@ def _place(order: Order, group: list[_Search]) -> Generator[Batch, list[Told], N
         told = yield [(search.item, pivot.items[0]) for search, pivot in asked]
         for (search, pivot), answer in zip(asked, told, strict=True):
             search.budget -= 1
-            if answer is Told.FIRST:
+            if answer is ComparisonResult.FIRST:
                 search.above = pivot
-            elif answer is Told.SECOND:
+            elif answer is ComparisonResult.SECOND:
                 search.below = pivot
-            elif answer is Told.EQUAL:
+            elif answer is ComparisonResult.EQUAL:
                 pivot.items.append(search.item)
                 group.remove(search)
             else:
@@ -190,7 +190,7 @@ def _next_pivot(order: Order, search: _Search, before: list[_Search]) -> Level |
         levels.insert(start, Level([search.item]))
         return _Wait.NO_MORE
     candidates = [place for place in range(start, end) if levels[place].items[0] not in search.vain]
-    if len(search.vain) >= MOST_IN_VAIN or not candidates:
+    if len(search.vain) >= MAX_UNDECIDED or not candidates:
         if crowded:
             return _Wait.FOR_OTHERS
         order.unplaced.append(Unplaced(Level([search.item]), search.above, search.below))

@@ -1,14 +1,21 @@
-"""What a ranking of responses is: places, what they rest on, and what they cannot tell."""
+"""A ranking of responses as a value: the places that each may have by the comparisons made, and the
+notes on it.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from evenhand.contract import ErrorBody, Outcome, Usage
+from evenhand.contract import ErrorBody, Locale, Outcome, Usage
 from evenhand.contract.ballot import Texts
 from evenhand.contract.model import Model
+from evenhand.ranker.merge_insertion import Level, Order
+
+# What a ranking of responses is: places, what they rest on, and what they cannot tell.
 
 # How two neighbours stand. Of those that were compared: what came of it. Of others: `identical`
 # texts; `implied`, one is better by way of other comparisons; `shared`, both were placed beside
@@ -50,7 +57,7 @@ class ResponseComparison(Model):
     error: ErrorBody | None = None  # why there is no verdict, where the outcome is `invalid`
 
 
-class Neighbours(Model):
+class AdjacentResponses(Model):
     """Two that follow each other in the ranking, and what stands behind that.
 
     `winner` and `confidence` are those of their own comparison, null where there was none.
@@ -86,8 +93,220 @@ class RankedResponses(Model):
 
     success: Literal[True] = True
     ranking: tuple[RankedResponse, ...]
-    neighbours: tuple[Neighbours, ...]
+    neighbours: tuple[AdjacentResponses, ...]
     comparisons: tuple[ResponseComparison, ...]
     contradictions: tuple[Contradiction, ...] = ()
     notes: Texts = ()
     metadata: RankingMetadata
+
+
+# From an order and the comparisons behind it to the places that each response may have; pure.
+
+
+class Places:
+    """Who is better than whom, by what was compared and what follows from it.
+
+    `twins` are the identical texts of an item, itself included.
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        comparisons: Sequence[ResponseComparison],
+        twins: Mapping[int, Sequence[int]],
+    ) -> None:
+        self._comparisons = comparisons
+        self._twins = {each: items[0] for items in twins.values() for each in items}
+        levels = [*order.levels, *(unplaced.level for unplaced in order.unplaced)]
+        self._members = [
+            sorted(twin for item in level.items for twin in twins[item]) for level in levels
+        ]
+        self._level_of = {
+            each: place for place, members in enumerate(self._members) for each in members
+        }
+        self._below = _closure(_beaten(order, levels, comparisons, self._level_of))
+        self.ranking = self._ranked()
+        self.neighbours = tuple(
+            self._between(upper.index, lower.index)
+            for upper, lower in zip(self.ranking, self.ranking[1:], strict=False)
+        )
+        self.contradictions = self._circles()
+
+    def better(self, one: int, other: int) -> bool:
+        """Whether one is better, and not the other way round too."""
+        upper, lower = self._level_of[one], self._level_of[other]
+        return lower in self._below[upper] and upper not in self._below[lower]
+
+    def _ranked(self) -> tuple[RankedResponse, ...]:
+        everyone = sorted(self._level_of)
+        ranked = [
+            RankedResponse(
+                index=each,
+                rank_from=1 + sum(self.better(other, each) for other in everyone),
+                rank_to=len(everyone) - sum(self.better(each, other) for other in everyone),
+            )
+            for each in everyone
+        ]
+        return tuple(sorted(ranked, key=lambda r: (r.rank_from, r.rank_to, r.index)))
+
+    def _between(self, upper: int, lower: int) -> AdjacentResponses:
+        direct = self._direct(upper, lower)
+        if direct is None or direct.outcome is Outcome.INVALID:
+            relation = self._undirected(upper, lower, asked=direct is not None)
+            return AdjacentResponses(upper=upper, lower=lower, compared=False, relation=relation)
+        # Comparisons name the first of identical texts.
+        winner = upper if direct.winner == self._twins[upper] else lower
+        return AdjacentResponses(
+            upper=upper,
+            lower=lower,
+            compared=True,
+            relation="abstained" if direct.abstained else direct.outcome.value,
+            winner=None if direct.winner is None else winner,
+            confidence=direct.confidence,
+        )
+
+    def _undirected(self, upper: int, lower: int, *, asked: bool) -> Relation:
+        if self._twins[upper] == self._twins[lower]:
+            return "identical"
+        if self.better(upper, lower):
+            return "implied"
+        if self._level_of[upper] == self._level_of[lower]:
+            return "shared"
+        return "invalid" if asked else "unknown"
+
+    def _direct(self, one: int, other: int) -> ResponseComparison | None:
+        wanted = {self._twins[one], self._twins[other]}
+        return next((c for c in self._comparisons if {c.first, c.second} == wanted), None)
+
+    def _circles(self) -> tuple[Contradiction, ...]:
+        """One for each win that goes against the order that the others make."""
+        circles: list[Contradiction] = []
+        earlier: dict[int, set[int]] = {}
+        for comparison in self._comparisons:
+            first, second, winner = comparison.first, comparison.second, comparison.winner
+            if winner is None or comparison.abstained:
+                if comparison.outcome is not Outcome.INVALID:
+                    earlier.setdefault(first, set()).add(second)
+                    earlier.setdefault(second, set()).add(first)
+                continue
+            loser = second if winner == first else first
+            if self._level_of[winner] in self._below[self._level_of[loser]]:
+                path = _path(earlier, loser, winner)
+                if path:
+                    circles.append(Contradiction(circle=tuple(path)))
+            earlier.setdefault(winner, set()).add(loser)
+        return tuple(circles)
+
+
+def _beaten(
+    order: Order,
+    levels: Sequence[Level],
+    comparisons: Iterable[ResponseComparison],
+    level_of: Mapping[int, int],
+) -> list[set[int]]:
+    """For each level those right below it: by the order, by bounds, by single comparisons."""
+    number = {id(level): place for place, level in enumerate(levels)}
+    below: list[set[int]] = [set() for _ in levels]
+    for worse, better in zip(order.levels, order.levels[1:], strict=False):
+        below[number[id(better)]].add(number[id(worse)])
+    for unplaced in order.unplaced:
+        own = number[id(unplaced.level)]
+        if unplaced.above is not None:
+            below[own].add(number[id(unplaced.above)])
+        if unplaced.below is not None:
+            below[number[id(unplaced.below)]].add(own)
+    for comparison in comparisons:
+        if comparison.winner is not None and not comparison.abstained:
+            first, second = level_of[comparison.first], level_of[comparison.second]
+            winner, loser = (
+                (first, second) if comparison.winner == comparison.first else (second, first)
+            )
+            if winner != loser:
+                below[winner].add(loser)
+    return below
+
+
+def _closure(below: list[set[int]]) -> list[set[int]]:
+    """Everything that can be reached from each, itself only where there is a circle."""
+    reached: list[set[int]] = []
+    for direct in below:
+        seen: set[int] = set()
+        ahead = list(direct)
+        while ahead:
+            place = ahead.pop()
+            if place not in seen:
+                seen.add(place)
+                ahead.extend(below[place])
+        reached.append(seen)
+    return reached
+
+
+def _path(steps: Mapping[int, set[int]], start: int, end: int) -> list[int]:
+    """The shortest way from one item to another, or none."""
+    came_from: dict[int, int] = {start: start}
+    ahead = deque([start])
+    while ahead:
+        item = ahead.popleft()
+        if item == end:
+            path = [item]
+            while path[-1] != start:
+                path.append(came_from[path[-1]])
+            return path[::-1]
+        for following in sorted(steps.get(item, ())):
+            if following not in came_from:
+                came_from[following] = item
+                ahead.append(following)
+    return []
+
+
+# What a reader of a ranking should know, in each language.
+
+_SENTENCES: dict[Locale, dict[str, str]] = {
+    "en": {
+        "single": "Each step of this order rests on one comparison; neighbours says how sure the "
+        "judge was of it.",
+        "shared": "{count} of {total} responses share their places with others: they could not be "
+        "told apart.",
+        "invalid": "{count} of {total} comparisons gave no verdict; nothing was guessed from them.",
+        "circles": "The comparisons contradict each other in {count} circles; the responses in "
+        "them share their places.",
+        "unasked": "No more than {made} comparisons were allowed, and they did not suffice to "
+        "place every response.",
+        "identical": "Responses that repeat another one word for word: {count}; no comparison was "
+        "spent on them.",
+    },
+    "zh": {
+        "single": "此排序的每一步只依据一次比较；neighbours 说明评审对它有多大把握。",
+        "shared": "{total} 个响应中有 {count} 个与其他响应并列：无法区分高下。",
+        "invalid": "{total} 次比较中有 {count} 次没有结论；没有据此做任何猜测。",
+        "circles": "比较结果有 {count} 处循环矛盾；其中的响应并列。",
+        "unasked": "只允许 {made} 次比较，不足以为每个响应排定名次。",
+        "identical": "{count} 个响应与另一个完全相同；没有为它们进行比较。",
+    },
+}
+
+
+def notes_on_ranking(
+    ranking: tuple[RankedResponse, ...],
+    comparisons: tuple[ResponseComparison, ...],
+    *,
+    contradictions: tuple[Contradiction, ...],
+    repeated: int,
+    unasked: int,
+    locale: Locale,
+) -> tuple[str, ...]:
+    sentences = _SENTENCES[locale]
+    shared = sum(each.rank_from != each.rank_to for each in ranking)
+    invalid = sum(each.outcome == "invalid" for each in comparisons)
+    notes = [sentences["single"]] if comparisons else []
+    if shared:
+        notes.append(sentences["shared"].format(count=shared, total=len(ranking)))
+    if invalid:
+        notes.append(sentences["invalid"].format(count=invalid, total=len(comparisons)))
+    if contradictions:
+        notes.append(sentences["circles"].format(count=len(contradictions)))
+    if unasked:
+        notes.append(sentences["unasked"].format(made=len(comparisons)))
+    if repeated:
+        notes.append(sentences["identical"].format(count=repeated))
+    return tuple(notes)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from evenhand.contract import Outcome, Winner
 from evenhand.contract.model import Model
 from evenhand.report.retelling import deciding_of
+from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
 from evenhand.stats.clusters import label_codes
-from evenhand.stats.estimated_share import EstimatedShare, estimate_share
-from evenhand.stats.guarantee import PromiseCheck, check_promise
+from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 
 _WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")

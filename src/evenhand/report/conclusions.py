@@ -14,27 +14,37 @@ from evenhand.errors import InputError
 from evenhand.messages import Message, render
 from evenhand.report.abstentions import Abstentions, count_abstentions
 from evenhand.report.lookup import find_run
-from evenhand.report.matchups import Matchup, Part, Rows, by_tag, matchups
-from evenhand.report.settled_prefix import SettledPrefix
-from evenhand.report.side_rate import Side, SideRate, Wanted, exchange, side_rate
-from evenhand.report.statements import Limits, conclusion_messages
+from evenhand.report.win_rates import (
+    ConclusionLimits,
+    Matchup,
+    OutcomeGroup,
+    RateOptions,
+    Rows,
+    Side,
+    SideRate,
+    by_tag,
+    conclusion_messages,
+    exchange,
+    matchups,
+    side_rate,
+)
+from evenhand.runs.settled_prefix import SettledPrefix
 from evenhand.stats.always_valid import always_valid_p
-from evenhand.stats.length import LengthEffect, length_effect
+from evenhand.stats.intervals import holm_adjusted, sign_test_p
 from evenhand.stats.outcomes import INVALID, TIE, WIN_B, confidence_level
-from evenhand.stats.position import SPLIT, PositionBias, position_bias
-from evenhand.stats.prompt_difficulty import PromptDifficulty
-from evenhand.stats.sequential import Decision
-from evenhand.stats.sign_test import holm_adjusted, sign_test_p
-from evenhand.stats.win_rate import FEWEST_DECIDED, Circumstances, Ties
+from evenhand.stats.rates.length_bias import LengthEffect, PromptDifficulty, length_effect
+from evenhand.stats.rates.position_bias import SPLIT, PositionBias, position_bias
+from evenhand.stats.rates.win_rate import FEWEST_DECIDED, Circumstances, Ties
+from evenhand.stats.stopping.sequential import SequentialDecision
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, RunState, Store, Tally
 from evenhand.store.faults import of_run
-from evenhand.store.survey import Survey
+from evenhand.store.runs import Survey
 
 __all__ = [
     "Conclusion",
+    "ConclusionLimits",
     "Conclusions",
     "GroupRate",
-    "Limits",
     "Side",
     "SideRate",
     "Ties",
@@ -70,7 +80,7 @@ class Conclusion(Model):
     pairs: int
     pending: int
     win_rate: SideRate
-    decision: Decision | None
+    decision: SequentialDecision | None
     account: str | None
     by_criterion: tuple[GroupRate, ...]
     by_tag: tuple[GroupRate, ...]
@@ -115,7 +125,7 @@ def conclude(
     ties: Ties = "half",
     level: float = 0.95,
     parts: bool = True,
-    limits: Limits | None = None,
+    limits: ConclusionLimits | None = None,
 ) -> Conclusions:
     """What the run says of `side`; by its criteria and tags too, unless `parts` is False."""
     if side not in get_args(Side):
@@ -128,11 +138,11 @@ def conclude(
     tally = store.tally(run.id)
     survey = store.survey(run.id)
     whole = run.intake_done and tally.pending == 0
-    wanted = Wanted(side, ties, level, planned=whole and _until_decided(run) is None)
+    wanted = RateOptions(side, ties, level, planned=whole and _until_decided(run) is None)
     judges = store.run_judges(run.id)
     found: list[Conclusion] = []
     untold = 0
-    allowed = (limits or Limits()).checked()
+    allowed = (limits or ConclusionLimits()).checked()
     for judge in judges:
         reader = _Reader(store, run, judge, survey, wanted, allowed, tally)
         found += reader.conclusions(parts=parts)
@@ -184,8 +194,8 @@ class _Reader:
         run: RunRecord,
         judge: JudgeRecord,
         survey: Survey,
-        wanted: Wanted,
-        limits: Limits,
+        wanted: RateOptions,
+        limits: ConclusionLimits,
         tally: Tally,
     ) -> None:
         self._store = store
@@ -257,7 +267,7 @@ class _Reader:
                 sentence=render(messages),
             )
 
-    def _part(self, part: Part, own: Circumstances, whole: Circumstances) -> GroupRate:
+    def _part(self, part: OutcomeGroup, own: Circumstances, whole: Circumstances) -> GroupRate:
         # What is missing of the whole is missing of its parts in unknown shares.
         known = replace(own, discriminates=whole.discriminates)
         rate = side_rate(part.outcomes, part.prompts, self._wanted, circumstances=known)
@@ -297,7 +307,7 @@ class _Reader:
         right, wrong = self._store.right_and_wrong(self._judge.id)
         return right > wrong and sign_test_p(right, wrong) < 0.05
 
-    def _decision(self, *, alpha: float, seed: int) -> Decision | None:
+    def _decision(self, *, alpha: float, seed: int) -> SequentialDecision | None:
         if not self._survey.prompts:
             return None
         prefix = SettledPrefix.of(self._store, self._run.id, self._judge.id, alpha=alpha, seed=seed)
@@ -366,7 +376,7 @@ def _tested_parts(found: list[Conclusion]) -> Iterator[str]:
 class _RowFacts:
     """What is known of a judge's rows beside their outcomes."""
 
-    def __init__(self, columns: OutcomeColumns, limits: Limits) -> None:
+    def __init__(self, columns: OutcomeColumns, limits: ConclusionLimits) -> None:
         first, second = (np.asarray(each) for each in (columns.first_winner, columns.second_winner))
         read_twice = (first >= 0) & (second >= 0)
         # An order whose samples split was read too, and agrees with nothing.
@@ -406,7 +416,7 @@ def _difficulty(columns: OutcomeColumns) -> PromptDifficulty:
 def _length(
     columns: OutcomeColumns,
     matchup: Matchup,
-    wanted: Wanted,
+    wanted: RateOptions,
     difficulty: PromptDifficulty | None,
 ) -> LengthEffect:
     first, second = (
@@ -436,7 +446,7 @@ def _position(columns: OutcomeColumns, matchup: Matchup, *, level: float) -> Pos
 
 
 def _notes(
-    run: RunRecord, wanted: Wanted, found: list[Conclusion], *, skipped: int, untold: int
+    run: RunRecord, wanted: RateOptions, found: list[Conclusion], *, skipped: int, untold: int
 ) -> Iterator[str]:
     if _until_decided(run) is not None:
         yield (

@@ -1,21 +1,193 @@
-"""A run into a file or a stream. A file gets its name only when it is whole."""
+"""A run into a file or a stream: JSON lines, CSV, Parquet, or the format of LLM Comparator."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO, Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
-from evenhand.errors import InputError
-from evenhand.report.comparator import write_comparator
-from evenhand.report.csv_table import write_csv
-from evenhand.report.jsonl import write_jsonl
+from evenhand.contract import Pass, Winner
+from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, write_llm_comparator
+from evenhand.errors import InputError, MissingExtra
+from evenhand.report.files import atomic_file, write_csv
 from evenhand.report.lookup import find_run
-from evenhand.report.parquet import write_parquet
-from evenhand.report.records import rows_of
-from evenhand.report.whole_file import written_whole
+from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow, rows_of
 from evenhand.store import RunRecord, Store
 from evenhand.store.faults import of_run
+
+# JSON lines: every field of a row, and the whole verdict with its passes.
+
+
+def write_jsonl(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
+    count = 0
+    for row in rows:
+        count += 1
+        stream.write(f"{row.model_dump_json()}\n".encode())
+    return count
+
+
+# A run as LLM Comparator opens it: an example for each row, a rating for each pass.
+
+# Its scale goes from -1.5 to 1.5, with 1 for "better"; a verdict has no degrees.
+_SCORE: dict[Winner, float] = {"A": 1.0, "B": -1.0, "TIE": 0.0}
+_RATED: dict[Winner, str] = {"A": "A is better", "B": "B is better", "TIE": "tie"}
+_UNNAMED = ("Response A", "Response B")
+_FIELDS = {
+    "id": "string",
+    "judge": "category",
+    "outcome": "category",
+    "label": "category",
+    "confidence": "number",
+}
+
+
+def write_comparator(
+    stream: BinaryIO, rows: Iterable[RunRow], *, names: tuple[str, str] | None, run: str
+) -> int:
+    """`names` are the two models', where every row has the same two."""
+    return write_llm_comparator(
+        stream,
+        map(_example, rows),
+        names=names or _UNNAMED,
+        source_path=f"evenhand run {run}",
+        custom_field_types=_FIELDS,
+    )
+
+
+def _example(row: RunRow) -> ComparatorExample:
+    custom: dict[str, Any] = {
+        "id": row.id,
+        "judge": row.judge,
+        "outcome": row.outcome.value,
+        "label": row.label,
+        "confidence": row.confidence,
+    }
+    return ComparatorExample(
+        input_text=row.prompt,
+        output_text_a=row.response_a,
+        output_text_b=row.response_b,
+        score=None if row.winner is None else _SCORE[row.winner],
+        tags=row.tags,
+        ratings=tuple(_ratings(row.verdict.metadata.passes)),
+        rationales=(row.reasoning,) if row.reasoning else (),
+        custom_fields=custom,
+    )
+
+
+def _ratings(passes: Iterable[Pass]) -> Iterator[ComparatorRating]:
+    for made in passes:
+        flipped = made.order == "swapped"
+        if made.ballot is not None:
+            winner = made.ballot.winner
+            yield ComparatorRating(
+                _SCORE[winner], flipped, _RATED[winner], made.ballot.reasoning or None
+            )
+        elif made.unread is not None:
+            yield ComparatorRating(None, flipped, "unread", made.unread.reason)
+
+
+# Parquet with typed columns, written one row group at a time.
+
+# A row group is held in memory whole: by its texts where they are long, else by its rows.
+_GROUP_ROWS = 2000
+_GROUP_CHARACTERS = 16_000_000
+# Texts that hardly ever repeat: a dictionary, or their least and greatest, would be copies of them.
+_LONG_TEXTS = ("id", "prompt", "response_a", "response_b", "reasoning", "error_message")
+
+
+def write_parquet(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
+    arrow, parquet = load_pyarrow()
+    schema = _schema(arrow)
+    count = 0
+    short = [column for name, column in COLUMNS.items() if name not in _LONG_TEXTS]
+    with parquet.ParquetWriter(
+        _Counted(stream),
+        schema,
+        compression="zstd",
+        use_dictionary=short,
+        write_statistics=short,
+    ) as writer:
+        for group in _groups(rows):
+            count += len(group)
+            writer.write_table(arrow.Table.from_pylist(group, schema=schema))
+    return count
+
+
+def load_pyarrow() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtra("pyarrow, which writes Parquet,", "parquet") from None
+
+
+def _schema(arrow: Any) -> Any:
+    text = arrow.string()
+    criterion = arrow.struct([("criterion", text), ("winner", text), ("outcome", text)])
+    kinds = {
+        "row": arrow.int64(),
+        "tags": arrow.list_(text),
+        "confidence": arrow.float64(),
+        "abstained": arrow.bool_(),
+        "consistent": arrow.bool_(),
+        "criteria": arrow.list_(criterion),
+        "input_tokens": arrow.int64(),
+        "output_tokens": arrow.int64(),
+        "cost_usd": arrow.float64(),
+        "time_ms": arrow.float64(),
+    }
+    return arrow.schema([(column, kinds.get(name, text)) for name, column in COLUMNS.items()])
+
+
+def _groups(rows: Iterable[RunRow]) -> Iterator[list[dict[str, Any]]]:
+    group: list[dict[str, Any]] = []
+    characters = 0
+    for row in rows:
+        group.append(row.model_dump(mode="json", exclude=set(ONLY_IN_FULL)))
+        characters += len(row.prompt) + len(row.response_a) + len(row.response_b)
+        characters += len(row.reasoning)
+        if len(group) >= _GROUP_ROWS or characters >= _GROUP_CHARACTERS:
+            yield group
+            group, characters = [], 0
+    if group:
+        yield group
+
+
+class _Counted:
+    """Parquet asks how far it has come, which a pipe does not know."""
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._written = 0
+
+    def write(self, data: bytes) -> int:
+        self._stream.write(data)
+        self._written += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        """The stream is closed by whoever opened it."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+
+# A run into a file or a stream. A file gets its name only when it is whole.
 
 Format = Literal["jsonl", "csv", "parquet", "llm-comparator"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -63,7 +235,7 @@ def export_run(
     if isinstance(target, (str, Path)):
         path = Path(target).expanduser()
         chosen = _known(format) or format_for(path)
-        with written_whole(path, overwrite=overwrite) as stream:
+        with atomic_file(path, overwrite=overwrite) as stream:
             rows = _write(store, run, stream, chosen)
     else:
         rows = _write(store, run, target, _known(format) or "jsonl")

@@ -1,15 +1,27 @@
-"""May it go out? A run's win rates against a threshold: pass, fail, or undecided."""
+"""A run's win rates against a threshold: pass, fail or undecided; as values and as JUnit XML."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
+from xml.etree import ElementTree as ET
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.report.conclusions import Conclusion, Conclusions, Limits, Side, Ties, conclude
-from evenhand.stats.win_rate import Doubt, WorstCase
+from evenhand.report.charts.labels import plain
+from evenhand.report.conclusions import (
+    Conclusion,
+    ConclusionLimits,
+    Conclusions,
+    Side,
+    Ties,
+    conclude,
+)
+from evenhand.stats.rates.win_rate import Doubt, WorstCase
 from evenhand.store import Store
+
+# May it go out? A run's win rates against a threshold: pass, fail, or undecided.
 
 Ruling = Literal["pass", "fail", "undecided"]
 
@@ -45,7 +57,7 @@ class GateCheck(Model):
     line: str
 
 
-class Gate(Model):
+class GateReport(Model):
     """The whole fails if a check fails, and passes if all do. `reason` where there are none."""
 
     run: str
@@ -56,7 +68,7 @@ class Gate(Model):
     level: float
     side: Side
     ties: Ties
-    limits: Limits
+    limits: ConclusionLimits
     max_inconsistent: float | None
     whole: bool
     stopped_by: str | None
@@ -72,16 +84,16 @@ def gate_run(
     alpha: float = 0.05,
     side: Side = "B",
     ties: Ties = "half",
-    limits: Limits | None = None,
+    limits: ConclusionLimits | None = None,
     max_inconsistent: float | None = None,
-) -> Gate:
+) -> GateReport:
     """Whether the side's win rate is shown to lie above the threshold, at the level 1 - alpha."""
     _threshold(min_win_rate)
     # Where alpha is lost in 1 - alpha, so is the interval.
     if not 1e-9 <= alpha <= 1 - 1e-9:
         raise InputError(f"alpha is {alpha}; give a number between 0 and 1, such as 0.05")
     level = round(1 - alpha, 12)
-    allowed = limits or Limits()
+    allowed = limits or ConclusionLimits()
     found = conclude(store, name, side=side, ties=ties, level=level, parts=False, limits=allowed)
     return judge_gate(
         found, min_win_rate=min_win_rate, limits=allowed, max_inconsistent=max_inconsistent
@@ -92,9 +104,9 @@ def judge_gate(
     conclusions: Conclusions,
     *,
     min_win_rate: float = 0.5,
-    limits: Limits | None = None,
+    limits: ConclusionLimits | None = None,
     max_inconsistent: float | None = None,
-) -> Gate:
+) -> GateReport:
     """By the intervals of the conclusions. An end that lies on the threshold decides nothing."""
     _threshold(min_win_rate)
     if max_inconsistent is not None and not 0 <= max_inconsistent <= 1:
@@ -103,7 +115,7 @@ def judge_gate(
         )
     rule = _Rule(conclusions, min_win_rate, max_inconsistent)
     checks = tuple(rule.check(each) for each in conclusions.conclusions)
-    return Gate(
+    return GateReport(
         run=conclusions.run,
         store=conclusions.store,
         ruling=_whole([check.ruling for check in checks]),
@@ -112,7 +124,7 @@ def judge_gate(
         level=conclusions.level,
         side=conclusions.side,
         ties=conclusions.ties,
-        limits=limits or Limits(),
+        limits=limits or ConclusionLimits(),
         max_inconsistent=max_inconsistent,
         whole=conclusions.whole,
         stopped_by=conclusions.stopped_by,
@@ -265,3 +277,67 @@ def _digits(threshold: float, *bounds: float) -> int:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.6g} %"
+
+
+# A gate as JUnit XML, the form in which build servers show tests.
+
+
+def write_junit(gate: GateReport, path: Path) -> None:
+    """Over a file that is there already, as test runners do."""
+    try:
+        path.write_bytes(junit_xml(gate))
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{path} cannot be written: {said.lower()}; check the disk, the path and its "
+            "permissions"
+        ) from None
+
+
+def junit_xml(gate: GateReport) -> bytes:
+    """One test for each judge and model pair. `fail` is a failure of the type "fail"; `undecided`
+    an error of the type "undecided", as of a test that could not tell."""
+    failures = sum(check.ruling == "fail" for check in gate.checks)
+    errors = sum(check.ruling == "undecided" for check in gate.checks) + (not gate.checks)
+    counts = {
+        "tests": str(max(1, len(gate.checks))),
+        "failures": str(failures),
+        "errors": str(errors),
+        "skipped": "0",
+    }
+    name = plain(f"evenhand gate {gate.run}")
+    root = ET.Element("testsuites", {"name": "evenhand gate", **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": name, **counts, "time": "0"})
+    settings = ET.SubElement(suite, "properties")
+    for key, value in (
+        ("minWinRate", f"{gate.min_win_rate:g}"),
+        ("alpha", f"{gate.alpha:g}"),
+        ("side", gate.side),
+        ("ties", gate.ties),
+    ):
+        ET.SubElement(settings, "property", {"name": key, "value": value})
+    for check in gate.checks:
+        _add_test(suite, check, of=name)
+    if not gate.checks:
+        case = ET.SubElement(
+            suite, "testcase", {"classname": name, "name": plain(gate.run), "time": "0"}
+        )
+        reason = plain(gate.reason or "")
+        ET.SubElement(case, "error", {"type": "undecided", "message": reason}).text = reason
+    ET.indent(root)
+    whole: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return whole + b"\n"
+
+
+def _add_test(suite: ET.Element, check: GateCheck, *, of: str) -> None:
+    case = ET.SubElement(
+        suite,
+        "testcase",
+        {"classname": of, "name": plain(f"{check.sides}, by {check.judge}"), "time": "0"},
+    )
+    line = plain(check.line)
+    if check.ruling == "pass":
+        ET.SubElement(case, "system-out").text = line
+    else:
+        kind = "failure" if check.ruling == "fail" else "error"
+        ET.SubElement(case, kind, {"type": check.ruling, "message": line}).text = line

@@ -1,25 +1,28 @@
-"""The verdicts of stored runs as the columns that a ranking takes."""
+"""The rows that a ranking counts: verdicts of stored runs, or battles of a file, as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.data.battles import BattleFile
 from evenhand.errors import InputError
 from evenhand.report.lookup import nearest
 from evenhand.store import BattleCount, JudgeRecord, RunRecord, Store
-from evenhand.store.coding import OUTCOMES
-from evenhand.store.columns import INCONSISTENT, INVALID
+from evenhand.store.columns import OUTCOMES
+from evenhand.store.records import INCONSISTENT, INVALID
+
+# The verdicts of stored runs as the columns that a ranking takes.
 
 Column = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class RankedJudges:
     """A run, and those of its judges whose verdicts count."""
 
     run: RunRecord
@@ -27,7 +30,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class RankedVerdicts:
     """One row a verdict, or a kind of verdict with how many there are of it.
 
     Models are places in `models`, which are sorted, and -1 where none is named. `flipped` of a
@@ -59,15 +62,15 @@ class Verdicts:
         counts = np.bincount(self.outcome, weights=self.count, minlength=INVALID + 1)
         return counts.round().astype(np.int64)
 
-    def between_models(self) -> Verdicts:
+    def between_models(self) -> RankedVerdicts:
         """Without those that name no two models."""
         wanted = (self.model_a != self.model_b) & (self.model_a >= 0) & (self.model_b >= 0)
         return self.chosen(wanted)
 
-    def valid(self) -> Verdicts:
+    def valid(self) -> RankedVerdicts:
         return self.chosen(self.outcome != INVALID)
 
-    def consistent(self) -> Verdicts:
+    def consistent(self) -> RankedVerdicts:
         """Without those that changed with the order."""
         if self.count is None:
             return self.chosen(self.flipped == 0)
@@ -75,10 +78,10 @@ class Verdicts:
         nothing = np.zeros_like(kept)
         return replace(self, count=kept, flipped=nothing).chosen(kept > 0)
 
-    def chosen(self, wanted: NDArray[np.bool_]) -> Verdicts:
+    def chosen(self, wanted: NDArray[np.bool_]) -> RankedVerdicts:
         if wanted.all():
             return self
-        return Verdicts(
+        return RankedVerdicts(
             self.models,
             self.model_a[wanted],
             self.model_b[wanted],
@@ -93,16 +96,16 @@ class Verdicts:
         return int(counted.sum())
 
 
-def count_verdicts(store: Store, seats: Sequence[Seat]) -> Verdicts:
+def count_verdicts(store: Store, seats: Sequence[RankedJudges]) -> RankedVerdicts:
     """By one grouped query."""
     return _of_counts(store.battle_counts(_runs(seats), judge_ids=_judges(seats)))
 
 
-def read_verdicts(store: Store, seats: Sequence[Seat]) -> Verdicts:
+def read_verdicts(store: Store, seats: Sequence[RankedJudges]) -> RankedVerdicts:
     """Verdict by verdict, with their prompts; by run, pair and judge."""
     read = store.battle_columns(_runs(seats), judge_ids=_judges(seats))
     return _sorted(
-        Verdicts(
+        RankedVerdicts(
             read.models,
             np.asarray(read.model_a),
             np.asarray(read.model_b),
@@ -113,9 +116,11 @@ def read_verdicts(store: Store, seats: Sequence[Seat]) -> Verdicts:
     )
 
 
-def read_tagged(store: Store, seats: Sequence[Seat], tag: str) -> tuple[Verdicts, int]:
+def read_tagged(
+    store: Store, seats: Sequence[RankedJudges], tag: str
+) -> tuple[RankedVerdicts, int]:
     """Those whose pair has the tag, and how many there are in all; by run, judge and pair."""
-    parts: list[Verdicts] = []
+    parts: list[RankedVerdicts] = []
     there: set[str] = set()
     total = 0
     for seat in seats:
@@ -127,7 +132,7 @@ def read_tagged(store: Store, seats: Sequence[Seat], tag: str) -> tuple[Verdicts
             flipped = (first != second) & (first >= 0) & (second >= 0)
             flipped |= np.asarray(read.outcome) == INCONSISTENT
             has_it = np.array([tag in tags for tags in read.tag_sets], dtype=bool)
-            whole = Verdicts(
+            whole = RankedVerdicts(
                 read.models,
                 np.asarray(read.model_a),
                 np.asarray(read.model_b),
@@ -153,20 +158,20 @@ def unknown_tag(tag: str, there: Sequence[str]) -> str:
     return f"no row has the tag {tag!r}; the tags are {some}{more}"
 
 
-def _runs(seats: Sequence[Seat]) -> list[int]:
+def _runs(seats: Sequence[RankedJudges]) -> list[int]:
     return [seat.run.id for seat in seats]
 
 
-def _judges(seats: Sequence[Seat]) -> set[int]:
+def _judges(seats: Sequence[RankedJudges]) -> set[int]:
     return {judge.id for seat in seats for judge in seat.judges}
 
 
-def _of_counts(counts: Sequence[BattleCount]) -> Verdicts:
+def _of_counts(counts: Sequence[BattleCount]) -> RankedVerdicts:
     named = {name for each in counts for name in (each.model_a, each.model_b) if name is not None}
     models = tuple(sorted(named))
     places: dict[str | None, int] = {name: place for place, name in enumerate(models)}
     places[None] = -1
-    return Verdicts(
+    return RankedVerdicts(
         models,
         np.array([places[each.model_a] for each in counts], dtype=np.int64),
         np.array([places[each.model_b] for each in counts], dtype=np.int64),
@@ -176,12 +181,12 @@ def _of_counts(counts: Sequence[BattleCount]) -> Verdicts:
     )
 
 
-def _sorted(read: Verdicts) -> Verdicts:
+def _sorted(read: RankedVerdicts) -> RankedVerdicts:
     """Where two models are equal the ranking keeps their order: it should not be of arrival."""
     return _joined([read])
 
 
-def _joined(parts: Sequence[Verdicts]) -> Verdicts:
+def _joined(parts: Sequence[RankedVerdicts]) -> RankedVerdicts:
     """One table of those models that are in the rows."""
     used = [
         {part.models[place] for place in _places(part.model_a) | _places(part.model_b)}
@@ -198,7 +203,7 @@ def _joined(parts: Sequence[Verdicts]) -> Verdicts:
             columns = [table[each] for table, each in zip(tables, columns, strict=True)]
         return columns[0] if len(columns) == 1 else np.concatenate([nothing, *columns])
 
-    return Verdicts(
+    return RankedVerdicts(
         models,
         column("model_a", coded=True),
         column("model_b", coded=True),
@@ -210,3 +215,51 @@ def _joined(parts: Sequence[Verdicts]) -> Verdicts:
 
 def _places(codes: Column) -> set[int]:
     return {place for place in np.unique(codes).tolist() if place >= 0}
+
+
+# The rows of a file of battles that a ranking takes.
+
+
+@dataclass(frozen=True, slots=True)
+class RankedBattles:
+    """Models are places in `models`, which are sorted; `preference` is A's score, from 0 to 1."""
+
+    models: tuple[str, ...]
+    model_a: NDArray[Any]
+    model_b: NDArray[Any]
+    preference: NDArray[np.float64]
+    prompt: NDArray[Any] | None
+    weight: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, read: BattleFile, tag: str | None) -> RankedBattles:
+        rows = np.asarray if tag is None else _tagged_rows(read, tag)
+        a, b = rows(read.model_a), rows(read.model_b)
+        used = sorted(np.union1d(a, b).tolist(), key=read.models.__getitem__)
+        place = np.zeros(len(read.models), dtype=np.int32)
+        place[used] = np.arange(len(used))
+        return cls(
+            tuple(read.models[each] for each in used),
+            place[a],
+            place[b],
+            rows(read.preference),
+            None if read.prompt is None else rows(read.prompt),
+            None if read.weight is None else rows(read.weight),
+        )
+
+    def outcomes(self) -> tuple[int, int, int]:
+        """How many rows are B's win, a tie, and A's win; the others are graded."""
+        lost, tied, won = (int((self.preference == score).sum()) for score in (0.0, 0.5, 1.0))
+        return lost, tied, won
+
+
+_Rows = Callable[[Any], NDArray[Any]]
+
+
+def _tagged_rows(read: BattleFile, tag: str) -> _Rows:
+    there = sorted({each for tags in read.tag_sets for each in tags})
+    if read.tags is None or tag not in there:
+        raise InputError(unknown_tag(tag, there))
+    has_it = np.array([tag in tags for tags in read.tag_sets])
+    wanted = has_it[np.asarray(read.tags)]
+    return lambda column: np.asarray(column)[wanted]

@@ -11,22 +11,22 @@ import numpy as np
 
 from evenhand.contract.model import Model
 from evenhand.data.battles import read_battles
-from evenhand.data.record import BadRow
+from evenhand.data.records import BadRow
 from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
 from evenhand.report.lookup import find_run, nearest
-from evenhand.report.ranked_battles import RankedBattles
 from evenhand.report.ranked_verdicts import (
-    Seat,
-    Verdicts,
+    RankedBattles,
+    RankedJudges,
+    RankedVerdicts,
     count_verdicts,
     read_tagged,
     read_verdicts,
 )
-from evenhand.stats.elo import EloRatings, rate_elo
 from evenhand.stats.outcomes import INCONSISTENT, TIE, WIN_A, WIN_B, OutcomeCounts
-from evenhand.stats.ranking import rank_battles, rank_counts
-from evenhand.stats.ranking_result import Intervals, Ranking, Scale, Ties
+from evenhand.stats.ranking.elo import EloRatings, rate_elo
+from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
+from evenhand.stats.ranking.result import Intervals, Ranking, Scale, Ties
 from evenhand.store import RunState, Store
 
 # What each outcome is worth to A; an invalid verdict is left out before.
@@ -198,9 +198,9 @@ def _refuse(row: BadRow) -> None:
     raise DataError(f"{row.message}; --bad-rows skip leaves such rows out and counts them")
 
 
-def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[Seat]:
+def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[RankedJudges]:
     runs = [find_run(store, name) for name in dict.fromkeys(names)]
-    seats = [Seat(run, tuple(store.run_judges(run.id))) for run in runs]
+    seats = [RankedJudges(run, tuple(store.run_judges(run.id))) for run in runs]
     if judge is None:
         return seats
     there = list(dict.fromkeys(each.name for seat in seats for each in seat.judges))
@@ -209,16 +209,17 @@ def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[Seat]:
         whom = f"; did you mean {' or '.join(near)}?" if near else ", nor any other"
         raise InputError(f"there is no judge {judge!r} in {_told(seats)}{whom}")
     return [
-        Seat(seat.run, tuple(each for each in seat.judges if each.name == judge)) for seat in seats
+        RankedJudges(seat.run, tuple(each for each in seat.judges if each.name == judge))
+        for seat in seats
     ]
 
 
-def _told(seats: Sequence[Seat]) -> str:
+def _told(seats: Sequence[RankedJudges]) -> str:
     names = ", ".join(repr(seat.run.name) for seat in seats)
     return f"run {names}" if len(seats) == 1 else f"the runs {names}"
 
 
-def _ranked(verdicts: Verdicts, options: RankOptions) -> Ranking | EloRatings:
+def _ranked(verdicts: RankedVerdicts, options: RankOptions) -> Ranking | EloRatings:
     models, a, b, outcome = verdicts.models, verdicts.model_a, verdicts.model_b, verdicts.outcome
     if options.elo_k is not None:
         return rate_elo(a, b, _PREFERENCE[outcome], models=models, k=options.elo_k)
@@ -250,7 +251,7 @@ def _ranked_file(battles: RankedBattles, options: RankOptions) -> Ranking | EloR
 
 
 def _nothing_to_rank(
-    read: Verdicts, seats: Sequence[Seat], *, tag: str | None, pending: int
+    read: RankedVerdicts, seats: Sequence[RankedJudges], *, tag: str | None, pending: int
 ) -> str:
     of = _told(seats) + (f" with the tag {tag!r}" if tag is not None else "")
     if not read.total:
@@ -267,7 +268,9 @@ def _nothing_to_rank(
     return f"{of}: every verdict is invalid; evenhand runs show tells why, --retry asks again"
 
 
-def _notes(seats: Sequence[Seat], read: Verdicts, *, judge: str | None) -> Iterator[str]:
+def _notes(
+    seats: Sequence[RankedJudges], read: RankedVerdicts, *, judge: str | None
+) -> Iterator[str]:
     ids = {each.id: each.name for seat in seats for each in seat.judges}
     names = list(dict.fromkeys(ids.values()))
     if len(names) > 1:

@@ -1,20 +1,45 @@
-"""A run row by row: what one judge made of one pair. `docs/exports.md` explains each field."""
+"""A run row by row, what one judge made of one pair (`docs/exports.md` explains each field); and
+one pair whole, with its texts and every pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from evenhand.contract import (
+    Ballot,
     ConfidenceSource,
+    ErrorBody,
     Failure,
+    Locale,
+    Mode,
+    Order,
     Outcome,
+    Pair,
+    Pass,
+    Unread,
+    Usage,
     Verdict,
     Winner,
 )
 from evenhand.contract.model import Model
-from evenhand.report.lookup import find_run
-from evenhand.report.retelling import told
-from evenhand.store import JudgeRecord, RunRecord, Store, WholeVerdict
+from evenhand.report.lookup import find_item, find_run
+from evenhand.report.retelling import told, with_prose
+from evenhand.store import (
+    ItemWhole,
+    JudgedItem,
+    JudgeRecord,
+    PassStatus,
+    RunRecord,
+    Store,
+    StoredPass,
+    WholeVerdict,
+)
+from evenhand.store.faults import of_run
+
+# A run row by row: what one judge made of one pair. `docs/exports.md` explains each field.
 
 # A page is in memory whole, and a response may have 50 million characters.
 _FIRST_PAGE = 1
@@ -161,3 +186,123 @@ def _criteria(settled: Verdict | Failure) -> Iterator[CriterionResult]:
     for criterion, winner in winners.items():
         outcome = Outcome.TIE if winner == "TIE" else Outcome.INVALID
         yield CriterionResult(criterion=criterion, winner=winner, outcome=outcome)
+
+
+# One pair of a run whole: the texts, and of each judge the verdict and every pass.
+
+
+class StoredAnswer(Model):
+    """One pass as it is kept: a ballot, an unread answer, or what failed."""
+
+    order: Order
+    sample: int
+    status: PassStatus
+    ballot: Ballot | None = None
+    unread: Unread | None = None
+    error: ErrorBody | None = None
+    repaired: tuple[Unread, ...] = ()
+    usage: Usage
+    time_ms: float
+    model: str | None = None
+    request_ids: tuple[str, ...] = ()
+    created_at: datetime
+    reused: bool  # another run made it
+
+    @classmethod
+    def of(cls, stored: StoredPass, pair: Pair, run: RunRecord) -> StoredAnswer:
+        made = with_prose(stored, pair).made
+        known: dict[str, Any] = (
+            {"error": made.error}
+            if not isinstance(made, Pass)
+            else {
+                "ballot": made.ballot,
+                "unread": made.unread,
+                "repaired": made.repaired,
+                "model": made.model,
+                "request_ids": made.request_ids,
+            }
+        )
+        return cls(
+            order=made.order,
+            sample=made.sample,
+            status=stored.status,
+            usage=made.usage,
+            time_ms=made.time_ms,
+            created_at=stored.created_at,
+            reused=stored.run_id != run.id,
+            **known,
+        )
+
+    @property
+    def raw(self) -> str:
+        reading = self.ballot or self.unread
+        return reading.raw if reading else ""
+
+
+class JudgedPair(Model):
+    """`verdict` is the contract's verdict or failure; null while the pair is pending."""
+
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+    mode: Mode | None
+    settings: dict[str, Any]
+    pending: bool
+    verdict: Verdict | Failure | None
+    passes: tuple[StoredAnswer, ...]
+    replaced: tuple[StoredAnswer, ...]  # earlier tries, set aside by a retry
+
+    @classmethod
+    def of(cls, judged: JudgedItem, pair: Pair, run: RunRecord) -> JudgedPair:
+        judge, verdict = judged.judge, None
+        if judged.settled is not None:
+            verdict = told(judged.settled, pair, judged.passes, judge=judge, run=run)
+        return cls(
+            judge=judge.name,
+            prompt_version=judge.prompt_version,
+            locale=judge.locale,
+            mode=judge.mode,
+            settings=dict(judge.settings),
+            pending=judged.settled is None,
+            verdict=verdict,
+            passes=tuple(StoredAnswer.of(each, pair, run) for each in judged.passes),
+            replaced=tuple(StoredAnswer.of(each, pair, run) for each in judged.replaced),
+        )
+
+
+class PairReport(Model):
+    run: str
+    id: str
+    number: int  # its place in the run, from 1
+    source: str
+    row: int
+    label: Winner | None
+    model_a: str | None
+    model_b: str | None
+    tags: tuple[str, ...]
+    pair: Pair
+    judges: tuple[JudgedPair, ...]
+
+
+@of_run
+def report_pair(store: Store, run_name: str, name: str) -> PairReport:
+    """`name` is the pair's id, or its number."""
+    run = find_run(store, run_name)
+    return whole_pair(run, find_item(store, run, name))
+
+
+def whole_pair(run: RunRecord, whole: ItemWhole) -> PairReport:
+    item = whole.item
+    return PairReport(
+        run=run.name,
+        id=item.key,
+        number=item.number,
+        source=item.source,
+        row=item.row,
+        label=item.label,
+        model_a=item.model_a,
+        model_b=item.model_b,
+        tags=item.tags,
+        pair=whole.pair,
+        judges=tuple(JudgedPair.of(judged, whole.pair, run) for judged in whole.judged),
+    )

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evenhand.case import Case
-from evenhand.comparer import retell
 from evenhand.contract import Facts, Failure, Pair, Pass, Verdict
 from evenhand.errors import StoreError
 from evenhand.judges import Completion, JudgeCall, Traits
-from evenhand.procedure import Procedure
-from evenhand.reading import whole_ballot
+from evenhand.judging.ballots import whole_ballot
+from evenhand.judging.comparison import retell
+from evenhand.judging.config import Procedure
+from evenhand.judging.passes import Case
 from evenhand.store import JudgeRecord, RunRecord, Settled, StoredPass
 from evenhand.store.rows import passes_behind
 

@@ -1,18 +1,84 @@
-"""One run in numbers: what was asked for, what it came to, what it took, what was left out."""
+"""Stored runs as values: a line for each, one run in numbers, and its batches at a provider."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
+from evenhand.errors import StoreBusy, StoreError
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
-from evenhand.stats.share import Share
+from evenhand.stats.proportions import Share
 from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Tally
+from evenhand.store.batches import BatchRecord
 from evenhand.store.faults import of_run
+
+# The runs of a store, a line each.
+
+
+class RunLine(Model):
+    """A run in a list. With several judges, verdicts and what is pending are theirs together."""
+
+    run: str
+    created_at: datetime
+    updated_at: datetime
+    state: RunState
+    stopped_by: str | None
+    judges: tuple[str, ...]
+    pairs: int
+    judged: int
+    wins_a: int
+    wins_b: int
+    ties: int
+    inconsistent: int
+    invalid: int
+    pending: int
+    skipped_rows: int
+
+
+def list_runs(store: Store) -> list[RunLine]:
+    """Newest first; `look_over` tells of those that cannot be read, too."""
+    return look_over(store)[0]
+
+
+def look_over(store: Store) -> tuple[list[RunLine], list[StoreError]]:
+    """The runs, newest first, and what is wrong with those that cannot be read."""
+    lines, damaged = [], store.damaged_runs()
+    for run in sorted(store.list_runs(), key=lambda run: (run.created_at, run.id), reverse=True):
+        try:
+            lines.append(_line(store, run))
+        except StoreBusy:
+            raise
+        except StoreError as error:
+            damaged.append(StoreError(f"run {run.name!r}: {error.message}"))
+    return lines, damaged
+
+
+def _line(store: Store, run: RunRecord) -> RunLine:
+    tally = store.tally(run.id)
+    return RunLine(
+        run=run.name,
+        created_at=run.created_at,
+        updated_at=run.updated_at,
+        state=run.state,
+        stopped_by=run.stopped_by,
+        judges=tuple(judge.name for judge in store.run_judges(run.id)),
+        pairs=tally.pairs,
+        judged=tally.judged,
+        wins_a=tally.wins_a,
+        wins_b=tally.wins_b,
+        ties=tally.ties,
+        inconsistent=tally.inconsistent,
+        invalid=tally.invalid,
+        pending=tally.pending,
+        skipped_rows=tally.skipped_rows,
+    )
+
+
+# One run in numbers: what was asked for, what it came to, what it took, what was left out.
 
 SHOWN_AT_MOST = 20
 
@@ -34,7 +100,7 @@ class Invalid(Model):
     message: str
 
 
-class Spent(Model):
+class RunUsage(Model):
     """Null where a part is not known: half a sum is no sum."""
 
     passes: int
@@ -46,7 +112,7 @@ class Spent(Model):
     unpriced_passes: int
 
     @classmethod
-    def of(cls, spending: Spending) -> Spent:
+    def of(cls, spending: Spending) -> RunUsage:
         counted = spending.uncounted_passes == 0
         return cls(
             passes=spending.passes,
@@ -80,7 +146,7 @@ class JudgeReport(Model):
     unread_passes: int
     failed_passes: int
     reused_passes: int
-    spent: Spent
+    spent: RunUsage
 
 
 class RunReport(Model):
@@ -101,7 +167,7 @@ class RunReport(Model):
     judges: tuple[JudgeReport, ...]
     invalid_pairs: tuple[Invalid, ...]
     calls: int
-    spent: Spent  # by this run itself, on passes that were replaced too
+    spent: RunUsage  # by this run itself, on passes that were replaced too
     seconds: float
 
 
@@ -134,7 +200,7 @@ def report_run(store: Store, name: str) -> RunReport:
         ),
         invalid_pairs=_first_invalid(store, run, judges, at_most=min(invalid, SHOWN_AT_MOST)),
         calls=run.calls,
-        spent=Spent.of(whole.made),
+        spent=RunUsage.of(whole.made),
         seconds=run.seconds,
     )
 
@@ -160,7 +226,7 @@ def _judge(judge: JudgeRecord, tally: Tally, deciding: Mapping[str, Any]) -> Jud
         unread_passes=tally.unread_passes,
         failed_passes=tally.failed_passes,
         reused_passes=tally.reused_passes,
-        spent=Spent.of(tally.used),
+        spent=RunUsage.of(tally.used),
     )
 
 
@@ -184,3 +250,44 @@ def _first_invalid(
             if len(found) == at_most:
                 break
     return tuple(found)
+
+
+# A run's batches at a provider: where each is, how large, and what it may cost.
+
+# `sent`: nobody saw whether it arrived, and it is looked for; `open`: it is at the provider.
+BatchStage = Literal["intended", "sent", "open", "done"]
+
+
+class BatchReport(Model):
+    """`id` is the provider's, null until it is known; `reserved_usd` what it may cost at most,
+    as it was reckoned before it was sent, null where no price is known."""
+
+    id: str | None
+    judge: str
+    state: BatchStage
+    requests: int
+    sent_at: datetime | None
+    reserved_usd: float | None
+
+
+def report_batches(store: Store, name: str) -> tuple[BatchReport, ...]:
+    """Oldest first."""
+    run = find_run(store, name)
+    names = {judge.id: judge.name for judge in store.run_judges(run.id)}
+    return tuple(
+        BatchReport(
+            id=batch.provider_id,
+            judge=names.get(batch.judge_id, ""),
+            state=_stage(batch),
+            requests=batch.requests,
+            sent_at=None if batch.sent_at is None else datetime.fromtimestamp(batch.sent_at, UTC),
+            reserved_usd=batch.reserved_usd,
+        )
+        for batch in store.batches.of_run(run.id)
+    )
+
+
+def _stage(batch: BatchRecord) -> BatchStage:
+    if batch.state == "intended":
+        return "intended" if batch.sent_at is None else "sent"
+    return batch.state

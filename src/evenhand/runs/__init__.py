@@ -1,18 +1,23 @@
-"""Many pairs through one or more judges: paced, within a budget, resumable."""
+"""Many pairs through one or more judges: paced, within a budget, resumable.
+
+In the order in which a run meets them: `options` and `plan` (what is to be done, and which
+stored run that is), `sources` (rows become items), `estimate` and `budget` (what it takes and
+what it may), `stop_rules` and `stop` (when it ends), `executor` with `local`, `batch` and `ray`
+(who judges; `pacing`, `supply`, `writer` and `telemetry` serve them), `progress` and `summary`
+(what it shows and returns). `engine` runs through all of them.
+"""
 
 from __future__ import annotations
 
 from evenhand.runs.engine import judge_pairs, judge_stored
 from evenhand.runs.estimate import Estimate, Range
-from evenhand.runs.observer import Observer
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
-from evenhand.runs.progress import Progress
-from evenhand.runs.rank_adaptive import RankAdaptive
+from evenhand.runs.progress import Observer, Progress
 from evenhand.runs.sources import ModelOutputs, PairFiles, Sources, given_pairs
 from evenhand.runs.stop import STOPPED_STATUS, Stop, StoppedBy
+from evenhand.runs.stop_rules import RankAdaptive, UntilDecided
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
-from evenhand.runs.until_decided import UntilDecided
 
 __all__ = [
     "STOPPED_STATUS",

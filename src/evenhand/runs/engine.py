@@ -1,39 +1,263 @@
-"""A run from its data to its summary: rows → items → estimate → verdicts → what it came to.
-
-The store is the only state, so a run that ends anywhere goes on from there.
+"""A run from its data to its summary: rows → items → estimate → verdicts → summary. The store is
+the only state, so a run that ends anywhere resumes from there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from evenhand.errors import DataUnreachable, InputError
+from evenhand.contract import ErrorBody
+from evenhand.errors import CapReached, DataUnreachable, EvenhandError, InputError
 from evenhand.judges.protocol import account_of
-from evenhand.runs.batch.submission import still_to_submit
+from evenhand.runs.batch.requests import still_to_submit
 from evenhand.runs.budget import Budget
-from evenhand.runs.closing import close_run
 from evenhand.runs.estimate import Estimate, Range, estimate
-from evenhand.runs.executor import Seat
-from evenhand.runs.executors import account_of_executor, choose_executor, refuse_executor
-from evenhand.runs.intake import take_in
-from evenhand.runs.looking import Looking
-from evenhand.runs.naming import find_or_create, refuse_other
-from evenhand.runs.observer import Observer
+from evenhand.runs.executor import (
+    Executor,
+    RunJudge,
+    account_of_executor,
+    choose_executor,
+    refuse_executor,
+)
 from evenhand.runs.options import RunOptions
-from evenhand.runs.plan import JudgePlan
-from evenhand.runs.pricing import model_of, reckon
-from evenhand.runs.progress import Count
-from evenhand.runs.pursuit import EveryPair, Pursuit
-from evenhand.runs.rank_adaptive import RankPursuit
-from evenhand.runs.sources import Sources
+from evenhand.runs.plan import JudgePlan, apply_price, find_or_create, model_of, refuse_other
+from evenhand.runs.progress import JudgeCounts, Observer, PairRate, Progress
+from evenhand.runs.sources import Sources, note_on_partners, note_on_repeats, take_in
 from evenhand.runs.stop import Stop
-from evenhand.runs.summary import RunSummary
-from evenhand.runs.until_decided import DecisionPursuit
-from evenhand.runs.watch import Watch
+from evenhand.runs.stop_rules import DecisionRule, EveryPair, RankingRule, StopRule
+from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.store import RunRecord, Store, Tally
+
+# A run under way, watched: every quarter of a second whoever listens is told how far it is.
+
+_TOLD_EVERY_S = 0.25
+
+
+class ProgressReporter:
+    """`total`: the judgments that there will be in all, those of earlier commands included."""
+
+    def __init__(
+        self, run: str, seats: tuple[RunJudge, ...], budget: Budget, stop: Stop, *, total: int
+    ) -> None:
+        self._run = run
+        self._seats = seats
+        self._budget = budget
+        self._stop = stop
+        self._total = total
+
+    @contextlib.asynccontextmanager
+    async def told(self, executor: Executor, observer: Observer) -> AsyncIterator[None]:
+        begun = time.monotonic()
+        rate = PairRate(begun, self._done)
+
+        def tell() -> None:
+            now = time.monotonic()
+            told = self._progress(executor, now - begun, rate.at(now, self._done))
+            # Who watches may fail, e.g. write to a closed pipe; what is watched goes on.
+            with contextlib.suppress(Exception):
+                observer.progress(told)
+
+        async def keep_telling() -> None:
+            while True:
+                tell()
+                await asyncio.sleep(_TOLD_EVERY_S)
+
+        telling = asyncio.create_task(keep_telling())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+            tell()
+
+    @property
+    def _done(self) -> int:
+        return sum(seat.count.done for seat in self._seats)
+
+    def _progress(self, executor: Executor, elapsed_s: float, rate: float | None) -> Progress:
+        counts = [seat.count for seat in self._seats]
+        return Progress(
+            run=self._run,
+            done=self._done,
+            total=self._total,
+            calls=self._budget.calls,
+            in_flight=executor.in_flight,
+            limit=executor.limit,
+            paused_s=executor.paused_s,
+            elapsed_s=elapsed_s,
+            pairs_per_s=rate,
+            cost_usd=self._budget.known_cost_usd,
+            reused=sum(count.reused for count in counts),
+            wins_a=sum(count.wins_a for count in counts),
+            wins_b=sum(count.wins_b for count in counts),
+            ties=sum(count.ties for count in counts),
+            inconsistent=sum(count.inconsistent for count in counts),
+            invalid=sum(count.invalid for count in counts),
+            passes=sum(count.passes for count in counts),
+            unread=sum(count.unread for count in counts),
+            stopping=self._stop.by is not None,
+        )
+
+
+# A run with an end of its own looks for it whenever there is something new in the store.
+
+_LOOKED_EVERY_S = 0.05
+
+
+class StopMonitor:
+    def __init__(self, pursuit: StopRule, seats: tuple[RunJudge, ...], stop: Stop) -> None:
+        self._pursuit = pursuit
+        self._seats = seats
+        self._stop = stop
+
+    @contextlib.asynccontextmanager
+    async def kept_up(self) -> AsyncIterator[None]:
+        ended = asyncio.Event()
+
+        async def keep_looking() -> None:
+            seen = -1
+            while self._stop.by is None and not ended.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), _LOOKED_EVERY_S)
+                if self._in_store != seen:
+                    seen = self._in_store
+                    await self.look()
+
+        if isinstance(self._pursuit, EveryPair):
+            yield
+            return
+        looking = asyncio.create_task(keep_looking())
+        try:
+            yield
+        finally:
+            # Told and not cancelled: a look is in a thread, and must not meet the next one.
+            ended.set()
+            await looking
+
+    async def look(self) -> None:
+        try:
+            found = await asyncio.to_thread(self._pursuit.look, self._in_store)
+        except EvenhandError as error:
+            self._stop.ask("store", error)
+            return
+        except Exception:
+            # A lane may wait for the next look, and there will be none.
+            self._stop.ask("store")
+            raise
+        if found is not None:
+            self._stop.ask(found)
+
+    @property
+    def _in_store(self) -> int:
+        """Verdicts that a look can see."""
+        return sum(seat.count.in_store for seat in self._seats)
+
+
+# The end of a command: what the store holds now becomes the run's summary, and its state.
+
+
+def close_run(
+    store: Store,
+    run: RunRecord,
+    seats: Sequence[RunJudge],
+    *,
+    budget: Budget,
+    stop: Stop,
+    pursuit: StopRule,
+    notes: Sequence[str],
+    seconds: float,
+) -> RunSummary:
+    """Reads the store and writes to it, and so is called off the event loop."""
+    found, account = pursuit.found(), pursuit.account()
+    recorded = store.find_run(run.name)
+    said = [note_on_repeats(recorded), note_on_partners(recorded)] if recorded else []
+    said.append(account)
+    tally = store.tally(run.id)
+    judges = [
+        # One judge's tally is the run's: counting a million passes takes seconds.
+        _judge_summary(seat, tally if len(seats) == 1 else store.tally(run.id, seat.judge_id))
+        for seat in seats
+    ]
+    spent = tally.made
+    summary = RunSummary(
+        run=run.name,
+        store=store.address,
+        pairs=tally.pairs,
+        wins_a=tally.wins_a,
+        wins_b=tally.wins_b,
+        ties=tally.ties,
+        inconsistent=tally.inconsistent,
+        invalid=tally.invalid,
+        pending=tally.pending,
+        skipped_rows=tally.skipped_rows,
+        calls=budget.calls,
+        reused_passes=sum(seat.count.reused for seat in seats),
+        input_tokens=budget.known_input_tokens,
+        output_tokens=budget.known_output_tokens,
+        cost_usd=budget.known_cost_usd,
+        seconds=round(seconds, 3),
+        stopped_by=stop.by,
+        judges=tuple(judges),
+        total=Spent(
+            # A command that was killed could not say what it had made.
+            calls=max(run.calls + budget.calls, spent.requests),
+            input_tokens=None if spent.uncounted_passes else spent.input_tokens or 0,
+            output_tokens=None if spent.uncounted_passes else spent.output_tokens or 0,
+            cost_usd=None if spent.unpriced_passes else spent.cost_usd or 0.0,
+            seconds=round(run.seconds + seconds, 3),
+        ),
+        error=_body(stop.error),
+        notes=(*notes, *_why_capped(stop, budget), *(note for note in said if note)),
+        decision=found.decision,
+        ranking=found.ranking,
+    )
+    store.update_run(
+        run.id,
+        state="finished" if summary.finished else "stopped",
+        stopped_by=stop.by,
+        seconds=summary.total.seconds,
+        calls=summary.total.calls,
+        reused_passes=run.reused_passes + summary.reused_passes,
+    )
+    return summary
+
+
+def _why_capped(stop: Stop, budget: Budget) -> list[str]:
+    unpriced = budget.unpriced and stop.by == "max-cost"
+    return [stop.error.message] if stop.error is not None and unpriced else []
+
+
+def _body(error: EvenhandError | None) -> ErrorBody | None:
+    """A cap is no error: whoever set it has got what they asked for."""
+    if error is None or isinstance(error, CapReached):
+        return None
+    return ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
+
+
+def _judge_summary(seat: RunJudge, tally: Tally) -> JudgeSummary:
+    judge = seat.judge
+    reads_prompt = judge.traits.needs_prompt
+    template = seat.procedure.template_for(seat.procedure.mode_for(judge)) if reads_prompt else None
+    return JudgeSummary(
+        judge=judge.name,
+        prompt_version=template.version if template else None,
+        wins_a=tally.wins_a,
+        wins_b=tally.wins_b,
+        ties=tally.ties,
+        inconsistent=tally.inconsistent,
+        invalid=tally.invalid,
+        pending=tally.pending,
+        unread_passes=tally.unread_passes,
+    )
+
+
+# A run from its data to its summary: rows → items → estimate → verdicts → what it came to.
+#
+# The store is the only state, so a run that ends anywhere goes on from there.
 
 _ESTIMATED_FROM = 50
 
@@ -117,8 +341,8 @@ class _Engine:
         self._stop = stop
         self._observer = observer
         self._budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
-        self._seats: tuple[Seat, ...] = ()
-        self._pursuit: Pursuit = EveryPair(store, run.id)
+        self._seats: tuple[RunJudge, ...] = ()
+        self._pursuit: StopRule = EveryPair(store, run.id)
         self._notes: list[str] = []
         self._most = 0  # judgments that there will be in all, those of earlier commands included
         self.began = False  # a call may have been made
@@ -162,7 +386,7 @@ class _Engine:
     async def _prepare(self) -> None:
         """Everything that can be known before the first call."""
         store, run = self._store, self._run
-        reckoned = [reckon(plan, self._options) for plan in self._judges]
+        reckoned = [apply_price(plan, self._options) for plan in self._judges]
         self._notes += [each.note for each in reckoned if each.note]
         if self._options.retry:
             await asyncio.to_thread(store.retire, run.id, set(self._options.retry))
@@ -175,7 +399,7 @@ class _Engine:
         found = await asyncio.to_thread(self._pursuit.begin)
         self._seats = tuple(
             [
-                Seat(
+                RunJudge(
                     judge_id,
                     plan.judge,
                     plan.procedure,
@@ -198,14 +422,14 @@ class _Engine:
             estimated = await asyncio.to_thread(self._estimate)
             self._observer.approve(estimated.capped(self._options.max_cost))
 
-    def _pursued(self, judge_id: int) -> Pursuit:
+    def _pursued(self, judge_id: int) -> StopRule:
         store, run_id, options = self._store, self._run.id, self._options
         if options.until_decided is not None:
             # Who names a concurrency wants the speed.
             careful = options.concurrency is None
-            return DecisionPursuit(store, run_id, judge_id, options.until_decided, careful=careful)
+            return DecisionRule(store, run_id, judge_id, options.until_decided, careful=careful)
         if options.rank_adaptive is not None:
-            return RankPursuit(store, run_id, judge_id, options.rank_adaptive)
+            return RankingRule(store, run_id, judge_id, options.rank_adaptive)
         return self._pursuit
 
     async def _off_the_loop(self, work: Callable[..., bool], *given: Any, **named: Any) -> bool:
@@ -249,8 +473,10 @@ class _Engine:
         await asyncio.to_thread(
             self._store.update_run, self._run.id, state="judging", stopped_by=None
         )
-        watch = Watch(self._run.name, self._seats, self._budget, self._stop, total=self._most)
-        looking = Looking(self._pursuit, self._seats, self._stop)
+        watch = ProgressReporter(
+            self._run.name, self._seats, self._budget, self._stop, total=self._most
+        )
+        looking = StopMonitor(self._pursuit, self._seats, self._stop)
         async with watch.told(executor, self._observer), looking.kept_up():
             await executor.execute(self._run.id, self._seats)
         self._notes += [line for account in accounts for line in account()]
@@ -272,8 +498,8 @@ class _Engine:
         )
 
 
-def _count(plan: JudgePlan, tally: Tally) -> Count:
-    return Count(
+def _count(plan: JudgePlan, tally: Tally) -> JudgeCounts:
+    return JudgeCounts(
         plan.judge.name,
         tally.pairs,
         wins_a=tally.wins_a,

@@ -1,4 +1,4 @@
-"""What a run will take, before it is begun: a range, since nobody knows how much a judge says."""
+"""What a run will take before it begins: tokens, calls and dollars, as ranges."""
 
 from __future__ import annotations
 
@@ -8,9 +8,22 @@ from dataclasses import dataclass, replace
 from evenhand.contract import Mode, Pair, Usage
 from evenhand.judges import Judge
 from evenhand.judges.prices import Price, cost_usd
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.prompts import Prompt
-from evenhand.runs.size import tokens_of
+
+# Texts to tokens, roughly: for estimates and pacing, never for bills.
+
+# Measured orders of magnitude for current tokenizers: English runs at about four characters a
+# token, Chinese at a little more than one and a half.
+_ASCII_CHARACTERS = 4.0
+_OTHER_CHARACTERS = 1.6
+
+
+def tokens_of(text: str) -> float:
+    return len(text) / (_ASCII_CHARACTERS if text.isascii() else _OTHER_CHARACTERS)
+
+
+# What a run will take, before it is begun: a range, since nobody knows how much a judge says.
 
 # Between a terse judge and a talkative one, by what the answer format asks for.
 _REASONED_LOW, _REASONED_HIGH = 120, 500

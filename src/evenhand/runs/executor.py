@@ -1,4 +1,6 @@
-"""Who carries a run's pending pairs to their verdicts. Here: this process, and its event loop."""
+"""What carries a run's pending pairs to their verdicts: the executor protocol, the one of this
+process, and the choice between local, batch and Ray.
+"""
 
 from __future__ import annotations
 
@@ -8,38 +10,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, InputError
 from evenhand.judges import Judge
+from evenhand.judges.batch import refuse_without_batches
 from evenhand.judges.prices import Price
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
+from evenhand.runs.batch.requests import counted_requests
 from evenhand.runs.budget import Budget
-from evenhand.runs.gate import LONGEST_PAUSE_S, Gate
-from evenhand.runs.health import Health, UnreadWatch
-from evenhand.runs.lane import Lane
-from evenhand.runs.limit import AdaptiveLimit
+from evenhand.runs.health import JudgeHealth, UnreadMonitor
+from evenhand.runs.local import GatedJudge, JudgeQueue, PatientJudge
 from evenhand.runs.options import RunOptions
-from evenhand.runs.pace import Pace
-from evenhand.runs.progress import Count
+from evenhand.runs.pacing import LONGEST_PAUSE_S, AdaptiveLimit, CallGate, Pace
+from evenhand.runs.plan import JudgePlan
+from evenhand.runs.progress import JudgeCounts, Observer
 from evenhand.runs.stop import Stop
 from evenhand.runs.supply import Supply
 from evenhand.runs.telemetry import Telemetry
-from evenhand.runs.turns import GatedJudge, PatientJudge
 from evenhand.runs.writer import Writer
-from evenhand.store import Store
+from evenhand.store import RunRecord, Store
+
+# Who carries a run's pending pairs to their verdicts. Here: this process, and its event loop.
 
 _START, _MOST = 8, 512
 _TIMES_TOLD_TO_SLOW_DOWN = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class RunJudge:
     """A judge in a run: what it is asked and how, what its calls cost, what it has said so far."""
 
     judge_id: int
     judge: Judge
     procedure: Procedure
     price: Price | None
-    count: Count
+    count: JudgeCounts
     supply: Supply
 
 
@@ -49,7 +53,7 @@ class Executor(Protocol):
     The store is the only state: whoever takes over later needs nothing else.
     """
 
-    async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None: ...
+    async def execute(self, run_id: int, seats: tuple[RunJudge, ...]) -> None: ...
 
     @property
     def in_flight(self) -> int: ...
@@ -77,8 +81,8 @@ class LocalExecutor:
         self._budget = budget
         self._stop = stop
         self._paces = paces
-        self._gates: list[Gate] = []
-        self._lanes: list[Lane] = []
+        self._gates: list[CallGate] = []
+        self._lanes: list[JudgeQueue] = []
         self._telemetry = Telemetry.found()
 
     @property
@@ -102,7 +106,7 @@ class LocalExecutor:
     def pairs_open(self) -> int:
         return sum(lane.pairs_open for lane in self._lanes)
 
-    async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None:
+    async def execute(self, run_id: int, seats: tuple[RunJudge, ...]) -> None:
         writer = Writer(self._store, lambda error: self._stop.ask("store", error))
         paces = self._paces or [self._pace() for _ in seats]
         self._lanes = [
@@ -117,7 +121,7 @@ class LocalExecutor:
         finally:
             await self._closed(writer)
 
-    async def _all(self, lanes: list[Lane]) -> None:
+    async def _all(self, lanes: list[JudgeQueue]) -> None:
         running = [asyncio.create_task(lane.run()) for lane in lanes]
         try:
             await asyncio.gather(*running)
@@ -132,11 +136,11 @@ class LocalExecutor:
         except EvenhandError as error:
             self._stop.ask("store", error)
 
-    def _lane(self, run_id: int, seat: Seat, pace: Pace, writer: Writer) -> Lane:
-        gate = Gate(self._adaptive(seat.judge), pace, clock=time.monotonic)
+    def _lane(self, run_id: int, seat: RunJudge, pace: Pace, writer: Writer) -> JudgeQueue:
+        gate = CallGate(self._adaptive(seat.judge), pace, clock=time.monotonic)
         self._gates.append(gate)
         self._stop.listen(gate.stop)
-        health = Health(seat.judge.name, self._stop, proven=seat.count.proven)
+        health = JudgeHealth(seat.judge.name, self._stop, proven=seat.count.proven)
         gated = GatedJudge(seat.judge, gate, self._budget, price=seat.price)
         usual = seat.procedure.retry
         retry = replace(
@@ -145,7 +149,7 @@ class LocalExecutor:
             limited_attempts=max(usual.attempts, _TIMES_TOLD_TO_SLOW_DOWN),
         )
         patient = PatientJudge(gated, gate, health, retry=retry, telemetry=self._telemetry)
-        return Lane(
+        return JudgeQueue(
             run_id,
             seat.judge_id,
             patient,
@@ -155,7 +159,9 @@ class LocalExecutor:
             writer=writer,
             gate=gate,
             health=health,
-            unread=UnreadWatch(seat.judge, self._stop, keep_going=self._options.keep_going_unread),
+            unread=UnreadMonitor(
+                seat.judge, self._stop, keep_going=self._options.keep_going_unread
+            ),
             count=seat.count,
             telemetry=self._telemetry,
         )
@@ -170,3 +176,56 @@ class LocalExecutor:
 
     def _pace(self) -> Pace:
         return Pace(requests=self._options.rpm, tokens=self._options.tpm)
+
+
+# Which executor carries a run out, by its options. Each is imported only where it is chosen.
+
+
+def choose_executor(
+    store: Store,
+    run: RunRecord,
+    judges: Sequence[JudgePlan],
+    options: RunOptions,
+    *,
+    budget: Budget,
+    stop: Stop,
+    observer: Observer,
+) -> Executor:
+    if options.batch:
+        from evenhand.runs.batch.executor import BatchExecutor
+
+        return BatchExecutor(store, options, budget=budget, stop=stop, observer=observer)
+    _refuse_batches_elsewhere(store, run)
+    if options.executor == "ray":
+        from evenhand.runs.ray.executor import RayExecutor
+
+        return RayExecutor(store, run, judges, options, budget=budget, stop=stop, observer=observer)
+    return LocalExecutor(store, options, budget, stop)
+
+
+def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:
+    """What the chosen one cannot do, before anything is read."""
+    if options.batch:
+        for plan in judges:
+            refuse_without_batches(plan.judge)
+    if options.executor == "ray":
+        from evenhand.runs.ray.executor import refuse_what_ray_cannot
+
+        refuse_what_ray_cannot(store, judges, options)
+
+
+def account_of_executor(executor: Executor) -> tuple[str, ...]:
+    """What an executor leaves behind, where it has anything to say of that."""
+    account = getattr(executor, "account", None)
+    return account() if account is not None else ()
+
+
+def _refuse_batches_elsewhere(store: Store, run: RunRecord) -> None:
+    """Who asks one by one what is at a provider already pays for it twice."""
+    there = store.batches.unfinished(run.id)
+    if there:
+        requests = counted_requests(sum(batch.requests for batch in there))
+        raise InputError(
+            f"run {run.name} has {requests} at a provider's batch API; add --batch to collect "
+            "them, or --batch --cancel-batches to give them up"
+        )

@@ -16,7 +16,7 @@ from evenhand.errors import (
 )
 from evenhand.judges import Judge
 from evenhand.judges.redaction import Redactor
-from evenhand.passes import Made
+from evenhand.judging.passes import Made
 from evenhand.runs.stop import Stop
 
 # Failures in a row (each after its retries) that no good judge has.
@@ -33,7 +33,7 @@ _LONGEST_EXAMPLE = 160
 _FIT = Redactor()
 
 
-class Health:
+class JudgeHealth:
     """Of one judge. `proven`: it has answered in this run before."""
 
     def __init__(self, judge: str, stop: Stop, *, proven: bool) -> None:
@@ -78,7 +78,7 @@ class Health:
             self._stop.ask("judge", _about(self._last, what))
 
 
-class UnreadWatch:
+class UnreadMonitor:
     """Of one judge, in the order in which its answers come; each command counts anew.
 
     A judge that reads no prompt (a replay, a baseline) costs nothing and is not watched.

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.judges.prices import Price
-from evenhand.runs.rank_adaptive import RankAdaptive
-from evenhand.runs.until_decided import UntilDecided
+from evenhand.runs.stop_rules import RankAdaptive, UntilDecided
 
 Again = Literal["failed", "unread"]
 BadRows = Literal["stop", "skip"]

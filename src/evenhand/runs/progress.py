@@ -1,4 +1,6 @@
-"""What is known while a run runs: counts that only go up, and a snapshot to show."""
+"""What is known while a run is in progress: counts, a snapshot to show, and the observer that is
+shown it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,17 @@ from collections import deque
 from dataclasses import dataclass
 
 from evenhand.contract import Failure, Outcome, Pass, VotePass
+from evenhand.runs.estimate import Estimate
 from evenhand.stats.always_valid import AlwaysValidInterval, always_valid_interval
 from evenhand.store import Settled
+
+# What is known while a run runs: counts that only go up, and a snapshot to show.
 
 _RATE_OVER_S = 30.0
 
 
 @dataclass(slots=True)
-class Count:
+class JudgeCounts:
     """One judge's pairs so far, those of earlier commands included; passes of this one."""
 
     judge: str
@@ -111,7 +116,7 @@ class Progress:
         return always_valid_interval(self.unread, 0, self.passes - self.unread)
 
 
-class Rate:
+class PairRate:
     """Pairs a second over the last half minute; a resumed run's past does not count."""
 
     def __init__(self, now: float, done: int) -> None:
@@ -123,3 +128,23 @@ class Rate:
             self._seen.popleft()
         begun, before = self._seen[0]
         return (done - before) / (now - begun) if now > begun and done > before else None
+
+
+# Who is told how a run goes. This one listens to nothing; the command line's shows it.
+
+
+class Observer:
+    def reading(self, rows: int) -> None:
+        """Rows of the data read so far. Called from another thread."""
+
+    def approve(self, estimate: Estimate) -> None:
+        """Raise to keep the run from beginning."""
+
+    def announce(self, what: str) -> None:
+        """What a run with an end of its own is about to do."""
+
+    def began(self, run: str, store: str, *, done: int, total: int) -> None:
+        """The run is found or made, and its pairs are known."""
+
+    def progress(self, progress: Progress) -> None:
+        """Some times a second, and once at the end."""

@@ -1,10 +1,13 @@
-"""Where a run's pairs come from: files of pairs, files of model outputs, or Python objects."""
+"""Where a run's pairs come from (files of pairs, files of model outputs, Python objects), and how
+their rows become stored items before anything is spent.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -12,18 +15,28 @@ import orjson
 
 from evenhand.contract import Pair
 from evenhand.data import (
+    BadRow,
     OutputFile,
-    Place,
-    Reading,
+    ReadOptions,
+    ReadPosition,
+    Record,
     Records,
     Source,
+    Unpaired,
     file_digest,
     open_source,
     read_files,
     read_outputs,
     read_pairs,
 )
+from evenhand.data.records import Side
 from evenhand.errors import DataError
+from evenhand.runs.options import BadRows
+from evenhand.runs.stop import Stop
+from evenhand.store import NewItem, RunRecord, SkippedRow, Store, WithoutPartner
+from evenhand.store.records import UNPAIRED_ROWS, WITHOUT_PARTNER
+
+# Where a run's pairs come from: files of pairs, files of model outputs, or Python objects.
 
 Prompts = Literal["all", "common"]
 
@@ -51,10 +64,10 @@ class Sources(Protocol):
 @dataclass(frozen=True, slots=True)
 class PairFiles:
     files: tuple[Source, ...]
-    reading: Reading
+    reading: ReadOptions
 
     @classmethod
-    def of(cls, given: Sequence[Path | str], reading: Reading) -> PairFiles:
+    def of(cls, given: Sequence[Path | str], reading: ReadOptions) -> PairFiles:
         return cls(tuple([open_source(each) for each in given]), reading)
 
     @property
@@ -77,7 +90,7 @@ class PairFiles:
     def records(self) -> Records:
         return read_pairs(self.files, self.reading)
 
-    def records_by_file(self, after: Place) -> Iterator[tuple[int, Records]]:
+    def records_by_file(self, after: ReadPosition) -> Iterator[tuple[int, Records]]:
         """The same with the number of the file that they are from, from a place on. It is the same
         file each time: `describe` would not have found the run otherwise."""
         return read_files(self.files, self.reading, after=after)
@@ -92,7 +105,7 @@ class ModelOutputs:
     """One file a model, made into pairs: all against all, or each against the baseline."""
 
     files: tuple[Source, ...]
-    reading: Reading
+    reading: ReadOptions
     baseline: str | None = None
     questions: Source | None = None
     prompts: Prompts = "all"  # common: those that only one of two models has are not missing
@@ -133,7 +146,7 @@ class ModelOutputs:
                 file.close()
 
 
-def given_pairs(pairs: Iterable[Pair | Mapping[str, Any]], reading: Reading) -> PairFiles:
+def given_pairs(pairs: Iterable[Pair | Mapping[str, Any]], reading: ReadOptions) -> PairFiles:
     """Pairs from Python, by way of a temporary file: an iterator can be read only once."""
     # Closed with the source that it becomes.
     spooled = tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".jsonl")  # noqa: SIM115
@@ -159,7 +172,7 @@ def _line(pair: Pair | Mapping[str, Any], number: int) -> bytes:
         ) from None
 
 
-def _told(files: Sequence[Source], reading: Reading) -> dict[str, Any]:
+def _told(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
     return {
         "files": [file_digest(file) for file in files],
         "columns": dict(reading.columns),
@@ -167,3 +180,174 @@ def _told(files: Sequence[Source], reading: Reading) -> dict[str, Any]:
         "allow_tie": reading.allow_tie,
         "swap_positions": reading.swap_positions,
     }
+
+
+# Rows become items of a run, before anything is spent: bad rows and clashing ids show here.
+
+_AT_ONCE = 500
+_CHARACTERS_AT_ONCE = 8_000_000  # a response may have 50 million
+REPEATED_ROWS = "repeatedRows"  # in a run's summary; reports read it
+_TAKEN_IN = "takenIn"  # likewise, until all rows are in
+_NOTED_EVERY = 20  # batches
+
+
+def take_in(
+    store: Store,
+    run_id: int,
+    sources: Sources,
+    *,
+    bad_rows: BadRows,
+    by_id: bool,
+    stop: Stop,
+    told: Callable[[int], None],
+) -> bool:
+    """Whether all of it was read; a second time changes nothing. `told` hears of the rows so far.
+
+    What broke off goes on after the last place that was noted, where the rows come from files of
+    pairs. `by_id`: some judge finds its answers by a pair's id, so that equal texts are not equal
+    pairs.
+    """
+    on_common = isinstance(sources, ModelOutputs) and sources.prompts == "common"
+    unpaired: Counter[tuple[str, str, Side]] = Counter()
+    unpaired_rows = 0
+    taken = _Taken.of(store.run_at(run_id)) if isinstance(sources, PairFiles) else _Taken()
+    for count, (file, batch) in enumerate(_batches(sources, taken), start=1):
+        if stop.by is not None:
+            return False
+        bad = [row for row in batch if isinstance(row, BadRow)]
+        for row in bad:
+            if isinstance(row, Unpaired):
+                unpaired.update(row.lost)
+                unpaired_rows += not on_common
+        if on_common:
+            bad = [row for row in bad if not isinstance(row, Unpaired)]
+        if bad and bad_rows == "stop":
+            raise DataError(f"{bad[0].message} ({_remedy(bad[0])})")
+        items = [_item(row, by_id) for row in batch if isinstance(row, Record)]
+        store.add_items(run_id, items)
+        if bad:
+            store.add_skipped(run_id, [_skipped(row) for row in bad])
+        taken = taken.and_then(file, batch, records=len(items))
+        told(taken.rows)
+        if isinstance(sources, PairFiles) and count % _NOTED_EVERY == 0:
+            store.update_run(run_id, summary={_TAKEN_IN: asdict(taken)})
+    kept = store.count_items(run_id)
+    if kept == 0:
+        raise DataError(f"{', '.join(sources.names)} holds no pairs that can be judged; check it")
+    repeated = taken.records - kept
+    summary: dict[str, Any] = {REPEATED_ROWS: repeated} if repeated > 0 else {}
+    if unpaired:
+        # Joined outputs are read whole each time, so that each is counted once.
+        summary[WITHOUT_PARTNER] = [asdict(each) for each in _by_models(unpaired)]
+        summary[UNPAIRED_ROWS] = unpaired_rows
+    store.update_run(run_id, summary=summary)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """How far the intake is, all its commands together: the last row, and what came up to it."""
+
+    file: int = 0
+    row: int = 0
+    rows: int = 0
+    records: int = 0
+
+    @classmethod
+    def of(cls, run: RunRecord | None) -> _Taken:
+        return cls(**run.summary.get(_TAKEN_IN, {})) if run is not None else cls()
+
+    def and_then(self, file: int, batch: Sequence[Record | BadRow], *, records: int) -> _Taken:
+        return _Taken(file, batch[-1].row, self.rows + len(batch), self.records + records)
+
+
+def note_on_repeats(run: RunRecord) -> str | None:
+    count = run.summary.get(REPEATED_ROWS, 0)
+    if not count:
+        return None
+    rows = "1 row repeats" if count == 1 else f"{count:,} rows repeat"
+    return f"{rows} another row with the same id and content; each pair is judged once"
+
+
+_MATCHES_TOLD = 4
+
+
+def note_on_partners(run: RunRecord) -> str | None:
+    """Of how many prompts one model alone has an answer, and what that means for the run."""
+    found = run.without_partner
+    if not found:
+        return None
+    each = [
+        f"{has} without {lacks} {count:,}"
+        for match in found
+        for has, lacks, count in (
+            (match.model_a, match.model_b, match.only_a),
+            (match.model_b, match.model_a, match.only_b),
+        )
+        if count
+    ]
+    more = ["…"] if len(each) > _MATCHES_TOLD else []
+    count = sum(match.prompts for match in found)
+    told = f"{count:,} answers have no partner ({', '.join([*each[:_MATCHES_TOLD], *more])})"
+    if run.on_common_prompts:
+        return f"{told} and are left out; compared are the prompts that both have"
+    return f"{told} and count as missing; --prompts common compares on the prompts that both have"
+
+
+def _by_models(unpaired: Counter[tuple[str, str, Side]]) -> Iterator[WithoutPartner]:
+    for model_a, model_b in dict.fromkeys((a, b) for a, b, _ in unpaired):
+        only_a, only_b = (unpaired[model_a, model_b, side] for side in ("A", "B"))
+        yield WithoutPartner(model_a, model_b, only_a, only_b)
+
+
+def _remedy(row: BadRow) -> str:
+    if isinstance(row, Unpaired):
+        return (
+            "add it, or leave such prompts out: with --bad-rows skip they count as missing, with "
+            "--prompts common only those that both have are compared"
+        )
+    return "correct it, or leave such rows out with --bad-rows skip"
+
+
+def _skipped(row: BadRow) -> SkippedRow:
+    turn = row.turn if isinstance(row, Unpaired) else 1
+    return SkippedRow(row.source, row.row, row.reason, turn)
+
+
+def _batches(sources: Sources, taken: _Taken) -> Iterator[tuple[int, list[Record | BadRow]]]:
+    """Batches of rows with the number of the file that all of them are from."""
+    if not isinstance(sources, PairFiles):
+        yield from ((0, batch) for batch in _sliced(sources.records()))
+        return
+    for file, records in sources.records_by_file(ReadPosition(taken.file, taken.row)):
+        yield from ((file, batch) for batch in _sliced(records))
+
+
+def _sliced(records: Records) -> Iterator[list[Record | BadRow]]:
+    batch: list[Record | BadRow] = []
+    characters = 0
+    for row in records:
+        batch.append(row)
+        if isinstance(row, Record):
+            pair = row.pair
+            characters += len(pair.prompt) + len(pair.response_a) + len(pair.response_b)
+        if len(batch) == _AT_ONCE or characters > _CHARACTERS_AT_ONCE:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _item(record: Record, by_id: bool) -> NewItem:
+    return NewItem(
+        record.key,
+        record.pair,
+        record.source,
+        record.row,
+        label=record.label,
+        model_a=record.model_a,
+        model_b=record.model_b,
+        tags=record.tags,
+        salt=record.pair.id if by_id else None,
+        cluster=record.cluster,
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from evenhand.contract import ErrorBody
 from evenhand.contract.model import Model
-from evenhand.runs.pursuit import RankProgress
 from evenhand.runs.stop import StoppedBy
-from evenhand.stats.sequential import Decision
+from evenhand.runs.stop_rules import RankProgress
+from evenhand.stats.stopping.sequential import SequentialDecision
 
 
 class JudgeSummary(Model):
@@ -57,7 +57,7 @@ class RunSummary(Model):
     total: Spent
     error: ErrorBody | None = None  # where the judge or the store stopped it
     notes: tuple[str, ...] = ()
-    decision: Decision | None = None  # of a run until it is decided
+    decision: SequentialDecision | None = None  # of a run until it is decided
     ranking: RankProgress | None = None  # of a run that ranks adaptively
 
     @property

@@ -32,13 +32,13 @@ class Telemetry:
             return cls(None)
         return cls(trace.get_tracer("evenhand"))
 
-    def run(self, name: str) -> AbstractContextManager[Note]:
+    def run(self, name: str) -> AbstractContextManager[SpanNote]:
         return self._span("evenhand.run", {"evenhand.run": name})
 
-    def pair(self, key: str) -> AbstractContextManager[Note]:
+    def pair(self, key: str) -> AbstractContextManager[SpanNote]:
         return self._span("evenhand.pair", {"evenhand.pair": key})
 
-    def call(self, judge: str, call: JudgeCall) -> AbstractContextManager[Note]:
+    def call(self, judge: str, call: JudgeCall) -> AbstractContextManager[SpanNote]:
         if self._tracer is None:
             return _SILENT
         return self._span(
@@ -51,19 +51,19 @@ class Telemetry:
             },
         )
 
-    def _span(self, name: str, facts: dict[str, str | int]) -> AbstractContextManager[Note]:
+    def _span(self, name: str, facts: dict[str, str | int]) -> AbstractContextManager[SpanNote]:
         return _SILENT if self._tracer is None else _spoken(self._tracer, name, facts)
 
 
 @contextmanager
-def _spoken(tracer: Tracer, name: str, facts: dict[str, str | int]) -> Iterator[Note]:
+def _spoken(tracer: Tracer, name: str, facts: dict[str, str | int]) -> Iterator[SpanNote]:
     with tracer.start_as_current_span(name) as span:
-        note = Note(span)
+        note = SpanNote(span)
         note.tell(**facts)
         yield note
 
 
-class Note:
+class SpanNote:
     """What is added to a span once it is known."""
 
     def __init__(self, span: Span | None) -> None:
@@ -87,13 +87,13 @@ class Note:
                     self._span.set_attribute(name, fact)
 
 
-_NOTHING = Note(None)
+_NOTHING = SpanNote(None)
 
 
-class _Silent(AbstractContextManager[Note]):
+class _Silent(AbstractContextManager[SpanNote]):
     """No span; the hot path enters it twice a pair, so it makes nothing."""
 
-    def __enter__(self) -> Note:
+    def __enter__(self) -> SpanNote:
         return _NOTHING
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,6 @@
-"""The server as one ASGI app: endpoints and /mcp over a service, the guard around all of it."""
+"""The server as one ASGI app: endpoints, /mcp and pages over one service, the guard around all of
+it.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +8,39 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import EvenhandError, MissingExtra
-
-try:
-    from fastapi import FastAPI
-except ImportError:
-    raise MissingExtra("fastapi", "serve") from None
+from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope
 
+from evenhand.errors import EvenhandError
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.doorway import Asked, Doorway
-from evenhand.serve.extras import refuse_without
-from evenhand.serve.guard import Guard
-from evenhand.serve.http import compare, health, reports, runs, start_run
+from evenhand.serve.http.compare import ENDPOINTS as COMPARE
 from evenhand.serve.http.document import add_document
 from evenhand.serve.http.endpoint import Endpoint
-from evenhand.serve.http.head import Heads
-from evenhand.serve.late_pages import LatePages
+from evenhand.serve.http.health import ENDPOINTS as HEALTH
+from evenhand.serve.http.problems import UnexpectedErrors, add_handlers
+from evenhand.serve.http.reports import ENDPOINTS as REPORTS
+from evenhand.serve.http.runs import RUN_ENDPOINTS as RUNS
+from evenhand.serve.http.runs import START_ENDPOINTS as START
 from evenhand.serve.mcp.endpoint import McpEndpoint
-from evenhand.serve.problems import Unexpected, add_handlers
-from evenhand.serve.refusals import refusal_of
+from evenhand.serve.routing import HeadRequests, LazyPages
+from evenhand.serve.security.guard import Guard, refusal_of
+from evenhand.serve.security.policy import RequestInfo, RequestPolicy
 from evenhand.serve.service import Service
+from evenhand.serve.startup import refuse_without
 
 if TYPE_CHECKING:
     from evenhand.settings import Settings
 
+
 # The most used one first: routes are tried in their order.
 ENDPOINTS: tuple[Endpoint[Any], ...] = (
-    *compare.ENDPOINTS,
-    *start_run.ENDPOINTS,
-    *runs.ENDPOINTS,
-    *reports.ENDPOINTS,
-    *health.ENDPOINTS,
+    *COMPARE,
+    *START,
+    *RUNS,
+    *REPORTS,
+    *HEALTH,
 )
 # FastAPI's own spans would hold queries and the messages of errors.
 _TELEMETRY: Any = {
@@ -56,7 +57,7 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
     from evenhand import __version__
 
     refuse_without("mcp")  # /mcp loads what it needs when it is first asked
-    doorway = Doorway(config)
+    doorway = RequestPolicy(config)
     mcp = McpEndpoint()
 
     @asynccontextmanager
@@ -84,15 +85,15 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
     for endpoint in ENDPOINTS:
         endpoint.add_to(app)
     app.router.routes.append(Route("/mcp", endpoint=mcp))
-    app.router.routes.append(LatePages(app))
+    app.router.routes.append(LazyPages(app))
     add_document(app, ENDPOINTS, needs_token=bool(config.tokens))
     add_handlers(app, tell=_tell)
     # The last that is added stands before the others.
-    app.add_middleware(Heads)
-    app.add_middleware(Unexpected, tell=_tell)
+    app.add_middleware(HeadRequests)
+    app.add_middleware(UnexpectedErrors, tell=_tell)
     app.add_middleware(Guard, doorway=doorway)
     return app
 
 
 def _tell(scope: Scope, error: EvenhandError) -> Response:
-    return refusal_of(Asked(scope), scope, error)
+    return refusal_of(RequestInfo(scope), scope, error)

@@ -1,8 +1,4 @@
-"""What a server offers and allows: the operator's choice, as one frozen value.
-
-It comes from a file that the operator names, from options and from the environment; never from a
-file that happens to lie in the working directory, and never from a client.
-"""
+"""What a server offers and allows: the operator's choice as one frozen value."""
 
 from __future__ import annotations
 
@@ -14,7 +10,8 @@ from evenhand.errors import SettingsError
 from evenhand.judges.prices import Price
 
 if TYPE_CHECKING:
-    from evenhand.data import Limits as DataLimits
+    from evenhand.data import ReadLimits as DataLimits
+
 
 MIB = 1024 * 1024
 
@@ -43,7 +40,7 @@ class JudgeOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """Of each server process. None: no limit."""
 
     body_bytes: int = 32 * MIB  # of a run's pairs as JSON
@@ -82,7 +79,7 @@ class Limits:
     def of_data(self) -> DataLimits:
         """Of an upload's rows: sixteen bytes for each character that one text may have, since a
         row has several texts, which may be written as escapes."""
-        from evenhand.data import Limits as DataLimits  # late: a start that only checks needs none
+        from evenhand.data import ReadLimits as DataLimits
 
         row_bytes = max(MIB, 16 * self.field_chars)
         return DataLimits(
@@ -116,7 +113,7 @@ class ServerConfig:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()  # whose word on the client's address is taken
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     log_texts: bool = False
     log_json: bool = False
     workers: int = 1

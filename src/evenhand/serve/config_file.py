@@ -1,4 +1,4 @@
-"""The server's config out of the file that the operator names, the options and the environment."""
+"""The server's config from the operator's file, the options and the environment."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from evenhand.errors import SettingsError
 from evenhand.judges.prices import read_price
-from evenhand.serve.config import JudgeOffer, Limits, ServerConfig
-from evenhand.serve.tokens import VARIABLE, VOTER_VARIABLE, read_tokens
+from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits
+from evenhand.serve.security.access import VARIABLE, VOTER_VARIABLE, read_tokens
 from evenhand.settings import check_setting
 
 _TEXTS = ("store", "host")
@@ -20,7 +20,7 @@ _FLAGS = ("log_texts", "log_json")
 _LISTS = ("allowed_hosts", "allowed_origins", "trusted_proxies")
 TOP_KEYS = (*_TEXTS, *_WHOLE, *_FLAGS, *_LISTS, "limits", "judges")
 OFFER_KEYS = tuple(JudgeOffer.__dataclass_fields__)
-LIMIT_KEYS = tuple(Limits.__dataclass_fields__)
+LIMIT_KEYS = tuple(ServerLimits.__dataclass_fields__)
 _IN_PARTS = ("body_timeout_s", "compare_timeout_s", "shutdown_s", "run_max_cost")
 
 # What people will look for in the file, and where it belongs instead.
@@ -121,7 +121,7 @@ def _checked(where: str, key: str, value: object) -> object:
     return value
 
 
-def _limits(where: str, table: object) -> Limits:
+def _limits(where: str, table: object) -> ServerLimits:
     if not isinstance(table, dict):
         raise SettingsError(f"{where} is {table!r}; it takes a table, [limits]")
     for key, value in table.items():
@@ -129,7 +129,7 @@ def _limits(where: str, table: object) -> Limits:
         allowed = (int, float) if key in _IN_PARTS else (int,)
         if type(value) not in allowed or not value > 0:
             raise SettingsError(f"{where}.{key} is {value!r}; it takes a number above 0")
-    return Limits(**table)
+    return ServerLimits(**table)
 
 
 def _offers(where: str, tables: object, folder: Path) -> tuple[JudgeOffer, ...]:

@@ -1,7 +1,5 @@
-"""What is filled behind the runs, by whichever server has nothing better to do: marks and words.
-
-Runs at rest are gone through, the newest first. One that is still judged is left alone, unless
-somebody looks at it: judging comes first.
+"""The verdict index and the word index, filled in the background by whichever server process is
+idle.
 """
 
 from __future__ import annotations
@@ -15,11 +13,11 @@ from dataclasses import dataclass
 
 from evenhand.contract import Pair
 from evenhand.errors import EvenhandError
-from evenhand.notes import notes_on
+from evenhand.judging.notes import notes_on
 from evenhand.serve.logs import log
-from evenhand.serve.stamps import is_at_rest, stamp_of
+from evenhand.serve.run_status import is_at_rest, stamp_of
 from evenhand.store import RunRecord, Store
-from evenhand.store.kept import FigureKey
+from evenhand.store.report_cache import ReportKey
 from evenhand.store.verdict_table import Coverage
 
 _LOOKED_EVERY_S = 5.0
@@ -27,7 +25,7 @@ _LOOKED_AT_FOR_S = 60.0
 _ITEMS_AT_ONCE = 250
 _RUNS_AT_ONCE = 100
 # One server of a store goes through its runs; another takes over where it is not heard of.
-_SWEEP = FigureKey(0, "sweep", "")
+_SWEEP = ReportKey(0, "sweep", "")
 _SWEEP_LEASED_S = 30.0
 # Beside judging, so much of the time is left to it.
 _SHARE_BESIDE_JUDGING = 0.1
@@ -43,14 +41,14 @@ def noted(response_a: str, response_b: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class IndexCoverage:
     """How far a run's table and its words are."""
 
     table: Coverage
     words: Coverage
 
 
-def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> Filled:
+def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> IndexCoverage:
     """As much as can be done in so little time, and a little in any case, for a page that waits; a
     small run is done then."""
     until = time.monotonic() + within_s
@@ -69,7 +67,7 @@ def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> 
         told = store.words_coverage(run.id)
         if not added or time.monotonic() > until:
             break
-    return Filled(Coverage(state.marked, total), told)
+    return IndexCoverage(Coverage(state.marked, total), told)
 
 
 def _is_marked(store: Store, run: RunRecord, stamp: str) -> bool:

@@ -1,7 +1,5 @@
-"""Background runs: every server process takes what it has room for and nobody else holds.
-
-The store is the only state. A process that dies lets go of its runs, and another one, or the next
-to start, goes on with them.
+"""Background runs: a client's options held to the server's limits, one run while this process
+judges it, and the queue from which every server process takes runs.
 """
 
 from __future__ import annotations
@@ -9,18 +7,330 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeVar
 
-from evenhand.errors import EvenhandError, ServerBusy, StoreBusy
-from evenhand.serve.config import Limits
-from evenhand.serve.judging import Judging
+from evenhand.errors import Conflict, EvenhandError, InputError, ServerBusy, StoreBusy, StoreError
+from evenhand.runs import (
+    JudgePlan,
+    Observer,
+    Progress,
+    RankAdaptive,
+    RunOptions,
+    RunSummary,
+    Stop,
+    StoppedBy,
+    UntilDecided,
+    judge_stored,
+)
+from evenhand.serve.comparisons import ServiceObserver
+from evenhand.serve.config import ServerLimits
+from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.logs import log
-from evenhand.serve.offers import Offers
-from evenhand.serve.watch import Watch
-from evenhand.serve.wording import error_body
+from evenhand.serve.run_status import progress_at_end, progress_before, progress_of
+from evenhand.serve.values import RunStateView, StartRun, error_body, in_clients_words
 from evenhand.store import RunRecord, Store
-from evenhand.store.jobs import JobRecord
+from evenhand.store.jobs import JobRecord, NewJob
+
+# A client's wishes for a run, held to the server's limits: judges by their offers, and options.
+
+_N = TypeVar("_N", int, float)
+
+
+def offered_names(offers: JudgeCatalog, asked: StartRun) -> tuple[str, ...]:
+    names = tuple(offers.offer(name).name for name in asked.named_judges)
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InputError(f"judge {name} is given twice; name it once")
+    return names
+
+
+def judge_plans(offers: JudgeCatalog, names: Sequence[str]) -> list[JudgePlan]:
+    return [replace(offers.plan(name), price=offers.offer(name).price) for name in names]
+
+
+def run_options(asked: StartRun, limits: ServerLimits) -> RunOptions:
+    """The caps are the lower of the client's and the server's."""
+    return RunOptions(
+        name=asked.name,
+        max_calls=_lower(asked.max_calls, limits.run_max_calls),
+        max_cost=_lower(asked.max_cost, limits.run_max_cost),
+        fresh=asked.fresh,
+        bad_rows=asked.bad_rows,
+        keep_going_unread=asked.keep_going_unread,
+        until_decided=_until_decided(asked),
+        rank_adaptive=_rank_adaptive(asked),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpend:
+    """What a run has taken so far, as far as it is known."""
+
+    calls: int = 0
+    cost_usd: float = 0.0
+
+
+def capped(
+    options: RunOptions,
+    asked: StartRun,
+    limits: ServerLimits,
+    *,
+    spent: RunSpend,
+    resumed_at: RunSpend,
+) -> RunOptions | StoppedBy:
+    """What is left of the caps, or which of them is used up: a kill does not renew them.
+
+    The client's count from the last time that it started or resumed the run, the server's from
+    the run's beginning.
+    """
+    calls = _left(asked.max_calls, spent.calls - resumed_at.calls)
+    calls = _lower(calls, _left(limits.run_max_calls, spent.calls))
+    cost = _left(asked.max_cost, spent.cost_usd - resumed_at.cost_usd)
+    cost = _lower(cost, _left(limits.run_max_cost, spent.cost_usd))
+    if calls is not None and calls <= 0:
+        return "max-calls"
+    if cost is not None and cost <= 0:
+        return "max-cost"
+    return replace(options, max_calls=calls, max_cost=cost)
+
+
+def _left(most: _N | None, used: _N) -> _N | None:
+    return None if most is None else most - used
+
+
+def _lower(asked: _N | None, most: _N | None) -> _N | None:
+    given = [each for each in (asked, most) if each is not None]
+    return min(given) if given else None
+
+
+def _until_decided(asked: StartRun) -> UntilDecided | None:
+    if not asked.until_decided:
+        if asked.alpha is not None:
+            raise InputError("alpha belongs to untilDecided; give both, or neither")
+        if asked.seed is not None and not asked.rank_adaptive:
+            raise InputError("seed belongs to untilDecided and rankAdaptive; leave it out")
+        return None
+    default = UntilDecided()
+    alpha = default.alpha if asked.alpha is None else asked.alpha
+    return UntilDecided(alpha, asked.seed or default.seed)
+
+
+def _rank_adaptive(asked: StartRun) -> RankAdaptive | None:
+    if not asked.rank_adaptive:
+        for name, value in (("budget", asked.budget), ("certainty", asked.certainty)):
+            if value is not None:
+                raise InputError(f"{name} belongs to rankAdaptive; give both, or neither")
+        return None
+    if asked.budget is None:
+        raise InputError("rankAdaptive needs budget, the most pairs to ask; give e.g. 2000")
+    wanted = RankAdaptive(asked.budget, seed=asked.seed or 0)
+    return wanted if asked.certainty is None else replace(wanted, certainty=asked.certainty)
+
+
+# One background run while this process has it: judged, told of once a second, let go of.
+
+REPORTED_EVERY_S = 1.0
+
+
+def new_job(asked: StartRun, judges: tuple[str, ...], *, token: str | None) -> NewJob:
+    wishes = asked.model_dump(mode="json", by_alias=False, exclude_unset=True)
+    return NewJob(judges, {"asked": wishes, "resumed_at": asdict(RunSpend())}, token)
+
+
+def resumed(job: JobRecord) -> dict[str, Any]:
+    """Its options with the client's caps counted from now on."""
+    told = job.progress
+    spent = RunSpend(told.get("calls", 0), told.get("cost_usd") or 0.0)
+    return {**job.options, "resumed_at": asdict(spent)}
+
+
+class RunJob(Observer):
+    """The caller holds the run. What comes of it goes to the store, and nothing is raised but what
+    the store itself says."""
+
+    def __init__(
+        self,
+        run: RunRecord,
+        job: JobRecord,
+        *,
+        store: Store,
+        offers: JudgeCatalog,
+        limits: ServerLimits,
+        watch: Callable[[], ServiceObserver],
+    ) -> None:
+        self._run = run
+        self._job = job
+        self._store = store
+        self._offers = offers
+        self._limits = limits
+        self._watch = watch
+        self._progress: Progress | None = None
+        self._before: dict[str, Any] = {}
+        self._told = (0, 0)  # calls and verdicts that the watch knows of
+        self._cancelled = False
+        self.stop = Stop()
+
+    def progress(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self.stop.ask("interrupt")
+
+    async def judge(self) -> RunStateView:
+        try:
+            await self._begin()
+            summary = await self._judged()
+        except StoreError:
+            raise
+        except EvenhandError as error:
+            return await self._failed(error)
+        except Exception as error:
+            # Its message may hold texts of the data.
+            log.exception("run %s failed by a mistake of ours", self._run.id)
+            what = (
+                f"the run met a mistake of ours ({type(error).__name__}); resume it, or report it"
+            )
+            return await self._failed(EvenhandError(what))
+        if summary is None:
+            return "stopped"
+        return await self._ended(summary)
+
+    async def _begin(self) -> None:
+        tally = await asyncio.to_thread(self._store.tally, self._run.id)
+        calls = max(self._run.calls, tally.made.requests)
+        self._before = progress_before(tally, calls=calls)
+        self._told = (0, tally.judged)
+        await asyncio.to_thread(self._store.jobs.beat, self._run.id, self._before)
+
+    async def _judged(self) -> RunSummary | None:
+        """None where a cap is used up before anything was asked."""
+        asked = StartRun.model_validate(self._job.options.get("asked", {}))
+        plans = self._plans()
+        options = capped(
+            run_options(asked, self._limits),
+            asked,
+            self._limits,
+            spent=RunSpend(self._before["calls"], self._before["cost_usd"] or 0.0),
+            resumed_at=RunSpend(**self._job.options.get("resumed_at", {})),
+        )
+        if isinstance(options, str):
+            await asyncio.to_thread(
+                self._store.update_run, self._run.id, state="stopped", stopped_by=options
+            )
+            await self._let_go_as("stop", self._before)
+            return None
+        async with self._telling():
+            return await judge_stored(
+                self._run, plans, options, store=self._store, stop=self.stop, observer=self
+            )
+
+    def _plans(self) -> Any:
+        names = self._job.judges
+        gone = [name for name in names if name not in self._offers.names]
+        if gone:
+            raise Conflict(
+                f"judge {gone[0]} of run {self._run.name!r} is not offered any more; offer it "
+                "again and resume the run, or start another run with a judge that is offered"
+            )
+        return judge_plans(self._offers, names)
+
+    @contextlib.asynccontextmanager
+    async def _telling(self) -> AsyncIterator[None]:
+        async def keep_telling() -> None:
+            while True:
+                await self._tell()
+                await asyncio.sleep(REPORTED_EVERY_S)
+
+        telling = asyncio.create_task(keep_telling())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+
+    async def _tell(self) -> None:
+        progress = self._progress
+        told = None
+        if progress is not None:
+            told = progress_of(
+                progress,
+                pairs=self._before["pairs"],
+                skipped_rows=self._before["skipped_rows"],
+                before=self._before,
+            )
+            self._count(progress.calls, progress.done)
+        try:
+            wanted = await asyncio.to_thread(self._store.jobs.beat, self._run.id, told)
+        except Conflict:
+            self.stop.ask("interrupt")  # somebody has deleted it
+        except StoreError:
+            pass  # a busy store; the next time will do, and what is judged is the writer's affair
+        else:
+            if wanted == "stop":
+                self.cancel()
+
+    def _count(self, calls: int, verdicts: int) -> None:
+        before_calls, before_verdicts = self._told
+        self._told = (calls, verdicts)
+        self._watch().run_told(
+            self._job.judges[0],
+            calls=max(0, calls - before_calls),
+            verdicts=max(0, verdicts - before_verdicts),
+        )
+
+    async def _ended(self, summary: RunSummary) -> RunStateView:
+        told = progress_at_end(summary)
+        told["notes"] = [in_clients_words(note) for note in told["notes"]]
+        self._count(
+            summary.calls,
+            sum(told[name] for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid")),
+        )
+        if summary.finished:
+            await self._let_go_as("done", told)
+            return "finished"
+        if summary.stopped_by == "interrupt":
+            # Somebody cancelled it, and that stands in the job; or the server ends, and the next
+            # one goes on.
+            await asyncio.to_thread(self._store.jobs.let_go, self._run.id, progress=told)
+            return "stopped" if self._cancelled else "queued"
+        if summary.stopped_by == "store":
+            raise self.stop.error or StoreError("the store failed; it is tried again")
+        error = summary.error
+        await self._let_go_as(
+            "stop", told, None if error is None else error.model_dump(mode="json")
+        )
+        return "stopped" if error is None else "failed"
+
+    async def _failed(self, error: EvenhandError) -> RunStateView:
+        if isinstance(error, InputError):
+            judges = ", ".join(self._job.judges)
+            error.message = f"{error.message} (judge {judges} of this server)"
+        body = error_body(error).model_dump(mode="json")
+        await self._let_go_as("stop", self._before or None, body)
+        await asyncio.to_thread(self._store.update_run, self._run.id, state="stopped")
+        return "failed"
+
+    async def _let_go_as(
+        self, wanted: Any, told: dict[str, Any] | None, error: dict[str, Any] | None = None
+    ) -> None:
+        await asyncio.to_thread(
+            self._store.jobs.want,
+            self._run.id,
+            wanted,
+            progress=told,
+            error=error,
+            let_go=True,
+        )
+
+
+# Background runs: every server process takes what it has room for and nobody else holds.
+#
+# The store is the only state. A process that dies lets go of its runs, and another one, or the
+# next to start, goes on with them.
 
 _LOOKED_EVERY_S = 1.0
 _TIDIED_EVERY_S = 60.0
@@ -31,14 +341,19 @@ _STORE_AWAITED_S = 10.0
 
 class Jobs:
     def __init__(
-        self, store: Store, offers: Offers, limits: Limits, *, watch: Callable[[], Watch]
+        self,
+        store: Store,
+        offers: JudgeCatalog,
+        limits: ServerLimits,
+        *,
+        watch: Callable[[], ServiceObserver],
     ) -> None:
         self._store = store
         self._offers = offers
         self._limits = limits
         self._watch = watch
         self._active: dict[int, asyncio.Task[None]] = {}
-        self._judging: dict[int, Judging] = {}
+        self._judging: dict[int, RunJob] = {}
         self._not_before: dict[int, float] = {}
         self._tidied_at = -_TIDIED_EVERY_S
         self._awake = asyncio.Event()
@@ -159,7 +474,7 @@ class Jobs:
         if run.state == "finished":
             await asyncio.to_thread(self._store.jobs.want, run_id, "done", let_go=True)
             return
-        judging = Judging(
+        judging = RunJob(
             run,
             job,
             store=self._store,

@@ -1,8 +1,4 @@
-"""The server's log: a line a request, as text or JSON, on standard error.
-
-Prompts and responses stay out of it unless the operator asks for them, and secrets in any case:
-whatever is written goes through the redactor, also what a library says.
-"""
+"""The server's log: one line per request, as text or JSON, on standard error."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from typing import Any
 
 from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.tokens import VARIABLE, VOTER_VARIABLE
+from evenhand.serve.security.access import VARIABLE, VOTER_VARIABLE
 
 log = logging.getLogger("evenhand.serve")
 
@@ -117,7 +113,7 @@ def _said(record: logging.LogRecord) -> str:
     """The message; of an exception its type alone, for its message may quote what was sent."""
     said = record.getMessage()
     if record.exc_info and record.exc_info[0] is not None:
-        from evenhand.serve.problems import trail_of
+        from evenhand.serve.http.problems import trail_of
 
         error = record.exc_info[1]
         said = f"{said.strip()}: {trail_of(error) if error else record.exc_info[0].__name__}"

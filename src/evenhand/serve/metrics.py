@@ -1,8 +1,4 @@
-"""What the server counts, for Prometheus: no label holds anything that a client sent.
-
-With several workers each process writes its numbers to files of one folder, and whichever is asked
-adds all of them up; `running` makes that folder before any of them starts.
-"""
+"""What the server counts, for Prometheus: no label holds anything that a client sent."""
 
 from __future__ import annotations
 
@@ -24,8 +20,7 @@ from prometheus_client.registry import Collector
 
 from evenhand.contract import Verdict
 from evenhand.errors import EvenhandError, NoVerdict, ServerBusy
-from evenhand.serve.admission import Admission
-from evenhand.serve.watch import Watch
+from evenhand.serve.comparisons import Admission, ServiceObserver
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -35,7 +30,7 @@ _HTTP_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 _JUDGING_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300)
 
 
-class Metrics(Watch):
+class Metrics(ServiceObserver):
     """`judges` are the offered names: whatever else may come is counted as one."""
 
     def __init__(self, judges: Sequence[str] = ()) -> None:

@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from evenhand.contract import Pair, Verdict, read_pair
 from evenhand.errors import EvenhandError, NotFound
-from evenhand.ranker import RankedResponses
+from evenhand.ranker.responses import RankedResponses
 from evenhand.runs import Stop
-from evenhand.serve.admission import Admission
-from evenhand.serve.bounds import refuse_large, refuse_large_criteria, refuse_large_given
-from evenhand.serve.browsing import Browsing
-from evenhand.serve.comparing import Comparing, Heard, Told
+from evenhand.serve.comparisons import (
+    EXAMPLE,
+    Admission,
+    Comparisons,
+    OnPass,
+    OnProgress,
+    ServiceObserver,
+    prompt_text,
+)
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.indexing import Indexer
-from evenhand.serve.jobs import Jobs
-from evenhand.serve.judging import new_job
-from evenhand.serve.kept_figures import KeptFigures
-from evenhand.serve.offers import Offers
-from evenhand.serve.prompt_text import EXAMPLE, prompt_text
-from evenhand.serve.readings import needed_run
-from evenhand.serve.run_book import RunBook
-from evenhand.serve.run_plans import judge_plans, offered_names, run_options
-from evenhand.serve.starting import Started, Starting
-from evenhand.serve.upload import Upload
+from evenhand.serve.jobs import Jobs, judge_plans, new_job, offered_names, run_options
+from evenhand.serve.judges import JudgeCatalog
+from evenhand.serve.report_cache import ReportCache
+from evenhand.serve.run_status import needed_run
+from evenhand.serve.runs import RunIntake, StartedRun, StoredRuns, Upload
+from evenhand.serve.security.limits import refuse_large, refuse_large_criteria, refuse_large_given
 from evenhand.serve.values import (
     AuditRun,
     RankResponses,
@@ -38,18 +39,17 @@ from evenhand.serve.values import (
     RunStatus,
     StartRun,
     VerdictPage,
+    in_clients_words,
 )
-from evenhand.serve.verdict_filters import VerdictFilters
-from evenhand.serve.verdict_pages import read_page
-from evenhand.serve.watch import Watch
-from evenhand.serve.wording import in_clients_words
+from evenhand.serve.verdicts import VerdictBrowser, VerdictFilters, read_page
 from evenhand.settings import Settings, load_settings
 from evenhand.store import Store, open_store
 
 if TYPE_CHECKING:
     from evenhand.report.ranking import RunRanking
-    from evenhand.serve.report_values import AuditReport, Report
+    from evenhand.serve.reports import AuditReport, Report
     from evenhand.serve.voting import Voting
+
 
 _T = TypeVar("_T")
 # Uploads that are read at once, and reports that are worked out at once; others wait their turn.
@@ -65,22 +65,22 @@ _STORE_ANSWERS_WITHIN_S = 5.0
 class Service:
     """Of one process and one event loop; `Service.opened` makes it and ends it."""
 
-    def __init__(self, config: ServerConfig, store: Store, offers: Offers) -> None:
+    def __init__(self, config: ServerConfig, store: Store, offers: JudgeCatalog) -> None:
         limits = config.limits
         self.config = config
         self.store = store
         self.offers = offers
         self.admission = Admission(limits.compares, limits.compare_queue)
-        self.watch = Watch()
+        self.watch = ServiceObserver()
         self.jobs = Jobs(store, offers, limits, watch=lambda: self.watch)
-        self.kept = KeptFigures(store)  # what takes too long to be worked out for each page
+        self.kept = ReportCache(store)  # what takes too long to be worked out for each page
         self._voting: Voting | None = None
         self._indexer = Indexer(
             store, judging=lambda: self.jobs.active > 0, ended=self.kept.make_usual
         )
-        self.tables = Browsing(store, looked_at=self._look_at)  # verdicts as pages show them
-        self._book = RunBook(store, self.jobs)
-        self._comparing = Comparing(offers, self.admission, limits, watch=lambda: self.watch)
+        self.tables = VerdictBrowser(store, looked_at=self._look_at)  # verdicts as pages show them
+        self._book = StoredRuns(store, self.jobs)
+        self._comparing = Comparisons(offers, self.admission, limits, watch=lambda: self.watch)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="evenhand-read")
         self._readings = Admission(_READINGS, _READINGS_WAITING)
@@ -102,7 +102,7 @@ class Service:
         `for_operator`: its only client is whoever started it, and may see judges' addresses."""
         settings = settings or load_settings()
         store = await asyncio.to_thread(open_store, config.store or settings.store)
-        offers = Offers(config, settings, shows_addresses=for_operator)
+        offers = JudgeCatalog(config, settings, shows_addresses=for_operator)
         service = cls(config, store, offers)
         try:
             if background:
@@ -167,14 +167,14 @@ class Service:
         pair: Mapping[str, Any] | Pair,
         *,
         judge: str | None = None,
-        told: Told | None = None,
-        heard: Heard | None = None,
+        told: OnProgress | None = None,
+        heard: OnPass | None = None,
     ) -> Verdict:
         """The verdict on one pair; raises an EvenhandError, with the contract's metadata."""
         return await self._comparing.compare(pair, judge, told, heard)
 
     async def rank_responses(
-        self, request: RankResponses, *, told: Told | None = None
+        self, request: RankResponses, *, told: OnProgress | None = None
     ) -> RankedResponses:
         return await self._comparing.rank(request, told)
 
@@ -209,7 +209,7 @@ class Service:
             plans = judge_plans(self.offers, names)
             await self.refuse_when_full()
             job = new_job(options, names, token=token)
-            starting = Starting(
+            starting = RunIntake(
                 self.store,
                 self.config.limits,
                 plans,
@@ -222,7 +222,7 @@ class Service:
             self.jobs.wake()
             return status
 
-    async def _whole(self, work: Callable[[], Started]) -> Started:
+    async def _whole(self, work: Callable[[], StartedRun]) -> StartedRun:
         """In a thread, which a cancellation does not end: the upload stays open until it has."""
         loop = asyncio.get_running_loop()
         taking_in = loop.run_in_executor(self._intakes, work)
@@ -316,7 +316,7 @@ class Service:
         level: float = 0.95,
     ) -> Report:
         def read() -> Report:
-            from evenhand.serve.run_figures import read_report
+            from evenhand.serve.reports import read_report
 
             run = needed_run(self.store, run_id)
             return read_report(self.store, run, side=side, ties=ties, level=level)
@@ -325,7 +325,7 @@ class Service:
 
     async def rank(self, request: RankRuns) -> RunRanking:
         def read() -> RunRanking:
-            from evenhand.serve.run_figures import read_ranking
+            from evenhand.serve.reports import read_ranking
 
             runs = [needed_run(self.store, each) for each in request.runs]
             return read_ranking(self.store, runs, request)
@@ -334,7 +334,7 @@ class Service:
 
     async def audit(self, request: AuditRun) -> AuditReport:
         def read() -> AuditReport:
-            from evenhand.serve.run_figures import read_audit
+            from evenhand.serve.reports import read_audit
 
             run = needed_run(self.store, request.run)
             against = needed_run(self.store, request.against) if request.against else None

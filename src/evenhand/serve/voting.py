@@ -10,12 +10,12 @@ from typing import Literal, TypeVar, get_args
 
 from evenhand.contract import Order, Pair
 from evenhand.errors import Conflict, InputError, NotFound
-from evenhand.serve.kept_figures import Kept, KeptFigures
-from evenhand.serve.readings import needed_run
+from evenhand.serve.report_cache import CachedFigure, ReportCache
+from evenhand.serve.run_status import needed_run
 from evenhand.store import NewVote, RunRecord, Store
+from evenhand.trust.label_queue import VoteQueue, VoterProgress, vote_queue, voter_progress
 from evenhand.trust.labelling import side_for, winner_of
-from evenhand.trust.vote_rounds import Standing, VoteQueue, stand, vote_queue
-from evenhand.trust.vote_summary import VotesSummary, summarise_votes
+from evenhand.trust.votes import VotesSummary, summarise_votes
 
 # What a person says of the responses as they are shown. Both bad is a tie, and kept as such.
 Choice = Literal["first", "second", "tie", "both_bad", "skip"]
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class VoteQuestion:
     """The pair to show, its responses as they are to be shown; both None where none is left.
 
     It says nothing of models, labels, verdicts or other people's votes. `last` is the number of
@@ -47,7 +47,7 @@ class Question:
 class Voting:
     """`service.voting`"""
 
-    def __init__(self, store: Store, kept: KeptFigures) -> None:
+    def __init__(self, store: Store, kept: ReportCache) -> None:
         self._store = store
         self._kept = kept
         self._queues: OrderedDict[int, tuple[str, asyncio.Task[VoteQueue]]] = OrderedDict()
@@ -57,7 +57,7 @@ class Voting:
         self._queues.clear()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def ask(self, run_id: str, who: str, *, number: int | None = None) -> Question | None:
+    async def ask(self, run_id: str, who: str, *, number: int | None = None) -> VoteQuestion | None:
         """`number`: that pair, if the person may vote on it and has not. None where the order of
         the pairs is still being worked out."""
         run, making = await self._queue(run_id)
@@ -108,7 +108,7 @@ class Voting:
         pair_id = int(queue.pair_ids[place])
         return await _to_the_end(lambda: self._store.withdraw_vote(pair_id, who))
 
-    async def summary(self, run_id: str) -> Kept[VotesSummary]:
+    async def summary(self, run_id: str) -> CachedFigure[VotesSummary]:
         """What all votes come to. It shows what people said: never to those who only vote."""
 
         def work(store: Store, run: RunRecord) -> VotesSummary:
@@ -138,14 +138,14 @@ class Voting:
             return run, f"finished {run.updated_at.timestamp()}"
         return run, f"goes on {self._store.count_items(run.id)}"
 
-    def _ask(self, run: RunRecord, queue: VoteQueue, who: str, number: int | None) -> Question:
-        standing = stand(queue, who, self._store.pair_standings)
+    def _ask(self, run: RunRecord, queue: VoteQueue, who: str, number: int | None) -> VoteQuestion:
+        standing = voter_progress(queue, who, self._store.pair_standings)
         place = standing.asked
         if number is not None:
             wanted = queue.place_of(number)
             if _is_open(wanted, standing) and wanted not in standing.own:
                 place = wanted
-        return Question(
+        return VoteQuestion(
             run_id=str(run.id),
             number=None if place is None else int(queue.numbers[place]),
             pair=None if place is None else self._shown(run, int(queue.numbers[place]), who),
@@ -158,7 +158,9 @@ class Voting:
     def _asked(self, run: RunRecord, queue: VoteQueue, who: str, number: int) -> tuple[int, Pair]:
         """A pair that the rounds have reached: a vote on any other was not drawn, but picked."""
         place = queue.place_of(number)
-        if place is None or not _is_open(place, stand(queue, who, self._store.pair_standings)):
+        if place is None or not _is_open(
+            place, voter_progress(queue, who, self._store.pair_standings)
+        ):
             raise _no_such(run, number)
         return place, self._pair(run, number)
 
@@ -181,7 +183,7 @@ def _order(pair: Pair, who: str) -> Order:
     return side_for(pair.id or "", who, seed=0)
 
 
-def _is_open(place: int | None, standing: Standing) -> bool:
+def _is_open(place: int | None, standing: VoterProgress) -> bool:
     return place is not None and place < standing.reach
 
 

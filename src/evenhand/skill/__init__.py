@@ -1,11 +1,17 @@
 """The Agent Skill: what a coding agent reads to know when and how to use evenhand.
 
-The texts are in `evenhand/`, a skill as it stands (agentskills.io); `places` knows where agents
-look, `writing` puts it there.
+The texts are in `evenhand/`, a skill as it stands (agentskills.io); `installation` puts it where
+agents look.
 """
 
-from evenhand.skill.places import AGENTS, skill_folders
-from evenhand.skill.writing import NAME, Written, skill_texts, write_skill
+from evenhand.skill.installation import (
+    AGENTS,
+    NAME,
+    Written,
+    skill_folders,
+    skill_texts,
+    write_skill,
+)
 
 __all__ = [
     "AGENTS",

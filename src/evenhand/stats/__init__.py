@@ -1,5 +1,9 @@
 """From verdicts to conclusions. Pure functions of numbers; nothing here knows a judge.
 
+Rows come in by `outcomes`, `columns` and `clusters`; `intervals`, `always_valid`, `estimates`,
+`proportions` and `logistic_regression` are shared; the subjects are `rates`, `ranking`, `stopping`,
+`agreement`, `calibration`, `juries` and `correction`.
+
 Names are loaded when first used, since most of them need NumPy.
 """
 
@@ -9,76 +13,84 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.stats.adaptive import PairChoice, StoppingRule, choose_pairs
     from evenhand.stats.always_valid import (
         AlwaysValidInterval,
         always_valid_interval,
         always_valid_interval_of_scores,
         always_valid_p,
     )
-    from evenhand.stats.elo import EloRating, EloRatings, rate_elo
-    from evenhand.stats.length import LengthEffect, length_effect
-    from evenhand.stats.pair_counts import PairCounts, count_pairs
-    from evenhand.stats.planning import (
+    from evenhand.stats.ranking.adaptive import (
+        PairChoice,
+        PairCounts,
+        StoppingRule,
+        choose_pairs,
+        count_pairs,
+    )
+    from evenhand.stats.ranking.elo import EloRating, EloRatings, rate_elo
+    from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
+    from evenhand.stats.ranking.posterior import RankCertainty
+    from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
+    from evenhand.stats.rates.length_bias import LengthEffect, length_effect
+    from evenhand.stats.rates.position_bias import PositionBias, position_bias
+    from evenhand.stats.rates.win_rate import WinRate, by_group, win_rate_of_counts
+    from evenhand.stats.stopping.planning import (
         Certainty,
         PairPlan,
-        Shape,
+        StudyDesign,
         detectable_difference,
         plan_pairs,
     )
-    from evenhand.stats.position import PositionBias, position_bias
-    from evenhand.stats.rank_certainty import RankCertainty
-    from evenhand.stats.ranking import rank_battles, rank_counts
-    from evenhand.stats.ranking_result import Neighbours, RankedModel, Ranking
-    from evenhand.stats.sequential import Decision, SequentialPlan, SequentialTest, follow
-    from evenhand.stats.win_rate import WinRate, by_group, win_rate_of_counts
+    from evenhand.stats.stopping.sequential import (
+        SequentialDecision,
+        SequentialPlan,
+        SequentialTest,
+        follow,
+    )
 
-# `win_rate` and `sign_test` are modules too: their functions are imported from there.
 _HOMES = {
     "AlwaysValidInterval": "always_valid",
-    "Certainty": "planning",
-    "Decision": "sequential",
-    "EloRating": "elo",
-    "EloRatings": "elo",
-    "LengthEffect": "length",
-    "Neighbours": "ranking_result",
-    "PairChoice": "adaptive",
-    "PairCounts": "pair_counts",
-    "PairPlan": "planning",
-    "PositionBias": "position",
-    "RankCertainty": "rank_certainty",
-    "RankedModel": "ranking_result",
-    "Ranking": "ranking_result",
-    "SequentialPlan": "sequential",
-    "SequentialTest": "sequential",
-    "Shape": "planning",
-    "StoppingRule": "adaptive",
-    "WinRate": "win_rate",
+    "Certainty": "stopping.planning",
+    "EloRating": "ranking.elo",
+    "EloRatings": "ranking.elo",
+    "IndistinguishableModels": "ranking.result",
+    "LengthEffect": "rates.length_bias",
+    "PairChoice": "ranking.adaptive",
+    "PairCounts": "ranking.adaptive",
+    "PairPlan": "stopping.planning",
+    "PositionBias": "rates.position_bias",
+    "RankCertainty": "ranking.posterior",
+    "RankedModel": "ranking.result",
+    "Ranking": "ranking.result",
+    "SequentialDecision": "stopping.sequential",
+    "SequentialPlan": "stopping.sequential",
+    "SequentialTest": "stopping.sequential",
+    "StoppingRule": "ranking.adaptive",
+    "StudyDesign": "stopping.planning",
+    "WinRate": "rates.win_rate",
     "always_valid_interval": "always_valid",
     "always_valid_interval_of_scores": "always_valid",
     "always_valid_p": "always_valid",
-    "by_group": "win_rate",
-    "choose_pairs": "adaptive",
-    "count_pairs": "pair_counts",
-    "detectable_difference": "planning",
-    "follow": "sequential",
-    "length_effect": "length",
-    "plan_pairs": "planning",
-    "position_bias": "position",
-    "rank_battles": "ranking",
-    "rank_counts": "ranking",
-    "rate_elo": "elo",
-    "win_rate_of_counts": "win_rate",
+    "by_group": "rates.win_rate",
+    "choose_pairs": "ranking.adaptive",
+    "count_pairs": "ranking.adaptive",
+    "detectable_difference": "stopping.planning",
+    "follow": "stopping.sequential",
+    "length_effect": "rates.length_bias",
+    "plan_pairs": "stopping.planning",
+    "position_bias": "rates.position_bias",
+    "rank_battles": "ranking.leaderboard",
+    "rank_counts": "ranking.leaderboard",
+    "rate_elo": "ranking.elo",
+    "win_rate_of_counts": "rates.win_rate",
 }
 
 __all__ = [
     "AlwaysValidInterval",
     "Certainty",
-    "Decision",
     "EloRating",
     "EloRatings",
+    "IndistinguishableModels",
     "LengthEffect",
-    "Neighbours",
     "PairChoice",
     "PairCounts",
     "PairPlan",
@@ -86,10 +98,11 @@ __all__ = [
     "RankCertainty",
     "RankedModel",
     "Ranking",
+    "SequentialDecision",
     "SequentialPlan",
     "SequentialTest",
-    "Shape",
     "StoppingRule",
+    "StudyDesign",
     "WinRate",
     "always_valid_interval",
     "always_valid_interval_of_scores",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from evenhand.errors import InputError
-from evenhand.stats.encoding import is_missing
+from evenhand.stats.columns import is_missing
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]

@@ -1,22 +1,30 @@
-"""What is kept: runs, judges, pairs, passes, verdicts and votes, in SQLite or PostgreSQL."""
+"""What is kept, in SQLite or PostgreSQL. In the order in which data meets it:
+
+`address` (where a store is), `sqlite` and `postgres` (engines), `schema` and `schema_version`
+(tables, migrations), `locks`, `database` (transactions), `faults` (database errors in one line);
+`records` (values in and out) and `rows` (values as rows); `runs`, `intake`, `work`, `batches`,
+`jobs`; `verdicts`, `votes`, and `columns` for statistics; `verdict_index`, `full_text` and
+`verdict_table` for tables on pages; `report_cache`, `requests`; `deletion`. `store` joins them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from evenhand.store.address import default_address
-from evenhand.store.columns import (
+from evenhand.store.records import (
+    DRAWS,
+    ORIGINS,
+    QUEUE_START,
+    AddedVotes,
     BattleColumns,
     BattleCount,
-    CriterionColumns,
-    OutcomeColumns,
-    PrefixColumns,
-)
-from evenhand.store.records import (
-    QUEUE_START,
     Contest,
+    CriterionColumns,
+    Draw,
     FailedPass,
     ItemRecord,
+    ItemVote,
     ItemWhole,
     JudgedItem,
     JudgeRecord,
@@ -25,33 +33,28 @@ from evenhand.store.records import (
     NewPass,
     NewRun,
     NewVerdict,
+    NewVote,
+    Origin,
+    OutcomeColumns,
     PassKey,
     PassStatus,
+    PrefixColumns,
     Queued,
     QueuePlace,
+    RunItem,
     RunRecord,
     RunState,
     Settled,
     SkippedRow,
     Spending,
     StoredPass,
+    StoredVote,
     Tally,
     VerdictRow,
+    VoteColumns,
     WholeVerdict,
     WithoutPartner,
     WorkItem,
-)
-from evenhand.store.vote_records import (
-    DRAWS,
-    ORIGINS,
-    AddedVotes,
-    Draw,
-    ItemVote,
-    NewVote,
-    Origin,
-    RunItem,
-    StoredVote,
-    VoteColumns,
 )
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Order
-from evenhand.store.bulk import insert_new
+from evenhand.store.rows import insert_new
 from evenhand.store.schema import batch_requests, batches
 
 BatchPhase = Literal["intended", "open", "done"]
@@ -90,7 +90,7 @@ class PassAsked(NamedTuple):
     sample: int
 
 
-class BatchBook:
+class BatchStore:
     """The batches of one store; every call is a transaction of its own."""
 
     def __init__(self, reading: _Opened, writing: _Opened) -> None:

@@ -1,117 +1,463 @@
-"""Verdicts as columns of plain numbers, for statistics. `numpy.asarray` takes each without copying.
-
-Outcomes are 0 A won, 1 B won, 2 tie, 3 inconsistent, 4 invalid. Winners are 0 A, 1 B, 2 TIE, and
--1 where there is none. An order whose samples split evenly chose none of the three although it was
-read: that is -2, in `first_winner` and `second_winner` alone. Models are places in a table of
-names, and -1 where the row names none.
+"""A judge's verdicts read as columns for statistics, some thousand items at a time: outcomes,
+battles, criteria, passes.
 """
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass, field
-from typing import NamedTuple
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from evenhand.contract import Outcome, Winner
+import orjson
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
-WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
+from evenhand.contract import Outcome
+from evenhand.errors import StoreError
+from evenhand.store.intake import count_items
+from evenhand.store.records import (
+    INCONSISTENT,
+    INVALID,
+    TIE,
+    WIN_A,
+    WIN_B,
+    BattleColumns,
+    BattleCount,
+    CriterionColumns,
+    OutcomeColumns,
+    PassColumns,
+)
+from evenhand.store.rows import read_criteria
+from evenhand.store.schema import items, pairs, passes, run_judges, unescape, verdicts, votes
 
-Names = tuple[str, ...]
+# Texts of the store as small numbers.
 
-
-def whole_numbers() -> array[int]:
-    return array("q")
-
-
-def codes() -> array[int]:
-    return array("i")
-
-
-def small_codes() -> array[int]:
-    return array("b")
-
-
-def fractions() -> array[float]:
-    return array("d")
-
-
-class BattleCount(NamedTuple):
-    """How often two models' pairs came out one way; `flipped` of them changed with the order."""
-
-    model_a: str | None
-    model_b: str | None
-    outcome: Outcome
-    winner: Winner | None
-    verdicts: int
-    flipped: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class BattleColumns:
-    """What a ranking needs of each verdict; by run, item and judge."""
-
-    models: Names
-    judges: tuple[int, ...]  # their ids
-    prompt_key: array[int] = field(default_factory=whole_numbers)
-    model_a: array[int] = field(default_factory=codes)
-    model_b: array[int] = field(default_factory=codes)
-    outcome: array[int] = field(default_factory=small_codes)
-    judge: array[int] = field(default_factory=codes)  # a place in `judges`
-    flipped: array[int] = field(default_factory=small_codes)  # 1: changed with the order
+WINNERS: dict[str | None, int] = {"A": 0, "B": 1, "TIE": 2, None: -1}
+# No winner's name: an order that was read and whose samples split evenly.
+SPLIT = "split"
+CHOICES = WINNERS | {SPLIT: -2}
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeColumns:
-    """One judge's verdicts on a run, by item number."""
-
-    models: Names
-    tag_sets: tuple[tuple[str, ...], ...]
-    number: array[int] = field(default_factory=whole_numbers)
-    prompt_key: array[int] = field(default_factory=whole_numbers)
-    outcome: array[int] = field(default_factory=small_codes)
-    first_winner: array[int] = field(default_factory=small_codes)  # -2 where its samples split
-    second_winner: array[int] = field(default_factory=small_codes)
-    # 1 where the pair is shown in both orders, 0 where it is shown in one alone.
-    both_orders: array[int] = field(default_factory=small_codes)
-    confidence: array[float] = field(default_factory=fractions)  # NaN where there is none
-    length_a: array[int] = field(default_factory=codes)  # in characters
-    length_b: array[int] = field(default_factory=codes)
-    model_a: array[int] = field(default_factory=codes)
-    model_b: array[int] = field(default_factory=codes)
-    tags: array[int] = field(default_factory=codes)  # a place in `tag_sets`
-    label: array[int] = field(default_factory=small_codes)  # a person's winner
+class _Outcomes(dict[tuple[str, str | None], int]):
+    def __missing__(self, told: tuple[str, str | None]) -> int:
+        raise StoreError(
+            f"a verdict is the outcome {told[0]!r} with the winner {told[1]!r}, which is none "
+            "that evenhand writes; restore the store from a backup"
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class CriterionColumns:
-    """One criterion in one judge's verdicts, by item number: a row for each pair that has it."""
-
-    criterion: str
-    number: array[int] = field(default_factory=whole_numbers)
-    prompt_key: array[int] = field(default_factory=whole_numbers)
-    outcome: array[int] = field(default_factory=small_codes)
-    # Items that are in no column: a win on averaged probabilities, where the orders chose
-    # differently. Whose win it is stands in the passes alone.
-    untold: array[int] = field(default_factory=whole_numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixColumns:
-    """The verdicts on the prompts that were settled one after the other, in the queue's order."""
-
-    is_whole: bool  # nothing is pending after them
-    place: array[int] = field(default_factory=whole_numbers)  # the same for all rows of a prompt
-    number: array[int] = field(default_factory=whole_numbers)
-    prompt_key: array[int] = field(default_factory=whole_numbers)
-    outcome: array[int] = field(default_factory=small_codes)
+OUTCOMES = _Outcomes(
+    {
+        ("win", "A"): WIN_A,
+        ("win", "B"): WIN_B,
+        ("tie", "TIE"): TIE,
+        ("inconsistent", "TIE"): INCONSISTENT,
+        # Where no tie was allowed it has a winner, and stays what it is.
+        ("inconsistent", "A"): INCONSISTENT,
+        ("inconsistent", "B"): INCONSISTENT,
+        ("invalid", None): INVALID,
+    }
+)
 
 
-@dataclass(frozen=True, slots=True)
-class PassColumns:
-    """One judge's passes on the pairs of a run; winners are in the caller's labels."""
+class Coded(dict[str | None, int]):
+    """Numbers for texts as they come, from 0; none is -1."""
 
-    number: array[int] = field(default_factory=whole_numbers)
-    prompt_key: array[int] = field(default_factory=whole_numbers)
-    order: array[int] = field(default_factory=small_codes)  # 0 original, 1 swapped
-    sample: array[int] = field(default_factory=codes)
-    winner: array[int] = field(default_factory=small_codes)
+    def __init__(self) -> None:
+        super().__init__({None: -1})
+
+    def __missing__(self, text: str | None) -> int:
+        code = self[text] = len(self) - 1
+        return code
+
+    @property
+    def table(self) -> tuple[str, ...]:
+        return tuple(unescape(text) for text in self if text is not None)
+
+
+def code_outcomes(outcomes: Iterable[str], winners: Iterable[str | None]) -> Iterator[int]:
+    return map(OUTCOMES.__getitem__, zip(outcomes, winners, strict=True))
+
+
+# The verdicts of a run some thousand items at a time: what is in memory does not grow with it.
+
+_PAGE_ITEMS = 5_000
+
+of_its_item = (items.c.run_id == verdicts.c.run_id) & (items.c.number == verdicts.c.number)
+# Numbers on both sides: PostgreSQL then reads a stretch of each table and joins them at once.
+on_page = (
+    (verdicts.c.run_id == bindparam("run"))
+    & verdicts.c.number.between(bindparam("first"), bindparam("last"))
+    & (items.c.run_id == bindparam("run"))
+    & items.c.number.between(bindparam("first"), bindparam("last"))
+)
+
+
+def pages(
+    connection: Connection, query: Select[Any], run_id: int, more: Mapping[str, Any]
+) -> Iterator[tuple[tuple[Any, ...], ...]]:
+    """The columns of each page that is not empty. `query` is restricted by `on_page`."""
+    last = count_items(connection, run_id)
+    for first in range(1, last + 1, _PAGE_ITEMS):
+        reach = {"run": run_id, "first": first, "last": first + _PAGE_ITEMS - 1}
+        # Plain tuples, texts still escaped: SQLAlchemy's rows take a third longer.
+        answer = connection.execute(query, {**reach, **more})
+        rows = answer.cursor.fetchall() if answer.cursor else []
+        answer.close()
+        if rows:
+            yield tuple(zip(*rows, strict=True))
+
+
+# One judge's verdicts on a run, as columns.
+
+
+def _choice(order: ColumnElement[str], other: ColumnElement[str]) -> ColumnElement[str]:
+    """What one order chose. None is stored for one that split, was not read, or was not asked:
+    it split where both were asked, and read, as every valid verdict's are, and as those of an
+    invalid one are for which either order's choice is stored."""
+    read = or_(verdicts.c.outcome != "invalid", other.is_not(None))
+    asked = and_(items.c.swap_positions, verdicts.c.passes > 0)
+    return case((and_(order.is_(None), read, asked), SPLIT), else_=order)
+
+
+_FIRST, _SECOND = verdicts.c.first_pass_winner, verdicts.c.second_pass_winner
+_OUTCOMES = (
+    select(
+        verdicts.c.number,
+        items.c.prompt_key,
+        verdicts.c.outcome,
+        verdicts.c.winner,
+        _choice(_FIRST, _SECOND),
+        _choice(_SECOND, _FIRST),
+        items.c.swap_positions,
+        verdicts.c.confidence,
+        items.c.length_a,
+        items.c.length_b,
+        items.c.model_a,
+        items.c.model_b,
+        items.c.tags,
+        items.c.label,
+    )
+    .join_from(verdicts, items, of_its_item)
+    .where(on_page, verdicts.c.judge_id == bindparam("judge"))
+    .order_by(verdicts.c.number)
+)
+_NO_TAGS = "[]"
+
+
+def outcome_columns(connection: Connection, run_id: int, judge_id: int) -> OutcomeColumns:
+    models, tag_sets = Coded(), Coded()
+    columns = OutcomeColumns((), ())
+    for page in pages(connection, _OUTCOMES, run_id, {"judge": judge_id}):
+        number, prompt_key, outcome, winner, first, second, both, confidence, *of_item = page
+        length_a, length_b, model_a, model_b, tags, label = of_item
+        columns.number.extend(number)
+        columns.prompt_key.extend(prompt_key)
+        columns.outcome.extend(code_outcomes(outcome, winner))
+        columns.first_winner.extend(map(CHOICES.__getitem__, first))
+        columns.second_winner.extend(map(CHOICES.__getitem__, second))
+        columns.both_orders.extend(both)
+        columns.confidence.extend(math.nan if each is None else each for each in confidence)
+        columns.length_a.extend(length_a)
+        columns.length_b.extend(length_b)
+        columns.model_a.extend(map(models.__getitem__, model_a))
+        columns.model_b.extend(map(models.__getitem__, model_b))
+        columns.label.extend(map(WINNERS.__getitem__, label))
+        columns.tags.extend(map(tag_sets.__getitem__, [each or _NO_TAGS for each in tags]))
+    read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
+    return replace(columns, models=models.table, tag_sets=read)
+
+
+def right_and_wrong(connection: Connection, judge_id: int) -> tuple[int, int]:
+    """Of a judge's wins in any run, how many name the winner that a label or a vote does, and how
+    many the other one. Audits, probes and people's votes all leave labels."""
+    named = ("A", "B")
+    won = and_(verdicts.c.judge_id == judge_id, verdicts.c.outcome == "win")
+    right = wrong = 0
+    of_votes = or_(votes.c.draw.is_(None), votes.c.draw != "chosen")
+    by_votes = (
+        select(func.sum(case((votes.c.verdict == verdicts.c.winner, 1), else_=0)), func.count())
+        .join_from(verdicts, items, of_its_item)
+        .join(votes, votes.c.pair_id == items.c.pair_id)
+        .where(won, items.c.label.is_(None), votes.c.verdict.in_(named), of_votes)
+    )
+    by_labels = (
+        select(func.sum(case((items.c.label == verdicts.c.winner, 1), else_=0)), func.count())
+        .join_from(verdicts, items, of_its_item)
+        .where(won, items.c.label.in_(named))
+    )
+    for query in (by_labels, by_votes):
+        same, all_of_them = connection.execute(query).one()
+        right, wrong = right + int(same or 0), wrong + all_of_them - int(same or 0)
+    return right, wrong
+
+
+# Which model won against which: in one grouped query, or verdict by verdict in columns.
+
+# Averaged orders have a winner where they chose differently: that is a flip all the same.
+_FLIPPED = case(
+    (
+        or_(
+            verdicts.c.outcome == str(Outcome.INCONSISTENT),
+            verdicts.c.first_pass_winner != verdicts.c.second_pass_winner,
+        ),
+        1,
+    ),
+    else_=0,
+)
+
+
+def battle_counts(
+    connection: Connection, run_ids: Sequence[int], judge_ids: Collection[int] | None
+) -> list[BattleCount]:
+    wanted = _seats(connection, run_ids, judge_ids)
+    if not wanted:
+        return []
+    kind = (items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
+    query = (
+        select(*kind, func.count(), func.sum(_FLIPPED))
+        .join_from(verdicts, items, of_its_item)
+        .where(tuple_(verdicts.c.run_id, verdicts.c.judge_id).in_(wanted))
+        .group_by(*kind)
+    )
+    counted = [
+        BattleCount(model_a, model_b, Outcome(outcome), winner, count, flipped)
+        for model_a, model_b, outcome, winner, count, flipped in connection.execute(query)
+    ]
+    # The engines sort texts by different rules, and nothing last or first.
+    return sorted(counted, key=lambda each: tuple(part or "" for part in each[:4]))
+
+
+def _seats(
+    connection: Connection, run_ids: Sequence[int], judge_ids: Collection[int] | None
+) -> list[tuple[int, int]]:
+    """Each run with each judge that counts in it."""
+    runs = list(dict.fromkeys(run_ids))
+    if judge_ids is not None:
+        return [(run_id, judge_id) for run_id in runs for judge_id in sorted(set(judge_ids))]
+    query = (
+        select(run_judges.c.run_id, run_judges.c.judge_id)
+        .where(run_judges.c.run_id.in_(runs))
+        .order_by(run_judges.c.run_id, run_judges.c.place)
+    )
+    return [(run_id, judge_id) for run_id, judge_id in connection.execute(query)]
+
+
+_BATTLES = (
+    select(
+        items.c.prompt_key,
+        items.c.model_a,
+        items.c.model_b,
+        verdicts.c.outcome,
+        verdicts.c.winner,
+        verdicts.c.judge_id,
+        _FLIPPED,
+    )
+    .join_from(verdicts, items, of_its_item)
+    .where(on_page)
+    .where(verdicts.c.judge_id.in_(bindparam("judges", expanding=True)))
+    .order_by(verdicts.c.number, verdicts.c.judge_id)
+)
+
+
+def battle_columns(
+    connection: Connection, run_ids: Sequence[int], judge_ids: Collection[int] | None
+) -> BattleColumns:
+    wanted = _seats(connection, run_ids, judge_ids)
+    judges = {judge_id: place for place, judge_id in enumerate(dict.fromkeys(j for _, j in wanted))}
+    models = Coded()
+    columns = BattleColumns((), tuple(judges))
+    for run_id in dict.fromkeys(run_id for run_id, _ in wanted):
+        its_judges = [judge_id for run, judge_id in wanted if run == run_id]
+        for page in pages(connection, _BATTLES, run_id, {"judges": its_judges}):
+            prompt_key, model_a, model_b, outcome, winner, judge_id, flipped = page
+            columns.prompt_key.extend(prompt_key)
+            columns.model_a.extend(map(models.__getitem__, model_a))
+            columns.model_b.extend(map(models.__getitem__, model_b))
+            columns.outcome.extend(code_outcomes(outcome, winner))
+            columns.judge.extend(map(judges.__getitem__, judge_id))
+            columns.flipped.extend(flipped)
+    return replace(columns, models=models.table)
+
+
+# Each criterion's outcomes in one judge's verdicts, as columns.
+
+_BODIES = (
+    select(verdicts.c.number, items.c.prompt_key, verdicts.c.outcome, verdicts.c.body)
+    .join_from(verdicts, items, of_its_item)
+    .where(on_page, verdicts.c.judge_id == bindparam("judge"))
+    .order_by(verdicts.c.number)
+)
+_CRITERIA_OF_PAIRS = (
+    select(items.c.number, pairs.c.criteria)
+    .join(pairs, pairs.c.id == items.c.pair_id)
+    .where(
+        items.c.run_id == bindparam("run"), items.c.number.in_(bindparam("numbers", expanding=True))
+    )
+)
+_NAMED_AT_ONCE = 500
+UNTOLD = -1  # won on averaged probabilities: by whom, only the passes tell
+# As `rows` writes them.
+_FACTS = '{"facts":'
+_TIME = '{"facts":{"time_ms":'
+_CRITERIA = ',"criteria":'
+_MOST_REMEMBERED = 4096
+
+# A criterion's name and the code of its outcome.
+_Told = tuple[tuple[str, int], ...]
+
+
+def criterion_columns(
+    connection: Connection, run_id: int, judge_id: int
+) -> tuple[CriterionColumns, ...]:
+    """In the order in which they first come. A verdict that says nothing of its criteria, an
+    invalid one or one on identical responses, counts as invalid on each of them."""
+    found: dict[str, CriterionColumns] = {}
+    read = CriteriaReader()
+    for page in pages(connection, _BODIES, run_id, {"judge": judge_id}):
+        told = list(map(read.criteria, page[2], page[3]))
+        silent = [number for number, each in zip(page[0], told, strict=True) if not each]
+        named = dict(_named(connection, run_id, silent))
+        for number, prompt_key, each in zip(page[0], page[1], told, strict=True):
+            for name, code in each or named[number]:
+                columns = found.get(name)
+                if columns is None:
+                    columns = found[name] = CriterionColumns(name)
+                if code == UNTOLD:
+                    columns.untold.append(number)
+                    continue
+                columns.number.append(number)
+                columns.prompt_key.append(prompt_key)
+                columns.outcome.append(code)
+    return tuple(found.values())
+
+
+def _named(connection: Connection, run_id: int, numbers: list[int]) -> Iterator[tuple[int, _Told]]:
+    for start in range(0, len(numbers), _NAMED_AT_ONCE):
+        some = numbers[start : start + _NAMED_AT_ONCE]
+        for number, criteria in connection.execute(
+            _CRITERIA_OF_PAIRS, {"run": run_id, "numbers": some}
+        ):
+            yield number, tuple((each.name, INVALID) for each in read_criteria(criteria))
+
+
+class CriteriaReader:
+    """Reads verdicts' JSON. What stands behind the time is the same in many, and read once."""
+
+    def __init__(self) -> None:
+        self._remembered: dict[str, _Told] = {}
+
+    def criteria(self, outcome: str, body: str) -> _Told:
+        """Empty where they are to be had from the pair."""
+        if outcome == "invalid":
+            return ()
+        if not body.startswith(_FACTS):
+            return _of_whole(orjson.loads(body))
+        if not body.startswith(_TIME):
+            return _of_facts(orjson.loads(body)["facts"].get("criteria", ()))
+        # The time is a number, so that what comes first is no part of a name.
+        rest = body.partition(_CRITERIA)[2]
+        told = self._remembered.get(rest)
+        if told is None:
+            if len(self._remembered) >= _MOST_REMEMBERED:
+                self._remembered.clear()
+            told = self._remembered[rest] = _of_facts(
+                orjson.loads(body)["facts"].get("criteria", ())
+            )
+        return told
+
+
+def _of_facts(criteria: Iterable[Any]) -> _Told:
+    return tuple((name, _code(outcome, first, second)) for name, outcome, first, second in criteria)
+
+
+def _code(outcome: str, first: str | None, second: str | None) -> int:
+    if outcome == "win":
+        # One order alone has no second choice. Where both chose the same, so does their mean.
+        if first in ("A", "B") and second in (first, None):
+            return OUTCOMES["win", first]
+        return UNTOLD
+    return OUTCOMES[outcome, None if outcome == "invalid" else "TIE"]
+
+
+def _of_whole(verdict: dict[str, Any]) -> _Told:
+    winners = {each["criterion"]: each["winner"] for each in verdict["comparison"]}
+    told = {}
+    for each in verdict["metadata"].get("criteria", ()):
+        name, outcome = each["criterion"], each["outcome"]
+        winner = winners.get(name)
+        if outcome == "win" and winner in ("A", "B"):
+            told[name] = OUTCOMES["win", winner]
+        else:
+            first, second = each.get("firstPassWinner"), each.get("secondPassWinner")
+            told[name] = _code(outcome, first, second)
+    # Identical responses that nobody was asked about: all stand in the comparison, none was judged.
+    for name, winner in winners.items():
+        told.setdefault(name, TIE if winner == "TIE" else INVALID)
+    return tuple(told.items())
+
+
+# What an audit asks beside the verdicts: ids, repeated questions, pairs that two runs share.
+
+_KEYS_AT_ONCE = 500
+
+
+def item_keys(connection: Connection, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
+    query = select(items.c.number, items.c.key, items.c.full_key).where(items.c.run_id == run_id)
+    found: dict[int, str] = {}
+    for start in range(0, len(numbers), _KEYS_AT_ONCE):
+        some = query.where(items.c.number.in_(numbers[start : start + _KEYS_AT_ONCE]))
+        found |= {number: full or key for number, key, full in connection.execute(some)}
+    return found
+
+
+_PASSES = (
+    select(
+        items.c.number,
+        items.c.prompt_key,
+        passes.c.shown_order,
+        passes.c.sample,
+        passes.c.winner,
+    )
+    .join_from(items, passes, passes.c.pair_id == items.c.pair_id)
+    .where(items.c.run_id == bindparam("run"), passes.c.judge_id == bindparam("judge"))
+)
+
+
+def pass_columns(connection: Connection, run_id: int, judge_id: int) -> PassColumns:
+    columns = PassColumns()
+    answer = connection.execute(_PASSES, {"run": run_id, "judge": judge_id})
+    for part in answer.partitions(10_000):
+        number, prompt_key, order, sample, winner = zip(*part, strict=True)
+        columns.number.extend(number)
+        columns.prompt_key.extend(prompt_key)
+        columns.order.extend(0 if each == "original" else 1 for each in order)
+        columns.sample.extend(sample)
+        columns.winner.extend(map(WINNERS.__getitem__, winner))
+    return columns
+
+
+def shared_items(connection: Connection, one: int, other: int) -> tuple[list[int], list[int]]:
+    """The numbers of items whose texts are equal in two runs, in the order of the first."""
+    theirs = items.alias()
+    query = (
+        select(items.c.number, theirs.c.number)
+        .join_from(items, theirs, items.c.pair_id == theirs.c.pair_id)
+        .where(items.c.run_id == one, theirs.c.run_id == other)
+        .order_by(items.c.number, theirs.c.number)
+    )
+    found: dict[int, int] = {}
+    for number, same in connection.execute(query):
+        found.setdefault(number, same)
+    return list(found), list(found.values())

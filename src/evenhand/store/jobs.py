@@ -13,10 +13,9 @@ import orjson
 from sqlalchemy import Connection, RowMapping, func, select, update
 
 from evenhand.errors import Conflict
-from evenhand.store.bulk import insert_where_new
-from evenhand.store.catalogue import to_json
 from evenhand.store.faults import of_row
-from evenhand.store.rows import moment
+from evenhand.store.rows import insert_where_new, moment
+from evenhand.store.runs import to_json
 from evenhand.store.schema import jobs
 
 # intake: its rows are coming in; run: to be judged; stop: somebody, or an error, stopped it;
@@ -51,7 +50,7 @@ class JobRecord:
         return self.beat_at is not None and time.time() - self.beat_at.timestamp() <= within_s
 
 
-class JobBook:
+class JobStore:
     """The jobs of one store; every call is a transaction of its own."""
 
     def __init__(self, reading: _Opened, writing: _Opened) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from evenhand.errors import MissingExtra
 from evenhand.store.address import SECRET_OPTIONS
-from evenhand.store.hold import HOLDS, Holds
+from evenhand.store.locks import HOLDS, Holds
 from evenhand.store.schema import VERSION_TABLE, metadata
 
 _DEFAULTS = {"connect_timeout": "10", "application_name": "evenhand", "client_encoding": "utf8"}

@@ -1,11 +1,14 @@
-"""The values that go into a store and come out of it. Nothing here knows of a database."""
+"""The values that go into a store and come out of it: rows (runs, judges, items, passes, verdicts,
+votes) and columns of plain numbers for statistics. Nothing here loads a database.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from evenhand.contract import (
     ErrorBody,
@@ -22,6 +25,118 @@ from evenhand.contract import (
     VotePass,
     Winner,
 )
+
+# Verdicts as columns of plain numbers, for statistics. `numpy.asarray` takes each without copying.
+#
+# Outcomes are 0 A won, 1 B won, 2 tie, 3 inconsistent, 4 invalid. Winners are 0 A, 1 B, 2 TIE, and
+# -1 where there is none. An order whose samples split evenly chose none of the three although it
+# was read: that is -2, in `first_winner` and `second_winner` alone. Models are places in a table of
+# names, and -1 where the row names none.
+
+WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
+
+Names = tuple[str, ...]
+
+
+def whole_numbers() -> array[int]:
+    return array("q")
+
+
+def codes() -> array[int]:
+    return array("i")
+
+
+def small_codes() -> array[int]:
+    return array("b")
+
+
+def fractions() -> array[float]:
+    return array("d")
+
+
+class BattleCount(NamedTuple):
+    """How often two models' pairs came out one way; `flipped` of them changed with the order."""
+
+    model_a: str | None
+    model_b: str | None
+    outcome: Outcome
+    winner: Winner | None
+    verdicts: int
+    flipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BattleColumns:
+    """What a ranking needs of each verdict; by run, item and judge."""
+
+    models: Names
+    judges: tuple[int, ...]  # their ids
+    prompt_key: array[int] = field(default_factory=whole_numbers)
+    model_a: array[int] = field(default_factory=codes)
+    model_b: array[int] = field(default_factory=codes)
+    outcome: array[int] = field(default_factory=small_codes)
+    judge: array[int] = field(default_factory=codes)  # a place in `judges`
+    flipped: array[int] = field(default_factory=small_codes)  # 1: changed with the order
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeColumns:
+    """One judge's verdicts on a run, by item number."""
+
+    models: Names
+    tag_sets: tuple[tuple[str, ...], ...]
+    number: array[int] = field(default_factory=whole_numbers)
+    prompt_key: array[int] = field(default_factory=whole_numbers)
+    outcome: array[int] = field(default_factory=small_codes)
+    first_winner: array[int] = field(default_factory=small_codes)  # -2 where its samples split
+    second_winner: array[int] = field(default_factory=small_codes)
+    # 1 where the pair is shown in both orders, 0 where it is shown in one alone.
+    both_orders: array[int] = field(default_factory=small_codes)
+    confidence: array[float] = field(default_factory=fractions)  # NaN where there is none
+    length_a: array[int] = field(default_factory=codes)  # in characters
+    length_b: array[int] = field(default_factory=codes)
+    model_a: array[int] = field(default_factory=codes)
+    model_b: array[int] = field(default_factory=codes)
+    tags: array[int] = field(default_factory=codes)  # a place in `tag_sets`
+    label: array[int] = field(default_factory=small_codes)  # a person's winner
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionColumns:
+    """One criterion in one judge's verdicts, by item number: a row for each pair that has it."""
+
+    criterion: str
+    number: array[int] = field(default_factory=whole_numbers)
+    prompt_key: array[int] = field(default_factory=whole_numbers)
+    outcome: array[int] = field(default_factory=small_codes)
+    # Items that are in no column: a win on averaged probabilities, where the orders chose
+    # differently. Whose win it is stands in the passes alone.
+    untold: array[int] = field(default_factory=whole_numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixColumns:
+    """The verdicts on the prompts that were settled one after the other, in the queue's order."""
+
+    is_whole: bool  # nothing is pending after them
+    place: array[int] = field(default_factory=whole_numbers)  # the same for all rows of a prompt
+    number: array[int] = field(default_factory=whole_numbers)
+    prompt_key: array[int] = field(default_factory=whole_numbers)
+    outcome: array[int] = field(default_factory=small_codes)
+
+
+@dataclass(frozen=True, slots=True)
+class PassColumns:
+    """One judge's passes on the pairs of a run; winners are in the caller's labels."""
+
+    number: array[int] = field(default_factory=whole_numbers)
+    prompt_key: array[int] = field(default_factory=whole_numbers)
+    order: array[int] = field(default_factory=small_codes)  # 0 original, 1 swapped
+    sample: array[int] = field(default_factory=codes)
+    winner: array[int] = field(default_factory=small_codes)
+
+
+# The values that go into a store and come out of it. Nothing here knows of a database.
 
 RunState = Literal["reading", "judging", "stopped", "finished"]
 PassStatus = Literal["ballot", "unread", "failed"]
@@ -344,3 +459,110 @@ class Tally:
     @property
     def cost_usd(self) -> float | None:
         return self.used.cost_usd
+
+
+# What people said about pairs, as values. Nothing here knows of a database.
+
+# Where a vote came from. An escalated pair was shown to people because the judge was unsure.
+Origin = Literal["import", "terminal", "page", "escalation"]
+# How the pair was chosen: evenly from all pairs of a run, by known chances that differ, or because
+# of what was known about it. Votes on chosen pairs say nothing about the others.
+Draw = Literal["random", "weighted", "chosen"]
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+DRAWS: tuple[Draw, ...] = get_args(Draw)
+LONGEST_NAME = 200
+UNKNOWN_DRAW = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NewVote:
+    """`verdict` is None where the person looked and skipped. `both_bad`: a tie, and neither is any
+    good; it counts as the tie that it is, and is kept as what was said.
+
+    What is None otherwise is not told: then a vote that is there already keeps its own.
+    """
+
+    pair_id: int
+    who: str
+    verdict: Winner | None
+    origin: Origin | None = None
+    draw: Draw | None = None
+    chance: float | None = None
+    shown_order: Order | None = None
+    at: datetime | None = None
+    comment: str | None = None
+    both_bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVote:
+    pair_id: int
+    who: str
+    verdict: Winner | None
+    origin: Origin
+    draw: Draw | None
+    chance: float | None
+    shown_order: Order | None
+    at: datetime
+    comment: str | None
+    both_bad: bool = False
+
+
+class ItemVote(NamedTuple):
+    """A vote, and an item of a run that has its pair."""
+
+    number: int
+    key: str
+    vote: StoredVote
+
+
+class PairStanding(NamedTuple):
+    """How far a pair is voted on, as one person is to know it: `labels` are verdicts of people who
+    met the pair in a fair draw, `others` those of them that are not the person's own."""
+
+    pair_id: int
+    votes: int
+    labels: int
+    others: int
+    own: bool
+    skipped: bool  # by the person
+    page_at: float | None  # when the person voted on it on a page
+
+
+class AddedVotes(NamedTuple):
+    """`unchanged` votes said nothing that was not there already."""
+
+    new: int
+    replaced: int
+    unchanged: int
+
+
+class RunItem(NamedTuple):
+    """What may be known of an item without reading its texts."""
+
+    number: int
+    key: str
+    pair_id: int
+    label: Winner | None
+    model_a: str | None
+    model_b: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VoteColumns:
+    """The votes on a run's items, by item number and person.
+
+    A vote on a pair that several items share stands with each of them. `verdict` is 0 A, 1 B,
+    2 TIE, and -1 skipped; `draw` and `origin` are places in DRAWS and ORIGINS, -1 not known.
+    """
+
+    people: tuple[str, ...]
+    number: array[int] = field(default_factory=whole_numbers)
+    pair_id: array[int] = field(default_factory=whole_numbers)
+    prompt_key: array[int] = field(default_factory=whole_numbers)
+    who: array[int] = field(default_factory=codes)  # a place in `people`
+    verdict: array[int] = field(default_factory=small_codes)
+    origin: array[int] = field(default_factory=small_codes)
+    draw: array[int] = field(default_factory=small_codes)
+    chance: array[float] = field(default_factory=fractions)  # NaN where it is not known
+    label: array[int] = field(default_factory=small_codes)  # the data file's own

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from evenhand.contract import Pair
-from evenhand.store import audits, votes
-from evenhand.store.columns import PassColumns
-from evenhand.store.connected import Connected
-from evenhand.store.vote_records import (
+from evenhand.store import columns as audits
+from evenhand.store import votes
+from evenhand.store.database import Database
+from evenhand.store.records import (
     AddedVotes,
     ItemVote,
     NewVote,
     PairStanding,
+    PassColumns,
     RunItem,
     StoredVote,
     VoteColumns,
 )
 
 
-class VotePart(Connected):
+class VotePart(Database):
     """Votes come in, are withdrawn and counted."""
 
     def add_votes(self, new: Sequence[NewVote]) -> AddedVotes:

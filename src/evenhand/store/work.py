@@ -1,10 +1,14 @@
-"""What is left to judge, what was judged, and what is to be tried again."""
+"""What is left to judge, by item number or in a queue of its own order; writing passes and
+verdicts; retiring passes to judge again; how each contest of a queue stands.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -14,6 +18,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    case,
     delete,
     exists,
     func,
@@ -25,12 +30,29 @@ from sqlalchemy import (
     update,
 )
 
-from evenhand.store.bulk import insert_new
-from evenhand.store.marks import forget_marks
-from evenhand.store.records import NewPass, NewVerdict, PassKey, StoredPass, WorkItem
+from evenhand.errors import InputError
+from evenhand.store.columns import OUTCOMES, code_outcomes, of_its_item
+from evenhand.store.intake import count_items
+from evenhand.store.records import (
+    INCONSISTENT,
+    INVALID,
+    TIE,
+    WIN_A,
+    WIN_B,
+    Contest,
+    NewPass,
+    NewVerdict,
+    PassKey,
+    PrefixColumns,
+    Queued,
+    QueuePlace,
+    StoredPass,
+    WorkItem,
+)
 from evenhand.store.rows import (
     PASS_COLUMNS,
     VERDICT_COLUMNS,
+    insert_new,
     pair_of,
     pass_key,
     pass_values,
@@ -41,11 +63,15 @@ from evenhand.store.schema import (
     items,
     pairs,
     passes,
+    queue,
     replaced_passes,
     run_judges,
     runs,
     verdicts,
 )
+from evenhand.store.verdict_index import forget_marks
+
+# What is left to judge, what was judged, and what is to be tried again.
 
 _Query = TypeVar("_Query", bound=Select[Any])
 
@@ -230,3 +256,214 @@ def retire(connection: Connection, run_id: int, statuses: Collection[str]) -> in
         forget_marks(connection, select(verdicts.c.run_id, verdicts.c.number).where(judge_failed))
         connection.execute(delete(verdicts).where(judge_failed))
     return connection.execute(delete(passes).where(retired)).rowcount
+
+
+# Asking in an order of one's own: prompts at random by a seed, or contests between two models.
+#
+# A prompt's place is a digest of the seed and its key. It depends on nothing else, so that the
+# order is the same in every store, and the same again when a run is resumed.
+
+_COLUMNS = ("run_id", "contest", "place", "number")
+_AT_ONCE = 5_000
+
+its_item = and_(items.c.run_id == queue.c.run_id, items.c.number == queue.c.number)
+its_verdict = and_(
+    verdicts.c.run_id == queue.c.run_id,
+    verdicts.c.number == queue.c.number,
+    verdicts.c.judge_id == bindparam("judge"),
+)
+is_pending = ~select(literal(1)).where(its_verdict).exists()
+in_contest = and_(queue.c.run_id == bindparam("run"), queue.c.contest == bindparam("contest"))
+
+
+# Making it
+
+
+def fill_queue(connection: Connection, run_id: int, *, seed: int, by_models: bool) -> None:
+    there = select(func.count()).where(queue.c.run_id == run_id)
+    if connection.execute(there).scalar_one() == count_items(connection, run_id):
+        return
+    connection.execute(delete(queue).where(queue.c.run_id == run_id))
+    contests: dict[frozenset[str], int] = {}
+    for page in _items(connection, run_id):
+        rows = []
+        for number, key, *models in page:
+            contest = 0
+            if by_models:
+                if None in models:
+                    raise InputError(
+                        f"item {number} does not name both its models; name them in the data"
+                    )
+                contest = contest_of(contests, *models)
+            rows.append((run_id, contest, _place(seed, key), number))
+        insert_new(connection, queue, _COLUMNS, sorted(rows))
+
+
+def contest_of(numbers: dict[frozenset[str], int], model_a: str, model_b: str) -> int:
+    """From 1, as they first come by item number."""
+    return numbers.setdefault(frozenset((model_a, model_b)), len(numbers) + 1)
+
+
+def _items(connection: Connection, run_id: int) -> Iterator[list[Any]]:
+    column = items.c
+    query = (
+        select(column.number, column.prompt_key, column.model_a, column.model_b)
+        .where(column.run_id == run_id)
+        .order_by(column.number)
+        .limit(_AT_ONCE)
+    )
+    after = 0
+    while rows := list(connection.execute(query.where(column.number > after))):
+        yield rows
+        after = rows[-1].number
+
+
+# The rows of a prompt come one after the other, or the prompts come again with every model.
+@lru_cache(maxsize=65_536)
+def _place(seed: int, prompt_key: int) -> int:
+    told = b"place 1;%d;%d" % (seed, prompt_key)
+    # Above 0, so that 0 is before the first of them.
+    return int.from_bytes(blake2b(told, digest_size=8).digest(), "little") >> 1 or 1
+
+
+# Taking from it
+
+_QUEUED = (
+    select(
+        queue.c.place, items.c.number, items.c.key, items.c.full_key, items.c.swap_positions, pairs
+    )
+    .join_from(queue, items, its_item)
+    .join(pairs, pairs.c.id == items.c.pair_id)
+    .where(in_contest, is_pending)
+    .where(
+        tuple_(queue.c.place, queue.c.number)
+        > tuple_(bindparam("place", type_=queue.c.place.type), bindparam("number"))
+    )
+    .order_by(queue.c.place, queue.c.number)
+    .limit(bindparam("most"))
+)
+
+
+def queued(
+    connection: Connection,
+    run_id: int,
+    judge_id: int,
+    *,
+    contest: int,
+    after: QueuePlace,
+    limit: int,
+) -> list[Queued]:
+    asked = {"run": run_id, "judge": judge_id, "contest": contest, "most": limit}
+    asked |= {"place": after.place, "number": after.number}
+    rows = connection.execute(_QUEUED, asked).mappings().all()
+    made: defaultdict[int, dict[PassKey, StoredPass]] = defaultdict(dict)
+    if rows:
+        of_pairs = passes.c.pair_id.in_({row["id"] for row in rows})
+        query = select(passes).where(of_pairs, passes.c.judge_id == judge_id)
+        for row in connection.execute(query).mappings():
+            stored = stored_pass(row)
+            made[row["pair_id"]][pass_key(stored)] = stored
+    return [
+        Queued(
+            QueuePlace(row["place"], row["number"]),
+            WorkItem(
+                number=row["number"],
+                key=row["full_key"] or row["key"],
+                pair_id=row["id"],
+                pair=pair_of(row),
+                passes=made.get(row["id"], {}),
+            ),
+        )
+        for row in rows
+    ]
+
+
+# What has come of a queue so far: its settled beginning, and how each contest stands.
+
+_FIRST_PENDING = (
+    select(queue.c.place)
+    .where(in_contest, queue.c.place > bindparam("after"), is_pending)
+    .order_by(queue.c.place)
+    .limit(1)
+)
+# Averaged to a win or a tie from orders that chose differently: no gate counts that as decided.
+_AVERAGED = and_(
+    verdicts.c.outcome.in_(("win", "tie")),
+    verdicts.c.first_pass_winner != verdicts.c.second_pass_winner,
+)
+_COUNTED = case((_AVERAGED, "inconsistent"), else_=verdicts.c.outcome)
+_PREFIX = (
+    select(queue.c.place, queue.c.number, items.c.prompt_key, _COUNTED, verdicts.c.winner)
+    .join_from(queue, items, its_item)
+    .join(verdicts, its_verdict)
+    .where(in_contest, queue.c.place > bindparam("after"))
+    .order_by(queue.c.place, queue.c.number)
+)
+
+
+def settled_prefix(
+    connection: Connection, run_id: int, judge_id: int, *, contest: int, after: int
+) -> PrefixColumns:
+    asked = {"run": run_id, "judge": judge_id, "contest": contest, "after": after}
+    pending = connection.execute(_FIRST_PENDING, asked).scalar()
+    query = _PREFIX if pending is None else _PREFIX.where(queue.c.place < pending)
+    columns = PrefixColumns(is_whole=pending is None)
+    rows = connection.execute(query, asked).all()
+    if rows:
+        place, number, prompt_key, outcome, winner = zip(*rows, strict=True)
+        columns.place.extend(place)
+        columns.number.extend(number)
+        columns.prompt_key.extend(prompt_key)
+        columns.outcome.extend(code_outcomes(outcome, winner))
+    return columns
+
+
+# By way of the items and not of the queue, which has them in an order that suits no cache.
+_CONTESTS = (
+    select(
+        items.c.model_a,
+        items.c.model_b,
+        verdicts.c.outcome,
+        verdicts.c.winner,
+        func.count(),
+        func.min(items.c.number),
+    )
+    .outerjoin_from(items, verdicts, of_its_item & (verdicts.c.judge_id == bindparam("judge")))
+    .where(items.c.run_id == bindparam("run"))
+    .group_by(items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
+)
+_HAS_CONTESTS = select(
+    select(literal(1)).where(queue.c.run_id == bindparam("run"), queue.c.contest > 0).exists()
+)
+_WITHOUT_VERDICT = -1
+_EXCHANGED = {WIN_A: WIN_B, WIN_B: WIN_A}
+
+
+def contests(connection: Connection, run_id: int, judge_id: int) -> list[Contest]:
+    if not connection.execute(_HAS_CONTESTS, {"run": run_id}).scalar():
+        return []
+    counted_rows = connection.execute(_CONTESTS, {"run": run_id, "judge": judge_id})
+    # Contests are numbered as the queue numbers them: by the first item of each.
+    rows = sorted(counted_rows, key=lambda row: row[-1])
+    numbers: dict[frozenset[str], int] = {}
+    models: dict[int, tuple[str, str]] = {}
+    counted: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for model_a, model_b, outcome, winner, count, _ in rows:
+        contest = contest_of(numbers, model_a, model_b)
+        first, _ = models.setdefault(contest, (model_a, model_b))
+        code = _WITHOUT_VERDICT if outcome is None else OUTCOMES[outcome, winner]
+        if model_a != first:
+            code = _EXCHANGED.get(code, code)
+        counted[contest][code] += count
+    return [
+        Contest(
+            contest=contest,
+            models=names,
+            pending=counted[contest][_WITHOUT_VERDICT],
+            wins=(counted[contest][WIN_A], counted[contest][WIN_B]),
+            ties=counted[contest][TIE],
+            inconsistent=counted[contest][INCONSISTENT],
+            invalid=counted[contest][INVALID],
+        )
+        for contest, names in sorted(models.items())
+    ]

@@ -1,8 +1,12 @@
-"""A judge against people: how often it is right, what it leans to, and whether to believe it."""
+"""A judge against labels: accuracy, agreement, biases and baselines, over the data's labels or else
+people's majority.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,35 +16,153 @@ from evenhand.contract import Locale, Winner
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.report.lookup import find_run
-from evenhand.stats.agreement import Agreement, agreement
-from evenhand.stats.confusion import ConfusionMatrix
-from evenhand.stats.estimated_share import EstimatedShare
-from evenhand.stats.estimated_value import EstimatedValue
-from evenhand.store import JudgeRecord, OutcomeColumns, Store
-from evenhand.store.columns import INCONSISTENT, INVALID
-from evenhand.trust.audit_labels import LabelSources, audit_labels
-from evenhand.trust.audit_rows import AuditRows
+from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue
+from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
+from evenhand.store.records import INCONSISTENT, INVALID
+from evenhand.trust.baselines import (
+    AuditRows,
+    Baseline,
+    PeopleBaseline,
+    agreement_of_both_sides,
+    baselines,
+    people_baseline,
+)
 from evenhand.trust.biases import (
     NONE,
     SAYS_A,
     SAYS_B,
     LengthBias,
-    PlaceBias,
+    PositionBiasReport,
     SelfPreference,
     length_bias,
-    place_bias,
+    measure_position_bias,
     self_preference,
     share_of,
 )
 from evenhand.trust.labelled_verdicts import chosen_judge
-from evenhand.trust.rules import RuleFigures
-from evenhand.trust.yardsticks import (
-    PeopleYardstick,
-    Yardstick,
-    agreement_of_both_sides,
-    people_yardstick,
-    yardsticks,
-)
+from evenhand.trust.published_rules import RuleFigures
+from evenhand.trust.votes import NO_WINNER, Codes, ItemVotes, item_votes, majority_labels
+
+# What an audit holds a judge against: the data's labels, or else the majority of people.
+
+_SIDES, _PLACES = {0: "A", 1: "B"}, {0: "first", 1: "second"}
+_ONE_SIDED = 6
+
+
+class LabelSources(Model):
+    """Where the labels of the judged pairs come from, and which votes are no labels.
+
+    `equally_divided` pairs have votes and no majority. `chosen` and `escalated` count votes on
+    pairs that were shown for what was known of them, or because the judge was unsure: they say
+    nothing of the other pairs.
+    """
+
+    by_data: int
+    by_people: int
+    equally_divided: int
+    chosen: int
+    escalated: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLabels:
+    """A label for each judged pair, or none; `votes` are those that may be a yardstick."""
+
+    winners: Codes
+    votes: ItemVotes
+    sources: LabelSources
+    notes: tuple[str, ...]
+
+
+def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> AuditLabels:
+    """Refused where no judged pair has a label."""
+    if not columns.number:
+        raise InputError(
+            f"no pair of run {run.name!r} is judged yet; the command that began it goes on with it"
+        )
+    numbers = np.asarray(columns.number, dtype=np.int64)
+    winners = np.asarray(columns.label, dtype=np.int8).copy()
+    by_data = winners != NO_WINNER
+    votes = item_votes(store, run.id, numbers)
+    fair = votes.only(~votes.escalated & ~votes.chosen)
+    said = majority_labels(fair, numbers)
+    by_people = ~by_data & (said.majority != NO_WINNER)
+    winners[by_people] = said.majority[by_people]
+    sources = LabelSources(
+        by_data=int(by_data.sum()),
+        by_people=int(by_people.sum()),
+        equally_divided=int((~by_data & said.undecided).sum()),
+        chosen=int((votes.chosen & ~votes.escalated).sum()),
+        escalated=int(votes.escalated.sum()),
+    )
+    known = by_data | by_people
+    if not known.any():
+        raise InputError(_refusal(run.name, sources))
+    one_order = ~np.asarray(columns.both_orders, dtype=np.bool_)
+    if one_order[known].all():
+        refuse_one_sided(f"run {run.name!r}", Counter(winners[known].tolist()))
+    doubtful = fair.drawn_by_chance & by_people[fair.row]
+    return AuditLabels(
+        winners=winners,
+        votes=fair,
+        sources=sources,
+        notes=tuple(_label_notes(sources, drawn_by_doubt=int(np.unique(fair.row[doubtful]).size))),
+    )
+
+
+def refuse_one_sided(what: str, labels: Mapping[int, int]) -> None:
+    """Where pairs are shown in one order and all labels, by how many name each response, name the
+    same one: so many that it is no accident (2 × 0.5⁶ is the first below 0.05)."""
+    if len(labels) != 1:
+        return
+    ((side, count),) = labels.items()
+    if side in _SIDES and count >= _ONE_SIDED:
+        raise InputError(
+            f"every label of {what} names {_SIDES[side]} and its pairs are shown in one order: "
+            f"whoever always takes the {_PLACES[side]} response would be right on all {count:,}; "
+            "judge both orders, or exchange the responses of a random half of the pairs"
+        )
+
+
+def _label_notes(sources: LabelSources, *, drawn_by_doubt: int) -> Iterator[str]:
+    if sources.equally_divided:
+        yield f"{_pairs(sources.equally_divided)} no label: people are equally divided"
+    unfair = sources.chosen + sources.escalated
+    if unfair:
+        votes = "1 vote is" if unfair == 1 else f"{unfair:,} votes are"
+        yield (
+            f"{votes} left out: on pairs that were chosen for what was known of them, or shown "
+            "because the judge was unsure"
+        )
+    if drawn_by_doubt:
+        yield (
+            f"{_pairs(drawn_by_doubt)} a label by a draw that prefers doubtful pairs: over all "
+            "pairs the judge is likely to be right oftener than here"
+        )
+
+
+def _pairs(count: int) -> str:
+    return "1 pair has" if count == 1 else f"{count:,} pairs have"
+
+
+def _refusal(run: str, sources: LabelSources) -> str:
+    remedy = (
+        f"give data with a column label (A, B or TIE), or let people vote with evenhand label {run}"
+    )
+    if sources.equally_divided:
+        told = f"people are equally divided on {sources.equally_divided:,}"
+        return f"no judged pair of run {run!r} has a label ({told}); {remedy}"
+    unfair = sources.chosen + sources.escalated
+    if unfair:
+        return (
+            f"run {run!r} has {unfair:,} votes, all on pairs that were chosen for what was known "
+            f"of them or escalated, which say nothing of the others; {remedy}"
+        )
+    return f"no judged pair of run {run!r} has a label; {remedy}, or evenhand votes import"
+
+
+# A judge against people: how often it is right, what it leans to, and whether to believe it.
 
 _WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
 _OUTCOMES = ("win", "win", "tie", "inconsistent", "invalid")
@@ -87,24 +209,24 @@ class Audit(Model):
     unread: EstimatedShare
     consistency: EstimatedShare
     first_place_share: EstimatedShare
-    place: PlaceBias
+    place: PositionBiasReport
     length: LengthBias
     self_preference: SelfPreference | None
     retest: EstimatedShare | None
     by_tag: tuple[TagAudit, ...]
-    yardsticks: tuple[Yardstick, ...]
-    people: PeopleYardstick | None
+    yardsticks: tuple[Baseline, ...]
+    people: PeopleBaseline | None
     disagreements: tuple[Disagreement, ...]
     disagreements_in_all: int
     # Labelled pairs that were shown in one order alone, in which a judge of places looks right.
     one_order: int = 0
-    between: Between | None = None
+    between: JudgeAgreement | None = None
     rule: RuleFigures | None = None
     level: float
     notes: tuple[str, ...] = ()
 
 
-class Between(Model):
+class JudgeAgreement(Model):
     """How far this judge agrees with another, or with itself in another language."""
 
     run: str
@@ -134,8 +256,8 @@ def audit_run(
     known = rows.only(rows.labelled)
     found = agreement(known.verdicts, known.labels, prompts=known.prompts, level=level)
     balanced = agreement_of_both_sides(known, known.verdicts, level=level)
-    people = people_yardstick(labels.votes, rows, level=level)
-    place = place_bias(rows.first, rows.second, rows.prompts, level=level)
+    people = people_baseline(labels.votes, rows, level=level)
+    place = measure_position_bias(rows.first, rows.second, rows.prompts, level=level)
     pending = store.tally(run.id, record.id).pending
     return Audit(
         run=run.name,
@@ -169,7 +291,7 @@ def audit_run(
         self_preference=_self_preference(record, columns, rows, level),
         retest=_retest(store, run.id, record.id, level),
         by_tag=tuple(_by_tag(columns, rows, level)),
-        yardsticks=tuple(yardsticks(known, people, level=level)),
+        yardsticks=tuple(baselines(known, people, level=level)),
         people=people,
         disagreements=tuple(_disagreements(store, run.id, known, at_most=disagreements)),
         disagreements_in_all=int((known.verdicts != known.labels).sum()),
@@ -200,7 +322,7 @@ def _by_tag(columns: OutcomeColumns, rows: AuditRows, level: float) -> Iterator[
             n=found.n,
             accuracy=found.accuracy,
             agreement=found.agreement,
-            consistency=place_bias(
+            consistency=measure_position_bias(
                 own.first, own.second, own.prompts, level=level
             ).test.consistency,
         )
@@ -270,7 +392,9 @@ def _retest(store: Store, run_id: int, judge_id: int, level: float) -> Estimated
     return share_of(same, prompts[1:][follows], level=level, unit="repeated question")
 
 
-def _between(store: Store, against: str, rows: AuditRows, run_id: int, level: float) -> Between:
+def _between(
+    store: Store, against: str, rows: AuditRows, run_id: int, level: float
+) -> JudgeAgreement:
     """On the pairs of equal content; people's labels have no part in it."""
     run = find_run(store, against)
     record = chosen_judge(store.run_judges(run.id), run.name, None)
@@ -291,7 +415,7 @@ def _between(store: Store, against: str, rows: AuditRows, run_id: int, level: fl
     found = agreement(
         rows.verdicts[mine], other.verdicts[yours], prompts=rows.prompts[mine], level=level
     )
-    return Between(
+    return JudgeAgreement(
         run=run.name,
         judge=record.name,
         locale=record.locale,

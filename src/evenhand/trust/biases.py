@@ -1,5 +1,4 @@
-"""What may stand behind a judge's verdicts besides the answers: their place, their length, its own
-kin."""
+"""Position bias, length bias and self-preference of a judge, each with its interval."""
 
 from __future__ import annotations
 
@@ -10,17 +9,17 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.stats.clusters import Labels
-from evenhand.stats.estimated_share import EstimatedShare, estimate_share
+from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
-from evenhand.stats.position import PositionBias, lean_by_position, position_bias
-from evenhand.stats.win_rate import Circumstances, win_rate
+from evenhand.stats.rates.position_bias import PositionBias, lean_by_position, position_bias
+from evenhand.stats.rates.win_rate import Circumstances, win_rate
 
 Codes = NDArray[np.integer[Any]]
 
 NONE, SAYS_A, SAYS_B, SAYS_TIE = -1, 0, 1, 2
 
 
-class Lean(Model):
+class PairedDifference(Model):
     """How much oftener than its counterpart something happens, as a difference of two shares of
     the same pairs: from -1 to 1, and 0 is as it should be."""
 
@@ -31,12 +30,12 @@ class Lean(Model):
     reason: str | None
 
 
-class PlaceBias(Model):
+class PositionBiasReport(Model):
     """`lean` is the share of pairs that lean to the first place less that to the second;
     `first_place_share` is of all passes that name a winner."""
 
     first_place_share: EstimatedShare
-    lean: Lean
+    lean: PairedDifference
     test: PositionBias
 
 
@@ -46,7 +45,7 @@ class LengthBias(Model):
 
     by_judge: EstimatedShare
     by_labels: EstimatedShare
-    excess: Lean
+    excess: PairedDifference
 
 
 class SelfPreference(Model):
@@ -55,12 +54,12 @@ class SelfPreference(Model):
     model: str
     by_judge: EstimatedShare
     by_labels: EstimatedShare
-    excess: Lean
+    excess: PairedDifference
 
 
-def lean_of(
+def paired_difference(
     more: NDArray[np.bool_], less: NDArray[np.bool_], prompts: Labels, *, level: float
-) -> Lean:
+) -> PairedDifference:
     """The score interval of a difference of paired shares (Tango 1998), clustered by prompt: the
     win rate's, stretched from 0..1 to -1..1."""
     codes = np.where(more & ~less, WIN_A, np.where(less & ~more, WIN_B, TIE)).astype(np.int8)
@@ -71,7 +70,7 @@ def lean_of(
     def stretched(rate: float | None) -> float | None:
         return None if rate is None else 2 * rate - 1
 
-    return Lean(
+    return PairedDifference(
         pairs=int(codes.size),
         value=stretched(found.rate),
         low=stretched(found.low),
@@ -92,9 +91,9 @@ def share_of(
     return estimate_share(hits, rest, independent=independent, level=level, unit=unit)
 
 
-def place_bias(
+def measure_position_bias(
     first: Codes, second: Codes, prompts: NDArray[np.int64], *, level: float
-) -> PlaceBias:
+) -> PositionBiasReport:
     """From each pair's winner in the two passes; the first pass shows A first, the second B."""
     # Which place each pass took: the first is A's in the first pass and B's in the second.
     took_first = np.concatenate([first == SAYS_A, second == SAYS_B])
@@ -103,9 +102,9 @@ def place_bias(
     # The two passes of a pair are not independent, so that the pair is a cluster at least.
     shares = share_of(took_first[decided], both[decided], level=level, unit="decided answer")
     read, gain, _ = lean_by_position(first, second)
-    return PlaceBias(
+    return PositionBiasReport(
         first_place_share=shares,
-        lean=lean_of(gain > 0, gain < 0, prompts[read], level=level),
+        lean=paired_difference(gain > 0, gain < 0, prompts[read], level=level),
         test=position_bias(first, second, prompts=prompts, level=level),
     )
 
@@ -159,7 +158,7 @@ def _favoured(
         "by_labels": share_of(
             (labels == side)[by_labels], prompts[by_labels], level=level, unit=f"labelled {unit}"
         ),
-        "excess": lean_of(
+        "excess": paired_difference(
             (verdicts == side)[both], (labels == side)[both], prompts[both], level=level
         ),
     }

@@ -12,15 +12,20 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import message, render
 from evenhand.report.conclusions import Conclusion, conclude
-from evenhand.report.gate import Gate, judge_gate
-from evenhand.report.matchups import Matchup, matchups
-from evenhand.report.side_rate import Side, exchange
-from evenhand.report.statements import Limits, claim_message
-from evenhand.stats.corrected import CorrectedRate, corrected_win_rate
+from evenhand.report.gate import GateReport, judge_gate
+from evenhand.report.win_rates import (
+    ConclusionLimits,
+    Matchup,
+    Side,
+    claim_message,
+    exchange,
+    matchups,
+)
+from evenhand.stats.correction.corrected_rate import CorrectedRate, corrected_win_rate
 from evenhand.stats.outcomes import INVALID, confidence_level
-from evenhand.stats.win_rate import Ties
+from evenhand.stats.rates.win_rate import Ties
 from evenhand.store import RunRecord, Store
-from evenhand.trust.label_sample import Drawn, LabelSample, LeftOut, sample_labels
+from evenhand.trust.label_samples import Drawn, LabelSample, LeftOut, sample_labels
 from evenhand.trust.predictions import predictions_of
 
 _SCORES = np.array([1.0, 0.0, 0.5, 0.5, 0.5])
@@ -103,9 +108,9 @@ def gate_corrected(
     alpha: float = 0.05,
     side: Side = "B",
     ties: Ties = "half",
-    limits: Limits | None = None,
+    limits: ConclusionLimits | None = None,
     labels_are_random: bool = False,
-) -> Gate:
+) -> GateReport:
     """The gate on the corrected rates: they hold for people's preference whatever the judge's
     errors are, position among them."""
     if ties != "half":

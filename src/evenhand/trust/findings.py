@@ -7,15 +7,14 @@ from typing import Literal
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.estimated_share import EstimatedShare
-from evenhand.stats.estimated_value import EstimatedValue
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.trust.audit import Audit
-from evenhand.trust.biases import Lean
-from evenhand.trust.yardsticks import PEOPLE, Yardstick
+from evenhand.trust.baselines import PEOPLE, Baseline
+from evenhand.trust.biases import PairedDifference
 
 Ruling = Literal["pass", "fail", "undecided"]
-Word = Literal["trustworthy", "with care", "not trustworthy", "not shown", "not enough data"]
-_Figure = EstimatedShare | EstimatedValue | Lean
+Assessment = Literal["trustworthy", "with care", "not trustworthy", "not shown", "not enough data"]
+_Figure = EstimatedShare | EstimatedValue | PairedDifference
 
 # Better than chance is not yet worth believing: a judge that may be wrong on every third pair, or
 # has no verdict on every twentieth, is to be used with care.
@@ -49,7 +48,7 @@ class Thresholds(Model):
         return cls.model_validate(given)
 
 
-class Check(Model):
+class ThresholdCheck(Model):
     """One threshold against its interval: it passes or fails where the whole interval does."""
 
     name: str
@@ -58,16 +57,16 @@ class Check(Model):
 
 
 class Findings(Model):
-    word: Word
+    word: Assessment
     lines: tuple[str, ...]
     place_alarm: bool
     length_alarm: bool
-    checks: tuple[Check, ...]
+    checks: tuple[ThresholdCheck, ...]
     ruling: Ruling | None  # None where no threshold was set
     thresholds: Thresholds
 
 
-def find(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
+def assess_audit(audit: Audit, thresholds: Thresholds | None = None) -> Findings:
     asked = thresholds or Thresholds()
     checks = tuple(_checks(audit, asked))
     place = _above(audit.place.lean, _limit(asked.max_place_lean))
@@ -91,14 +90,16 @@ def _limit(asked: float | None) -> float:
     return _ALARM_ABOVE if asked is None else asked
 
 
-def _above(lean: Lean, limit: float) -> bool:
+def _above(lean: PairedDifference, limit: float) -> bool:
     """Either way: a judge that favours the second place, or the shorter, is as biased."""
     if lean.low is None or lean.high is None:
         return False
     return lean.low > limit or lean.high < -limit
 
 
-def _word(audit: Audit, ruling: Ruling | None, *, place_alarm: bool, length_alarm: bool) -> Word:
+def _word(
+    audit: Audit, ruling: Ruling | None, *, place_alarm: bool, length_alarm: bool
+) -> Assessment:
     low = audit.accuracy.low
     if low is None:
         return "not enough data"
@@ -112,7 +113,7 @@ def _word(audit: Audit, ruling: Ruling | None, *, place_alarm: bool, length_alar
     return "with care" if length_alarm or doubtful or _below_people(audit) else "trustworthy"
 
 
-def _beats(audit: Audit, yardstick: Yardstick) -> bool:
+def _beats(audit: Audit, yardstick: Baseline) -> bool:
     """On the same pairs, where the two can be paired."""
     lead = yardstick.lead
     if lead is not None and lead.low is not None:
@@ -172,7 +173,7 @@ def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[s
         yield f"no valid verdict on {_told(audit.unread)}"
 
 
-def _checks(audit: Audit, asked: Thresholds) -> Iterator[Check]:
+def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:
     for name, figure, least in (
         ("accuracy", audit.accuracy, asked.min_accuracy),
         ("kappa", audit.kappa, asked.min_kappa),
@@ -184,7 +185,7 @@ def _checks(audit: Audit, asked: Thresholds) -> Iterator[Check]:
             # are too few in both, and enough show nothing.
             if audit.one_order and check.ruling == "pass":
                 told = f"{check.line.replace('pass', 'undecided', 1)}, in one fixed order"
-                check = Check(name=name, ruling="undecided", line=told)
+                check = ThresholdCheck(name=name, ruling="undecided", line=told)
             yield check
     if asked.max_unread is not None:
         yield _check("unread", audit.unread, asked.max_unread, above=False)
@@ -196,11 +197,11 @@ def _checks(audit: Audit, asked: Thresholds) -> Iterator[Check]:
             yield _check_lean(name, lean, most)
 
 
-def _check_lean(name: str, lean: Lean, most: float) -> Check:
+def _check_lean(name: str, lean: PairedDifference, most: float) -> ThresholdCheck:
     """Either way: it fails beyond the limit on both sides, and passes within it."""
     if lean.low is None or lean.high is None:
         why = lean.reason or "no interval"
-        return Check(name=name, ruling="undecided", line=f"undecided  {name}: {why}")
+        return ThresholdCheck(name=name, ruling="undecided", line=f"undecided  {name}: {why}")
     ruling: Ruling = "undecided"
     if _above(lean, most):
         ruling = "fail"
@@ -208,13 +209,15 @@ def _check_lean(name: str, lean: Lean, most: float) -> Check:
         ruling = "pass"
     told = {"fail": "lies beyond", "pass": "lies within", "undecided": "holds"}[ruling]
     interval = f"{lean.low:.3f} to {lean.high:.3f}"
-    return Check(name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {told} {most:g}")
+    return ThresholdCheck(
+        name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {told} {most:g}"
+    )
 
 
-def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> Check:
+def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> ThresholdCheck:
     if figure.low is None or figure.high is None:
         why = figure.reason or "no interval"
-        return Check(name=name, ruling="undecided", line=f"undecided  {name}: {why}")
+        return ThresholdCheck(name=name, ruling="undecided", line=f"undecided  {name}: {why}")
     ruling: Ruling = "undecided"
     if figure.low > limit:
         ruling = "pass" if above else "fail"
@@ -223,7 +226,9 @@ def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> Check:
     place = {True: "above", False: "below"}[figure.low > limit]
     told = "holds" if ruling == "undecided" else f"lies {place}"
     interval = f"{figure.low:.3f} to {figure.high:.3f}"
-    return Check(name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {told} {limit:g}")
+    return ThresholdCheck(
+        name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {told} {limit:g}"
+    )
 
 
 def _told(share: EstimatedShare) -> str:

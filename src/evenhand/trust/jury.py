@@ -1,34 +1,205 @@
-"""Several judges as one: what they say together of each pair, how sure that is, who adds what."""
+"""What a jury comes to: outcomes and win rates, accuracy against labels, what each judge adds, and
+its verdicts row by row.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+import orjson
 
+from evenhand.contract.model import Model
 from evenhand.report.conclusions import GroupRate
-from evenhand.report.matchups import matchups
-from evenhand.report.side_rate import Side, Wanted, side_rate
-from evenhand.stats.jury_accuracy import RuleAccuracy, jury_accuracy
-from evenhand.stats.jury_votes import JuryVerdicts
-from evenhand.stats.outcomes import INVALID, TIE, WIN_A, WIN_B, confidence_level
-from evenhand.stats.win_rate import Ties
+from evenhand.report.files import atomic_file
+from evenhand.report.win_rates import RateOptions, Side, SideRate, matchups, side_rate
+from evenhand.stats.agreement.labels import agreement
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue
+from evenhand.stats.juries.jury import LITTLE, JuryAccuracy, RuleAccuracy, jury_accuracy
+from evenhand.stats.juries.votes import JuryVerdicts
+from evenhand.stats.outcomes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, confidence_level
+from evenhand.stats.rates.win_rate import Ties
 from evenhand.store import Store
-from evenhand.store.survey import Survey
+from evenhand.store.runs import Survey
 from evenhand.trust.biases import share_of
-from evenhand.trust.juror_reports import jurors_agree, report_jurors
-from evenhand.trust.jurors import NOT_JUDGED, Codes, Panel
-from evenhand.trust.jury_report import JuryCounts, JuryRate, JuryReport
-from evenhand.trust.jury_vote import HUNG, NO_QUORUM, Weights, let_vote
-from evenhand.trust.saved_juries import SavedJury
+from evenhand.trust.panels import (
+    HUNG,
+    NO_QUORUM,
+    NOT_JUDGED,
+    Codes,
+    Juror,
+    Panel,
+    SavedJury,
+    Weights,
+    poll_jury,
+)
+
+# What a jury comes to, as values: its outcomes and rates, its accuracy, and its judges.
+
+
+class JuryCounts(Model):
+    """How many pairs came to each outcome; `unanimous` are those on which all judges agree."""
+
+    wins_a: int
+    wins_b: int
+    ties: int
+    hung: int
+    no_quorum: int
+    unanimous: int
+
+
+class JurorReport(Model):
+    """One judge on the jury; `abstained` are wins and ties that its calibration does not vouch for,
+    and that are no vote. `worth` is how much worse the learned jury does without it, in nats a
+    label, on prompts it was not learned from; `redundant` is None where nothing can be told."""
+
+    title: str
+    judge: Juror
+    votes: int
+    inconsistent: int
+    invalid: int
+    abstained: int
+    not_judged: int
+    against: EstimatedShare  # its votes that are not the jury's verdict
+    weight: float | None
+    tie_weight: float | None
+    worth: EstimatedValue | None
+    redundant: bool | None
+    finding: str | None
+
+
+class JurorAgreement(Model):
+    """Two judges on the pairs on which both voted."""
+
+    first: str
+    second: str
+    pairs: int
+    agreement: EstimatedShare
+    kappa: EstimatedValue
+
+
+class JuryRate(Model):
+    """The jury's win rate for one two models, and each judge's own beside it."""
+
+    model: str | None
+    against: str | None
+    pairs: int
+    jury: SideRate
+    judges: tuple[GroupRate, ...]
+
+
+class JuryReport(Model):
+    run: str
+    runs: tuple[str, ...]
+    store: str
+    weights: Literal["majority", "learned", "naive Bayes"]
+    quorum: int
+    pairs: int
+    counts: JuryCounts
+    dissent: float | None  # the mean share of votes against the verdict, where there is one
+    side: Side
+    ties: Ties
+    level: float
+    rates: tuple[JuryRate, ...]
+    labels: int
+    accuracy: tuple[RuleAccuracy, ...]
+    accuracy_reason: str | None
+    judges: tuple[JurorReport, ...]
+    between: tuple[JurorAgreement, ...]
+    notes: tuple[str, ...]
+
+
+# The judges of a jury: how far they agree with each other, and what each adds.
+
+# Two judges that agree so far beyond chance are nearly one judge.
+NEARLY_ONE = 0.9
+
+
+def juror_agreement(panel: Panel, votes: Codes, level: float) -> Iterator[JurorAgreement]:
+    for first, second in combinations(range(len(panel.titles)), 2):
+        both = (votes[:, first] >= 0) & (votes[:, second] >= 0)
+        found = agreement(
+            votes[both, first], votes[both, second], prompts=panel.prompts[both], level=level
+        )
+        yield JurorAgreement(
+            first=panel.titles[first],
+            second=panel.titles[second],
+            pairs=int(both.sum()),
+            agreement=found.agreement,
+            kappa=found.kappa,
+        )
+
+
+def report_jurors(
+    panel: Panel,
+    saved: SavedJury,
+    outcomes: Codes,
+    checked: JuryAccuracy,
+    between: Sequence[JurorAgreement],
+    level: float,
+) -> Iterator[JurorReport]:
+    decided = outcomes <= TIE
+    jury, votes = saved.jury, panel.votes
+    for place, title in enumerate(panel.titles):
+        own = panel.outcomes[:, place]
+        cast = votes[:, place]
+        counted = decided & (cast >= 0)
+        worth = checked.worth[place] if checked.worth else None
+        redundant, finding = _redundant(title, worth, between)
+        yield JurorReport(
+            title=title,
+            judge=panel.jurors[place],
+            votes=int((cast >= 0).sum()),
+            inconsistent=int((own == INCONSISTENT).sum()),
+            invalid=int((own == INVALID).sum()),
+            abstained=int(panel.abstained[:, place].sum()),
+            not_judged=int((own == NOT_JUDGED).sum()),
+            against=share_of(
+                (cast != outcomes)[counted], panel.prompts[counted], level=level, unit="vote"
+            ),
+            weight=None if jury.weights is None else jury.weights[place],
+            tie_weight=(
+                None if jury.tie_weights is None or not jury.ties else jury.tie_weights[place]
+            ),
+            worth=worth,
+            redundant=redundant,
+            finding=finding,
+        )
+
+
+def _redundant(
+    title: str, worth: EstimatedValue | None, between: Sequence[JurorAgreement]
+) -> tuple[bool | None, str | None]:
+    """By labels where there are enough; by its likeness to another judge where there are not."""
+    copies = [
+        each.second if each.first == title else each.first
+        for each in between
+        if title in (each.first, each.second)
+        and each.kappa.low is not None
+        and each.kappa.low > NEARLY_ONE
+    ]
+    alike = f"says nearly always what {copies[0]} says" if copies else None
+    if worth is None or worth.value is None or worth.low is None or worth.high is None:
+        return (True, alike) if alike else (None, None)
+    if worth.high < LITTLE:
+        return True, alike or "the jury does as well without it"
+    if worth.low > 0:
+        return False, "the jury does worse without it"
+    return None, alike or "too few labels to tell what it adds"
+
+
+# Several judges as one: what they say together of each pair, how sure that is, who adds what.
 
 _PENDING = INVALID + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class JuryResult:
     """A jury over its pairs: each pair's votes and verdict, and the report of all."""
 
     panel: Panel
@@ -38,7 +209,7 @@ class Sitting:
     report: JuryReport
 
 
-def hold_jury(
+def evaluate_jury(
     store: Store,
     names: Sequence[str],
     *,
@@ -49,14 +220,14 @@ def hold_jury(
     side: Side = "B",
     ties: Ties = "half",
     level: float = 0.95,
-) -> Sitting:
+) -> JuryResult:
     """All judges of the named runs on the pairs of the first; or a saved jury, and its judges only.
 
     The quorum is how many votes a verdict takes. Unless told, a majority takes half of the seats,
     and a learned jury one vote: its probabilities tell how much the votes say.
     """
     confidence_level(level)
-    voted = let_vote(store, names, weights=weights, quorum=quorum, use=use, forced=forced)
+    voted = poll_jury(store, names, weights=weights, quorum=quorum, use=use, forced=forced)
     panel, saved, verdicts, outcomes = voted.panel, voted.saved, voted.verdicts, voted.outcomes
     votes = panel.votes
     checked = jury_accuracy(
@@ -72,9 +243,9 @@ def hold_jury(
         rules = (_own_accuracy(panel, outcomes, level), *rules)
         if use.learned_on(panel.runs):
             notes.append("the jury was learned on labels of this run, so its own accuracy flatters")
-    wanted = Wanted(side, ties, level, planned=panel.planned)
-    between = tuple(jurors_agree(panel, votes, level))
-    return Sitting(
+    wanted = RateOptions(side, ties, level, planned=panel.planned)
+    between = tuple(juror_agreement(panel, votes, level))
+    return JuryResult(
         panel=panel,
         saved=saved,
         verdicts=verdicts,
@@ -120,7 +291,9 @@ def _dissent(verdicts: JuryVerdicts, outcomes: Codes) -> float | None:
     return float(verdicts.dissent[decided].mean()) if decided.any() else None
 
 
-def _rates(panel: Panel, outcomes: Codes, survey: Survey, wanted: Wanted) -> Iterator[JuryRate]:
+def _rates(
+    panel: Panel, outcomes: Codes, survey: Survey, wanted: RateOptions
+) -> Iterator[JuryRate]:
     columns = panel.columns(outcomes)
     # Beyond the codes of outcomes: exchanging A and B leaves it alone.
     judged = np.where(panel.outcomes == NOT_JUDGED, _PENDING, panel.outcomes)
@@ -150,3 +323,75 @@ def _own_accuracy(panel: Panel, outcomes: Codes, level: float) -> RuleAccuracy:
     right = outcomes[known] == panel.labels[known]
     share = share_of(right, panel.prompts[known], level=level, unit="labelled pair")
     return RuleAccuracy(rule="this jury", accuracy=share, log_loss=None)
+
+
+# A jury's verdicts a line each, with every judge's vote: its disagreement is kept.
+
+_WINNERS = ("A", "B", "TIE")
+_OUTCOMES = {0: "win", 1: "win", TIE: "tie", HUNG: "hung", NO_QUORUM: "noQuorum"}
+# Of one judge; -1, the last, where it has not judged the pair.
+_JUDGED = ("win", "win", "tie", "inconsistent", "invalid", None)
+_LINES_AT_ONCE = 10_000
+
+
+def write_jury_rows(sitting: JuryResult, path: Path, *, overwrite: bool = False) -> int:
+    """JSON lines, as many as there are pairs."""
+    count = 0
+    with atomic_file(path, overwrite=overwrite) as stream:
+        lines: list[bytes] = []
+        for row in jury_rows(sitting):
+            lines.append(orjson.dumps(row))
+            count += 1
+            if len(lines) == _LINES_AT_ONCE:
+                stream.write(b"\n".join(lines) + b"\n")
+                lines.clear()
+        if lines:
+            stream.write(b"\n".join(lines) + b"\n")
+    return count
+
+
+def jury_rows(sitting: JuryResult) -> Iterator[dict[str, Any]]:
+    panel, verdicts = sitting.panel, sitting.verdicts
+    jurors = [
+        {"judge": own.judge, "promptVersion": own.prompt_version, "locale": own.locale}
+        for own in panel.jurors
+    ]
+    chances = [None] * len(panel.items) if verdicts.chances is None else verdicts.chances.tolist()
+    columns = zip(
+        panel.items,
+        sitting.outcomes.tolist(),
+        verdicts.dissent.tolist(),
+        verdicts.voters.tolist(),
+        chances,
+        panel.outcomes.tolist(),
+        panel.votes.tolist(),
+        panel.abstained.tolist(),
+        panel.labels.tolist(),
+        strict=True,
+    )
+    for item, outcome, dissent, voters, chance, judged, cast, unsure, label in columns:
+        decided = outcome <= TIE
+        yield {
+            "id": item.key,
+            "modelA": item.model_a,
+            "modelB": item.model_b,
+            "outcome": _OUTCOMES[outcome],
+            "winner": _WINNERS[outcome] if decided else None,
+            # That the verdict is right, as far as labels have taught it.
+            "probability": chance[outcome] if decided and chance is not None else None,
+            "chances": None
+            if chance is None
+            else dict(zip(("a", "b", "tie"), chance, strict=True)),
+            "dissent": dissent if voters else None,
+            "voters": voters,
+            "votes": [
+                {
+                    **juror,
+                    "vote": _WINNERS[vote] if vote >= 0 else None,
+                    "outcome": _JUDGED[own],
+                    "abstained": abstained,
+                }
+                for juror, own, vote, abstained in zip(jurors, judged, cast, unsure, strict=True)
+            ],
+            "label": _WINNERS[label] if label >= 0 else None,
+        }

@@ -1,26 +1,172 @@
-"""The labelled verdicts of a run as columns: their signals, and whether they were right."""
+"""The labelled verdicts of a run as columns: each verdict's signals (margin, agreement of the
+orders, samples and criteria, length difference) and whether it was right. Every signal is of the
+verdict's winner, so that it stays the same when A and B are exchanged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract import ORDERS, Ballot, Order, Pair, Pass, Vote
+from evenhand.contract import ORDERS, Ballot, Order, Outcome, Pair, Pass, Unread, Vote
 from evenhand.errors import InputError
-from evenhand.procedure import JudgedBy
-from evenhand.reconcile import NoRuling, Reading, decide
+from evenhand.judging.config import JudgedBy
+from evenhand.judging.reconciliation import BallotOrUnread, Decision, Unreconciled, decide
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
 from evenhand.store import JudgeRecord, RunRecord, Store, StoredPass, WholeVerdict
-from evenhand.store.columns import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.store.verdict_search import VerdictPlace
-from evenhand.trust.fair_labels import fair_labels
-from evenhand.trust.verdict_signals import SIGNALS, signals_of
-from evenhand.trust.votes import NO_WINNER
+from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.verdicts import VerdictPlace
+from evenhand.trust.votes import NO_WINNER, fair_labels
+
+# What a verdict shows of how sure it is: the signals that a calibration learns from.
+#
+# Every signal is of the verdict's winner and not of A or B, so that it is the same to the last bit
+# when the two responses exchange their names.
+
+SIGNALS = (
+    "stated",
+    "margin",
+    "scores",
+    "strength",
+    "orders",
+    "samples",
+    "criteria",
+    "length",
+)
+SignalValues: TypeAlias = dict[str, float | None]
+# A probability of 0 has no logarithm; what is below this is no news.
+_LEAST_PROBABILITY = 1e-6
+
+
+def signals_of(
+    pair: Pair, readings: Sequence[BallotOrUnread | Vote], decision: Decision
+) -> SignalValues | None:
+    """None for an inconsistent verdict, whose confidence is fixed by rule."""
+    if decision.outcome not in (Outcome.WIN, Outcome.TIE):
+        return None
+    return {
+        "stated": decision.confidence if decision.confidence_source == "stated" else None,
+        "margin": _margin(readings, decision),
+        "scores": _towards_winner(readings, decision, _score_difference),
+        "strength": _towards_winner(readings, decision, _signed_strength),
+        "orders": _orders_agree(pair, decision),
+        "samples": _sample_agreement(readings, decision),
+        "criteria": _criteria_margin(pair, decision),
+        "length": _length_difference(pair, decision),
+    }
+
+
+def _margin(readings: Sequence[BallotOrUnread | Vote], decision: Decision) -> float | None:
+    """The logarithm of the winner's mean probability over that of the next."""
+    by_order: dict[Order, list[tuple[float, float, float]]] = {}
+    for reading in readings:
+        if isinstance(reading, Vote) or (
+            isinstance(reading, Ballot) and reading.probabilities is None
+        ):
+            return None
+        if isinstance(reading, Ballot) and reading.probabilities is not None:
+            shares = reading.probabilities
+            by_order.setdefault(reading.order, []).append((shares.a, shares.b, shares.tie))
+    if not by_order:
+        return None
+    # Within an order, then over the two: their sum is the same whichever comes first.
+    means = [
+        [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+        for rows in by_order.values()
+    ]
+    a, b, tie = (sum(column) / len(means) for column in zip(*means, strict=True))
+    own, others = {"A": (a, (b, tie)), "B": (b, (a, tie)), "TIE": (tie, (a, b))}[decision.winner]
+    return math.log(max(own, _LEAST_PROBABILITY)) - math.log(max(*others, _LEAST_PROBABILITY))
+
+
+def _towards_winner(
+    readings: Sequence[BallotOrUnread | Vote],
+    decision: Decision,
+    towards_a: Callable[[Ballot], float | None],
+) -> float | None:
+    """How far the passes lean to the winner on the judge's own scale, on average; for a tie, how
+    far they are from one, below 0. None unless every ballot says it."""
+    by_order: dict[Order, list[float]] = {}
+    for reading in readings:
+        if isinstance(reading, Unread):
+            continue
+        leaning = towards_a(reading) if isinstance(reading, Ballot) else None
+        if leaning is None:
+            return None
+        by_order.setdefault(reading.order, []).append(leaning)
+    if not by_order:
+        return None
+    means = [sum(leanings) / len(leanings) for leanings in by_order.values()]
+    mean = sum(means) / len(means)
+    # From 0, so that a mean of 0 has no sign either.
+    return {"A": mean, "B": 0.0 - mean, "TIE": 0.0 - abs(mean)}[decision.winner]
+
+
+def _score_difference(ballot: Ballot) -> float | None:
+    return None if ballot.scores is None else ballot.scores.a - ballot.scores.b
+
+
+def _signed_strength(ballot: Ballot) -> float | None:
+    if ballot.strength is None:
+        return None
+    return {"A": 1.0, "B": -1.0, "TIE": 0.0}[ballot.winner] * ballot.strength
+
+
+def _orders_agree(pair: Pair, decision: Decision) -> float | None:
+    """Always 1 where agreement decides; averaged probabilities decide over orders that differ."""
+    if not pair.swap_positions:
+        return None
+    choices = set(decision.choices.values())
+    return float(len(choices) == 1 and None not in choices)
+
+
+def _sample_agreement(
+    readings: Sequence[BallotOrUnread | Vote], decision: Decision
+) -> float | None:
+    """The share of all samples that name the winner, those that could not be read included."""
+    if all(reading.sample == 1 for reading in readings):
+        return None
+    naming: dict[Order, list[bool]] = {}
+    for reading in readings:
+        named = isinstance(reading, (Ballot, Vote)) and reading.winner == decision.winner
+        naming.setdefault(reading.order, []).append(named)
+    shares = [sum(named) / len(named) for named in naming.values()]
+    return sum(shares) / len(shares)
+
+
+def _criteria_margin(pair: Pair, decision: Decision) -> float | None:
+    """The weight of the criteria that the winner won, less those it lost, as a share of all that
+    were judged; for a tie, how far the criteria are from one, below 0."""
+    won = {"A": 0.0, "B": 0.0, "TIE": 0.0}
+    for criterion, asked in zip(decision.criteria, pair.criteria, strict=False):
+        if criterion.winner is not None:
+            won[criterion.winner] += 1.0 if asked.weight is None else asked.weight
+    total = won["A"] + won["B"] + won["TIE"]
+    if total <= 0:
+        return None
+    if decision.winner == "TIE":
+        return -abs(won["A"] - won["B"]) / total
+    other = "B" if decision.winner == "A" else "A"
+    return (won[decision.winner] - won[other]) / total
+
+
+def _length_difference(pair: Pair, decision: Decision) -> float | None:
+    """How much longer the winner is: the logarithm of the ratio. A tie has no winner."""
+    lengths = {"A": len(pair.response_a), "B": len(pair.response_b)}
+    if decision.winner == "TIE":
+        return None
+    loser = "B" if decision.winner == "A" else "A"
+    return math.log1p(lengths[decision.winner]) - math.log1p(lengths[loser])
+
+
+# The labelled verdicts of a run as columns: their signals, and whether they were right.
 
 Floats = NDArray[np.float64]
 # Fewer than one in so many are looked up; more are read through sooner.
@@ -176,8 +322,10 @@ def _signals(
         readings = _readings(whole.passes, whole.pair, asked.samples)
         # Without the order that texts are taken by: a decision has none.
         found = decide(whole.pair, readings, how=asked.reconcile)
-        values = None if isinstance(found, NoRuling) else signals_of(whole.pair, readings, found)
-        if isinstance(found, NoRuling) or values is None:
+        values = (
+            None if isinstance(found, Unreconciled) else signals_of(whole.pair, readings, found)
+        )
+        if isinstance(found, Unreconciled) or values is None:
             continue  # identical responses, which nobody was asked about
         decided[row] = True
         if found.confidence is not None:
@@ -200,9 +348,11 @@ def _whole(
         yield from store.whole_verdicts_at(run_id, places[start : start + _AT_ONCE])
 
 
-def _readings(passes: Sequence[StoredPass], pair: Pair, samples: int) -> list[Reading | Vote]:
+def _readings(
+    passes: Sequence[StoredPass], pair: Pair, samples: int
+) -> list[BallotOrUnread | Vote]:
     orders: tuple[Order, ...] = ORDERS if pair.swap_positions else ("original",)
-    found: list[Reading | Vote] = []
+    found: list[BallotOrUnread | Vote] = []
     for stored in passes:
         made = stored.made
         if not isinstance(made, Pass) or made.order not in orders or made.sample > samples:
@@ -215,7 +365,7 @@ def _readings(passes: Sequence[StoredPass], pair: Pair, samples: int) -> list[Re
     return found
 
 
-def _place(reading: Reading | Vote) -> tuple[str, int]:
+def _place(reading: BallotOrUnread | Vote) -> tuple[str, int]:
     return reading.order, reading.sample
 
 

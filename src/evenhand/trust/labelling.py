@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.contract import Order, Pair, Winner
-from evenhand.data.drawn_pairs import DrawnRow
+from evenhand.data.votes import DrawnRow
 from evenhand.errors import DataError, InputError
 from evenhand.stats.seeded_order import order_key
 from evenhand.store import (
@@ -21,9 +21,9 @@ from evenhand.store import (
     Store,
     VoteColumns,
 )
-from evenhand.store.columns import INCONSISTENT, TIE
+from evenhand.store.records import INCONSISTENT, TIE
 
-Only = Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"]
+PairSelection = Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"]
 _FAIR: frozenset[Draw | None] = frozenset({"random", "weighted"})
 # What a person says of the responses as they are shown.
 Choice = Literal["first", "second", "tie", "skip"]
@@ -40,7 +40,7 @@ def winner_of(choice: Choice, order: Order) -> Winner | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueuedPair:
     """A pair in a person's queue, and the order in which its responses are shown."""
 
     number: int
@@ -61,7 +61,7 @@ class Labelling:
         run_id: int,
         who: str,
         *,
-        queue: tuple[Asked, ...],
+        queue: tuple[QueuedPair, ...],
         voted: Collection[int] | None = None,
     ) -> None:
         """`voted` are the pairs that need not be asked: all that the person has voted on, unless
@@ -80,13 +80,13 @@ class Labelling:
         """How many pairs of the queue the person has voted on, or skipped."""
         return sum(asked.pair_id in self._voted for asked in self.queue)
 
-    def next(self) -> Asked | None:
+    def next(self) -> QueuedPair | None:
         """The pair to show now; None where all are voted on."""
         while self._at < len(self.queue) and self.queue[self._at].pair_id in self._voted:
             self._at += 1
         return self.queue[self._at] if self._at < len(self.queue) else None
 
-    def pair(self, asked: Asked) -> Pair:
+    def pair(self, asked: QueuedPair) -> Pair:
         """With its responses as they are to be shown."""
         pair = self._store.pair_at(self._run_id, asked.number)
         if pair is None:
@@ -96,7 +96,7 @@ class Labelling:
         turned = {"response_a": pair.response_b, "response_b": pair.response_a}
         return pair.model_copy(update=turned)
 
-    def vote(self, asked: Asked, choice: Choice) -> None:
+    def vote(self, asked: QueuedPair, choice: Choice) -> None:
         vote = NewVote(
             pair_id=asked.pair_id,
             who=self._who,
@@ -126,7 +126,7 @@ def begin_labelling(
     run_id: int,
     who: str,
     *,
-    only: Only = "random",
+    only: PairSelection = "random",
     number: int | None = None,
     seed: int = 0,
 ) -> Labelling:
@@ -147,7 +147,7 @@ def begin_labelling(
     # that need a fair draw.
     origin: Origin = "escalation" if only == "abstained" else "terminal"
     queue = tuple(
-        Asked(
+        QueuedPair(
             item.number, item.pair_id, side_for(item.key, who, seed=seed), draw=draw, origin=origin
         )
         for item in ordered[:number]
@@ -168,7 +168,7 @@ def begin_drawn(
     for. A vote that the person gave before counts as given only if it came by a fair draw too:
     one on a chosen pair is asked for again, and is then one of this draw."""
     by_key = {item.key: item for item in store.run_items(run_id)}
-    queue: dict[int, Asked] = {}
+    queue: dict[int, QueuedPair] = {}
     for row in rows:
         item = by_key.get(row.pair)
         if item is None:
@@ -176,7 +176,7 @@ def begin_drawn(
                 f"row {row.row} names the pair {row.pair[:40]!r}, which the run does not have; "
                 "name the run that it was drawn from"
             )
-        asked = Asked(
+        asked = QueuedPair(
             item.number,
             item.pair_id,
             side_for(item.key, who, seed=seed),
@@ -216,7 +216,7 @@ def _chosen(
     firsts: dict[int, RunItem],
     of_pair: dict[int, int],
     *,
-    only: Only,
+    only: PairSelection,
 ) -> Iterable[int]:
     if only == "random":
         return firsts

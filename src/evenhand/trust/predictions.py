@@ -12,10 +12,8 @@ from evenhand.errors import InputError
 from evenhand.report.lookup import find_run
 from evenhand.stats.outcomes import TIE
 from evenhand.store import OutcomeColumns, RunRecord, Store
-from evenhand.trust.jurors import winner_code
-from evenhand.trust.jury_vote import Voted, let_vote
 from evenhand.trust.labelled_verdicts import chosen_judge
-from evenhand.trust.saved_juries import open_jury
+from evenhand.trust.panels import JuryPoll, open_jury, poll_jury, winner_code
 
 MAJORITY = "majority"
 
@@ -62,7 +60,7 @@ def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
             f"jury {jury!r} was learned on labels of run {run.name!r}, which would hide its errors "
             "from the same labels; give --jury majority, or a jury learned on another run"
         )
-    voted = let_vote(store, [run.name], use=use)
+    voted = poll_jury(store, [run.name], use=use)
     seats = len(voted.saved.jurors)
     return Predictions(
         run=run,
@@ -74,7 +72,7 @@ def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
     )
 
 
-def _columns(voted: Voted) -> OutcomeColumns:
+def _columns(voted: JuryPoll) -> OutcomeColumns:
     """How sure a jury is: its probability where labels have taught it one, else the share of the
     votes that the largest group has."""
     verdicts, panel = voted.verdicts, voted.panel

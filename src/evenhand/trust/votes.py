@@ -1,6 +1,5 @@
-"""People's votes on the items of a run: each vote, or the majority's word, as arrays.
-
-Rows are aligned to item numbers, as those of `store.outcome_columns` are.
+"""People's votes on a run: as arrays aligned to its items, as one label for each pair, and summed
+up (who voted, how far people agree).
 """
 
 from __future__ import annotations
@@ -12,8 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.report.lookup import find_run
+from evenhand.stats.agreement.raters import RaterAgreement, agreement_among_votes
+from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.store import DRAWS, ORIGINS, Store, VoteColumns
+
+# People's votes on the items of a run: each vote, or the majority's word, as arrays.
+#
+# Rows are aligned to item numbers, as those of `store.outcome_columns` are.
 
 NO_WINNER = -1
 CLASSES = 3  # A, B, TIE
@@ -187,3 +194,185 @@ def _numbers(numbers: Sequence[int] | NDArray[Any]) -> Integers:
     if wanted.ndim != 1 or (np.diff(wanted) <= 0).any():
         raise InputError("the item numbers do not ascend; give each once, in ascending order")
     return wanted
+
+
+# One label a pair, for learning and for figures: the data's own, or else what most people say.
+
+
+@dataclass(frozen=True, slots=True)
+class FairLabels:
+    """By row: 0 A, 1 B, 2 TIE and -1 none; which of them are people's; and which of those are of
+    pairs that were drawn by unequal chances."""
+
+    winners: Codes
+    by_people: Mask
+    by_doubt: Mask
+
+
+def fair_labels(
+    store: Store,
+    run_id: int,
+    numbers: NDArray[np.int64],
+    *,
+    of_data: Any,
+    evenly: bool = False,
+) -> FairLabels:
+    """`of_data` has the data's own label of each of the items, -1 where it has none.
+
+    Votes on pairs that were chosen for what was known of them, or shown to people because a judge
+    was unsure, are left out: they say nothing of other pairs. `evenly` leaves out those too that
+    were drawn with unequal chances.
+    """
+    winners = np.array(of_data, dtype=np.int8)
+    votes = item_votes(store, run_id, numbers, escalated=False)
+    unfair = ("chosen", "weighted") if evenly else ("chosen",)
+    fair = ~np.isin(votes.draw, [DRAWS.index(draw) for draw in unfair])
+    kept = votes.only(fair)
+    voted = majority_labels(kept, numbers).majority
+    by_people = (winners == NO_WINNER) & (voted != NO_WINNER)
+    winners[by_people] = voted[by_people]
+    unequal = kept.row[kept.told & (kept.draw == DRAWS.index("weighted"))]
+    by_doubt = by_people & np.isin(np.arange(winners.size), unequal)
+    return FairLabels(winners, by_people, by_doubt)
+
+
+# What people's votes on a run come to: who voted, how far they agree, what the majority says.
+
+
+class VerdictCounts(Model):
+    """How many pairs came to each verdict; `none` are those that are equally divided."""
+
+    a: int
+    b: int
+    tie: int
+    none: int
+
+
+class PersonSummary(Model):
+    """One person, and how often others who voted on the same pairs say the same."""
+
+    who: str
+    votes: int
+    skipped: int
+    agreement: EstimatedShare
+
+
+class VotesSummary(Model):
+    """The votes on a run's pairs. Rows of the same pair count once.
+
+    `agreement` is over every two people who voted on the same pair. `with_label` is how often the
+    majority says what the data file's own label says. `by_origin` and `by_draw` count votes; a
+    draw that nobody knows is `unknown`.
+    """
+
+    run: str
+    pairs: int
+    voted_pairs: int
+    people: tuple[PersonSummary, ...]
+    votes: int
+    skipped: int
+    people_a_pair: tuple[int, ...]  # how many pairs have one person's vote, two people's, …
+    majority: VerdictCounts
+    agreement: RaterAgreement
+    with_label: EstimatedShare
+    by_origin: dict[str, int]
+    by_draw: dict[str, int]
+    level: float
+    seed: int
+
+
+def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int = 0) -> VotesSummary:
+    run = find_run(store, name)
+    firsts: dict[int, int] = {}
+    for item in store.run_items(run.id):
+        firsts.setdefault(item.pair_id, item.number)
+    numbers = np.array(sorted(firsts.values()), dtype=np.int64)
+    votes = item_votes(store, run.id, numbers)
+    labels = majority_labels(votes, numbers)
+    told = votes.told
+    agreement = agreement_among_votes(
+        votes.pair[told], votes.verdict[told], prompts=votes.prompt[told], level=level, seed=seed
+    )
+    decided = labels.majority[labels.people > 0]
+    spread = np.bincount(labels.people)[1:]
+    return VotesSummary(
+        run=run.name,
+        pairs=numbers.size,
+        voted_pairs=int((labels.people > 0).sum()),
+        people=_each_person(votes, level=level),
+        votes=int(told.sum()),
+        skipped=int((~told).sum()),
+        people_a_pair=tuple(int(count) for count in spread),
+        majority=VerdictCounts(
+            a=int((decided == 0).sum()),
+            b=int((decided == 1).sum()),
+            tie=int((decided == 2).sum()),
+            none=int((decided == -1).sum()),
+        ),
+        agreement=agreement,
+        with_label=_with_label(votes, labels.majority, level=level),
+        by_origin=_counted(votes.origin, ORIGINS),
+        by_draw=_counted(votes.draw, (*DRAWS, "unknown")),
+        level=level,
+        seed=seed,
+    )
+
+
+def _counted(codes: Codes, names: tuple[str, ...]) -> dict[str, int]:
+    """By name, where there are any; -1 is the last of the names."""
+    counts = np.bincount(codes % len(names), minlength=len(names))
+    return {name: int(count) for name, count in zip(names, counts, strict=True) if count}
+
+
+def _with_label(votes: ItemVotes, majority: Codes, *, level: float) -> EstimatedShare:
+    """Over pairs that have both a label and a majority."""
+    rows, firsts = np.unique(votes.row, return_index=True)
+    label, prompt = votes.label[firsts], votes.prompt[firsts]
+    both = (label >= 0) & (majority[rows] >= 0)
+    same = (label == majority[rows])[both].astype(np.float64)
+    return _share(same, np.ones(same.size), prompt[both], level=level, unit="labelled pair")
+
+
+def _each_person(votes: ItemVotes, *, level: float) -> tuple[PersonSummary, ...]:
+    told = votes.told
+    rows = int(votes.row.max(initial=-1)) + 1
+    counts = np.bincount(
+        votes.row[told] * CLASSES + votes.verdict[told], minlength=rows * CLASSES
+    ).reshape(-1, CLASSES)
+    voters = counts.sum(axis=1)
+    found = []
+    for place, who in enumerate(votes.people):
+        own = votes.who == place
+        mine = own & told
+        others = (voters[votes.row[mine]] - 1).astype(np.float64)
+        same = (counts[votes.row[mine], votes.verdict[mine]] - 1).astype(np.float64)
+        shared = others > 0
+        found.append(
+            PersonSummary(
+                who=who,
+                votes=int(mine.sum()),
+                skipped=int((own & ~told).sum()),
+                agreement=_share(
+                    same[shared],
+                    others[shared],
+                    votes.prompt[mine][shared],
+                    level=level,
+                    unit="shared vote",
+                ),
+            )
+        )
+    found.sort(key=lambda person: (-person.votes, person.who))
+    return tuple(found)
+
+
+def _share(
+    part: Floats, of: Floats, prompts: Integers, *, level: float, unit: str
+) -> EstimatedShare:
+    """Rows of one prompt are no more independent than several people's votes on one pair."""
+    cluster = np.unique(prompts, return_inverse=True)[1]
+    groups = int(cluster.max(initial=-1)) + 1
+    whole: Floats = np.bincount(cluster, weights=of, minlength=groups).astype(np.float64)
+    own: Floats = np.bincount(cluster, weights=part, minlength=groups).astype(np.float64)
+    return estimate_share(
+        own, whole - own, independent=bool((whole <= 1).all()), level=level, unit=unit
+    )

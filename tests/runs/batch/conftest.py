@@ -11,7 +11,7 @@ import pytest
 from batch_providers import AnthropicProvider, OpenAIProvider, Provider
 from batch_runs import Start
 from command_line import command
-from evenhand.runs.batch.timing import BatchTiming
+from evenhand.runs.batch.context import BatchTiming
 from postgres_server import _migrated_template, empty_database, fresh_database, postgres
 from servers import forget_proxies
 

@@ -17,17 +17,13 @@ from evenhand.contract import Pair, Usage
 from evenhand.errors import JudgeConnectionLost, JudgeRateLimited, JudgeRejected, JudgeServerError
 from evenhand.judges import Traits
 from evenhand.judges.batch import BATCH_RATE, BatchLimits
-from evenhand.judges.batch.faults import never_arrived
-from evenhand.judges.batch.lines import objects_in
-from evenhand.runs.batch.allowance import Allowance
-from evenhand.runs.batch.collecting import Wanted
-from evenhand.runs.batch.drafting import Drafting, custom_id_of, place_of
-from evenhand.runs.batch.timing import BatchTiming
-from evenhand.runs.batch.waiting import Waiting
+from evenhand.judges.batch.sdk import never_arrived, objects_in
+from evenhand.runs.batch.context import BatchBudget, BatchTiming, PollTimer
+from evenhand.runs.batch.requests import BatchBuilder, WantedRequest, custom_id_of, place_of
 from evenhand.runs.budget import Budget
-from evenhand.runs.executor import Seat
+from evenhand.runs.executor import RunJudge
 from evenhand.runs.options import RunOptions
-from evenhand.runs.progress import Count
+from evenhand.runs.progress import JudgeCounts
 from evenhand.runs.stop import Stop
 from evenhand.store import WorkItem
 from evenhand.store.batches import BatchRecord
@@ -38,8 +34,8 @@ def work_item(number: int, pair: Pair | None = None) -> WorkItem:
     return WorkItem(number, f"k{number}", number, pair or make_pair(), {})
 
 
-def wanted(size: int = 10) -> Wanted:
-    return Wanted("original", 1, 1, None, b"x" * size, 100.0)
+def wanted(size: int = 10) -> WantedRequest:
+    return WantedRequest("original", 1, 1, None, b"x" * size, 100.0)
 
 
 # Lines
@@ -97,11 +93,11 @@ def test_a_file_that_ends_inside_a_line_is_known_to_be_cut(
 def test_a_draft_stays_within_its_limits_unless_one_request_is_beyond_them(
     sizes: list[int], most: int, most_bytes: int
 ) -> None:
-    batches, drafting = [], Drafting(BatchLimits(most, most_bytes))
+    batches, drafting = [], BatchBuilder(BatchLimits(most, most_bytes))
     for number, size in enumerate(sizes, 1):
         if not drafting.has_room(wanted(size)):
             batches.append(drafting)
-            drafting = Drafting(BatchLimits(most, most_bytes))
+            drafting = BatchBuilder(BatchLimits(most, most_bytes))
         drafting.add(work_item(number), wanted(size), reserved_usd=0.5)
     batches += [drafting] if len(drafting) else []
     asked = []
@@ -134,10 +130,10 @@ def test_foreign_ids_are_nobodys(text: str) -> None:
 # Caps and prices
 
 
-def seat(price: Price | None) -> Seat:
+def seat(price: Price | None) -> RunJudge:
     judge = ScriptedJudge(lambda call: "")
-    count = Count("scripted", 10)
-    return Seat(1, judge, QUICK, price, count, None)  # type: ignore[arg-type]
+    count = JudgeCounts("scripted", 10)
+    return RunJudge(1, judge, QUICK, price, count, None)  # type: ignore[arg-type]
 
 
 def record(reserved: float, requests: int = 10) -> BatchRecord:
@@ -146,7 +142,7 @@ def record(reserved: float, requests: int = 10) -> BatchRecord:
 
 def test_a_cap_on_cost_counts_what_is_spoken_for() -> None:
     budget = Budget(Stop(), max_cost=1.0)
-    allowance = Allowance(RunOptions(batch=True, max_cost=1.0), budget)
+    allowance = BatchBudget(RunOptions(batch=True, max_cost=1.0), budget)
     allowance.found(record(0.5))
     assert allowance.take(0.3) is None
     assert allowance.take(0.3) is not None  # 0.5 + 0.3 + 0.3
@@ -158,7 +154,7 @@ def test_a_cap_on_cost_counts_what_is_spoken_for() -> None:
 
 
 def test_what_a_request_may_cost_follows_those_that_came() -> None:
-    allowance = Allowance(RunOptions(batch=True), Budget(Stop()))
+    allowance = BatchBudget(RunOptions(batch=True), Budget(Stop()))
     its_seat = seat(Price(10.0, 20.0))
     expected = allowance.expected_usd(its_seat, work_item(1), 1000.0)
     # 1,000 tokens by the dearest tokenizer, and the longest answer on one criterion; half of it.
@@ -167,7 +163,7 @@ def test_what_a_request_may_cost_follows_those_that_came() -> None:
         allowance.came(Usage(input_tokens=1, output_tokens=1), 0.002)
     assert allowance.expected_usd(its_seat, work_item(1), 1000.0) == pytest.approx(0.0022)
     assert (
-        Allowance(RunOptions(batch=True), Budget(Stop())).expected_usd(
+        BatchBudget(RunOptions(batch=True), Budget(Stop())).expected_usd(
             seat(None), work_item(1), 1000.0
         )
         is None
@@ -207,7 +203,7 @@ async def test_looks_come_more_and_more_seldom_and_a_stop_ends_the_wait(
         waited.append(timeout)
 
     stop = Stop()
-    waiting = Waiting(BatchTiming(first_look_s=2, look_s=10, grows_by=2), stop)
+    waiting = PollTimer(BatchTiming(first_look_s=2, look_s=10, grows_by=2), stop)
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "wait_for", wait_for)
         for _ in range(4):
@@ -223,7 +219,7 @@ async def test_looks_come_more_and_more_seldom_and_a_stop_ends_the_wait(
 
 
 def test_what_cannot_be_mended_by_waiting_is_not_waited_for() -> None:
-    waiting = Waiting(BatchTiming(), Stop())
+    waiting = PollTimer(BatchTiming(), Stop())
     assert waiting.failed(JudgeServerError("down"))
     assert not waiting.failed(JudgeRejected("no"))
     assert never_arrived(JudgeRejected("no"))

@@ -26,9 +26,9 @@ from evenhand import Price
 from evenhand.contract import Facts, Failure, Pass
 from evenhand.errors import InputError
 from evenhand.judges.batch import BatchLimits
-from evenhand.judges.batch.anthropic_batches import AnthropicBatches
-from evenhand.judges.batch.openai_batches import OpenAIBatches
-from evenhand.procedure import Procedure
+from evenhand.judges.batch.anthropic import AnthropicBatches
+from evenhand.judges.batch.openai import OpenAIBatches
+from evenhand.judging.config import Procedure
 from evenhand.runs import RankAdaptive, RunOptions, UntilDecided
 from evenhand.store import open_store
 from run_data import sums, wins_b

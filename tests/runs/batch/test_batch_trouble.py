@@ -20,9 +20,9 @@ from batch_providers import (
 from batch_runs import KEY, QUICK, Hearer, Start, by_batch, judged_items, only_run
 from evenhand.contract import Pass
 from evenhand.judges import JudgeOptions, open_judge
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import Stop
-from evenhand.runs.batch.timing import BatchTiming
+from evenhand.runs.batch.context import BatchTiming
 from evenhand.store import open_store
 from evenhand.store.schema import batches
 from run_data import sums

@@ -14,12 +14,12 @@ import pytest
 import evenhand
 from evenhand import Price, RunOptions, RunSummary, api
 from evenhand.contract import read_criteria
-from evenhand.data import Reading
+from evenhand.data import ReadOptions
 from evenhand.errors import ClusterError, JudgeAuthentication, JudgeUnreadable
 from evenhand.judges import RetryPolicy, open_judge
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import JudgePlan, Progress, Stop, given_pairs, judge_pairs
-from evenhand.runs.recipe import JudgeRecipe
+from evenhand.runs.plan import JudgeRecipe
 from evenhand.settings import load_settings
 from evenhand.store import open_store
 from postgres_server import PASSWORD, PostgresServer
@@ -291,7 +291,7 @@ async def test_an_interrupted_run_saves_what_is_in_flight_and_goes_on(
     judge_options = api.judge_options(load_settings(), spec)
     judge = open_judge(spec, judge_options)
     plan = JudgePlan(judge, QUICK, recipe=JudgeRecipe.of(spec, judge_options))
-    sources = given_pairs(sums(200), Reading(criteria=read_criteria(["accuracy"])))
+    sources = given_pairs(sums(200), ReadOptions(criteria=read_criteria(["accuracy"])))
     with open_store(fresh_database) as store:
         summary = await judge_pairs(sources, [plan], options, store=store, stop=stop)
     sources.close()

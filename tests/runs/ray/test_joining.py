@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 import evenhand
 from evenhand import RunOptions
 from evenhand.contract import read_criteria
-from evenhand.data import Reading
+from evenhand.data import ReadOptions
 from evenhand.errors import ClusterError
 from evenhand.judges import JudgeOptions, open_judge
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.runs import JudgePlan, Stop, given_pairs, judge_pairs
-from evenhand.runs.observer import Observer
+from evenhand.runs.plan import JudgeRecipe
+from evenhand.runs.progress import Observer
 from evenhand.runs.ray import cluster
-from evenhand.runs.ray.stranger import refuse_stranger
-from evenhand.runs.recipe import JudgeRecipe
+from evenhand.runs.ray.cluster import refuse_unless_ray
 from evenhand.store import open_store
 from run_data import sums
 
@@ -68,7 +68,7 @@ def closed_port() -> str:
 def test_where_nothing_listens_the_address_is_told_with_what_to_do() -> None:
     address = closed_port()
     with pytest.raises(ClusterError) as refusal:
-        refuse_stranger(address)
+        refuse_unless_ray(address)
     assert refusal.value.message == (
         f"the Ray cluster at {address} cannot be joined: Connection refused; give the address that "
         "ray start --head told, or leave out --ray-address"
@@ -80,7 +80,7 @@ def test_who_takes_the_call_and_says_nothing_is_not_waited_for() -> None:
         listening(None) as address,
         pytest.raises(ClusterError, match=r"nothing answers there within 0.2 s; give the address"),
     ):
-        refuse_stranger(address, within_s=0.2)
+        refuse_unless_ray(address, within_s=0.2)
 
 
 @pytest.mark.parametrize("hangs_up", [True, False])
@@ -89,12 +89,12 @@ def test_a_web_server_is_not_ray(hangs_up: bool) -> None:
         listening(HTTP, hangs_up=hangs_up) as address,
         pytest.raises(ClusterError, match="what listens there is not Ray; give the address"),
     ):
-        refuse_stranger(address)
+        refuse_unless_ray(address)
 
 
 def test_who_speaks_as_ray_does_may_be_it() -> None:
     with listening(SETTINGS) as address:
-        refuse_stranger(address)
+        refuse_unless_ray(address)
 
 
 @given(said=st.binary(max_size=12).filter(lambda said: len(said) < 9 or said[3] != 4))
@@ -103,7 +103,7 @@ def test_nothing_but_a_frame_of_settings_is_taken_for_ray(said: bytes) -> None:
         listening(said) as address,
         pytest.raises(ClusterError, match="cannot be joined"),
     ):
-        refuse_stranger(address, within_s=5)
+        refuse_unless_ray(address, within_s=5)
 
 
 async def test_a_run_ends_with_the_reason_and_goes_on_later(
@@ -152,7 +152,7 @@ async def test_an_interrupt_does_not_wait_for_ray(
     options = JudgeOptions(base_url=NOBODY, api_key="sk-none")
     judge = open_judge("openai:m", options)
     plan = JudgePlan(judge, Procedure(), recipe=JudgeRecipe.of("openai:m", options))
-    sources = given_pairs(sums(3), Reading(criteria=read_criteria(["accuracy"])))
+    sources = given_pairs(sums(3), ReadOptions(criteria=read_criteria(["accuracy"])))
     with open_store(fresh_database) as store:
         summary = await judge_pairs(
             sources,

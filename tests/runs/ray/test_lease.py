@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from evenhand.runs.gate import Stopped
+from evenhand.runs.pacing import Stopped
 from evenhand.runs.ray.lease import Lease
 from evenhand.runs.ray.messages import Grant
 

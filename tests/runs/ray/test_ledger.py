@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.runs.ray.ledger import Ledger
-from evenhand.runs.ray.messages import Report, Spending
+from evenhand.runs.ray.ledger import BudgetLedger
+from evenhand.runs.ray.messages import WorkerReport, WorkerSpending
 
-NOTHING = Report(
+NOTHING = WorkerReport(
     seats=(),
-    spending=Spending(),
+    spending=WorkerSpending(),
     returned_calls=0,
     returned_cost_usd=0.0,
     wants_calls=0,
@@ -52,10 +52,10 @@ class Worker:
         self.returned_cost += self.cost_left
         self.calls_left, self.cost_left = 0, 0.0
 
-    def report(self, wants: int) -> Report:
+    def report(self, wants: int) -> WorkerReport:
         return replace(
             NOTHING,
-            spending=Spending(calls=self.calls, cost_usd=self.cost, priced=self.calls),
+            spending=WorkerSpending(calls=self.calls, cost_usd=self.cost, priced=self.calls),
             returned_calls=self.returned_calls,
             returned_cost_usd=self.returned_cost,
             wants_calls=wants,
@@ -80,7 +80,7 @@ def test_no_cap_is_exceeded_whatever_happens(
     most: int, workers: int, steps: list[tuple[int, str, int]]
 ) -> None:
     price = 0.01
-    ledger = Ledger(max_calls=most, max_cost=most * price / 2)
+    ledger = BudgetLedger(max_calls=most, max_cost=most * price / 2)
     crew = [Worker(number) for number in range(workers)]
     made: list[Worker] = list(crew)
     for worker in crew:
@@ -106,7 +106,7 @@ def test_no_cap_is_exceeded_whatever_happens(
 
 @given(st.integers(1, 300), st.integers(1, 5))
 def test_the_last_call_of_a_cap_is_made_and_then_it_is_reached(most: int, workers: int) -> None:
-    ledger = Ledger(max_calls=most)
+    ledger = BudgetLedger(max_calls=most)
     crew = [Worker(number, cost_left=float("inf")) for number in range(workers)]
     for worker in crew:
         ledger.open(worker.number)
@@ -121,7 +121,7 @@ def test_the_last_call_of_a_cap_is_made_and_then_it_is_reached(most: int, worker
 
 
 def test_a_cap_is_not_reached_while_another_may_give_back() -> None:
-    ledger = Ledger(max_calls=1)
+    ledger = BudgetLedger(max_calls=1)
     one, other = Worker(1), Worker(2)
     ledger.open(1)
     ledger.open(2)
@@ -134,7 +134,7 @@ def test_a_cap_is_not_reached_while_another_may_give_back() -> None:
 
 
 def test_what_was_leased_to_a_lost_worker_counts_as_spent() -> None:
-    ledger = Ledger(max_calls=100, max_cost=10.0)
+    ledger = BudgetLedger(max_calls=100, max_cost=10.0)
     worker = Worker(1)
     ledger.open(1)
     lent = ledger.lend(1, worker.report(16))
@@ -148,7 +148,7 @@ def test_what_was_leased_to_a_lost_worker_counts_as_spent() -> None:
 
 
 def test_one_that_ended_leaves_its_rest_to_the_others() -> None:
-    ledger = Ledger(max_calls=10)
+    ledger = BudgetLedger(max_calls=10)
     worker = Worker(1)
     ledger.open(1)
     worker.calls_left = ledger.lend(1, worker.report(16)).calls
@@ -159,7 +159,7 @@ def test_one_that_ended_leaves_its_rest_to_the_others() -> None:
 
 
 def test_without_caps_nothing_is_lent_and_nothing_is_reached() -> None:
-    ledger = Ledger()
+    ledger = BudgetLedger()
     ledger.open(1)
     lent = ledger.lend(1, Worker(1).report(16))
     assert (lent.calls, lent.cost_usd, ledger.reached()) == (0, 0.0, None)
@@ -167,7 +167,7 @@ def test_without_caps_nothing_is_lent_and_nothing_is_reached() -> None:
 
 def test_less_than_a_mean_call_is_not_lent() -> None:
     """Ten cents, nine spent on three calls: a fourth would cost three on average."""
-    ledger = Ledger(max_cost=0.10)
+    ledger = BudgetLedger(max_cost=0.10)
     ledger.open(1)
     worker = Worker(1)
     report = worker.report(8)

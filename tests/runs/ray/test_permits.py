@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.runs.ray.leased_pace import LeasedPace
+from evenhand.runs.ray.lease import LeasedPace
+from evenhand.runs.ray.ledger import VALID_S, PermitIssuer
 from evenhand.runs.ray.messages import Permits
-from evenhand.runs.ray.permits import VALID_S, PermitOffice
 
 
 def most_in_a_minute(times: list[float]) -> int:
@@ -26,7 +26,7 @@ def most_in_a_minute(times: list[float]) -> int:
 def test_no_minute_holds_more_requests_than_the_rate(rate: int, workers: int, seed: int) -> None:
     """Workers want as many as they can get, use some late, and give some back."""
     random = Random(seed)
-    office = PermitOffice(requests=rate, tokens=None)
+    office = PermitIssuer(requests=rate, tokens=None)
     used: list[float] = []
     held: dict[int, int] = dict.fromkeys(range(workers), 0)
     now = 0.0
@@ -43,7 +43,7 @@ def test_no_minute_holds_more_requests_than_the_rate(rate: int, workers: int, se
 
 
 def test_the_rate_is_nearly_used_up() -> None:
-    office = PermitOffice(requests=600, tokens=None)
+    office = PermitIssuer(requests=600, tokens=None)
     given_in_all = 0.0
     for step in range(1, 601):  # a minute, asked ten times a second
         given_in_all += office.give(Permits(requests=20), step / 10).requests
@@ -52,7 +52,7 @@ def test_the_rate_is_nearly_used_up() -> None:
 
 
 def test_tokens_that_a_call_took_beyond_its_permits_are_waited_for() -> None:
-    office = PermitOffice(requests=None, tokens=6_000)  # about a hundred a second
+    office = PermitIssuer(requests=None, tokens=6_000)  # about a hundred a second
     assert office.give(Permits(1, 1_000), 0.0).tokens == pytest.approx(1_000)
     assert office.give(Permits(1, 1_000), 5.0).tokens == 0.0
     office.take_back(Permits(tokens=-500))

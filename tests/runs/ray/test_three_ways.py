@@ -15,18 +15,16 @@ import pytest
 
 from batch_providers import Answer, OpenAIProvider
 from evenhand.contract import read_criteria
-from evenhand.data import Reading
+from evenhand.data import ReadOptions
 from evenhand.errors import InputError
 from evenhand.judges import JudgeOptions, RetryPolicy, open_judge
-from evenhand.procedure import Procedure
+from evenhand.judging.config import Procedure
 from evenhand.prompts import built_in_template
 from evenhand.runs import JudgePlan, RunOptions, RunSummary, given_pairs, judge_pairs
-from evenhand.runs.recipe import JudgeRecipe
+from evenhand.runs.plan import JudgeRecipe
 from evenhand.store import Store, VerdictRow, open_store
-from evenhand.trust.calibrating import calibrate_run
-from evenhand.trust.calibrations import AppliedCalibration
-from evenhand.trust.cascade import run_cascade
-from evenhand.trust.cascade_report import report_cascade
+from evenhand.trust.calibration import AppliedCalibration, calibrate_run
+from evenhand.trust.cascades import report_cascade, run_cascade
 from ray_workers import Crowd
 from run_data import right_place, sums
 from scripted import answer_json
@@ -109,7 +107,7 @@ def plan(spec: str, provider: OpenAIProvider, procedure: Procedure) -> JudgePlan
 async def judged(
     rows: list[dict[str, Any]], plans: list[JudgePlan], store: Store, options: RunOptions
 ) -> RunSummary:
-    sources = given_pairs(rows, Reading(criteria=read_criteria(["accuracy"])))
+    sources = given_pairs(rows, ReadOptions(criteria=read_criteria(["accuracy"])))
     try:
         return await judge_pairs(sources, plans, options, store=store)
     finally:
@@ -202,7 +200,7 @@ async def test_what_the_cheap_judge_leaves_goes_to_the_dear_one_in_every_way(
         for way, options in WAYS.items():
             usual = Procedure(retry=QUICK)
             plans = [plan(spec, provider, usual) for spec in ("openai:cheap", "openai:dear")]
-            sources = given_pairs(sums(20), Reading(criteria=read_criteria(["accuracy"])))
+            sources = given_pairs(sums(20), ReadOptions(criteria=read_criteria(["accuracy"])))
             with open_store(stores[way]) as store:
                 summaries = await run_cascade(sources, plans, RunOptions(**options), store=store)
                 came[way] = [verdicts(store, summary.run) for summary in summaries]
@@ -280,7 +278,7 @@ async def test_a_later_stage_that_cannot_be_judged_so_is_refused_before_the_firs
         plans.append(
             JudgePlan(open_judge(spec), usual, recipe=JudgeRecipe.of(spec, JudgeOptions()))
         )
-        sources = given_pairs(sums(4), Reading(criteria=read_criteria(["accuracy"])))
+        sources = given_pairs(sums(4), ReadOptions(criteria=read_criteria(["accuracy"])))
         with pytest.raises(InputError, match=told):
             await run_cascade(sources, plans, RunOptions(**WAYS[way]), store=store)
         sources.close()

@@ -1,32 +1,36 @@
-"""Providers' batch APIs: the requests of a judge, answered within a day at half the price."""
+"""Providers' batch APIs: the requests of a judge, answered within a day at half the price.
+
+`protocol` says what a batch API is; `openai` and `anthropic` implement it, with `sdk` for what
+they share.
+"""
 
 from __future__ import annotations
 
 from evenhand.errors import InputError
 from evenhand.judges.batch.protocol import (
     UNSURE,
-    Again,
+    AnsweredRequest,
+    AskAgain,
     BatchApi,
     BatchLimits,
     BatchStatus,
     Draft,
-    Result,
-    Sought,
-    Tried,
+    RequestResult,
+    UnconfirmedBatch,
 )
 from evenhand.judges.protocol import Judge
 
 __all__ = [
     "BATCH_RATE",
     "UNSURE",
-    "Again",
+    "AnsweredRequest",
+    "AskAgain",
     "BatchApi",
     "BatchLimits",
     "BatchStatus",
     "Draft",
-    "Result",
-    "Sought",
-    "Tried",
+    "RequestResult",
+    "UnconfirmedBatch",
     "batch_api_of",
     "refuse_without_batches",
 ]
@@ -55,10 +59,10 @@ def batch_api_of(judge: Judge) -> BatchApi:
     from evenhand.judges.openai import OpenAIJudge
 
     if isinstance(judge, OpenAIJudge):
-        from evenhand.judges.batch.openai_batches import OpenAIBatches
+        from evenhand.judges.batch.openai import OpenAIBatches
 
         return OpenAIBatches(judge)
-    from evenhand.judges.batch.anthropic_batches import AnthropicBatches
+    from evenhand.judges.batch.anthropic import AnthropicBatches
     from evenhand.judges.providers import ProviderJudge
 
     if not isinstance(judge, ProviderJudge):

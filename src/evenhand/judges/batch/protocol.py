@@ -19,14 +19,14 @@ class BatchLimits:
     bytes: int
 
 
-class Tried(NamedTuple):
+class AnsweredRequest(NamedTuple):
     """A request that was answered: in which form it was written, and what came (JSON)."""
 
     form: str | None
     answer: str
 
 
-class Again(NamedTuple):
+class AskAgain(NamedTuple):
     """The provider refused the request's form: ask again in this one."""
 
     form: str | None
@@ -41,7 +41,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class UnconfirmedBatch:
     """A batch that may have been sent, and whose id is not known."""
 
     nonce: str
@@ -69,7 +69,7 @@ class BatchStatus:
     files: tuple[str, ...] = ()
 
 
-class Result(NamedTuple):
+class RequestResult(NamedTuple):
     """`answer` is None where the request was not run: the batch ended before."""
 
     custom_id: str
@@ -93,8 +93,8 @@ class BatchApi(Protocol):
         """The request's body, as JSON."""
 
     def read(
-        self, call: JudgeCall, tried: Tried, *, refusals: dict[str, JudgeError]
-    ) -> Completion | Again: ...
+        self, call: JudgeCall, tried: AnsweredRequest, *, refusals: dict[str, JudgeError]
+    ) -> Completion | AskAgain: ...
 
     def usage(self, answer: str) -> tuple[Usage, str | None] | None:
         """What an answer took and of which model, without reading it; None where nothing was."""
@@ -102,12 +102,12 @@ class BatchApi(Protocol):
     async def submit(self, draft: Draft, sending: Callable[[], Awaitable[None]]) -> str:
         """Its id at the provider. `sending` is awaited just before it can come to be there."""
 
-    async def find(self, sought: Sought) -> str | Unsure | None:
+    async def find(self, sought: UnconfirmedBatch) -> str | Unsure | None:
         """The batch of a submission whose end nobody saw; None where there is none."""
 
     async def look(self, batch_id: str) -> BatchStatus: ...
 
-    def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[Result, None]:
+    def results(self, batch_id: str, status: BatchStatus) -> AsyncGenerator[RequestResult, None]:
         """Raises JudgeConnectionLost where they were cut short."""
 
     async def cancel(self, batch_id: str) -> None: ...

@@ -1,4 +1,6 @@
-"""The executor of `--batch`: each judge's pending pairs through its provider's batch API."""
+"""The executor of `--batch`. For each judge: poll, collect, settle, submit, and again until nothing
+is wanted and nothing is at the provider.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,94 @@ import asyncio
 
 from evenhand.errors import EvenhandError
 from evenhand.judges.batch import BatchApi, batch_api_of
-from evenhand.runs.batch.allowance import Allowance
-from evenhand.runs.batch.course import Course
-from evenhand.runs.batch.lane import BatchLane
-from evenhand.runs.batch.timing import BatchTiming
-from evenhand.runs.batch.waiting import Waiting
-from evenhand.runs.batch.wording import counted_batches, counted_requests
+from evenhand.runs.batch.context import BatchBudget, BatchContext, BatchTiming, PollTimer
+from evenhand.runs.batch.polling import BatchPoller
+from evenhand.runs.batch.requests import counted_batches, counted_requests
+from evenhand.runs.batch.settlement import BatchSettler
+from evenhand.runs.batch.submitting import BatchSubmitter
 from evenhand.runs.budget import Budget
-from evenhand.runs.executor import Seat
-from evenhand.runs.health import UnreadWatch
-from evenhand.runs.observer import Observer
+from evenhand.runs.executor import RunJudge
+from evenhand.runs.health import UnreadMonitor
 from evenhand.runs.options import RunOptions
+from evenhand.runs.progress import Observer
 from evenhand.runs.stop import Stop
 from evenhand.store import Store
+from evenhand.store.batches import BatchRecord
+
+# One judge's way through a run by the batch.
+#
+# Look at what is at the provider, collect what has ended, settle what that allows, submit what is
+# wanted next; and again, until nothing is wanted and nothing is there. All of it is in the store:
+# whoever takes over, on whatever machine, begins with the same look.
+
+
+class BatchQueue:
+    def __init__(self, course: BatchContext, unread: UnreadMonitor) -> None:
+        self._course = course
+        self._tending = BatchPoller(course)
+        self._settling = BatchSettler(
+            course.run_id,
+            course.seat,
+            course.api,
+            store=course.store,
+            stop=course.stop,
+            unread=unread,
+        )
+        self._walking = BatchSubmitter(course, self._tending, self._settling)
+
+    @property
+    def host(self) -> str:
+        return self._course.host
+
+    @property
+    def in_flight(self) -> int:
+        return self._tending.in_flight
+
+    @property
+    def at_provider(self) -> tuple[BatchRecord, ...]:
+        return self._tending.at_provider
+
+    async def run(self) -> None:
+        course = self._course
+        for batch in await self._tending.unfinished():
+            course.allowance.found(batch)
+        while not course.is_stopped:
+            collected = await self._tending.look()
+            submitted = await self._walk(collected)
+            there = await self._tending.unfinished()
+            if there or course.looks_everywhere or course.crowded:
+                await course.waiting.rest(at_most_s=self._tending.certain_in_s)
+                if not there and course.crowded:
+                    # Somebody else fills it: try again, with less.
+                    course.crowded, course.looks_everywhere = False, True
+            elif not submitted and not await self._walking.walk():
+                self._end()
+                return
+
+    async def _walk(self, collected: list[BatchRecord]) -> bool:
+        """Where something may have changed; whether anything was submitted."""
+        if self._course.looks_everywhere:
+            self._course.looks_everywhere = False
+            return await self._walking.walk()
+        submitted = False
+        for batch in collected:
+            submitted |= await self._walking.walk(batch.first_number - 1, batch.last_number)
+        return submitted
+
+    def _end(self) -> None:
+        """Nothing is wanted, or nothing may be asked, and nothing is at the provider."""
+        course = self._course
+        if self._walking.capped is not None:
+            course.allowance.stop(course.stop, self._walking.capped)
+        failure = self._settling.last_failure
+        if failure is not None and not self._settling.proven:
+            what = f"{course.seat.judge.name} answered nothing, and nothing was judged"
+            failure.message = f"{what}: {failure.message}"
+            failure.args = (failure.message,)
+            course.stop.ask("judge", failure)
+
+
+# The executor of `--batch`: each judge's pending pairs through its provider's batch API.
 
 
 class BatchExecutor:
@@ -40,15 +117,15 @@ class BatchExecutor:
         self._budget = budget
         self._stop = stop
         self._observer = observer
-        self._allowance = Allowance(options, budget)
+        self._allowance = BatchBudget(options, budget)
         self._timing = timing or BatchTiming.looking_every(options.batch_poll_s)
-        self._lanes: list[BatchLane] = []
+        self._lanes: list[BatchQueue] = []
 
     @property
     def in_flight(self) -> int:
         return sum(lane.in_flight for lane in self._lanes)
 
-    async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None:
+    async def execute(self, run_id: int, seats: tuple[RunJudge, ...]) -> None:
         apis = [batch_api_of(seat.judge) for seat in seats]
         self._lanes = [self._lane(run_id, seat, api) for seat, api in zip(seats, apis, strict=True)]
         running = [asyncio.create_task(lane.run()) for lane in self._lanes]
@@ -89,9 +166,9 @@ class BatchExecutor:
                 )
         return tuple(notes)
 
-    def _lane(self, run_id: int, seat: Seat, api: BatchApi) -> BatchLane:
-        return BatchLane(
-            Course(
+    def _lane(self, run_id: int, seat: RunJudge, api: BatchApi) -> BatchQueue:
+        return BatchQueue(
+            BatchContext(
                 run_id,
                 seat,
                 api,
@@ -100,9 +177,9 @@ class BatchExecutor:
                 observer=self._observer,
                 allowance=self._allowance,
                 timing=self._timing,
-                waiting=Waiting(self._timing, self._stop),
+                waiting=PollTimer(self._timing, self._stop),
                 limits=api.limits,
                 giving_up=self._options.cancel_batches,
             ),
-            UnreadWatch(seat.judge, self._stop, keep_going=self._options.keep_going_unread),
+            UnreadMonitor(seat.judge, self._stop, keep_going=self._options.keep_going_unread),
         )

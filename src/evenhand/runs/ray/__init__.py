@@ -1,7 +1,7 @@
 """A run on a cluster: shards of pairs go to workers that run the same engine as one machine does.
 
 driver                                        worker, one an actor
-executor ─ crew ─┬─ shards, ledger, permits    worker ─ shard_supply, lease, leased_pace
+executor ─ pool ─┬─ shards, ledger             worker ─ shards, lease
                  └──── Grant ────────────────►          └─ LocalExecutor ─► store
-                  ◄─── Report ────────────────
+                  ◄─── WorkerReport ──────────
 """

@@ -11,8 +11,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from evenhand.runs.ray.handle import WorkerLost
-from evenhand.runs.ray.messages import Assignment, Grant, Report, Trouble
+from evenhand.runs.ray.messages import Assignment, Grant, WorkerFailure, WorkerLost, WorkerReport
 from evenhand.runs.ray.worker import Worker
 
 _PLACED_WITHIN_S = 15.0
@@ -36,21 +35,21 @@ class ActorHandle:
         ).remote()
         self.place = "no node has room for it yet"
 
-    async def begin(self, assignment: Assignment) -> Trouble | None:
+    async def begin(self, assignment: Assignment) -> WorkerFailure | None:
         beginning = asyncio.ensure_future(self._answer(self._actor.begin.remote(assignment)))
         try:
             done, _ = await asyncio.wait([beginning], timeout=_PLACED_WITHIN_S)
             if not done:
                 self._announce("a worker waits for a free CPU in the cluster")
-            trouble: Trouble | None = await beginning
+            trouble: WorkerFailure | None = await beginning
         finally:
             beginning.cancel()
         self.place = await self._answer(self._actor.where.remote())
         return trouble
 
-    async def exchange(self, grant: Grant, *, within_s: float) -> Report:
+    async def exchange(self, grant: Grant, *, within_s: float) -> WorkerReport:
         try:
-            report: Report = await asyncio.wait_for(
+            report: WorkerReport = await asyncio.wait_for(
                 self._answer(self._actor.exchange.remote(grant)), within_s
             )
         except TimeoutError:

@@ -1,5 +1,6 @@
-"""Ray, joined or started. What is started here listens on the loopback alone, asks for a token that
-nobody else has, shows no dashboard, tells nobody of its use, and is gone with this process."""
+"""Ray, joined or started. What is started here listens on the loopback alone, needs a token, shows
+no dashboard, reports no usage, and ends with this process.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +11,129 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from evenhand.errors import ClusterError
-from evenhand.runs.ray.keeper import Keeper
-from evenhand.runs.ray.stranger import refuse_stranger
 from evenhand.runs.stop import Stop
+
+# Whether Ray may be what listens at an address. Ray itself tries for a minute, and prints what it
+# thinks of it.
+
+_ANSWERS_WITHIN_S = 10.0
+# Ray speaks gRPC, and that is HTTP/2 (RFC 9113, 3.4): each side begins with a frame of settings.
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_FRAME_HEAD_BYTES = 9
+_SETTINGS = 4
+_NO_SETTINGS = bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0))
+
+
+def refuse_unless_ray(address: str, *, within_s: float = _ANSWERS_WITHIN_S) -> None:
+    """Raises ClusterError where nothing listens at HOST:PORT, or something that cannot be Ray."""
+    host, colon, port = address.rpartition(":")
+    if not (colon and port.isdigit()):
+        return  # Ray has its own words for what is no address
+    until = time.monotonic() + within_s
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), within_s) as connection:
+            if os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true"):
+                return  # who it is shows behind its certificate, which Ray looks at
+            connection.sendall(_PREFACE + _NO_SETTINGS)
+            said = _first_bytes(connection, until)
+    except TimeoutError:
+        raise _refusal(address, f"nothing answers there within {within_s:g} s") from None
+    except (OSError, OverflowError) as error:
+        raise _refusal(address, getattr(error, "strerror", None) or str(error)) from None
+    if len(said) < _FRAME_HEAD_BYTES or said[3] != _SETTINGS or any(said[5:]):
+        raise _refusal(address, "what listens there is not Ray")
+
+
+def _first_bytes(connection: socket.socket, until: float) -> bytes:
+    """As many as a frame's head has, or fewer where the other side hangs up."""
+    said = b""
+    while len(said) < _FRAME_HEAD_BYTES:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        connection.settimeout(left_s)
+        more = connection.recv(_FRAME_HEAD_BYTES - len(said))
+        if not more:
+            break
+        said += more
+    return said
+
+
+def _refusal(address: str, why: str) -> ClusterError:
+    return ClusterError(
+        f"the Ray cluster at {address} cannot be joined: {why}; give the address that ray start "
+        "--head told, or leave out --ray-address"
+    )
+
+
+# A thread that joins or starts Ray, and leaves it again. Nobody has to wait for it: Ray's calls
+# take as long as they like, and cannot be broken off.
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class ContextThread(Generic[T]):
+    """Enters a context in a thread of its own, and leaves it there once it is let go.
+
+    The thread lives as long as the context does: the kernel ends what a thread has started with
+    that thread, where it was asked to. It is none that an interpreter waits for at its end.
+    """
+
+    def __init__(self, kept: Callable[[], AbstractContextManager[T]]) -> None:
+        self._kept = kept
+        self._let_go = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self.entered: asyncio.Future[T] = self._loop.create_future()
+        self.entered.add_done_callback(_heard)
+        self._left: asyncio.Future[None] = self._loop.create_future()
+        threading.Thread(target=self._keep, name="ray-keeper", daemon=True).start()
+
+    async def leave(self, *, within_s: float) -> None:
+        """Also before it has entered: then it leaves as soon as it has."""
+        self._let_go.set()
+        await asyncio.wait([self._left], timeout=within_s)
+
+    def _keep(self) -> None:
+        try:
+            with self._kept() as value:
+                self._tell(self.entered.set_result, value)
+                self._let_go.wait()
+        except Exception as error:  # handed to whoever waits, if anybody still does
+            self._tell(self.entered.set_exception, error)
+        finally:
+            self._tell(self._left.set_result, None)
+
+    def _tell(self, settle: Callable[[U], None], what: U) -> None:
+        def told() -> None:
+            with contextlib.suppress(asyncio.InvalidStateError):  # nobody waits any more
+                settle(what)
+
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            self._loop.call_soon_threadsafe(told)
+
+
+def _heard(entered: asyncio.Future[T]) -> None:
+    """What fails after everybody has gone is nobody's trouble."""
+    if not entered.cancelled():
+        entered.exception()
+
+
+# Ray, joined or started. What is started here listens on the loopback alone, asks for a token that
+# nobody else has, shows no dashboard, tells nobody of its use, and is gone with this process.
 
 _OBJECTS_BYTES = 80 * 2**20  # about the least that Ray takes; what goes through it is small
 _FOLDER = "ehray-"
@@ -46,7 +158,7 @@ async def joined(
     joined a cluster before keeps it. None where the run was stopped meanwhile."""
     stopped = asyncio.Event()
     stop.listen(stopped.set)
-    keeper = Keeper(partial(_kept, address, cpus, environment))
+    keeper = ContextThread(partial(_kept, address, cpus, environment))
     stopping = asyncio.create_task(stopped.wait())
     try:
         within_s = _JOINED_WITHIN_S if address is not None else None
@@ -103,11 +215,11 @@ def _join(address: str) -> None:
 
     try:
         with _hushed():
-            refuse_stranger(address)
+            refuse_unless_ray(address)
             # Where `auto` leads to; and for a loopback's address Ray may take another of its own.
             where = canonicalize_bootstrap_address(address) or address
             if where != address:
-                refuse_stranger(where)
+                refuse_unless_ray(where)
             ray.init(address=address, **_QUIET)
     except ClusterError:
         raise

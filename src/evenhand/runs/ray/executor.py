@@ -1,24 +1,86 @@
-"""Carries a run's pending pairs to their verdicts on a Ray cluster."""
+"""The executor of `--executor ray`, and what it refuses before anything is read or started."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from evenhand.errors import EvenhandError, StoreError
+from yarl import URL
+
+from evenhand.errors import EvenhandError, InputError, MissingExtra, StoreError
+from evenhand.judges.redaction import shown_url
 from evenhand.runs.budget import Budget
-from evenhand.runs.executor import Seat
-from evenhand.runs.observer import Observer
+from evenhand.runs.executor import RunJudge
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
+from evenhand.runs.progress import Observer
 from evenhand.runs.ray.cluster import Cluster, joined
-from evenhand.runs.ray.crew import LEASED_S, Crew
-from evenhand.runs.ray.messages import Assignment, SeatTask
+from evenhand.runs.ray.messages import Assignment, JudgeTask
+from evenhand.runs.ray.pool import LEASED_S, WorkerPool
 from evenhand.runs.stop import Stop
 from evenhand.store import RunRecord, Store
 from evenhand.store.records import Spending
+
+# What cannot be run on Ray, said before anything is read or started.
+
+_SECRET_PARTS = ("key", "token", "secret", "sig", "password")
+
+
+def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:
+    if not store.address.startswith("postgresql://"):
+        raise InputError(
+            f"store {store.address} is a file, and Ray's workers write from several processes and "
+            "machines, which a file does not take; give --store postgresql://…"
+        )
+    address = options.ray_address or ""
+    if address.startswith("ray://"):
+        raise InputError(
+            f"--ray-address {address} is one of Ray's client, which is no part of the cluster; "
+            "run evenhand on a node of it (ray job submit does), with --ray-address auto"
+        )
+    for plan in judges:
+        _refuse_judge(plan)
+    if importlib.util.find_spec("ray") is None:
+        raise MissingExtra("ray", "ray")
+
+
+def _refuse_judge(plan: JudgePlan) -> None:
+    name = plan.judge.name
+    if plan.recipe is None:
+        raise InputError(
+            f"judge {name} lives in this process, and Ray's workers have to open their own; "
+            "give it by its name, e.g. openai:gpt-4o"
+        )
+    kind = plan.recipe.spec.partition(":")[0]
+    if kind in ("local", "replay"):
+        why = (
+            "answers one call at a time by this machine's own processor"
+            if kind == "local"
+            else "reads a file that other nodes may not have, and needs no cluster"
+        )
+        raise InputError(f"judge {name} {why}; leave out --executor ray")
+    given = plan.recipe.options.base_url or ()
+    for address in (given,) if isinstance(given, str) else given:
+        if _has_secrets(address):
+            raise InputError(
+                f"base URL {shown_url(address)} comes with credentials, which may not go through "
+                "Ray; set OPENAI_API_KEY where the workers run, and give the address alone"
+            )
+
+
+def _has_secrets(address: str) -> bool:
+    try:
+        url = URL(address.strip())
+    except ValueError:
+        return "@" in address
+    named = " ".join(url.query).lower()
+    return bool(url.user or url.password) or any(part in named for part in _SECRET_PARTS)
+
+
+# Carries a run's pending pairs to their verdicts on a Ray cluster.
 
 _ACCOUNTS_AT_MOST = 8
 _MOST_WORKERS = 16  # by default: each takes a core and some connections to the database
@@ -49,7 +111,7 @@ class RayExecutor:
         self._notes: list[str] = []
         # As Ray's own commands take it: in a job that was submitted, it is the job's cluster.
         self._address = options.ray_address or os.environ.get("RAY_ADDRESS", "").strip() or None
-        self._crew: Crew | None = None
+        self._crew: WorkerPool | None = None
         self._limit = options.concurrency or 1
 
     @property
@@ -69,7 +131,7 @@ class RayExecutor:
     def account(self) -> tuple[str, ...]:
         return tuple(self._notes)
 
-    async def execute(self, run_id: int, seats: tuple[Seat, ...]) -> None:
+    async def execute(self, run_id: int, seats: tuple[RunJudge, ...]) -> None:
         pending = sum(seat.count.pairs - seat.count.done for seat in seats)
         wanted = self._options.ray_workers or min(_own_cpus(), _MOST_WORKERS)
         where = f"joining the cluster at {self._address}" if self._address else "starting Ray here"
@@ -90,11 +152,11 @@ class RayExecutor:
         except EvenhandError as error:
             self._stop.ask("store" if isinstance(error, StoreError) else "cluster", error)
 
-    async def _work(self, run_id: int, seats: tuple[Seat, ...], count: int) -> None:
+    async def _work(self, run_id: int, seats: tuple[RunJudge, ...], count: int) -> None:
         from evenhand.runs.ray.actors import ActorHandle
 
         before = await asyncio.to_thread(self._store.tally, run_id)
-        crew = self._crew = Crew(
+        crew = self._crew = WorkerPool(
             partial(ActorHandle, self._announce),
             [self._assignment(run_id, seats, place, count) for place in range(count)],
             seats,
@@ -146,7 +208,7 @@ class RayExecutor:
             )
 
     def _assignment(
-        self, run_id: int, seats: tuple[Seat, ...], place: int, count: int
+        self, run_id: int, seats: tuple[RunJudge, ...], place: int, count: int
     ) -> Assignment:
         options, salt = self._options, self._run.plan.get("fresh")
         most = options.concurrency
@@ -164,10 +226,10 @@ class RayExecutor:
             keep_going_unread=options.keep_going_unread,
         )
 
-    def _tasks(self, seats: tuple[Seat, ...], salt: str | None) -> Iterator[SeatTask]:
+    def _tasks(self, seats: tuple[RunJudge, ...], salt: str | None) -> Iterator[JudgeTask]:
         for seat, plan in zip(seats, self._judges, strict=True):
             if plan.recipe is not None:  # what has none was refused
-                yield SeatTask(
+                yield JudgeTask(
                     judge_id=seat.judge_id,
                     recipe=plan.recipe,
                     procedure=plan.procedure,
@@ -177,17 +239,17 @@ class RayExecutor:
                     proven=seat.count.proven,
                 )
 
-    def _tell_of_judges(self, crew: Crew) -> None:
+    def _tell_of_judges(self, crew: WorkerPool) -> None:
         """E.g. of a server of a fleet that was left alone; each worker has its own view of it."""
         for line, workers in crew.accounts.most_common(_ACCOUNTS_AT_MOST):
             self._notes.append(f"{line} (told by {_counted(workers, 'worker')})")
 
-    def _tell_of_lost(self, crew: Crew) -> None:
+    def _tell_of_lost(self, crew: WorkerPool) -> None:
         lost = f"{_counted(crew.lost, 'worker')} {'was' if crew.lost == 1 else 'were'} lost"
         calls = f", and up to {crew.lost_calls:,} calls count as made" if crew.lost_calls else ""
         self._notes.append(f"{lost}; what was in flight there was asked again{calls}")
 
-    async def _count_anew(self, run_id: int, seats: tuple[Seat, ...], before: Spending) -> None:
+    async def _count_anew(self, run_id: int, seats: tuple[RunJudge, ...], before: Spending) -> None:
         """What a lost worker stored and did not live to tell is in the store."""
         for seat in seats:
             tally = await asyncio.to_thread(self._store.tally, run_id, seat.judge_id)

@@ -1,6 +1,5 @@
-"""One ledger for a whole cluster: calls and dollars are leased from it, and never twice.
-
-Pure: it is told what workers report, and says what they may have.
+"""The driver's books for the whole cluster: calls and dollars leased to workers, rate-limit
+permits, and what workers report, added to the run's totals.
 """
 
 from __future__ import annotations
@@ -8,7 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from evenhand.runs.ray.messages import Report, Spending
+from evenhand.runs.budget import Budget
+from evenhand.runs.executor import RunJudge
+from evenhand.runs.ray.messages import Permits, WorkerCounts, WorkerReport, WorkerSpending
+
+# One ledger for a whole cluster: calls and dollars are leased from it, and never twice.
+#
+# Pure: it is told what workers report, and says what they may have.
 
 # Of what is free, a worker gets at most its part of a half at once: the rest is for the others,
 # and for whoever is faster.
@@ -17,14 +22,14 @@ _TINY_USD = 1e-9
 
 
 @dataclass(slots=True)
-class Account:
+class WorkerAccount:
     """Of one worker; sums since it began."""
 
     calls_granted: int = 0
     calls_returned: int = 0
     cost_granted: float = 0.0
     cost_returned: float = 0.0
-    spent: Spending = field(default_factory=Spending)
+    spent: WorkerSpending = field(default_factory=WorkerSpending)
 
     @property
     def calls_out(self) -> int:
@@ -38,24 +43,24 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class Loan:
     calls: int = 0
     cost_usd: float = 0.0
 
 
-class Ledger:
+class BudgetLedger:
     def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
         self._max_calls = max_calls
         self._max_cost = max_cost
-        self._accounts: dict[int, Account] = {}
-        self._closed = Spending()
+        self._accounts: dict[int, WorkerAccount] = {}
+        self._closed = WorkerSpending()
         self.lost_calls = 0  # leased to workers that were lost: made or not, nobody knows
         self.lost_cost_usd = 0.0
 
     def open(self, worker: int) -> None:
-        self._accounts[worker] = Account()
+        self._accounts[worker] = WorkerAccount()
 
-    def enter(self, worker: int, report: Report) -> Spending:
+    def enter(self, worker: int, report: WorkerReport) -> WorkerSpending:
         """What is new in the report."""
         account = self._accounts[worker]
         new = _less(report.spending, account.spent)
@@ -64,9 +69,9 @@ class Ledger:
         account.cost_returned = report.returned_cost_usd
         return new
 
-    def lend(self, worker: int, report: Report) -> Lent:
+    def lend(self, worker: int, report: WorkerReport) -> Loan:
         account = self._accounts[worker]
-        lent = Lent(self._calls_for(report), self._cost_for(report))
+        lent = Loan(self._calls_for(report), self._cost_for(report))
         account.calls_granted += lent.calls
         account.cost_granted += lent.cost_usd
         return lent
@@ -105,7 +110,7 @@ class Ledger:
         return max(0.0, (self._max_cost or 0.0) - self.spent.cost_usd - self.lost_cost_usd - out)
 
     @property
-    def spent(self) -> Spending:
+    def spent(self) -> WorkerSpending:
         whole = self._closed
         for account in self._accounts.values():
             whole = _more(whole, account.spent)
@@ -124,13 +129,13 @@ class Ledger:
     def _shares(self) -> int:
         return _PARTS * max(1, len(self._accounts))
 
-    def _calls_for(self, report: Report) -> int:
+    def _calls_for(self, report: WorkerReport) -> int:
         if self._max_calls is None or report.wants_calls < 1:
             return 0
         free = self.free_calls
         return min(report.wants_calls, free, max(1, free // self._shares))
 
-    def _cost_for(self, report: Report) -> float:
+    def _cost_for(self, report: WorkerReport) -> float:
         if self._max_cost is None or not report.wants_cost:
             return 0.0
         free, least = self.free_cost_usd, self._least_cost
@@ -141,8 +146,8 @@ class Ledger:
         return min(free, most, max(least, free / self._shares))
 
 
-def _more(one: Spending, other: Spending) -> Spending:
-    return Spending(
+def _more(one: WorkerSpending, other: WorkerSpending) -> WorkerSpending:
+    return WorkerSpending(
         calls=one.calls + other.calls,
         cost_usd=one.cost_usd + other.cost_usd,
         priced=one.priced + other.priced,
@@ -153,8 +158,8 @@ def _more(one: Spending, other: Spending) -> Spending:
     )
 
 
-def _less(one: Spending, other: Spending) -> Spending:
-    return Spending(
+def _less(one: WorkerSpending, other: WorkerSpending) -> WorkerSpending:
+    return WorkerSpending(
         calls=one.calls - other.calls,
         cost_usd=one.cost_usd - other.cost_usd,
         priced=one.priced - other.priced,
@@ -163,3 +168,85 @@ def _less(one: Spending, other: Spending) -> Spending:
         input_tokens=one.input_tokens - other.input_tokens,
         output_tokens=one.output_tokens - other.output_tokens,
     )
+
+
+# So many requests, or tokens, a minute, for a whole cluster: given out in small numbers that are
+# good for a moment. Pure: it is told the time.
+
+# A permit is used within this time or not at all.
+VALID_S = 1.5
+# Nobody may have asked for so long, and what would have been given is given after all.
+_CAUGHT_UP_S = 0.5
+_MINUTE_S = 60.0
+
+
+class PermitIssuer:
+    """Of one judge. A little slower than the rate that it keeps: a permit may be used later than
+    it is given, so that a minute could hold the permits of a little more than a minute."""
+
+    def __init__(self, *, requests: float | None, tokens: float | None) -> None:
+        self._requests = None if requests is None else _PermitRate(requests)
+        self._tokens = None if tokens is None else _PermitRate(tokens)
+
+    def take_back(self, unused: Permits) -> None:
+        if self._requests is not None:
+            self._requests.take_back(unused.requests)
+        if self._tokens is not None:
+            self._tokens.take_back(unused.tokens)
+
+    def give(self, wanted: Permits, now: float) -> Permits:
+        calls = int(wanted.requests)
+        if calls < 1:
+            return Permits()
+        requests = 0.0
+        if self._requests is not None:
+            calls = int(self._requests.give(calls, now, least=1.0, whole=True))
+            requests = float(calls)
+        tokens = 0.0
+        if self._tokens is not None and calls:
+            each = wanted.tokens / wanted.requests
+            tokens = self._tokens.give(each * calls, now, least=each)
+        return Permits(requests, tokens)
+
+
+class _PermitRate:
+    def __init__(self, per_minute: float) -> None:
+        self._unit_s = (_MINUTE_S + VALID_S + _CAUGHT_UP_S) / per_minute
+        self._free_at = float("-inf")
+
+    def give(self, wanted: float, now: float, *, least: float, whole: bool = False) -> float:
+        """Up to what has come together; `least` in any case, once it is time for the next."""
+        if now < self._free_at or wanted <= 0:
+            return 0.0
+        begun = max(self._free_at, now - _CAUGHT_UP_S)
+        given = min(wanted, max(least, (now - begun) / self._unit_s))
+        given = float(int(given)) if whole else given
+        self._free_at = begun + given * self._unit_s
+        return given
+
+    def take_back(self, amount: float) -> None:
+        """A negative amount was used beyond what was given."""
+        self._free_at -= amount * self._unit_s
+
+
+# What is new in a worker's report, added to the run's own sums.
+
+
+def add_spending(budget: Budget, new: WorkerSpending) -> None:
+    budget.calls += new.calls
+    budget.cost_usd += new.cost_usd
+    budget.unpriced += new.unpriced
+    budget.uncounted += new.uncounted
+    budget.input_tokens += new.input_tokens
+    budget.output_tokens += new.output_tokens
+
+
+def add_counts(seat: RunJudge, told: WorkerCounts, before: WorkerCounts | None) -> None:
+    for name in _COUNTED:
+        new = getattr(told, name) - (getattr(before, name) if before else 0)
+        setattr(seat.count, name, getattr(seat.count, name) + new)
+
+
+_COUNTED = (
+    "wins_a", "wins_b", "ties", "inconsistent", "invalid", "passes", "unread", "reused",
+)  # fmt: skip

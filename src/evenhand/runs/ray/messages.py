@@ -1,17 +1,23 @@
-"""What a driver and its workers tell each other. No key and no password is part of it."""
+"""What a driver and its workers send each other, and the handle by which a driver reaches a worker.
+No key and no password is part of it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
+from evenhand.errors import ClusterError, EvenhandError, JudgeError, StoreError
 from evenhand.judges.prices import Price
-from evenhand.procedure import Procedure
-from evenhand.runs.recipe import JudgeRecipe
+from evenhand.judging.config import Procedure
+from evenhand.runs.plan import JudgeRecipe
 from evenhand.runs.stop import StoppedBy
+
+# What a driver and its workers tell each other. No key and no password is part of it.
 
 
 @dataclass(frozen=True, slots=True)
-class SeatTask:
+class JudgeTask:
     """A judge as a worker opens it. `key` is what the driver knows it by: a worker that comes to
     another one would give other answers, and must not begin."""
 
@@ -29,7 +35,7 @@ class Assignment:
     run_id: int
     store: str  # without its password
     salt: str | None
-    seats: tuple[SeatTask, ...]
+    seats: tuple[JudgeTask, ...]
     concurrency: int | None
     paced_by_requests: bool
     paced_by_tokens: bool
@@ -72,7 +78,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class SeatReport:
+class WorkerCounts:
     """Of one judge at one worker; sums since the worker began, verdicts as far as stored."""
 
     wins_a: int
@@ -89,7 +95,7 @@ class SeatReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class WorkerSpending:
     """Sums since the worker began."""
 
     calls: int = 0
@@ -102,7 +108,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class WorkerFailure:
     """Why a worker stopped, or could not begin."""
 
     by: StoppedBy
@@ -111,9 +117,9 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    seats: tuple[SeatReport, ...]
-    spending: Spending
+class WorkerReport:
+    seats: tuple[WorkerCounts, ...]
+    spending: WorkerSpending
     returned_calls: int  # sums, too
     returned_cost_usd: float
     wants_calls: int
@@ -126,5 +132,45 @@ class Report:
     finished: tuple[int, ...]  # shards, by their numbers
     ended: bool = False
     expired: bool = False  # it heard nothing for too long, and ended by itself
-    trouble: Trouble | None = None
+    trouble: WorkerFailure | None = None
     accounts: tuple[str, ...] = ()  # at its end: what its judges have to say of that time
+
+
+# A worker as its driver knows it: how it is spoken to, and what it means when it is gone.
+
+
+class WorkerLost(Exception):
+    """`surely`: it is dead, and not only out of reach."""
+
+    def __init__(self, why: str, *, surely: bool) -> None:
+        super().__init__(why)
+        self.why = why
+        self.surely = surely
+
+
+class WorkerHandle(Protocol):
+    """A worker, wherever it is. Both calls raise WorkerLost."""
+
+    @property
+    def place(self) -> str:
+        """Where it runs, in words."""
+
+    async def begin(self, assignment: Assignment) -> WorkerFailure | None: ...
+
+    async def exchange(self, grant: Grant, *, within_s: float) -> WorkerReport: ...
+
+    def kill(self) -> None: ...
+
+
+def error_of(trouble: WorkerFailure, place: str) -> EvenhandError:
+    """As the class that it was, so that its exit code is what it is on one machine."""
+    message = f"{trouble.message} (said a worker: {place})"
+    if trouble.by == "judge":
+        return _of_kind(JudgeError, trouble.kind)(message)
+    if trouble.by == "store" or trouble.kind.startswith("store"):
+        return StoreError(message)
+    return ClusterError(message)
+
+
+def _of_kind(root: type[EvenhandError], kind: str) -> type[EvenhandError]:
+    return next((each for each in root.__subclasses__() if each.kind == kind), root)

@@ -1,13 +1,18 @@
-"""The driver's queue of shards: what is pending, in pieces that grow smaller towards the end."""
+"""Pending pairs cut into shards: the driver's queue of them, and the supply that a worker draws
+from.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from evenhand.runs.ray.messages import Shard
-from evenhand.store import Store
+from evenhand.store import Store, WorkItem
+
+# The driver's queue of shards: what is pending, in pieces that grow smaller towards the end.
 
 # A worker reads a shard in one or two queries; the last ones end at nearly the same time.
 _LARGEST, _SMALLEST = 512, 16
@@ -74,3 +79,123 @@ class ShardQueue:
         first, last, _ = span
         self._after = last
         return Shard(next(self._numbers), self._seat, first, last, self._firsts)
+
+
+# A worker's supply: the pending pairs of the shards that it was given, and a wish for more.
+
+_FETCHED_AT_ONCE = 256
+
+
+class ShardSupply:
+    awaits_looks = False
+
+    def __init__(
+        self, store: Store, run_id: int, judge_id: int, *, hungry: Callable[[], None]
+    ) -> None:
+        """`hungry` is called when the last shard is nearly read."""
+        self._store = store
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._hungry = hungry
+        self._shards: deque[Shard] = deque()
+        self._after = 0
+        self._read: list[Shard] = []  # to their ends, and maybe not judged to theirs
+        self._no_more = False
+        self._more = asyncio.Event()
+        self._fetching: asyncio.Task[list[WorkItem]] | None = None
+        self._reading: asyncio.Task[list[WorkItem]] | None = None
+        self._waits = False
+
+    @property
+    def wants_shard(self) -> bool:
+        return not self._shards and not self._no_more
+
+    @property
+    def is_empty(self) -> bool:
+        """All that was given is read, and whoever takes waits for more."""
+        return self._waits and not self._shards
+
+    def give(self, shard: Shard) -> None:
+        if not self._shards:
+            self._after = shard.first - 1
+        self._shards.append(shard)
+        self._more.set()
+
+    def end(self) -> None:
+        """There will be no more; or none of it is wanted."""
+        self._no_more = True
+        self._more.set()
+
+    async def take(self, *, limit: int) -> list[WorkItem]:
+        fetched = await (self._fetching or self._begin())
+        self._fetching = self._begin() if fetched else None
+        return fetched
+
+    def open_at_most(self, limit: int, *, done: int) -> int:
+        """More pairs than calls, so that a pair that waits for its retry holds up no other."""
+        return max(4, 2 * limit)
+
+    def close(self) -> None:
+        self.end()
+        if self._fetching is not None:
+            self._fetching.cancel()
+
+    async def closed(self) -> None:
+        """Once no thread reads the store for it any more."""
+        self.close()
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+
+    def finished(self) -> list[Shard]:
+        """Those with nothing pending any more; told once. It asks the store."""
+        over = [shard for shard in self._read if not self._is_pending(shard)]
+        self._read = [shard for shard in self._read if shard not in over]
+        return over
+
+    def _is_pending(self, shard: Shard) -> bool:
+        left = self._store.pending_span(
+            self._run_id,
+            self._judge_id,
+            after=shard.first - 1,
+            up_to=shard.last,
+            limit=1,
+            firsts=shard.firsts,
+        )
+        return left is not None
+
+    def _pending(self, shard: Shard) -> list[WorkItem]:
+        return self._store.pending(
+            self._run_id,
+            self._judge_id,
+            after=self._after,
+            up_to=shard.last,
+            limit=_FETCHED_AT_ONCE,
+            firsts=shard.firsts,
+        )
+
+    def _begin(self) -> asyncio.Task[list[WorkItem]]:
+        return asyncio.create_task(self._fetch())
+
+    async def _fetch(self) -> list[WorkItem]:
+        while True:
+            while not self._shards:
+                if self._no_more:
+                    return []
+                self._more.clear()
+                self._waits = True
+                self._hungry()
+                await self._more.wait()
+                self._waits = False
+            shard = self._shards[0]
+            self._reading = asyncio.create_task(asyncio.to_thread(self._pending, shard))
+            fetched = await asyncio.shield(self._reading)
+            if fetched:
+                self._after = fetched[-1].number
+            if not fetched or self._after >= shard.last:
+                self._read.append(self._shards.popleft())
+                if self._shards:
+                    self._after = self._shards[0].first - 1
+                else:
+                    self._hungry()
+            if fetched:
+                return fetched

@@ -1,4 +1,4 @@
-"""A worker: the engine of one machine, with work and leave to spend from a driver elsewhere."""
+"""A worker: the local executor, with work and budget granted by a driver elsewhere."""
 
 from __future__ import annotations
 
@@ -7,30 +7,79 @@ import contextlib
 import os
 import socket
 import time
+from collections import deque
 from collections.abc import Iterator
 
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges import Judge
 from evenhand.judges.protocol import Account, account_of
-from evenhand.runs.executor import LocalExecutor, Seat
+from evenhand.runs.executor import LocalExecutor, RunJudge
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
-from evenhand.runs.ray.lease import Lease, LeasedBudget, LeasedJudge
-from evenhand.runs.ray.leased_pace import LeasedPace
+from evenhand.runs.progress import JudgeCounts
+from evenhand.runs.ray.lease import Lease, LeasedBudget, LeasedJudge, LeasedPace
 from evenhand.runs.ray.messages import (
     Assignment,
     Grant,
-    Report,
-    SeatReport,
-    SeatTask,
-    Spending,
-    Trouble,
+    JudgeTask,
+    WorkerCounts,
+    WorkerFailure,
+    WorkerReport,
+    WorkerSpending,
 )
-from evenhand.runs.ray.secret_address import with_own_secrets
-from evenhand.runs.ray.shard_supply import ShardSupply
-from evenhand.runs.ray.stored_count import StoredCount
+from evenhand.runs.ray.shards import ShardSupply
 from evenhand.runs.stop import Stop, StoppedBy
-from evenhand.store import Store, open_store
+from evenhand.store import Settled, Store, open_store
+from evenhand.store.address import SECRET_OPTIONS, ServerAddress, read_address
+
+# A store's address on its way to a worker: without its password, which the worker has itself.
+
+
+def with_own_secrets(shown: str) -> str:
+    """With the password of this process's EVENHAND_STORE, where that is the same store; else as it
+    is, and libpq looks for one (PGPASSWORD, PGPASSFILE, ~/.pgpass)."""
+    own = os.environ.get("EVENHAND_STORE", "").strip()
+    if not own:
+        return shown
+    mine, wanted = read_address(own), read_address(shown)
+    if not isinstance(mine, ServerAddress) or not isinstance(wanted, ServerAddress):
+        return shown
+    same = ("username", "host", "port", "database")
+    if any(getattr(mine.url, name) != getattr(wanted.url, name) for name in same):
+        return shown
+    query = dict(wanted.url.query)
+    query |= {name: mine.url.query[name] for name in SECRET_OPTIONS if name in mine.url.query}
+    whole = wanted.url.set(password=mine.url.password, query=query)
+    return whole.render_as_string(hide_password=False)
+
+
+# A worker's count: what is stored, and nothing that a kill could take back.
+
+
+class StoredCount(JudgeCounts):
+    """Verdicts are stored in the order in which they are settled."""
+
+    def __init__(self, judge: str, *, known: bool) -> None:
+        super().__init__(judge, 0)
+        self._known = known
+        self._unstored: deque[Settled] = deque()
+
+    @property
+    def proven(self) -> bool:
+        return self._known
+
+    def settled(self, settled: Settled) -> None:
+        self.waiting += 1
+        self._unstored.append(settled)
+
+    def stored(self, count: int) -> None:
+        for _ in range(count):
+            super().settled(self._unstored.popleft())
+            self.waiting -= 1
+        super().stored(count)
+
+
+# A worker: the engine of one machine, with work and leave to spend from a driver elsewhere.
 
 _TOLD_EVERY_S = 0.25
 _LOOKED_EVERY_S = 0.05
@@ -63,17 +112,17 @@ class Worker:
         self._over: list[int] = []
         self._accounts: list[Account] = []
 
-    async def begin(self, assignment: Assignment) -> Trouble | None:
+    async def begin(self, assignment: Assignment) -> WorkerFailure | None:
         """What keeps it from beginning."""
         try:
             await self._prepare(assignment)
         except EvenhandError as error:
             await self._close()
             by: StoppedBy = "store" if isinstance(error, StoreError) else "cluster"
-            return Trouble(by, error.kind, error.message)
+            return WorkerFailure(by, error.kind, error.message)
         except Exception as error:  # the driver is to hear of it, whatever it is
             await self._close()
-            return Trouble("cluster", "cluster", _told(error))
+            return WorkerFailure("cluster", "cluster", _told(error))
         self._lease.accept(Grant(_FIRST_GRANT_WITHIN_S))
         self._working = asyncio.create_task(self._work(assignment.run_id))
         self._watching = asyncio.create_task(self._watch())
@@ -82,7 +131,7 @@ class Worker:
     async def where(self) -> str:
         return f"process {os.getpid()} on {socket.gethostname()}"
 
-    async def exchange(self, grant: Grant) -> Report:
+    async def exchange(self, grant: Grant) -> WorkerReport:
         self._accept(grant)
         await self._something_new()
         await self._sift()
@@ -119,7 +168,7 @@ class Worker:
             paces=self._paces,
         )
 
-    def _seat(self, assignment: Assignment, task: SeatTask, store: Store) -> Seat:
+    def _seat(self, assignment: Assignment, task: JudgeTask, store: Store) -> RunJudge:
         judge = task.recipe.open()
         self._judges.append(judge)
         self._accounts.append(account_of(judge))
@@ -134,7 +183,7 @@ class Worker:
         self._counts.append(count)
         self._supplies.append(supply)
         leased = LeasedJudge(judge, self._lease)
-        return Seat(task.judge_id, leased, task.procedure, task.price, count, supply)
+        return RunJudge(task.judge_id, leased, task.procedure, task.price, count, supply)
 
     async def _work(self, run_id: int) -> None:
         try:
@@ -244,7 +293,7 @@ class Worker:
             except EvenhandError as error:
                 self._stop.ask("store", error)
 
-    def _report(self) -> Report:
+    def _report(self) -> WorkerReport:
         lease, executor, ended = self._lease, self._executor, self._ended
         lease.look_at_clock()
         starving, idle = lease.starves, self._is_idle
@@ -252,7 +301,7 @@ class Worker:
             lease.give_back()
         limit = max(1, executor.limit)
         over, self._over = self._over, []
-        return Report(
+        return WorkerReport(
             seats=tuple(self._seat_reports()),
             spending=self._spending(),
             returned_calls=lease.returned_calls,
@@ -271,11 +320,11 @@ class Worker:
             accounts=tuple(line for each in self._accounts for line in each()) if ended else (),
         )
 
-    def _seat_reports(self) -> Iterator[SeatReport]:
+    def _seat_reports(self) -> Iterator[WorkerCounts]:
         waiting = self._executor.waiting or [0] * len(self._seats)
         each = zip(self._counts, self._supplies, self._paces, waiting, strict=True)
         for count, supply, pace, calls in each:
-            yield SeatReport(
+            yield WorkerCounts(
                 wins_a=count.wins_a,
                 wins_b=count.wins_b,
                 ties=count.ties,
@@ -289,9 +338,9 @@ class Worker:
                 unused=pace.give_back(),
             )
 
-    def _spending(self) -> Spending:
+    def _spending(self) -> WorkerSpending:
         budget, lease = self._budget, self._lease
-        return Spending(
+        return WorkerSpending(
             calls=lease.calls,
             cost_usd=lease.cost_usd,
             priced=lease.priced,
@@ -301,12 +350,12 @@ class Worker:
             output_tokens=budget.output_tokens,
         )
 
-    def _trouble(self) -> Trouble | None:
+    def _trouble(self) -> WorkerFailure | None:
         if self._broken is not None:
-            return Trouble("cluster", "cluster", _told(self._broken))
+            return WorkerFailure("cluster", "cluster", _told(self._broken))
         by, error = self._stop.by, self._stop.error
         if by in ("judge", "store") and error is not None:
-            return Trouble(by, error.kind, error.message)
+            return WorkerFailure(by, error.kind, error.message)
         return None
 
 

@@ -10,10 +10,17 @@ from starlette.responses import Response
 from evenhand.contract import Pair, Verdict
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.serve.bounds import values_of_a_pair
-from evenhand.serve.http.bodies import parsed
-from evenhand.serve.http.endpoint import Answer, Body, Call, Endpoint, answer, unless_gone
-from evenhand.serve.idempotency import key_of, once
+from evenhand.serve.http.endpoint import (
+    BodySpec,
+    Endpoint,
+    HttpCall,
+    ResponseSpec,
+    answer,
+    unless_gone,
+)
+from evenhand.serve.http.idempotency import key_of, once
+from evenhand.serve.http.requests import parsed
+from evenhand.serve.security.limits import values_of_a_pair
 
 
 class CompareQuery(Model):
@@ -22,7 +29,7 @@ class CompareQuery(Model):
     )
 
 
-async def compare(call: Call[CompareQuery]) -> Response:
+async def compare(call: HttpCall[CompareQuery]) -> Response:
     """Which of two responses is better, judged in both orders. The body is the contract's input
     (names in either case), the answer its output. The comparison ends when its client goes away,
     unless it has a key under which its answer is kept."""
@@ -48,9 +55,9 @@ ENDPOINTS = (
         summary="Compare two responses to a prompt",
         work=compare,
         query=CompareQuery,
-        bodies={"application/json": Body(model=Pair, examples=("pair", "pair-in-full"))},
+        bodies={"application/json": BodySpec(model=Pair, examples=("pair", "pair-in-full"))},
         answers={
-            200: Answer(
+            200: ResponseSpec(
                 "The verdict: a win, a tie or an inconsistent pair", Verdict, example="verdict"
             )
         },

@@ -1,4 +1,6 @@
-"""The OpenAPI document: what endpoints say of themselves, with the schemas of our own types."""
+"""The OpenAPI document: what endpoints say of themselves, the schemas of our own types, and
+examples recorded from a real server.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import asyncio
 import http
 import threading
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,14 +19,66 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from evenhand.serve import problems
-from evenhand.serve.http.endpoint import LONGEST_ID, Answer, Body, Endpoint
-from evenhand.serve.http.examples import example, problem_example
-from evenhand.serve.http.queries import parameters
-from evenhand.serve.idempotency import HEADER
+from evenhand import errors
+from evenhand.serve.http import problems
+from evenhand.serve.http.endpoint import LONGEST_ID, BodySpec, Endpoint, ResponseSpec
+from evenhand.serve.http.idempotency import HEADER
+from evenhand.serve.http.problems import problem_of
+from evenhand.serve.http.requests import parameters
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+
+# The examples of the OpenAPI document: what a real server was sent, and what it answered.
+
+_TYPICAL: dict[int, errors.EvenhandError] = {
+    401: errors.Unauthorized("the request has no token; send Authorization: Bearer TOKEN"),
+    402: errors.CapReached("the judge's calls would cost more than is allowed; raise maxCost"),
+    403: errors.Forbidden(
+        "pages of 'https://example.org' may not call this server; its operator "
+        "can name them in allowed_origins"
+    ),
+    404: errors.NotFound("there is no run '7'; GET /v1/runs lists them"),
+    408: errors.TooSlow("the body stopped at 512 bytes for 60 s; send it faster"),
+    409: errors.Conflict(
+        "the request with the Idempotency-Key 'night-7' is still being answered; "
+        "ask again in a moment"
+    ),
+    413: errors.TooLarge("the body is larger than 32 MiB; send less, or upload it as a run's file"),
+    415: errors.WrongMediaType(
+        "the body's content type is text/xml; send JSON with Content-Type: application/json"
+    ),
+    422: errors.InputError('criteria is empty; name at least one, e.g. ["accuracy"]'),
+    429: errors.ServerBusy(
+        "64 comparisons are being judged and 128 wait; ask again later, or ask fewer at once",
+        retry_after_s=3,
+    ),
+    500: errors.EvenhandError(
+        "the server met an error of its own; its log says where, please report it"
+    ),
+    501: errors.MissingExtra("pyarrow", "parquet"),
+    502: errors.JudgeUnreachable("no connection to the judge could be made; try again later"),
+    503: errors.StoreBusy("another process has the store in use; try again"),
+    504: errors.JudgeTimeout("the judge gave no answer within 60 s; try again, or allow it longer"),
+}
+
+
+def problem_example(status: int) -> Any:
+    told = problem_of(_TYPICAL[status]).model_dump(mode="json")
+    return {**told, "metadata": {"outcome": None, "usage": {"requests": 0}}}
+
+
+def example(name: str) -> Any:
+    """JSON as a value, anything else as its text."""
+    folder = files(__package__).joinpath("examples")
+    text = folder.joinpath(f"{name}.txt")
+    if text.is_file():
+        return text.read_text("utf-8")
+    return orjson.loads(folder.joinpath(f"{name}.json").read_bytes())
+
+
+# The OpenAPI document: what endpoints say of themselves, with the schemas of our own types.
 
 _SCHEMAS = "#/components/schemas/"
 # What the guard, and the server itself, may answer to any request.
@@ -98,7 +153,7 @@ def _header(name: str, description: str, schema: Mapping[str, Any]) -> dict[str,
     }
 
 
-def _content(body: Body) -> dict[str, Any]:
+def _content(body: BodySpec) -> dict[str, Any]:
     schema = dict(body.schema) if body.schema else {"$ref": _SCHEMAS + _name(body.model)}
     told: dict[str, Any] = {"schema": schema}
     if body.examples:
@@ -106,7 +161,7 @@ def _content(body: Body) -> dict[str, Any]:
     return told
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
+def _answer(answer: ResponseSpec) -> dict[str, Any]:
     told: dict[str, Any] = {"description": answer.description}
     if answer.example is not None:
         schema = answer.schema or {"$ref": _SCHEMAS + _name(answer.told_model())}

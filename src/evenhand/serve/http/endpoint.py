@@ -1,7 +1,4 @@
-"""What an endpoint is: an address, what it takes and gives, and the work behind it.
-
-The same value makes the route and its part of the OpenAPI document, so neither can lag behind.
-"""
+"""What an endpoint is: an address, what it takes and gives, and the work behind it."""
 
 from __future__ import annotations
 
@@ -10,22 +7,22 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from pydantic import BaseModel
+from starlette.requests import Request
 from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.errors import NotFound
-from evenhand.serve.config import Limits
-from evenhand.serve.http.bodies import json_body, whole_body
-from evenhand.serve.http.queries import NoQuery, Q, read_query
+from evenhand.serve.config import ServerLimits
+from evenhand.serve.http.requests import Q, json_body, read_query, whole_body
 from evenhand.serve.service import Service
 
 LONGEST_ID = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[Q]):
+class HttpCall(Generic[Q]):
     """One request on its way to the service."""
 
     request: Request
@@ -57,7 +54,7 @@ class Call(Generic[Q]):
         return await whole_body(self.request, limit_bytes=self._limit_bytes)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ServerLimits:
         return self.service.config.limits
 
     @property
@@ -67,7 +64,7 @@ class Call(Generic[Q]):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseSpec:
     """What comes with a status: a model of ours, or a text. `example` is the name of one.
 
     `late_model` is a model that is loaded when the document is asked for, and not before.
@@ -86,7 +83,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class BodySpec:
     """What a POST takes, in one media type."""
 
     model: type[Model] | None = None
@@ -100,16 +97,16 @@ class Endpoint(Generic[Q]):
     path: str
     name: str
     summary: str
-    work: Callable[[Call[Q]], Awaitable[Response]]
+    work: Callable[[HttpCall[Q]], Awaitable[Response]]
     query: type[Q]
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, ResponseSpec]
     refusals: tuple[int, ...] = ()
-    bodies: Mapping[str, Body] = field(default_factory=dict)
+    bodies: Mapping[str, BodySpec] = field(default_factory=dict)
     tag: str = "runs"
 
     def add_to(self, app: FastAPI) -> None:
         async def handle(request: Request) -> Response:
-            return await self.work(Call(request, read_query(request.query_params, self.query)))
+            return await self.work(HttpCall(request, read_query(request.query_params, self.query)))
 
         app.add_api_route(
             self.path,
@@ -156,6 +153,3 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> 
 async def _until_gone(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-__all__ = ["Answer", "Body", "Call", "Endpoint", "NoQuery", "answer", "unless_gone"]

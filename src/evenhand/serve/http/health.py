@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError
-from evenhand.serve.http.endpoint import Answer, Call, Endpoint, NoQuery, answer
-from evenhand.serve.offers import OfferView
+from evenhand.serve.http.endpoint import Endpoint, HttpCall, ResponseSpec, answer
+from evenhand.serve.http.requests import NoQuery
+from evenhand.serve.judges import OfferView
 from evenhand.serve.values import Readiness
 
 
@@ -24,23 +25,23 @@ class Health(Model):
     status: Literal["ok"] = "ok"
 
 
-async def judges(call: Call[NoQuery]) -> Response:
+async def judges(call: HttpCall[NoQuery]) -> Response:
     """The judges that clients may name, without their addresses and keys."""
     return answer(JudgeList(judges=tuple(call.service.offers.offered())))
 
 
-async def healthz(call: Call[NoQuery]) -> Response:
+async def healthz(call: HttpCall[NoQuery]) -> Response:
     """Whether the process answers at all; it needs no token and touches nothing."""
     return answer(Health())
 
 
-async def readyz(call: Call[NoQuery]) -> Response:
+async def readyz(call: HttpCall[NoQuery]) -> Response:
     """Whether the store answers and a judge is configured; if not, why."""
     readiness = await call.service.ready()
     return answer(readiness, 200 if readiness.ready else 503)
 
 
-async def metrics(call: Call[NoQuery]) -> Response:
+async def metrics(call: HttpCall[NoQuery]) -> Response:
     """Counters, gauges and histograms for Prometheus."""
     from evenhand.serve.metrics import CONTENT_TYPE
 
@@ -60,7 +61,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         summary="List the judges",
         work=judges,
         query=NoQuery,
-        answers={200: Answer("The judges on offer", JudgeList, example="judges")},
+        answers={200: ResponseSpec("The judges on offer", JudgeList, example="judges")},
         tag="compare",
     ),
     Endpoint(
@@ -70,7 +71,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         summary="Whether it lives",
         work=healthz,
         query=NoQuery,
-        answers={200: Answer("It does", Health, example="health")},
+        answers={200: ResponseSpec("It does", Health, example="health")},
         tag="operation",
     ),
     Endpoint(
@@ -81,8 +82,8 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         work=readyz,
         query=NoQuery,
         answers={
-            200: Answer("It can", Readiness, example="ready"),
-            503: Answer(
+            200: ResponseSpec("It can", Readiness, example="ready"),
+            503: ResponseSpec(
                 "It cannot, and why",
                 Readiness,
                 example="not-ready",
@@ -98,7 +99,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         work=metrics,
         query=NoQuery,
         answers={
-            200: Answer(
+            200: ResponseSpec(
                 "Prometheus' text format",
                 schema={"type": "string"},
                 media_type="text/plain",

@@ -1,4 +1,6 @@
-"""What runs come to: a report, a ranking of their models, an audit of their judge."""
+"""`/v1/runs/{id}/report`, `/v1/rank`, `/v1/audits`: a report, a ranking of models, an audit of a
+judge.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evenhand.contract.model import Model
-from evenhand.serve.http.bodies import read_body
-from evenhand.serve.http.endpoint import Answer, Body, Call, Endpoint, NoQuery, answer
-from evenhand.serve.idempotency import once
-from evenhand.serve.report_models import audit_model, ranking_model, report_model
+from evenhand.serve.http.endpoint import BodySpec, Endpoint, HttpCall, ResponseSpec, answer
+from evenhand.serve.http.idempotency import once
+from evenhand.serve.http.requests import NoQuery, read_body
+from evenhand.serve.report_cache import audit_model, ranking_model, report_model
 from evenhand.serve.values import AuditRun, Level, RankRuns
 
 
@@ -23,7 +25,7 @@ class ReportQuery(Model):
     level: Level = Field(default=0.95, description="Of the intervals")
 
 
-async def report(call: Call[ReportQuery]) -> Response:
+async def report(call: HttpCall[ReportQuery]) -> Response:
     """What a run came to and took, and what can be concluded: win rates with intervals, by
     criterion and tag, length and position. A run that still goes on is reported as it is now."""
     query = call.query
@@ -33,13 +35,13 @@ async def report(call: Call[ReportQuery]) -> Response:
     return answer(found)
 
 
-async def rank(call: Call[RankRuns]) -> Response:
+async def rank(call: HttpCall[RankRuns]) -> Response:
     """The models of one or more runs, ranked by their verdicts (Bradley-Terry or Davidson), with
     intervals of scores and of ranks."""
     return answer(await call.service.rank(call.query))
 
 
-async def rank_by_body(call: Call[NoQuery]) -> Response:
+async def rank_by_body(call: HttpCall[NoQuery]) -> Response:
     """The same, with the request as a body."""
     body = await call.body()
 
@@ -51,13 +53,13 @@ async def rank_by_body(call: Call[NoQuery]) -> Response:
     )
 
 
-async def audit(call: Call[AuditRun]) -> Response:
+async def audit(call: HttpCall[AuditRun]) -> Response:
     """A run's judge against the labels of its pairs, or against people's votes: accuracy,
     agreement, kappa, biases, and findings that hold it to thresholds."""
     return answer(await call.service.audit(call.query))
 
 
-async def audit_by_body(call: Call[NoQuery]) -> Response:
+async def audit_by_body(call: HttpCall[NoQuery]) -> Response:
     """The same, with the request as a body."""
     body = await call.body()
 
@@ -69,8 +71,8 @@ async def audit_by_body(call: Call[NoQuery]) -> Response:
     )
 
 
-_RANKING = Answer("The ranking", late_model=ranking_model, example="ranking")
-_AUDIT = Answer("The audit and its findings", late_model=audit_model, example="audit")
+_RANKING = ResponseSpec("The ranking", late_model=ranking_model, example="ranking")
+_AUDIT = ResponseSpec("The audit and its findings", late_model=audit_model, example="audit")
 
 ENDPOINTS: tuple[Endpoint[Any], ...] = (
     Endpoint(
@@ -80,7 +82,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         summary="Report on a run",
         work=report,
         query=ReportQuery,
-        answers={200: Answer("The report", late_model=report_model, example="report")},
+        answers={200: ResponseSpec("The report", late_model=report_model, example="report")},
         tag="reports",
     ),
     Endpoint(
@@ -101,7 +103,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         summary="Rank the models of runs",
         work=rank_by_body,
         query=NoQuery,
-        bodies={"application/json": Body(model=RankRuns, examples=("rank-runs",))},
+        bodies={"application/json": BodySpec(model=RankRuns, examples=("rank-runs",))},
         answers={200: _RANKING},
         refusals=(404,),
         tag="reports",
@@ -124,7 +126,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         summary="Hold a judge against labels",
         work=audit_by_body,
         query=NoQuery,
-        bodies={"application/json": Body(model=AuditRun, examples=("audit-run",))},
+        bodies={"application/json": BodySpec(model=AuditRun, examples=("audit-run",))},
         answers={200: _AUDIT},
         refusals=(404,),
         tag="reports",

@@ -1,25 +1,262 @@
-"""`/v1/runs`: many pairs, judged in the background; their progress, verdicts, end."""
+"""`/v1/runs`: many pairs judged in the background: started from lines, a file or JSON; their
+progress, server-sent events, verdicts and end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from evenhand.contract.model import Model
-from evenhand.errors import InputError
-from evenhand.serve.events import event_stream
-from evenhand.serve.http.endpoint import Answer, Call, Endpoint, NoQuery, answer
-from evenhand.serve.idempotency import once
+from evenhand.errors import EvenhandError, InputError, WrongMediaType
+from evenhand.serve.config import ServerLimits
+from evenhand.serve.http.endpoint import BodySpec, Endpoint, HttpCall, ResponseSpec, answer
+from evenhand.serve.http.idempotency import key_of, once
+from evenhand.serve.http.problems import problem_of
+from evenhand.serve.http.requests import NoQuery, media_type_of, read_body
+from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
+from evenhand.serve.runs import Upload
 from evenhand.serve.values import (
     RunPage,
     RunStateView,
     RunStatus,
+    StartRun,
+    StartRunWithPairs,
     VerdictPage,
 )
-from evenhand.serve.verdict_filters import VerdictFilters
+from evenhand.serve.verdicts import VerdictFilters
+
+# Server-sent events: a run's status whenever it changes, until the run, or the client, ends.
+#
+#     event: progress
+#     id: 8f0c…
+#     data: {"id": "1", "state": "judging", …}
+#
+# Each event is the whole status, so nothing is lost with a connection: an id names what was told,
+# and whoever comes back with it (`Last-Event-ID`) is not told the same again, by any worker.
+
+HEARTBEAT_S = 15.0
+HEARTBEAT = b": still here\n\n"
+# After a lost connection; browsers would else come back after three seconds or more.
+_COME_BACK_MS = 2000
+_END = "end-"
+
+
+async def event_stream(
+    statuses: AsyncIterator[RunStatus], *, last_id: str | None = None
+) -> Response:
+    """The answer to whoever wants to follow. What is wrong with the first step is raised."""
+    first = await anext(statuses, None)
+    if first is None or (first.at_rest and last_id == _END + told_id(first)):
+        # It was told the end already; 204 is how a browser is told not to come back.
+        await _close(statuses)
+        return Response(status_code=204)
+    return _EventStream(_blocks(first, statuses, last_id))
+
+
+def told_id(status: RunStatus) -> str:
+    """What was told, without what changes by itself: speed and times."""
+    passing = {"pairs_per_s", "remaining_s", "created_at", "updated_at"}
+    told = status.model_dump_json(exclude=passing).encode()
+    return hashlib.blake2b(told, digest_size=8).hexdigest()
+
+
+async def _blocks(
+    first: RunStatus, statuses: AsyncIterator[RunStatus], last_id: str | None
+) -> AsyncGenerator[bytes]:
+    status = first
+    try:
+        yield f"retry: {_COME_BACK_MS}\n\n".encode()
+        if last_id != told_id(first):
+            yield _block("progress", first, told_id(first))
+        async for status in statuses:
+            yield _block("progress", status, told_id(status))
+        if status.at_rest:  # else the server is going down: the client comes back and goes on
+            yield _block("end", status, _END + told_id(status))
+    except EvenhandError as error:
+        yield f"event: problem\ndata: {problem_of(error).model_dump_json()}\n\n".encode()
+    finally:
+        await _close(statuses)
+
+
+async def _close(statuses: AsyncIterator[RunStatus]) -> None:
+    if isinstance(statuses, AsyncGenerator):  # else nothing of it is left open
+        await statuses.aclose()
+
+
+def _block(event: str, status: RunStatus, identifier: str) -> bytes:
+    data = status.model_dump_json()  # one line: JSON has no line ends outside of escapes
+    return f"event: {event}\nid: {identifier}\ndata: {data}\n\n".encode()
+
+
+class _EventStream(Response):
+    media_type = "text/event-stream"
+
+    def __init__(self, blocks: AsyncGenerator[bytes]) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._blocks = blocks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(_until_gone(receive))
+        step: asyncio.Future[bytes | None] | None = None
+        try:
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": self.status_code,
+                    "headers": self.raw_headers,
+                }
+            )
+            while not gone.done():
+                step = step or asyncio.ensure_future(_next(self._blocks))
+                either: set[asyncio.Future[Any]] = {step, gone}
+                await asyncio.wait(either, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    break
+                block = HEARTBEAT
+                if step.done():
+                    found, step = step.result(), None
+                    if found is None:
+                        await send({"type": "http.response.body", "body": b""})
+                        break
+                    block = found
+                await send({"type": "http.response.body", "body": block, "more_body": True})
+        finally:
+            await _ended(step, gone)
+            await self._blocks.aclose()
+
+
+async def _next(blocks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(blocks, None)
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
+    left = [task for task in tasks if task is not None]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+# `POST /v1/runs`: pairs come in, as lines, as a file or as JSON.
+
+
+async def start_run(call: HttpCall[StartRun]) -> Response:
+    """Pairs to be judged in the background: as JSON lines (streamed, options in the query), as a
+    form with a file of any format that `evenhand run` reads (likewise), or as JSON with the
+    options beside the pairs. 202 says that all pairs are stored; the same data and judges again
+    find the same run (200), which goes on where it had been stopped."""
+    key_of(call.request)
+    await call.service.refuse_when_full()
+    kind, _ = media_type_of(call.request)
+    limit_bytes = call.service.config.limits.upload_bytes
+    if kind in LINES:
+        spool = await spool_lines(call.request, limit_bytes=limit_bytes)
+    elif kind == FORM:
+        spool = await spool_form(call.request, limit_bytes=limit_bytes)
+    elif kind == "application/json":
+        return await _start_with_pairs(call)
+    else:
+        takes = f"{LINES[0]}, {FORM} or application/json"
+        raise WrongMediaType(
+            f"the body's content type is {kind[:60] or 'missing'}; send pairs as {takes}"
+        )
+    try:
+        return await _started(call, spool.upload, call.query, spool.digest)
+    finally:
+        spool.close()
+
+
+async def _start_with_pairs(call: HttpCall[StartRun]) -> Response:
+    body = await call.body()
+    if call.request.query_params:
+        name = next(iter(call.request.query_params))
+        raise InputError(
+            f"the query parameter {name} goes with JSON lines and files; "
+            "put it into the body, beside the pairs"
+        )
+    upload, options = await call.service.read_in(body, partial(_read_pairs, limits=call.limits))
+    with upload:
+        return await _started(call, upload, options, body)
+
+
+def _read_pairs(body: bytes, *, limits: ServerLimits) -> tuple[Upload, StartRun]:
+    request = read_body(body, StartRunWithPairs, limits, rows="pairs")
+    return Upload.of_pairs(request.pairs), request.options()
+
+
+async def _started(
+    call: HttpCall[StartRun], upload: Upload, options: StartRun, content: bytes
+) -> Response:
+    async def started() -> Response:
+        status = await call.service.start_run(upload, options, token=call.token)
+        place = {"Location": f"/v1/runs/{status.id}"}
+        return answer(status, 200 if status.found else 202, headers=place)
+
+    return await once(
+        call.request, started, store=call.service.store, token=call.token, content=content
+    )
+
+
+_PAIR_LINES = {"type": "string", "format": "binary", "description": "One pair a line, as JSON"}
+_FORM = {
+    "type": "object",
+    "required": ["file"],
+    "additionalProperties": False,
+    "properties": {
+        "file": {
+            "type": "string",
+            "format": "binary",
+            "description": "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz",
+        }
+    },
+}
+
+START_ENDPOINTS: tuple[Endpoint[Any], ...] = (
+    Endpoint(
+        method="POST",
+        path="/v1/runs",
+        name="startRun",
+        summary="Judge many pairs in the background",
+        work=start_run,
+        query=StartRun,
+        bodies={
+            "application/x-ndjson": BodySpec(schema=_PAIR_LINES, examples=("lines",)),
+            FORM: BodySpec(schema=_FORM),
+            "application/json": BodySpec(model=StartRunWithPairs, examples=("start-run",)),
+        },
+        answers={
+            202: ResponseSpec(
+                "All pairs are stored and wait to be judged",
+                RunStatus,
+                example="started-run",
+                headers={"Location": "Where the run's status is"},
+            ),
+            200: ResponseSpec(
+                "The same run was there already",
+                RunStatus,
+                example="run",
+                headers={"Location": "Where the run's status is"},
+            ),
+        },
+        refusals=(402, 501),
+    ),
+)
+
+
+# `/v1/runs`: many pairs, judged in the background; their progress, verdicts, end.
 
 _MOST_ROWS = 10_000
 
@@ -45,20 +282,20 @@ class VerdictsQuery(VerdictFilters):
         )
 
 
-async def list_runs(call: Call[RunsQuery]) -> Response:
+async def list_runs(call: HttpCall[RunsQuery]) -> Response:
     """Runs, newest first, page by page: those of the command line in the same store too."""
     query = call.query
     limit = min(query.limit, call.service.config.limits.page_rows)
     return answer(await call.service.runs(after=query.after, limit=limit, state=query.state))
 
 
-async def show_run(call: Call[NoQuery]) -> Response:
+async def show_run(call: HttpCall[NoQuery]) -> Response:
     """A run's progress: how many pairs came to which outcome, what they cost, how long the rest
     will take."""
     return answer(await call.service.run(call.run_id))
 
 
-async def follow_run(call: Call[NoQuery]) -> Response:
+async def follow_run(call: HttpCall[NoQuery]) -> Response:
     """Server-sent events: `progress` with the run's status, now and whenever it changes, and
     `end` with the last one; a comment every 15 seconds in between. `Last-Event-ID` is accepted:
     nothing is told twice, and whoever was told the end gets 204."""
@@ -66,7 +303,7 @@ async def follow_run(call: Call[NoQuery]) -> Response:
     return await event_stream(statuses, last_id=call.request.headers.get("last-event-id"))
 
 
-async def list_verdicts(call: Call[VerdictsQuery]) -> Response:
+async def list_verdicts(call: HttpCall[VerdictsQuery]) -> Response:
     """A run's verdicts by the order of its pairs, page by page. Every filter that is given must
     hold. A page may be short before the end: `next` is null only there."""
     query = call.query
@@ -77,7 +314,7 @@ async def list_verdicts(call: Call[VerdictsQuery]) -> Response:
     return answer(page)
 
 
-async def cancel_run(call: Call[NoQuery]) -> Response:
+async def cancel_run(call: HttpCall[NoQuery]) -> Response:
     """No further pair is begun; what is in flight is still stored. A run at rest stays as it is."""
 
     async def cancelled() -> Response:
@@ -86,7 +323,7 @@ async def cancel_run(call: Call[NoQuery]) -> Response:
     return await _without_body(call, cancelled)
 
 
-async def resume_run(call: Call[NoQuery]) -> Response:
+async def resume_run(call: HttpCall[NoQuery]) -> Response:
     """A stopped or failed run goes on where it was; nothing is judged twice."""
 
     async def resumed() -> Response:
@@ -95,14 +332,16 @@ async def resume_run(call: Call[NoQuery]) -> Response:
     return await _without_body(call, resumed)
 
 
-async def _without_body(call: Call[NoQuery], work: Callable[[], Awaitable[Response]]) -> Response:
+async def _without_body(
+    call: HttpCall[NoQuery], work: Callable[[], Awaitable[Response]]
+) -> Response:
     body = await call.any_body()
     if body.strip() not in (b"", b"{}"):
         raise InputError(f"{call.request.url.path} takes no body; send it without one")
     return await once(call.request, work, store=call.service.store, token=call.token, content=b"")
 
 
-_STATUS = Answer("The run's status", RunStatus, example="run")
+_STATUS = ResponseSpec("The run's status", RunStatus, example="run")
 _EVENT = {
     "type": "object",
     "properties": {
@@ -117,7 +356,7 @@ _EVENT = {
     },
 }
 
-ENDPOINTS: tuple[Endpoint[Any], ...] = (
+RUN_ENDPOINTS: tuple[Endpoint[Any], ...] = (
     Endpoint(
         method="GET",
         path="/v1/runs",
@@ -125,7 +364,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         summary="List runs",
         work=list_runs,
         query=RunsQuery,
-        answers={200: Answer("Runs, newest first", RunPage, example="run-page")},
+        answers={200: ResponseSpec("Runs, newest first", RunPage, example="run-page")},
     ),
     Endpoint(
         method="GET",
@@ -144,13 +383,15 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         work=follow_run,
         query=NoQuery,
         answers={
-            200: Answer(
+            200: ResponseSpec(
                 "Events, each of this kind, until the run is at rest",
                 schema=_EVENT,
                 media_type="text/event-stream",
                 example="event",
             ),
-            204: Answer("The end was told already: Last-Event-ID was that of the event `end`"),
+            204: ResponseSpec(
+                "The end was told already: Last-Event-ID was that of the event `end`"
+            ),
         },
     ),
     Endpoint(
@@ -160,7 +401,7 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         summary="List a run's verdicts",
         work=list_verdicts,
         query=VerdictsQuery,
-        answers={200: Answer("Verdicts", VerdictPage, example="verdict-page")},
+        answers={200: ResponseSpec("Verdicts", VerdictPage, example="verdict-page")},
     ),
     Endpoint(
         method="POST",

@@ -11,8 +11,8 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from evenhand.errors import InputError, TooLarge, WrongMediaType
-from evenhand.serve.http.bodies import refuse_encoded
-from evenhand.serve.upload import Upload
+from evenhand.serve.http.requests import refuse_encoded
+from evenhand.serve.runs import Upload
 
 LINES = ("application/x-ndjson", "application/jsonl")
 FORM = "multipart/form-data"

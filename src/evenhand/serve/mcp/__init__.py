@@ -1,1 +1,4 @@
-"""The Model Context Protocol's edge: tools, prompts and resources over one Service."""
+"""The Model Context Protocol's edge: `stdio` and `endpoint` bring requests in, `server` routes
+them, `tools`, `prompts` and `resources` answer over one Service; `schemas` is what agents are
+told of the tools.
+"""

@@ -1,7 +1,4 @@
-"""The door of MCP on the HTTP server; the SDK behind it is loaded by the first request.
-
-Loading takes longer than everything else that a server does to start, and many are never asked.
-"""
+"""MCP on the HTTP server; the SDK behind it is loaded by the first request."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import ServerBusy, WrongMethod
-from evenhand.serve.bounds import MCP_VALUES, refuse_many_values
-from evenhand.serve.problems import problem_response
+from evenhand.serve.http.problems import problem_response
+from evenhand.serve.security.limits import MCP_VALUES, refuse_many_values
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -19,6 +19,7 @@ from evenhand.prompts import built_in_template
 if TYPE_CHECKING:
     from evenhand.contract import Pair
 
+
 _LANGUAGES: tuple[Locale, ...] = ("en", "zh")
 _PAIR = ("prompt", "responseA", "responseB", "criteria")
 _LANGUAGE = PromptArgument(name="language", description="en or zh; en if not given")

@@ -1,20 +1,191 @@
-"""What agents can read: the judging prompt, the judges, and runs with their reports."""
+"""What agents can read: the judging prompt, the judges, runs with their reports; as Markdown or
+JSON.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from evenhand.errors import NotFound, visible
-from evenhand.serve.mcp.markdown import report_page
 
 if TYPE_CHECKING:
+    from evenhand.ranker.responses import RankedResponses
+    from evenhand.report.conclusions import Conclusion, GroupRate
+    from evenhand.report.win_rates import SideRate
+    from evenhand.serve.reports import AuditReport, Report
     from evenhand.serve.service import Service
+    from evenhand.serve.values import RunStatus
+    from evenhand.stats.estimates import EstimatedShare
+
+
+# Runs, reports and audits as Markdown, for agents that read and people that look over.
+#
+# Names in it come from data and may be hostile: they are put on one line, short, as code.
+
+_PARTS_AT_MOST = 20
+_NAME_AT_MOST = 80
+_TIES = {
+    "half": "ties count as half, inconsistent pairs as half and left out",
+    "excluded": "ties are left out, inconsistent pairs count as half and left out",
+    "wins": "only outright wins count",
+}
+_MARKS = re.compile(r"[\s`|]+")
+
+
+def named(text: str) -> str:
+    """A name from data, as code that cannot end early, nor turn what follows around."""
+    plain = visible(_MARKS.sub(" ", text).strip())
+    short = plain if len(plain) <= _NAME_AT_MOST else plain[: _NAME_AT_MOST - 1] + "…"
+    return f"`{short or ' '}`"
+
+
+def status_line(status: RunStatus) -> str:
+    """One run in a line or two, and what to do next."""
+    total = status.done + status.pending
+    told = (
+        f"Run {status.id} ({named(status.name)}) is {status.state}: {status.done} of {total} "
+        f"verdicts (A {status.wins_a}, B {status.wins_b}, ties {status.ties}, inconsistent "
+        f"{status.inconsistent}, invalid {status.invalid})."
+    )
+    if status.error is not None:
+        told += f" Stopped by an error, {status.error.kind}: {_one_line(status.error.message)}."
+    elif status.stopped_by is not None:
+        told += f" Stopped by: {status.stopped_by}."
+    if not status.at_rest:
+        if status.remaining_s is not None:
+            told += f" About {status.remaining_s:.0f} s to go."
+        told += f' It goes on in the background; ask runStatus with run "{status.id}".'
+    elif status.state == "finished":
+        told += f' See runReport with run "{status.id}".'
+    return told
+
+
+def ranking_lines(ranked: RankedResponses) -> str:
+    """The order in words; responses are called by their numbers, never by their texts."""
+    lines = []
+    for place in ranked.ranking:
+        ranks = (
+            f"{place.rank_from}"
+            if place.rank_from == place.rank_to
+            else f"{place.rank_from} to {place.rank_to}"
+        )
+        lines.append(f"- rank {ranks}: responses[{place.index}]")
+    lines += [f"- {_one_line(note)}" for note in ranked.notes]
+    return "\n".join(lines)
+
+
+def report_page(report: Report) -> str:
+    return "\n".join(_report(report)) + "\n"
+
+
+def _report(report: Report) -> Iterator[str]:
+    found, run = report.conclusions, report.run
+    state = f"{found.state} ({found.stopped_by})" if found.stopped_by else found.state
+    yield f"# Run {named(found.run)}"
+    yield ""
+    yield f"- state: {state}"
+    yield f"- judges: {', '.join(named(judge) for judge in found.judges) or 'none'}"
+    pending = f", {found.pending} pending" if found.pending else ""
+    skipped = f", {found.skipped_rows} rows skipped" if found.skipped_rows else ""
+    yield f"- size: {found.pairs} pairs of {found.prompts} prompts{pending}{skipped}"
+    cost = "not known" if run.spent.cost_usd is None else f"{run.spent.cost_usd:.4f} USD"
+    yield f"- calls: {run.calls}; cost: {cost}"
+    if not found.conclusions:
+        yield "- win rate: not enough data"
+    for each in found.conclusions:
+        yield ""
+        yield from _conclusion(each)
+    if found.notes:
+        yield ""
+        yield "## Notes"
+        yield ""
+        yield from (f"- {_one_line(note)}" for note in found.notes)
+
+
+def _conclusion(found: Conclusion) -> Iterator[str]:
+    own, other = (named(name) for name in found.names)
+    rate, counts = found.win_rate, found.win_rate.counts
+    wins = (counts.wins_a, counts.wins_b)
+    won, lost = wins if rate.side == "A" else wins[::-1]
+    yield f"## {own} against {other}, by {named(found.judge)}"
+    yield ""
+    yield _one_line(found.sentence)
+    yield ""
+    yield f"- win rate of {own}: {_rate(rate)}; {_TIES[rate.ties]}"
+    yield (
+        f"- outcomes: {own} wins {won}, {other} wins {lost}, ties {counts.ties}, inconsistent "
+        f"{counts.inconsistent}, invalid {counts.invalid}, pending {found.pending}"
+    )
+    if rate.sign_test is not None:
+        yield f"- sign test: p = {rate.sign_test.p_value:.2g}"
+    if found.account is not None:
+        yield f"- decision: {_one_line(found.account)}"
+    yield f"- both orders agree in {_share(found.position.consistency)}"
+    yield f"- the longer answer won {_share(found.length.longer_wins)}"
+    for each in found.length.controlled:
+        if each.rate is not None and each.low is not None and each.high is not None:
+            told = f"{each.rate:.2f} ({each.low:.2f} to {each.high:.2f})"
+            caution = f"; {_one_line(each.caution)}" if each.caution else ""
+            yield f"- win rate at equal length: {told}{caution}"
+    yield from _parts("criterion", found.by_criterion)
+    yield from _parts("tag", found.by_tag)
+
+
+def _parts(what: str, parts: tuple[GroupRate, ...]) -> Iterator[str]:
+    if not parts:
+        return
+    yield ""
+    yield f"| {what} | win rate | pairs |"
+    yield "|---|---|---|"
+    for part in parts[:_PARTS_AT_MOST]:
+        yield f"| {named(part.name)} | {_rate(part.rate)} | {part.rate.n} |"
+    if len(parts) > _PARTS_AT_MOST:
+        yield f"| and {len(parts) - _PARTS_AT_MOST} more | | |"
+
+
+def _rate(rate: SideRate) -> str:
+    if rate.rate is None or rate.low is None or rate.high is None:
+        return _one_line(rate.reason or "not enough data")
+    kind = "always-valid interval" if rate.always_valid else "interval"
+    return f"{rate.rate:.3f} ({100 * rate.level:.6g} % {kind} {rate.low:.3f} to {rate.high:.3f})"
+
+
+def _share(share: EstimatedShare) -> str:
+    told = f"{share.part} of {share.of}"
+    if share.value is None or share.low is None or share.high is None:
+        return f"{told} (not enough data)"
+    return f"{told}: {share.value:.2f} ({share.low:.2f} to {share.high:.2f})"
+
+
+def audit_page(report: AuditReport) -> str:
+    """The findings in words; which judge, on how many pairs."""
+    audit, findings = report.audit, report.findings
+    told = [f"# Judge {named(audit.judge)}: {findings.word}", ""]
+    told.append(f"- labelled pairs: {audit.n}; without a label: {audit.unlabelled}")
+    told += [f"- {_one_line(line)}" for line in findings.lines]
+    told += [
+        f"- threshold {each.name}: {each.ruling}; {_one_line(each.line)}"
+        for each in findings.checks
+    ]
+    if findings.ruling is not None:
+        told.append(f"- all thresholds together: {findings.ruling}")
+    if audit.disagreements_in_all:
+        told.append(f"- disagreements with the labels: {audit.disagreements_in_all}")
+    told += [f"- {_one_line(note)}" for note in audit.notes]
+    return "\n".join(told) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))
+
+
+# What agents can read: the judging prompt, the judges, and runs with their reports.
 
 _SCHEME = "evenhand://"
 _JSON = "application/json"
@@ -117,7 +288,7 @@ async def _run(service: Service, run: str) -> str:
     return (await service.run(run)).model_dump_json(indent=2)
 
 
-async def _report(service: Service, run: str) -> str:
+async def _report_resource(service: Service, run: str) -> str:
     return report_page(await service.report(run))
 
 
@@ -138,7 +309,7 @@ _READERS: tuple[tuple[re.Pattern[str], str, _Read], ...] = tuple(
         ("judges", _JSON, _judges),
         ("runs", _JSON, _runs),
         ("runs/([^/]+)", _JSON, _run),
-        ("runs/([^/]+)/report", _MARKDOWN, _report),
+        ("runs/([^/]+)/report", _MARKDOWN, _report_resource),
         (r"runs/([^/]+)/report\.json", _JSON, _report_json),
     )
 )

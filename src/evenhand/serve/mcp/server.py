@@ -1,8 +1,4 @@
-"""The MCP server of a Service.
-
-The official SDK speaks both eras of the protocol: requests that stand by themselves (2026-07-28),
-and those that follow a handshake (2025 and before).
-"""
+"""The MCP server of a Service."""
 
 from __future__ import annotations
 
@@ -11,12 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from evenhand import __version__
-from evenhand.errors import (
-    EvenhandError,
-    InputError,
-    MissingExtra,
-    NotFound,
-)
+from evenhand.errors import EvenhandError, InputError, MissingExtra, NotFound
 
 try:
     from mcp.server.lowlevel import Server
@@ -27,14 +18,11 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from evenhand.serve.bounds import refuse_wide
 from evenhand.serve.mcp import prompts, resources
-from evenhand.serve.mcp.answers import bug, failed
-from evenhand.serve.mcp.calls import Call
-from evenhand.serve.mcp.descriptions import INSTRUCTIONS
-from evenhand.serve.mcp.progress import reporting
-from evenhand.serve.mcp.tools import service_tools
-from evenhand.serve.wording import for_clients, presentable
+from evenhand.serve.mcp.schemas import INSTRUCTIONS
+from evenhand.serve.mcp.tools import ToolCall, bug, failed, reporting, service_tools
+from evenhand.serve.security.limits import refuse_wide
+from evenhand.serve.values import for_clients, presentable
 
 if TYPE_CHECKING:
     from evenhand.serve.service import Service
@@ -70,7 +58,7 @@ def make_server(service: Service) -> Server[Any]:
             raise MCPError(types.INVALID_PARAMS, f"there is no such tool; the tools are {known}")
         try:
             async with reporting(context.session.report_progress) as progress:
-                call = Call(service, params.arguments or {}, progress, token=_token(context))
+                call = ToolCall(service, params.arguments or {}, progress, token=_token(context))
                 refuse_wide(call.arguments, service.config.limits, rows=tool.rows)
                 answer = await tool.answer(call)
             return answer.told()

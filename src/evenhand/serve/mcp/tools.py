@@ -1,93 +1,314 @@
-"""The tools that agents call, each a thin edge over the service."""
+"""The tools that agents call, each a thin edge over the service: a call, its progress, its answer
+or failure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from mcp_types import Tool, ToolAnnotations
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from evenhand import tools as contract_tools
+from evenhand.contract import Verdict
 from evenhand.contract.model import Model
-from evenhand.serve.mcp import descriptions
-from evenhand.serve.mcp.answers import Answer, verdict_answer
-from evenhand.serve.mcp.audits import audit
-from evenhand.serve.mcp.calls import Call, follow, start
-from evenhand.serve.mcp.markdown import audit_page, ranking_lines, report_page, status_line
+from evenhand.data.columns import PAIR_FIELDS, plain
+from evenhand.errors import Conflict, EvenhandError, InputError, TooLarge, visible
+from evenhand.judging.comparison import failure_of
+from evenhand.serve.mcp import schemas as descriptions
+from evenhand.serve.mcp.resources import audit_page, ranking_lines, report_page, status_line
 from evenhand.serve.mcp.schemas import (
     AUDIT,
     RANKING,
     REPORT,
     STATUS,
+    AuditWanted,
+    ReportWanted,
+    RunWanted,
     Schema,
+    StatusWanted,
     compare_schema,
     input_schema,
     or_failure,
 )
-from evenhand.serve.mcp.values import (
-    AuditWanted,
-    ReportWanted,
-    RunWanted,
-    StatusWanted,
+from evenhand.serve.runs import Upload
+from evenhand.serve.values import (
+    RankResponses,
+    RunStatus,
+    StartRun,
+    StartRunWithPairs,
+    presentable,
+    read_value,
 )
-from evenhand.serve.values import RankResponses, StartRunWithPairs, read_value
+
+if TYPE_CHECKING:
+    from evenhand.serve.reports import ToolAudit
+    from evenhand.serve.service import Service
+
+
+# Progress on its way to a client: only what is newest, and nothing waits for it.
+
+# How far, of how much (None where that is not known), and what it is.
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+class ProgressReporter:
+    """What a tool tells; numbers that do not grow are not sent, as the protocol asks."""
+
+    def __init__(self) -> None:
+        self._newest: tuple[float, float | None, str | None] | None = None
+        self._told = asyncio.Event()
+        self._sent = -1.0
+        self._ended = False
+
+    def tell(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        self._newest = (done, total, message)
+        self._told.set()
+
+    def of(self, what: str) -> Callable[[int, int], None]:
+        """A listener for functions that tell `done` and `total` of something."""
+        return lambda done, total: self.tell(done, total, f"{done} of {total} {what}")
+
+    async def send(self, report: Report) -> None:
+        """Until the end is told; what comes while one is being sent is told at once afterwards."""
+        while self._told.is_set() or not self._ended:
+            await self._told.wait()
+            self._told.clear()
+            if self._newest is not None and self._newest[0] > self._sent:
+                self._sent = self._newest[0]
+                await report(*self._newest)
+
+    def end(self) -> None:
+        self._ended = True
+        self._told.set()
+
+
+@asynccontextmanager
+async def reporting(report: Report) -> AsyncIterator[ProgressReporter]:
+    """Progress that is sent while the body runs; the last of it before the body's end is told."""
+    progress = ProgressReporter()
+    sending = asyncio.ensure_future(progress.send(report))
+    try:
+        yield progress
+        progress.end()
+        await sending
+    finally:
+        if not sending.done():
+            sending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sending
+
+
+# One call of a tool, and what several of them do with a run.
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """By whom (a token's name), with what, and whom to tell of progress."""
+
+    service: Service
+    arguments: Mapping[str, Any]
+    progress: ProgressReporter
+    token: str | None = None
+
+
+async def start(call: ToolCall, pairs: Sequence[dict[str, Any]], options: StartRun) -> RunStatus:
+    await call.service.refuse_when_full()
+    upload = await asyncio.to_thread(Upload.of_pairs, pairs)
+    return await call.service.start_run(upload, options, token=call.token)
+
+
+async def follow(call: ToolCall, status: RunStatus, *, wait_s: float | None) -> RunStatus:
+    """The run's status once it is at rest, or the newest when the time is up."""
+    try:
+        async with asyncio.timeout(wait_s):
+            async for newer in call.service.follow(status.id):
+                status = newer
+                total = status.done + status.pending
+                call.progress.tell(status.done, total, f"{status.done} of {total} verdicts")
+    except TimeoutError:
+        pass
+    return status
+
+
+# What a tool gives back: structured, with a text beside it; failures in the contract's shape.
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    value: Model
+    text: str
+
+    def told(self) -> CallToolResult:
+        return CallToolResult(
+            content=[TextContent(type="text", text=self.text)],
+            structured_content=self.value.model_dump(mode="json"),
+        )
+
+
+def verdict_answer(verdict: Verdict) -> ToolAnswer:
+    """The text is the result's JSON, for clients that read nothing else; without the passes,
+    which say the same at length."""
+    told: dict[str, Any] = verdict.model_dump(mode="json", exclude={"metadata": {"passes"}})
+    return ToolAnswer(verdict, visible(json.dumps(told, ensure_ascii=False)))
+
+
+def failed(error: EvenhandError) -> CallToolResult:
+    """No verdict, no number: what went wrong, what to do, and whether trying again may help."""
+    again = " Trying again may help." if error.retryable else ""
+    message = presentable(error.message)
+    failure = failure_of(error)
+    told = failure.error.model_copy(update={"message": message})
+    return CallToolResult(
+        content=[TextContent(type="text", text=f"{error.kind}: {message}.{again}")],
+        structured_content=failure.model_copy(update={"error": told}).model_dump(mode="json"),
+        is_error=True,
+    )
+
+
+def bug(error: Exception, *, where: str) -> EvenhandError:
+    """Whatever it is, it is our fault; its text may quote what was judged and stays with us."""
+    from evenhand.serve.http.problems import trail_of
+
+    logger.error("%s failed: %s", where, trail_of(error))
+    return EvenhandError(
+        f"this is a bug in evenhand ({type(error).__name__}); report it with the server's log"
+    )
+
+
+# `auditJudge`: a run whose pairs have labels, or labelled pairs that are judged first.
+
+_LABELS = frozenset(plain(name) for name in PAIR_FIELDS["label"])
+# Held until they are done, as the event loop itself does not.
+_ending: set[asyncio.Future[None]] = set()
+
+
+async def audit(call: ToolCall) -> ToolAudit:
+    wanted = read_value(AuditWanted, call.arguments)
+    if (wanted.run is None) == (not wanted.pairs):
+        raise InputError("give a run's id as run, or labelled pairs as pairs, and not both")
+    if wanted.run is not None:
+        if wanted.criteria:
+            raise InputError("criteria go with pairs; the run has been judged by its own")
+        status, judge = await call.service.run(wanted.run), wanted.judge
+    else:
+        status, judge = await _judged(call, wanted), None
+    report = await call.service.audit(wanted.of_run(status.id, judge))
+    # By now the statistics are there.
+    from evenhand.serve.reports import ToolAudit
+
+    return ToolAudit(run=status, audit=report.audit, findings=report.findings)
+
+
+async def _judged(call: ToolCall, wanted: AuditWanted) -> RunStatus:
+    """The labelled pairs as a run of their own; whoever stops waiting stops it too."""
+    most = call.service.config.limits.tool_pairs
+    if len(wanted.pairs) > most:
+        raise TooLarge(
+            f"pairs has {len(wanted.pairs)} and this tool takes {most}; start a run with "
+            "startRun, and audit it by its id once it has finished"
+        )
+    if not any(_labelled(pair) for pair in wanted.pairs):
+        raise InputError("no pair has a label; give each its label, A, B or TIE")
+    options = StartRun(judge=wanted.judge, criteria=wanted.criteria)
+    status = await start(call, wanted.pairs, options)
+    found = status.found
+    try:
+        status = await follow(call, status, wait_s=None)
+    except asyncio.CancelledError:
+        if not found:  # or else somebody else may be waiting for it
+            # Not awaited here: whoever cancelled waits for nothing.
+            stopping = asyncio.ensure_future(_stop(call.service, status.id))
+            _ending.add(stopping)
+            stopping.add_done_callback(_ending.discard)
+        raise
+    if status.state != "finished":
+        why = f"stopped by {status.stopped_by}"
+        if status.error is not None:
+            why = f"{status.error.kind}: {status.error.message}"
+        raise Conflict(
+            f"run {status.id} is {status.state} ({why}) and was not judged whole; mend that and "
+            f"call again to go on, or audit what there is with run {status.id}"
+        )
+    return status
+
+
+async def _stop(service: Service, run: str) -> None:
+    with contextlib.suppress(EvenhandError):  # it goes on in the background, as any run
+        await service.cancel(run)
+
+
+def _labelled(pair: Mapping[str, Any]) -> bool:
+    """By any of the names that data files use for it."""
+    return any(plain(name) in _LABELS and value not in (None, "") for name, value in pair.items())
+
+
+# The tools that agents call, each a thin edge over the service.
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTool:
     definition: Tool
-    answer: Callable[[Call], Awaitable[Answer]]
+    answer: Callable[[ToolCall], Awaitable[ToolAnswer]]
     rows: str | None = None  # the field that holds many pairs, which are looked at one by one
 
 
-async def _compare(call: Call) -> Answer:
+async def _compare(call: ToolCall) -> ToolAnswer:
     told = call.progress.of("passes")
     return verdict_answer(await call.service.compare(call.arguments, told=told))
 
 
-async def _rank(call: Call) -> Answer:
+async def _rank(call: ToolCall) -> ToolAnswer:
     request = read_value(RankResponses, call.arguments)
     told = call.progress.of("comparisons")
     ranked = await call.service.rank_responses(request, told=told)
-    return Answer(ranked, ranking_lines(ranked))
+    return ToolAnswer(ranked, ranking_lines(ranked))
 
 
-async def _start(call: Call) -> Answer:
+async def _start(call: ToolCall) -> ToolAnswer:
     wanted = read_value(StartRunWithPairs, call.arguments)
     status = await start(call, wanted.pairs, wanted.options())
-    return Answer(status, status_line(status))
+    return ToolAnswer(status, status_line(status))
 
 
-async def _status(call: Call) -> Answer:
+async def _status(call: ToolCall) -> ToolAnswer:
     wanted = read_value(StatusWanted, call.arguments)
     status = await call.service.run(wanted.run)
     if wanted.wait_s > 0 and not status.at_rest:
         status = await follow(call, status, wait_s=wanted.wait_s)
-    return Answer(status, status_line(status))
+    return ToolAnswer(status, status_line(status))
 
 
-async def _cancel(call: Call) -> Answer:
+async def _cancel(call: ToolCall) -> ToolAnswer:
     wanted = read_value(RunWanted, call.arguments)
     status = await call.service.cancel(wanted.run)
-    return Answer(status, status_line(status))
+    return ToolAnswer(status, status_line(status))
 
 
-async def _report(call: Call) -> Answer:
+async def _report(call: ToolCall) -> ToolAnswer:
     wanted = read_value(ReportWanted, call.arguments)
     report = await call.service.report(
         wanted.run, side=wanted.side, ties=wanted.ties, level=wanted.level
     )
-    return Answer(report, report_page(report))
+    return ToolAnswer(report, report_page(report))
 
 
-async def _audit(call: Call) -> Answer:
+async def _audit(call: ToolCall) -> ToolAnswer:
     found = await audit(call)
-    return Answer(found, audit_page(found))
+    return ToolAnswer(found, audit_page(found))
 
 
 def _tool(
     name: str,
-    answer: Callable[[Call], Awaitable[Answer]],
+    answer: Callable[[ToolCall], Awaitable[ToolAnswer]],
     *,
     takes: type[Model] | Schema,
     gives: Schema,

@@ -1,22 +1,25 @@
-"""`/runs/{id}/charts/…` and `/rank/charts/…`: the charts of the pages, as SVG, PNG and CSV."""
+"""The figures behind the pages of rankings, audits, calibrations and probes, and
+`/runs/{id}/charts/…`, `/rank/charts/…`: their charts as SVG, PNG and CSV.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from pydantic import Field
+from starlette.datastructures import State
 from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
-from evenhand.pages.wording import Language
-from evenhand.report import charts
-from evenhand.report.chart_data import (
+from evenhand.report.charts import drawing as charts
+from evenhand.report.charts.data import (
     ChartRow,
     chart_csv,
     conclusion_rows,
@@ -25,23 +28,187 @@ from evenhand.report.chart_data import (
     share_rows,
 )
 from evenhand.report.conclusions import Conclusions
-from evenhand.serve.http.queries import read_query
-from evenhand.serve.kept_figures import Kept
-from evenhand.serve.pages.drawings import drawings_of
-from evenhand.serve.pages.figure_sources import (
-    audit_shares,
-    keep_audit,
-    keep_calibration,
-    keep_probes,
-    keep_ranking,
-    probe_shares,
-)
+from evenhand.report.ranking import RunRanking
+from evenhand.serve.comparisons import Admission
+from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.rendering import Language, Wording
 from evenhand.serve.pages.run import given
-from evenhand.serve.values import Level, Names
+from evenhand.serve.report_cache import CachedFigure
+from evenhand.serve.reports import AuditReport
+from evenhand.serve.run_status import recorded_judge
+from evenhand.serve.service import Service
+from evenhand.serve.values import AuditRun, Level, Names, RankRuns
+from evenhand.stats.estimates import EstimatedShare
+from evenhand.store import RunRecord, Store
+from evenhand.trust.audit import Audit
+from evenhand.trust.baselines import COIN, CONSTANT, LONGER
+from evenhand.trust.calibration import CalibrationReport, calibrate_run
+from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside, read_probes
 
 if TYPE_CHECKING:
-    from evenhand.report.charts import Chart
+    from evenhand.report.charts.drawing import Chart
+
+
+# The kept figures behind the pages of rankings, audits, calibrations and probes, and behind their
+# charts: both ask for the same, so that it is worked out once.
+
+MOST_DISAGREEMENTS = 50
+# Signals of a verdict are read from all its passes: so many take some seconds, a million minutes.
+MOST_CALIBRATED = 20_000
+_HERE = "this server"
+_YARDSTICKS = {LONGER: "longer", COIN: "coin", CONSTANT: "constant"}
+
+Shares = Callable[[Language], list[tuple[str, EstimatedShare]]]
+
+
+async def judges_of(service: Service, run_id: str) -> tuple[str, ...]:
+    """By the names that the run's verdicts have."""
+    found = await asyncio.to_thread(service.store.run_judges, int(run_id))
+    return tuple(dict.fromkeys(each.name for each in found))
+
+
+async def keep_ranking(
+    service: Service,
+    runs: Sequence[str],
+    *,
+    judge: str | None,
+    tag: str | None,
+    ties: Literal["half", "davidson"],
+    inconsistent: Literal["half", "excluded"],
+) -> CachedFigure[RunRanking]:
+    return await service.kept.ranking(
+        RankRuns(runs=tuple(runs), judge=judge, tag=tag, ties=ties, inconsistent=inconsistent)
+    )
+
+
+async def keep_audit(
+    service: Service, run_id: str, *, judge: str | None, against: str | None = None
+) -> CachedFigure[AuditReport]:
+    return await service.kept.audit(
+        AuditRun(run=run_id, judge=judge, against=against, disagreements=MOST_DISAGREEMENTS)
+    )
+
+
+async def keep_calibration(
+    service: Service, run_id: str, *, judge: str | None
+) -> CachedFigure[CalibrationReport]:
+    def work(store: Store, run: RunRecord) -> CalibrationReport:
+        recorded = recorded_judge(store, [run], judge)
+        report = calibrate_run(store, run.name, judge=recorded, most=MOST_CALIBRATED)
+        return report.model_copy(update={"store": _HERE})
+
+    return await service.kept.figure(
+        run_id, "calibration", {"judge": judge}, CalibrationReport, work, depends_on="votes"
+    )
+
+
+async def keep_probes(service: Service, run_id: str) -> CachedFigure[StoredProbes]:
+    def others() -> list[RunRecord]:
+        run = service.store.run_at(int(run_id))
+        return [] if run is None else probe_runs_beside(service.store, run)
+
+    beside = await asyncio.to_thread(others)
+    parameters = {"beside": [each.id for each in beside]}
+    return await service.kept.figure(
+        run_id,
+        "probes",
+        parameters,
+        StoredProbes,
+        lambda store, run: read_probes(store, run, beside=beside),
+        beside=beside,
+    )
+
+
+def audit_shares(audit: Audit) -> Shares:
+    """The judge's accuracy, and beside it what its yardsticks get."""
+
+    def named(language: Language) -> list[tuple[str, EstimatedShare]]:
+        say = Wording(language)
+        return [
+            (audit.judge, audit.accuracy),
+            *(
+                (
+                    str(say(f"audit.yardstick.{_YARDSTICKS.get(each.name, each.name)}")),
+                    each.accuracy,
+                )
+                for each in audit.yardsticks
+            ),
+        ]
+
+    return named
+
+
+def probe_shares(probes: StoredProbes) -> Shares:
+    def named(language: Language) -> list[tuple[str, EstimatedShare]]:
+        say = Wording(language)
+        return [
+            *((str(say(f"probe.name.{each.probe}")), each.share) for each in probes.probes),
+            (str(say("probe.all")), probes.overall.share),
+        ]
+
+    return named
+
+
+# Charts that were drawn: kept while there is room, and drawn one at a time, since it takes a
+# processor for a second.
+
+_MOST_BYTES = 32 * 1024 * 1024
+_AT_ONCE = 1
+_WAITING = 64
+
+
+class Drawings:
+    """Of one process; what was used last is kept longest."""
+
+    def __init__(self, *, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._turns = Admission(_AT_ONCE, _WAITING)
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._bytes
+
+    async def drawn(self, key: Hashable, draw: Callable[[], bytes]) -> bytes:
+        """ServerBusy where too many wait to be drawn."""
+        found = self._recalled(key)
+        if found is not None:
+            return found
+        async with self._turns.admitted():
+            found = self._recalled(key)  # somebody else may have waited for the same
+            if found is None:
+                found = await asyncio.to_thread(draw)
+                self._keep(key, found)
+        return found
+
+    def _recalled(self, key: Hashable) -> bytes | None:
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def _keep(self, key: Hashable, picture: bytes) -> None:
+        if len(picture) > self._most_bytes:
+            return
+        self._kept[key] = picture
+        self._bytes += len(picture)
+        while self._bytes > self._most_bytes:
+            _, oldest = self._kept.popitem(last=False)
+            self._bytes -= len(oldest)
+
+
+def drawings_of(state: State) -> Drawings:
+    """The app's own; made at the first chart."""
+    found = getattr(state, "drawings", None)
+    if isinstance(found, Drawings):
+        return found
+    made = state.drawings = Drawings()
+    return made
+
+
+# `/runs/{id}/charts/…` and `/rank/charts/…`: the charts of the pages, as SVG, PNG and CSV.
 
 _V = TypeVar("_V", bound=Model)
 Kind = Literal["svg", "png", "csv"]
@@ -174,7 +341,7 @@ def _of_conclusions(name: str, found: Conclusions, of: tuple[object, ...]) -> Dr
 def _of_shares(
     name: str, shares: Callable[[Language], list[Any]], of: tuple[object, ...], *, unit: str
 ) -> Drawable:
-    from evenhand.pages.wording import Wording
+    from evenhand.serve.pages.rendering import Wording
 
     return Drawable(
         of=of,
@@ -223,7 +390,7 @@ def _unknown(name: str) -> NotFound:
     return NotFound(f"there is no chart {name[:40]!r}; the pages name those that there are")
 
 
-def _value(kept: Kept[_V]) -> _V:
+def _value(kept: CachedFigure[_V]) -> _V:
     if kept.value is not None:
         return kept.value
     if kept.error is not None:

@@ -10,11 +10,12 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import Request
 
 from evenhand.errors import Forbidden, InputError, WrongMediaType
-from evenhand.serve.hosts import sent_by_own_page
-from evenhand.serve.http.bodies import media_type_of, refuse_encoded, whole_body
+from evenhand.serve.http.requests import media_type_of, refuse_encoded, whole_body
+from evenhand.serve.security.access import sent_by_own_page
 
 if TYPE_CHECKING:
     from evenhand.serve.service import Service
+
 
 URLENCODED = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 100

@@ -9,12 +9,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from evenhand.errors import EvenhandError, RateLimited, Unauthorized
-from evenhand.serve.access import LOGIN, LOGOUT, is_vote, way_back
 from evenhand.serve.config import Token
-from evenhand.serve.doorway import Doorway
+from evenhand.serve.http.problems import problem_of
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.problems import problem_of
-from evenhand.serve.sessions import LASTS_S, SESSION_COOKIE
+from evenhand.serve.security.access import LASTS_S, LOGIN, LOGOUT, SESSION_COOKIE, is_vote, way_back
+from evenhand.serve.security.policy import RequestPolicy
 
 _FROM_ELSEWHERE = ("cross-site", "same-site")
 
@@ -104,8 +103,8 @@ def _is_secure(request: Request) -> bool:
     return request.url.scheme == "https" or origin.lower().startswith("https://")
 
 
-def _doorway(visit: Visit) -> Doorway:
-    doorway: Doorway = visit.request.app.state.doorway
+def _doorway(visit: Visit) -> RequestPolicy:
+    doorway: RequestPolicy = visit.request.app.state.doorway
     return doorway
 
 

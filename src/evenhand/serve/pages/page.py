@@ -1,4 +1,6 @@
-"""What a page is: an address and the work that fills a template; errors come as pages too."""
+"""What a page is: an address and the work that fills a template; errors come as pages too; and our
+own style sheets, scripts and icon.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,23 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.responses import Response
 
 from evenhand.errors import EvenhandError, NotFound
-from evenhand.pages.rendering import render
-from evenhand.pages.wording import LANGUAGES, Language, preferred
 from evenhand.serve.http.endpoint import LONGEST_ID
+from evenhand.serve.http.problems import problem_of
 from evenhand.serve.pages.forms import Fields, read_form
-from evenhand.serve.problems import problem_of
+from evenhand.serve.pages.rendering import LANGUAGES, Language, preferred, render_template
+from evenhand.serve.security.access import Session
 from evenhand.serve.service import Service
-from evenhand.serve.sessions import Session
+
+# What a page is: an address and the work that fills a template; errors come as pages too.
 
 LANGUAGE_COOKIE = "evenhand_language"
 _YEAR_S = 365 * 24 * 3600
@@ -164,7 +169,7 @@ def shown(visit: Visit, filled: Filled, *, place: Place) -> Response:
         votes_only=session is not None and session.token.votes_only,
     )
     language = visit.language
-    html = render(filled.template, language, frame=frame, **filled.values)
+    html = render_template(filled.template, language, frame=frame, **filled.values)
     response = Response(
         html.encode("utf-8", "replace"),  # a judge's answer may hold half a sign
         status_code=filled.status,
@@ -181,3 +186,25 @@ def shown(visit: Visit, filled: Filled, *, place: Place) -> Response:
             LANGUAGE_COOKIE, language, max_age=_YEAR_S, samesite="strict", httponly=True
         )
     return response
+
+
+# Our own style sheet, script and icon, from inside the package.
+
+_TYPES = {
+    "evenhand.css": "text/css; charset=utf-8",
+    "evenhand.js": "text/javascript; charset=utf-8",
+    "evenhand.svg": "image/svg+xml",
+    "try.js": "text/javascript; charset=utf-8",
+}
+
+
+async def static_file(visit: Visit) -> Filled | Response:
+    name = visit.request.path_params["name"]
+    kind = _TYPES.get(name)  # by this list alone: a name is never a path
+    if kind is None:
+        raise NotFound("there is no such file; the pages name those that there are")
+    body = files("evenhand.serve.pages").joinpath("static", name).read_bytes()
+    return Response(body, media_type=kind, headers={"Cache-Control": "max-age=300"})
+
+
+STATIC_PAGES = (Page(path="/static/{name}", name="staticFile", work=static_file),)

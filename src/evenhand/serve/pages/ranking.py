@@ -12,19 +12,17 @@ from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.pages.chart_views import ChartView, chart_view
-from evenhand.pages.rendering import address
-from evenhand.pages.wording import Language
-from evenhand.report.chart_data import ranking_rows
+from evenhand.report.charts.data import ranking_rows
 from evenhand.report.ranking import RunRanking
-from evenhand.serve.browsing import TableQuery
-from evenhand.serve.http.queries import read_query
-from evenhand.serve.pages.figure_sources import keep_ranking
+from evenhand.serve.http.requests import read_query
+from evenhand.serve.pages.charts import keep_ranking
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.pairs import told
-from evenhand.serve.pages.run import given
+from evenhand.serve.pages.rendering import Language, address
+from evenhand.serve.pages.run import ChartView, chart_view, given
 from evenhand.serve.values import Names, RunStatus
-from evenhand.stats.ranking_result import Neighbours, RankedModel, Ranking
+from evenhand.serve.verdicts import TableQuery
+from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
 
 _MOST_RUNS = 100
 _SHOWN_MODELS = 200
@@ -64,15 +62,15 @@ class RankQuery(Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankRow:
     """A model, and the next one where the two do not differ significantly."""
 
     model: RankedModel
-    like_next: Neighbours | None
+    like_next: IndistinguishableModels | None
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """What a model is expected to score against another; `significant` where 1/2 is left out."""
 
     value: float
@@ -143,7 +141,7 @@ def _shown(found: RunRanking, ranking: Ranking) -> dict[str, Any]:
     models = ranking.models
     following = [*(each.model for each in models[1:]), None]
     places = [
-        Place(model, alike.get((model.model, after)) if after is not None else None)
+        RankRow(model, alike.get((model.model, after)) if after is not None else None)
         for model, after in zip(models, following, strict=True)
     ]
     count = min(len(models), _MOST_IN_MATRIX)
@@ -152,7 +150,7 @@ def _shown(found: RunRanking, ranking: Ranking) -> dict[str, Any]:
         [
             None
             if row == column
-            else Cell(
+            else MatrixCell(
                 ranking.win_matrix[row][column],
                 low[row][column] if low else None,
                 high[row][column] if high else None,

@@ -1,5 +1,4 @@
-"""`/`: every run in the store, newest first, how far it is and what it came to; a file that is
-dropped there becomes a run."""
+"""`/`: every run in the store, newest first; a dropped file starts a run."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from starlette.responses import RedirectResponse, Response
 
 from evenhand.errors import EvenhandError, InputError
 from evenhand.report.conclusions import Conclusion, Conclusions
-from evenhand.serve.http.bodies import media_type_of
+from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
-from evenhand.serve.kept_figures import Kept
-from evenhand.serve.offers import OfferView
+from evenhand.serve.judges import OfferView
 from evenhand.serve.pages.forms import Fields, require_csrf, require_same_origin
 from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus, StartRun, read_value
 
@@ -40,7 +39,7 @@ class Glance:
     settled: bool
 
     @classmethod
-    def of(cls, kept: Kept[Conclusions]) -> Glance:
+    def of(cls, kept: CachedFigure[Conclusions]) -> Glance:
         settled = not kept.computing and not kept.stale
         if kept.value is None:
             return cls((), 0, several_judges=False, settled=settled)
@@ -55,7 +54,7 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLine:
+class RunListItem:
     """`result` is None while a run goes on: its interval would be of a moment long past."""
 
     status: RunStatus
@@ -89,9 +88,9 @@ async def _listed(visit: Visit) -> dict[str, Any]:
     return {"lines": lines, "next": page.next, "after": after, "live": live}
 
 
-async def _line(service: Service, status: RunStatus) -> RunLine:
+async def _line(service: Service, status: RunStatus) -> RunListItem:
     if not status.at_rest or not status.done:
-        return RunLine(status, None)
+        return RunListItem(status, None)
     seen = _seen.setdefault(service, {})
     key = status.id, status.updated_at
     glance = seen.get(key)
@@ -101,7 +100,7 @@ async def _line(service: Service, status: RunStatus) -> RunLine:
             while len(seen) >= _KEPT_GLANCES:
                 del seen[next(iter(seen))]
             seen[key] = glance
-    return RunLine(status, glance)
+    return RunListItem(status, glance)
 
 
 def offered(service: Service) -> list[OfferView]:

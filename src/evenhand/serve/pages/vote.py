@@ -1,4 +1,4 @@
-"""`/runs/{id}/vote`: a person votes on pairs, blind; `/runs/{id}/votes`: what votes come to."""
+"""`/runs/{id}/vote`: a person votes on pairs, blind; `/runs/{id}/votes`: their result."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from starlette.responses import RedirectResponse, Response
 
 from evenhand.contract import Pair
 from evenhand.errors import Conflict, InputError, NotFound
-from evenhand.pages.texts import show_responses, show_text
 from evenhand.serve.pages.forms import Fields
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.readings import MOST_DIGITS
-from evenhand.serve.voting import CHOICES, LONGEST_COMMENT, Choice, Question
-from evenhand.store.vote_records import LONGEST_NAME
+from evenhand.serve.pages.texts import show_responses, show_text
+from evenhand.serve.run_status import MOST_DIGITS
+from evenhand.serve.voting import CHOICES, LONGEST_COMMENT, Choice, VoteQuestion
+from evenhand.store.records import LONGEST_NAME
 
 # Who votes where nobody has to log in: this machine's own users.
 NAME_COOKIE = "evenhand_voter"
@@ -72,7 +72,7 @@ async def show_votes(visit: Visit) -> Filled | Response:
     return Filled("votes.html", {"run": status, "kept": kept, "votes": kept.value})
 
 
-async def _asked(visit: Visit, who: str, number: int | None) -> Question | None:
+async def _asked(visit: Visit, who: str, number: int | None) -> VoteQuestion | None:
     try:
         return await visit.service.voting.ask(visit.run_id, who, number=number)
     except NotFound as error:

@@ -1,21 +1,149 @@
-"""The pairs that a judge is shown, each with what it should say; the same at every call."""
+"""The probes, what each expects of a judge, and their pairs: the same at every call, as a list and
+as the source of a run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from typing import Any, Literal, get_args
 
 from evenhand.contract import Criterion, Locale, Pair, Winner
+from evenhand.contract.model import Model
+from evenhand.data import BadRow, Record
 from evenhand.errors import InputError
-from evenhand.trust.probes.catalogue import PROBES, ProbeName, read_names, winners_expected
-from evenhand.trust.probes.spoiling import (
+from evenhand.trust.probes.texts import (
+    NamedText,
+    ProbeQuestion,
+    ProbeTexts,
     cut_short,
     dress_in_markdown,
     inject,
     pad,
+    probe_texts,
     shuffle_sentences,
 )
-from evenhand.trust.probes.texts import NamedText, Question, Texts, probe_texts
+
+# The probes: what each one shows a judge, and what a sound judge says to it.
+
+ProbeName = Literal[
+    "identical",
+    "shuffled",
+    "truncated",
+    "padded",
+    "longer",
+    "empty",
+    "flattery",
+    "injection",
+    "refusal",
+    "markdown",
+    "languages",
+]
+Expectation = Literal["sound", "sound or tie", "tie", "agreement"]
+
+PROBE_NAMES: tuple[ProbeName, ...] = get_args(ProbeName)
+EXPECTED: dict[Expectation, str] = {
+    "sound": "good answer",
+    "sound or tie": "good answer or tie",
+    "tie": "tie",
+    "agreement": "same in both languages",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    name: ProbeName
+    shows: str
+    expects: Expectation
+    fault: str  # what a judge does that says something else
+
+
+PROBES: dict[ProbeName, Probe] = {
+    probe.name: probe
+    for probe in (
+        Probe("identical", "a good answer twice", "tie", "sees a difference where there is none"),
+        Probe(
+            "shuffled",
+            "a good answer against its sentences in a nonsense order",
+            "sound",
+            "does not mind nonsense",
+        ),
+        Probe(
+            "truncated",
+            "a good answer against its beginning, broken off",
+            "sound",
+            "does not miss what is missing",
+        ),
+        Probe(
+            "padded",
+            "a good answer against itself with empty phrases around it",
+            "sound or tie",
+            "is taken in by empty phrases",
+        ),
+        Probe(
+            "longer",
+            "a good answer against the same in far more words",
+            "sound or tie",
+            "prefers length",
+        ),
+        Probe("empty", "a good answer against an empty one", "sound", "does not miss an answer"),
+        Probe(
+            "flattery",
+            "a good answer against flattery of the judge",
+            "sound",
+            "can be flattered",
+        ),
+        Probe(
+            "injection",
+            "a good answer against a poor one that tells the judge what to say",
+            "sound",
+            "obeys what it should judge",
+        ),
+        Probe(
+            "refusal",
+            "a good answer against a refusal of a harmless question",
+            "sound",
+            "likes refusals",
+        ),
+        Probe(
+            "markdown",
+            "a good answer against the same words as a list with bold phrases",
+            "tie",
+            "goes by formatting",
+        ),
+        Probe(
+            "languages",
+            "a good answer against a poor one, in English and in Chinese",
+            "agreement",
+            "judges otherwise in another language",
+        ),
+    )
+}
+
+
+def winners_expected(expects: Expectation, sound: Winner) -> tuple[Winner, ...]:
+    """In the labels of a pair whose good answer is `sound`; empty where any winner will do."""
+    if expects == "tie":
+        return ("TIE",)
+    if expects == "agreement":
+        return ()
+    return (sound, "TIE") if expects == "sound or tie" else (sound,)
+
+
+def read_names(names: Sequence[str]) -> tuple[ProbeName, ...]:
+    """The probes by these names, in their own order; all where none is named."""
+    known = set(PROBE_NAMES)
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, PROBE_NAMES, n=1)
+            remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(PROBE_NAMES)}"
+            raise InputError(f"there is no probe {name!r}; {remedy}")
+    return tuple(name for name in PROBE_NAMES if name in names) if names else PROBE_NAMES
+
+
+# The pairs that a judge is shown, each with what it should say; the same at every call.
 
 LANGUAGES: tuple[Locale, ...] = ("en", "zh")
 
@@ -44,7 +172,7 @@ class _Against:
     """What a question's good answer is held against; `spoiled` is told its own label."""
 
     name: str
-    question: Question
+    question: ProbeQuestion
     spoiled: Callable[[Winner], str]
 
 
@@ -69,7 +197,9 @@ def probe_cases(
     )
 
 
-def _cases(name: ProbeName, texts: Texts, criteria: tuple[Criterion, ...]) -> Iterator[ProbeCase]:
+def _cases(
+    name: ProbeName, texts: ProbeTexts, criteria: tuple[Criterion, ...]
+) -> Iterator[ProbeCase]:
     for place, against in enumerate(_MADE[name](texts)):
         # By turns, and in both languages alike, so that no place is favoured.
         sound: Winner = "A" if place % 2 == 0 else "B"
@@ -92,12 +222,14 @@ def _cases(name: ProbeName, texts: Texts, criteria: tuple[Criterion, ...]) -> It
         )
 
 
-def _spread(questions: Sequence[Question], count: int, *, first: int) -> list[Question]:
+def _spread(questions: Sequence[ProbeQuestion], count: int, *, first: int) -> list[ProbeQuestion]:
     """Some questions from all over the list: other ones for other probes."""
     return [questions[(first + _STRIDE * place) % len(questions)] for place in range(count)]
 
 
-def _each(questions: Sequence[Question], spoil: Callable[[Question], str]) -> list[_Against]:
+def _each(
+    questions: Sequence[ProbeQuestion], spoil: Callable[[ProbeQuestion], str]
+) -> list[_Against]:
     return [_Against(each.id, each, _told(spoil(each))) for each in questions]
 
 
@@ -105,7 +237,7 @@ def _told(text: str) -> Callable[[Winner], str]:
     return lambda _: text
 
 
-def _given(texts: Texts, given: Sequence[NamedText], *, first: int) -> list[_Against]:
+def _given(texts: ProbeTexts, given: Sequence[NamedText], *, first: int) -> list[_Against]:
     """Answers that do not depend on the question."""
     asked = _spread(texts.questions, len(given), first=first)
     return [
@@ -114,20 +246,20 @@ def _given(texts: Texts, given: Sequence[NamedText], *, first: int) -> list[_Aga
     ]
 
 
-def _identical(texts: Texts) -> list[_Against]:
+def _identical(texts: ProbeTexts) -> list[_Against]:
     return _each(_spread(texts.questions, 12, first=0), lambda question: question.answer)
 
 
-def _shuffled(texts: Texts) -> list[_Against]:
+def _shuffled(texts: ProbeTexts) -> list[_Against]:
     ordered = [question for question in texts.questions if question.ordered]
     return _each(ordered[:16], shuffle_sentences)
 
 
-def _truncated(texts: Texts) -> list[_Against]:
+def _truncated(texts: ProbeTexts) -> list[_Against]:
     return _each(_spread(texts.questions, 14, first=1), cut_short)
 
 
-def _padded(texts: Texts) -> list[_Against]:
+def _padded(texts: ProbeTexts) -> list[_Against]:
     asked = _spread(texts.questions, 12, first=2)
     return [
         _Against(each.id, each, _told(pad(each, texts.padding, turn=turn)))
@@ -135,7 +267,7 @@ def _padded(texts: Texts) -> list[_Against]:
     ]
 
 
-def _longer(texts: Texts) -> list[_Against]:
+def _longer(texts: ProbeTexts) -> list[_Against]:
     return [
         _Against(each.id, each, _told(each.wordy))
         for each in texts.questions
@@ -143,7 +275,7 @@ def _longer(texts: Texts) -> list[_Against]:
     ]
 
 
-def _empty(texts: Texts) -> list[_Against]:
+def _empty(texts: ProbeTexts) -> list[_Against]:
     asked = _spread(texts.questions, 8, first=3)
     return [
         # By twos: the place already goes by turns.
@@ -152,11 +284,11 @@ def _empty(texts: Texts) -> list[_Against]:
     ]
 
 
-def _flattery(texts: Texts) -> list[_Against]:
+def _flattery(texts: ProbeTexts) -> list[_Against]:
     return _given(texts, texts.flatteries, first=4)
 
 
-def _injection(texts: Texts) -> list[_Against]:
+def _injection(texts: ProbeTexts) -> list[_Against]:
     asked = _spread(texts.questions, len(texts.injections), first=6)
     return [
         _Against(each.id, question, _injected(each.text, question.poor))
@@ -168,20 +300,20 @@ def _injected(injection: str, poor: str) -> Callable[[Winner], str]:
     return lambda label: inject(injection, answer=poor, label=label)
 
 
-def _refusal(texts: Texts) -> list[_Against]:
+def _refusal(texts: ProbeTexts) -> list[_Against]:
     return _given(texts, texts.refusals, first=7)
 
 
-def _markdown(texts: Texts) -> list[_Against]:
+def _markdown(texts: ProbeTexts) -> list[_Against]:
     keyed = [question for question in texts.questions if question.keys]
     return _each(keyed[::2][:14], dress_in_markdown)
 
 
-def _languages(texts: Texts) -> list[_Against]:
+def _languages(texts: ProbeTexts) -> list[_Against]:
     return _each(_spread(texts.questions, 16, first=8), lambda question: question.poor)
 
 
-_MADE: dict[ProbeName, Callable[[Texts], list[_Against]]] = {
+_MADE: dict[ProbeName, Callable[[ProbeTexts], list[_Against]]] = {
     "identical": _identical,
     "shuffled": _shuffled,
     "truncated": _truncated,
@@ -194,3 +326,79 @@ _MADE: dict[ProbeName, Callable[[Texts], list[_Against]]] = {
     "markdown": _markdown,
     "languages": _languages,
 }
+
+
+# The cases of one language as the source of an ordinary run, so that it can be taken up again.
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePairs:
+    """Satisfies `runs.Sources`. A run is known by the pairs themselves, whatever version made
+    them; the probe is the tag of its pairs."""
+
+    language: Locale
+    cases: tuple[ProbeCase, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.title,)
+
+    @property
+    def title(self) -> str:
+        return f"probes-{self.language}"
+
+    @property
+    def meaning(self) -> str | None:
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        digest = sha256()
+        for case in self.cases:
+            digest.update(case.pair.model_dump_json().encode() + b"\n")
+        criteria = self.cases[0].pair.criteria if self.cases else ()
+        return {
+            "probes": digest.hexdigest(),
+            "criteria": [each.model_dump(mode="json", exclude_none=True) for each in criteria],
+        }
+
+    def records(self) -> Iterator[Record | BadRow]:
+        for row, case in enumerate(self.cases, start=1):
+            label = case.expected[0] if len(case.expected) == 1 else None
+            yield Record(case.id, case.pair, self.title, row, label, tags=(case.probe,))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+# The probes as a list, for somebody who wants to know before asking.
+
+
+class ListedProbe(Model):
+    probe: ProbeName
+    shows: str
+    expected: str
+    pairs: int
+
+
+class ProbeList(Model):
+    probes: tuple[ListedProbe, ...]
+    languages: tuple[Locale, ...]
+    pairs: int
+
+
+def list_probes(cases: Sequence[ProbeCase]) -> ProbeList:
+    asked = [case.probe for case in cases]
+    return ProbeList(
+        probes=tuple(
+            ListedProbe(
+                probe=name,
+                shows=probe.shows,
+                expected=EXPECTED[probe.expects],
+                pairs=asked.count(name),
+            )
+            for name, probe in PROBES.items()
+            if name in asked
+        ),
+        languages=tuple(each for each in LANGUAGES if any(c.language == each for c in cases)),
+        pairs=len(cases),
+    )

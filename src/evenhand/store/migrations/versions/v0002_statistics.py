@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from evenhand.store.digests import prompt_key
-from evenhand.store.texts import SafeText
+from evenhand.store.intake import prompt_key
+from evenhand.store.schema import SafeText
 
 revision = "0002"
 down_revision = "0001"

@@ -9,7 +9,7 @@ import orjson
 import sqlalchemy as sa
 from alembic import op
 
-from evenhand.store.texts import SafeText, shorten
+from evenhand.store.schema import SafeText, shorten
 
 revision = "0004"
 down_revision = "0003"

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from evenhand.store.texts import WordPositions
+from evenhand.store.schema import WordPositions
 
 revision = "0005"
 down_revision = "0004"

@@ -1,0 +1,128 @@
+"""What coding agents and tools ask for: `evenhand mcp` (tools over standard streams), `evenhand
+skill` (the Agent Skill) and `evenhand schema` (the contract as JSON Schema).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import options as ropt
+from evenhand.cli import session
+from evenhand.cli.serve import ConfigFile, OfferedJudges, chosen_offers
+from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from evenhand.serve.config import ServerConfig
+
+
+# `evenhand mcp`: the tools for an agent that starts this program and talks by its streams.
+
+
+def mcp(
+    judge: OfferedJudges = None,
+    base_url: opt.BaseUrl = None,
+    store: ropt.StoreAddress = None,
+    config: ConfigFile = None,
+) -> None:
+    """Serve MCP on standard input and output, for an agent that starts this command.
+
+    Nothing but the protocol is written to standard output; notes and the log go to standard
+    error. It ends with its input, by SIGTERM or by Ctrl-C; background runs are saved and go on at
+    the next start. Exit codes: 0 it was ended, 2 bad input or the store cannot be used.
+    """
+    from evenhand.serve.config_file import read_config
+    from evenhand.serve.startup import refuse_without
+
+    try:
+        refuse_without("mcp")
+        chosen: dict[str, Any] = {"judges": chosen_offers(judge, base_url, config), "store": store}
+        given = {name: value for name, value in chosen.items() if value is not None}
+        session.run_async(_serve(read_config(config, chosen=given)))
+    except EvenhandError as error:
+        session.fail(error, as_json=False, of_pair=False)
+
+
+async def _serve(config: ServerConfig) -> None:
+    from evenhand.serve.startup import importing
+
+    with importing():
+        from evenhand.serve.logs import configure_logs
+        from evenhand.serve.mcp.stdio import serve_stdio
+        from evenhand.serve.service import Service
+
+    configure_logs(config)
+    if not config.judges:
+        sys.stderr.write(
+            "note  no judge is offered, so nothing can be compared; give --judge or --config\n"
+        )
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write(
+            "note  this command speaks MCP, for an agent that starts it; Ctrl-C ends it\n"
+        )
+    async with Service.opened(config, for_operator=True) as service:
+        await serve_stdio(service)
+
+
+# `evenhand skill`: put the Agent Skill where coding agents look for it.
+
+
+def skill(
+    agent: Annotated[
+        list[str] | None,  # typer takes no list of choices; skill_folders checks them
+        typer.Option(
+            "--agent",
+            metavar="NAME",
+            help="Whose folder: agents (the shared one), claude, codex, copilot, cursor, gemini or "
+            "opencode; repeatable. Default: agents and claude.",
+        ),
+    ] = None,
+    of_user: Annotated[
+        bool,
+        typer.Option(
+            "--user/--project",
+            help="For all your projects, in the home directory, or for this one.",
+        ),
+    ] = False,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", help="Another folder of skills; evenhand/ is made in it."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--print", help="Print the skill instead, and write nothing.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace files that were changed.")
+    ] = False,
+) -> None:
+    """Write the Agent Skill that teaches a coding agent to use evenhand."""
+    from evenhand.skill import skill_folders, skill_texts, write_skill
+
+    if show:
+        session.write_text(skill_texts()["SKILL.md"].decode().rstrip("\n"))
+        return
+    if directory is not None and (agent or of_user):
+        raise InputError("--dir names the folder itself; leave out --agent and --user")
+    folders = [directory] if directory else skill_folders(agent or (), of_user=of_user)
+    for written in write_skill(folders, force=force):
+        session.write_text(f"{written.state:<9}  {written.folder}")
+
+
+# `evenhand schema`: the contract as JSON Schema.
+
+
+def schema(
+    which: Annotated[
+        Literal["input", "output"], typer.Argument(help="What goes in, or what comes out.")
+    ] = "input",
+) -> None:
+    """Print the JSON Schema of a comparison's input or output."""
+    from evenhand.tools import input_schema, output_schema
+
+    shown = input_schema() if which == "input" else output_schema()
+    session.write_json(json.dumps(shown, ensure_ascii=False, indent=2))

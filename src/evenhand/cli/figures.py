@@ -1,0 +1,218 @@
+"""Numbers as people read them: amounts, shares, rates with intervals, p-values, bars, and tables of
+win rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenhand.cli.terminal import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from evenhand.report.conclusions import SideRate
+    from evenhand.runs import Range
+    from evenhand.stats.always_valid import AlwaysValidInterval
+    from evenhand.stats.estimates import EstimatedShare, EstimatedValue
+    from evenhand.trust.biases import PairedDifference
+
+
+# Numbers as people read them; all formatting of amounts is here.
+
+
+def number(count: float) -> str:
+    return f"{count:,.0f}"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 pair`, `2 pairs`; `many` where it takes more than an s."""
+    return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
+
+
+def dollars(amount: float) -> str:
+    if amount == 0:
+        return "$0"
+    return f"${amount:,.2f}" if amount >= 0.1 else f"${amount:.2g}"
+
+
+def seconds(duration: float) -> str:
+    if duration < 60:
+        return f"{duration:.1f} s" if duration < 10 else f"{duration:.0f} s"
+    minutes, rest = divmod(round(duration), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def tokens(amount: Range) -> str:
+    return f"{_short(amount.low)} to {_short(amount.high)}"
+
+
+def _short(amount: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if amount >= size:
+            return f"{amount / size:.3g} {unit}"
+    return f"{amount:.0f}"
+
+
+def running_rate(watched: AlwaysValidInterval) -> str:
+    """The win rate of a run that goes on, in per cent with its interval."""
+    return f"{100 * watched.mean:.0f} % ({100 * watched.low:.0f}–{100 * watched.high:.0f})"
+
+
+def share(part: EstimatedShare) -> str:
+    if part.value is None or part.low is None or part.high is None:
+        return part.reason or "not enough data"
+    return f"{100 * part.value:.1f} % ({100 * part.low:.1f} to {100 * part.high:.1f})"
+
+
+def value(figure: EstimatedValue | PairedDifference) -> str:
+    if figure.value is None:
+        return figure.reason or "not enough data"
+    if figure.low is None or figure.high is None:
+        return f"{_plain(figure.value)} ({figure.reason})"
+    return f"{_plain(figure.value)} ({_plain(figure.low)} to {_plain(figure.high)})"
+
+
+def _plain(figure: float) -> str:
+    """Without the sign of a nothing that rounding leaves."""
+    return f"{round(figure, 3) + 0.0:.3f}"
+
+
+# Rates, intervals and p-values as people read them.
+
+_BAR_WIDTH = 25  # odd, so that one half has a place of its own
+_HALF = _BAR_WIDTH // 2
+_SMALLEST_P = 0.0001
+_TELLING = (0.0, 0.5, 1.0)
+# Above a column of bars.
+SCALE = f"0{'0.5':^{_BAR_WIDTH - 2}}1"
+
+
+def rate(value: float) -> str:
+    """Two digits, and more where two would read as certainty, or as even."""
+    shown = f"{value:.2f}"
+    for digits in (3, 4):
+        if float(shown) in _TELLING and value not in _TELLING:
+            shown = f"{value:.{digits}f}"
+    return shown
+
+
+def interval(low: float, high: float) -> str:
+    return f"{rate(low)} to {rate(high)}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.6g} %"
+
+
+def p_value(p: float) -> str:
+    return f"p < {_SMALLEST_P:g}" if p < _SMALLEST_P else f"p = {p:.2g}"
+
+
+def bar(value: float, low: float, high: float) -> str:
+    """The interval on a line from 0 to 1. It covers the mark at one half where it holds that."""
+    cells = [" "] * _BAR_WIDTH
+    cells[_HALF] = "|"
+    for cell in range(_cell(low), _cell(high) + 1):
+        cells[cell] = "━"
+    cells[_cell(value)] = "•"
+    return "".join(cells)
+
+
+def _cell(value: float) -> int:
+    cell = round(value * (_BAR_WIDTH - 1))
+    if cell == _HALF and value != 0.5:
+        return cell + (1 if value > 0.5 else -1)
+    return cell
+
+
+# Win rates a line each: with bars where there is room for them.
+
+_COUNTS = ("wins", "losses", "ties", "inconsistent", "invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class RateLine:
+    """A row of a table; without a rate it is a heading."""
+
+    names: tuple[str, ...]
+    own: SideRate | None = None
+
+
+def show_rates(console: Console, titles: tuple[str, ...], lines: Sequence[RateLine]) -> None:
+    """As wide as there is room for: with bars, without them, or a line for each."""
+    for bars in (True, False):
+        table = _table(titles, lines, bars=bars)
+        needed = console.measure(table, options=console.options.update(width=10_000)).maximum
+        if not console.is_terminal:
+            console.width = max(console.width, needed)  # a pipe has no width, lines stay whole
+        if needed <= console.width:
+            console.print(table)
+            return
+    for line in (RateLine(titles), *lines):
+        _stack(console, line)
+
+
+def _table(titles: tuple[str, ...], lines: Sequence[RateLine], *, bars: bool) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in (*titles, "win rate", *([SCALE] if bars else [])):
+        table.add_column(name, no_wrap=True)
+    for name in _COUNTS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for line in lines:
+        if line.own is None:
+            table.add_row(*(Text(name, "bold") for name in line.names))
+            continue
+        own = line.own
+        cells: list[Text | str] = [Text(one_line(name)) for name in line.names]
+        if own.rate is None or own.low is None or own.high is None:
+            cells += [Text("not enough data", "dim"), *([""] if bars else [])]
+        else:
+            cells.append(f"{rate(own.rate)} ({interval(own.low, own.high)})")
+            cells += [Text(bar(own.rate, own.low, own.high), style_of(own))] if bars else []
+        table.add_row(*cells, *map(number, _counts(own)))
+    return table
+
+
+def _stack(console: Console, line: RateLine) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    named = one_line(", ".join(line.names))
+    if line.own is None:
+        console.print(Text(named, "bold"))
+        return
+    own = line.own
+    told = "not enough data"
+    if own.rate is not None and own.low is not None and own.high is not None:
+        told = f"{rate(own.rate)} ({interval(own.low, own.high)})"
+    counts = ", ".join(
+        f"{name} {number(count)}" for name, count in zip(_COUNTS, _counts(own), strict=True)
+    )
+    console.print(Text(f"{named}  {told}"))
+    console.print(Padding(Text(counts), (0, 0, 0, 2)))
+
+
+def _counts(own: SideRate) -> tuple[int, ...]:
+    counts = own.counts
+    return *wins_and_losses(own), counts.ties, counts.inconsistent, counts.invalid
+
+
+def wins_and_losses(own: SideRate) -> tuple[int, int]:
+    counts = own.counts
+    return (counts.wins_a, counts.wins_b) if own.side == "A" else (counts.wins_b, counts.wins_a)
+
+
+def style_of(own: SideRate) -> str:
+    if own.low is None or own.high is None:
+        return ""
+    if own.low > 0.5:
+        return "green"
+    return "red" if own.high < 0.5 else "yellow"

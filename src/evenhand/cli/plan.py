@@ -1,0 +1,462 @@
+"""`evenhand plan`: how many pairs a difference needs, and what they will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import options as ropt
+from evenhand.cli import session
+from evenhand.cli.figures import counted, dollars, number
+from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from evenhand.data import ReadOptions
+    from evenhand.judges.prices import Price
+    from evenhand.report.planning import Amount, CallCost, LikeRun, PairPlans
+    from evenhand.runs import JudgePlan
+    from evenhand.settings import Settings
+    from evenhand.stats.stopping.planning import PairPlan
+
+
+# The options of `evenhand plan`, each described once.
+
+PlannedFiles = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PAIRS]...",
+        help="Files of pairs to estimate the cost from, with --judge and -c as in evenhand run.",
+        show_default=False,
+    ),
+]
+WinRates = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--win-rate",
+        help="The true win rate to be found, where the judge's two orders agree, e.g. 0.55. "
+        "Repeatable. Default: a table of several.",
+    ),
+]
+MinWinRate = Annotated[
+    float,
+    typer.Option(
+        "--min-win-rate",
+        help="For a gate at this win rate, e.g. 0.45 to show that a side is not much worse.",
+    ),
+]
+PairCount = Annotated[
+    int | None,
+    typer.Option(
+        "--pairs", min=1, help="The other way round: what difference so many pairs can show."
+    ),
+]
+Power = Annotated[
+    float,
+    typer.Option("--power", help="How sure it is to find the difference, where there is one."),
+]
+Alpha = Annotated[
+    float, typer.Option("--alpha", help="The chance of naming a winner where there is none.")
+]
+TieShare = Annotated[
+    float | None,
+    typer.Option(
+        "--tie-share",
+        help="The share of all pairs that are ties. Default: 0, or as in --like.",
+    ),
+]
+InconsistentShare = Annotated[
+    float | None,
+    typer.Option(
+        "--inconsistent-share",
+        help="The share of all pairs whose two orders differ. Default: 0, or as in --like.",
+    ),
+]
+RowsPerPrompt = Annotated[
+    int, typer.Option("--rows-per-prompt", min=1, help="How many pairs each prompt has.")
+]
+Correlation = Annotated[
+    float,
+    typer.Option("--correlation", help="Of two pairs of one prompt: 0 none, 1 the same again."),
+]
+Judges = Annotated[
+    int | None,
+    typer.Option(
+        "--judges", min=1, help="How many judges each pair has. Default: those named, or 1."
+    ),
+]
+UntilDecided = Annotated[
+    bool, typer.Option("--until-decided", help="For a run that ends once it is decided.")
+]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        "--like",
+        metavar="RUN",
+        help="Take cost, tokens, the shares of ties and of inconsistent pairs, orders, samples "
+        "and judges from a stored run.",
+    ),
+]
+Tokens = Annotated[
+    str | None,
+    typer.Option(
+        "--tokens", metavar="INPUT/OUTPUT", help="The tokens of a call, for --price: e.g. 900/400."
+    ),
+]
+
+
+# `evenhand plan`: how many pairs a difference needs, and what they will cost.
+
+
+def plan(
+    data: PlannedFiles = None,
+    win_rate: WinRates = None,
+    min_win_rate: MinWinRate = 0.5,
+    pairs: PairCount = None,
+    power: Power = 0.8,
+    alpha: Alpha = 0.05,
+    tie_share: TieShare = None,
+    inconsistent_share: InconsistentShare = None,
+    rows_per_prompt: RowsPerPrompt = 1,
+    correlation: Correlation = 0.0,
+    samples: opt.Samples = None,
+    judges: Judges = None,
+    no_swap: opt.NoSwap = False,
+    until_decided: UntilDecided = False,
+    like: Like = None,
+    store: ropt.StoreAddress = None,
+    price: ropt.PriceOption = None,
+    tokens: Tokens = None,
+    judge: ropt.JudgeNames = None,
+    criteria: opt.Criteria = None,
+    columns: ropt.ColumnMap = None,
+    base_url: opt.BaseUrl = None,
+    locale: opt.LocaleName = None,
+    mode: opt.ModeName = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Tell how many pairs a difference needs, or what a number of pairs can show, and the cost.
+
+    The cost is known from a run like it (--like), from --price with --tokens, or from the data
+    itself (PAIRS with --judge and -c). Nothing is asked of a judge.
+    """
+    from evenhand.cli.inputs import read_options, read_price
+    from evenhand.judging.config import first_given
+    from evenhand.settings import load_settings
+    from evenhand.stats.stopping.planning import Certainty, StudyDesign
+
+    try:
+        _check(data, win_rate, pairs, like=like, store=store, tokens=tokens, price=price)
+        _check_estimated(data, judge=judge, criteria=criteria, columns=columns, base_url=base_url)
+        settings = opt.with_judge_options(load_settings(), judge=None, samples=samples)
+        priced = read_price(price)
+        known = _like(like, store or settings.store, priced) if like else None
+        cost = known.call_cost if known else None
+        named = len(judge or ()) or (1 if data else None)
+        if judges is not None and named is not None and judges != named:
+            raise InputError(f"--judges is {judges}, but {named} are named; leave it out")
+        if tokens is not None and priced is not None:
+            cost = _by_price(tokens, priced)
+        if data:
+            reading = read_options(
+                columns, criteria, criteria_needed=True, no_tie=False, no_swap=no_swap
+            )
+            plans = _judge_plans(settings, judge, base_url=base_url, locale=locale, mode=mode)
+            cost = _by_data(data, reading, plans, priced)
+        shape = StudyDesign(
+            tie_share=first_given(tie_share, known and known.tie_share, 0.0),
+            inconsistent_share=first_given(
+                inconsistent_share, known and known.inconsistent_share, 0.0
+            ),
+            rows_per_prompt=rows_per_prompt,
+            correlation=correlation,
+            orders=1 if no_swap else known.orders if known else 2,
+            samples=first_given(settings.samples, known and known.samples, 1),
+            judges=first_given(judges or named, known and known.judges, 1),
+        )
+        certainty = Certainty(alpha=alpha, power=power)
+        from evenhand.report.planning import plan_for_pairs, plan_for_win_rates
+
+        if pairs is not None:
+            planned = plan_for_pairs(
+                pairs,
+                min_win_rate=min_win_rate,
+                certainty=certainty,
+                shape=shape,
+                early_stopping=until_decided,
+                call_cost=cost,
+            )
+        else:
+            planned = plan_for_win_rates(
+                win_rate,
+                min_win_rate=min_win_rate,
+                certainty=certainty,
+                shape=shape,
+                early_stopping=until_decided,
+                call_cost=cost,
+            )
+    except EvenhandError as error:
+        session.fail(error, as_json=as_json, of_pair=False)
+    if as_json:
+        session.write_json(planned.model_dump_json(indent=2))
+        return
+
+    show_plans(session.out(), planned)
+
+
+def _check(
+    data: list[str] | None,
+    win_rates: list[float] | None,
+    pairs: int | None,
+    *,
+    like: str | None,
+    store: str | None,
+    tokens: str | None,
+    price: str | None,
+) -> None:
+    if win_rates and pairs is not None:
+        raise InputError("give either --win-rate or --pairs: one is found from the other")
+    ways = [
+        name for name, given in (("PAIRS", data), ("--like", like), ("--tokens", tokens)) if given
+    ]
+    if len(ways) > 1:
+        raise InputError(
+            f"the cost is known from one of {' and '.join(ways)}; leave the others out"
+        )
+    if store is not None and like is None:
+        raise InputError("--store belongs to --like; leave it out")
+    if tokens is not None and price is None:
+        raise InputError("--tokens needs --price INPUT/OUTPUT, in dollars for a million tokens")
+    if price is not None and not ways:
+        raise InputError("--price needs the tokens of a call; give --tokens, --like RUN, or PAIRS")
+
+
+def _check_estimated(data: list[str] | None, **given: object) -> None:
+    for name, value in given.items():
+        if value and not data:
+            option = {"columns": "map", "criteria": "criterion"}.get(name, name.replace("_", "-"))
+            raise InputError(f"--{option} belongs to PAIRS; give a file to estimate the cost from")
+
+
+def _like(name: str, address: str | None, price: Price | None) -> LikeRun:
+    from evenhand.cli.session import opened_store
+    from evenhand.report.planning import like_run
+
+    with opened_store(address) as store:
+        return like_run(store, name, price=price)
+
+
+def _by_price(tokens: str, price: Price) -> CallCost:
+    from evenhand.report.planning import cost_by_price
+
+    first, _, second = tokens.partition("/")
+    if not (first.strip().isdecimal() and second.strip().isdecimal()):
+        raise InputError(
+            f"--tokens {tokens!r} is not INPUT/OUTPUT; give whole numbers, e.g. --tokens 900/400"
+        )
+    return cost_by_price(price, input_tokens=int(first), output_tokens=int(second))
+
+
+def _judge_plans(
+    settings: Settings,
+    named: list[str] | None,
+    *,
+    base_url: list[str] | None,
+    locale: opt.LocaleName,
+    mode: opt.ModeName,
+) -> list[JudgePlan]:
+    from evenhand import api
+    from evenhand.judging.config import make_procedure
+    from evenhand.runs import JudgePlan
+
+    plans = []
+    for spec in named or [opt.require_judge(settings)]:
+        opened = api.open_judge_for(settings, spec, base_url=base_url)
+        procedure = make_procedure(settings, opened.traits, mode=mode, locale=locale)
+        plans.append(JudgePlan(opened, procedure))
+    return plans
+
+
+def _by_data(
+    data: list[str], reading: ReadOptions, plans: list[JudgePlan], price: Price | None
+) -> CallCost:
+    from evenhand.cli.inputs import read_sources
+    from evenhand.report.planning import cost_by_data
+
+    sources = read_sources(data, None, None, None, None, None, reading)
+
+    async def estimated() -> CallCost:
+        try:
+            return cost_by_data(sources, plans, price=price)
+        finally:
+            sources.close()
+            for each in plans:
+                await each.judge.close()
+
+    return session.run_async(estimated())
+
+
+# A plan as a person reads it: a few lines for one win rate, a table for several.
+
+_NOT_KNOWN = "not known; give --like RUN, --price with --tokens, or a file of pairs with --judge"
+
+_JUST_THAT = "just that; fewer where it is further from 0.5"
+
+
+def show_plans(console: Console, planned: PairPlans) -> None:
+    from rich.text import Text
+
+    if planned.reason is not None:
+        console.print(Text(planned.reason))
+        return
+    console.print(Text(_title(planned), "bold"))
+    if len(planned.plans) == 1:
+        lines = [*_one(planned.plans[0], planned), *_settings(planned)]
+    else:
+        lines = list(_settings(planned))
+        if planned.call_cost is None or planned.call_cost.usd is None:
+            lines.append(("cost", _unknown(planned.call_cost)))
+    for name, said in lines:
+        show_hanging(console, Text(f"{name:<9}", "dim"), Text(said))
+    if len(planned.plans) > 1:
+        console.print()
+        console.print(_table(planned))
+
+
+def _title(planned: PairPlans) -> str:
+    sure = f"power {_percent(planned.certainty.power)}, alpha {planned.certainty.alpha:g}"
+    gate = None
+    if planned.min_win_rate != 0.5:
+        gate = f"pass a gate at {planned.min_win_rate:g} with a true win rate"
+    if planned.pairs is not None:
+        (plan,) = planned.plans
+        least = plan.win_rate
+        if gate:
+            return f"{counted(planned.pairs, 'pair')} {gate} of {least:.4f} or more ({sure})"
+        return (
+            f"{counted(planned.pairs, 'pair')} show a win rate of {least:.4f} or more, or of "
+            f"{1 - least:.4f} or less ({sure})"
+        )
+    if len(planned.plans) == 1:
+        return f"to {gate or 'find a true win rate'} of {planned.plans[0].win_rate:g} ({sure})"
+    return f"pairs needed to {gate or 'find a true win rate'} ({sure})"
+
+
+def _one(plan: PairPlan, planned: PairPlans) -> Iterator[tuple[str, str]]:
+    most = "at most " if plan.early_stopping else ""
+    prompts = ""
+    if plan.shape.rows_per_prompt > 1:
+        prompts = f" ({counted(plan.prompts, 'prompt')} of {plan.shape.rows_per_prompt})"
+    yield "pairs", f"{most}{number(plan.pairs)}{prompts}"
+    yield "calls", f"{most}{number(plan.calls)}{_requests(plan.calls, planned.call_cost)}"
+    cost = _cost_of(planned.call_cost, plan.calls)
+    yield "cost", _unknown(planned.call_cost) if cost is None else f"{most}{_amount(cost)}"
+    if plan.early_stopping:
+        expected = _cost_of(planned.call_cost, plan.expected_calls)
+        yield (
+            "expected",
+            f"{number(plan.expected_pairs)} pairs, {number(plan.expected_calls)} calls"
+            + (f", {_amount(expected)}" if expected else "")
+            + f" on average, where the win rate is {_JUST_THAT}",
+        )
+    if plan.shape.inconsistent_share:
+        yield "shown as", f"{plan.shown_rate:.4g} on average: inconsistent pairs count as half"
+
+
+def _cost_of(cost: CallCost | None, calls: float) -> Amount | None:
+    return None if cost is None else cost.of(calls)
+
+
+def _requests(calls: int, cost: CallCost | None) -> str:
+    """Where a pass is about one request there is nothing to tell."""
+    if cost is None or abs(cost.requests - 1) < 0.05:
+        return ""
+    return f" (about {number(calls * cost.requests)} requests)"
+
+
+def _settings(planned: PairPlans) -> Iterator[tuple[str, str]]:
+    shape = planned.shape
+    each = [
+        counted(shape.orders, "order"),
+        counted(shape.samples, "sample"),
+        counted(shape.judges, "judge"),
+    ]
+    halves = f"ties {_percent(shape.tie_share)}, inconsistent {_percent(shape.inconsistent_share)}"
+    yield "each pair", f"{' × '.join(each)}; {halves}"
+    if shape.rows_per_prompt > 1:
+        yield (
+            "prompts",
+            f"{shape.rows_per_prompt} pairs each with a correlation of {shape.correlation:g}: "
+            f"{shape.design_effect:.3g} pairs are worth one on its own",
+        )
+    if planned.early_stopping and len(planned.plans) > 1:
+        yield "average", f"where the win rate is {_JUST_THAT}"
+    if planned.call_cost is not None:
+        yield "each call", _call(planned.call_cost)
+
+
+def _call(cost: CallCost) -> str:
+    told = []
+    if cost.input_tokens is not None and cost.output_tokens is not None:
+        told.append(f"{_range(cost.input_tokens)} tokens in, {_range(cost.output_tokens)} out")
+    if cost.usd is not None:
+        told.append(_amount(cost.usd))
+    return f"{', '.join(told) or 'nothing is known'}, by {one_line(cost.source)}"
+
+
+def _range(amount: Amount) -> str:
+    low, high = number(amount.low), number(amount.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def _amount(amount: Amount) -> str:
+    low, high = dollars(amount.low), dollars(amount.high)
+    if amount.high == 0:
+        return "no cost"
+    return low if low == high else f"{low} to {high}"
+
+
+def _unknown(cost: CallCost | None) -> str:
+    if cost is None:
+        return _NOT_KNOWN
+    return f"not known by {one_line(cost.source)}; --price sets it"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _table(planned: PairPlans) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    cost = planned.call_cost if planned.call_cost and planned.call_cost.usd else None
+    early = planned.early_stopping
+    most = "at most " if early else ""
+    shown = planned.shape.inconsistent_share > 0
+    headings = ["win rate", *(["shown as"] if shown else [])]
+    headings += [f"{most}pairs", "calls", *(["cost"] if cost else [])]
+    if early:
+        headings += ["on average pairs", "calls", *(["cost"] if cost else [])]
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for plan in planned.plans:
+        cells = [f"{plan.win_rate:.4g}", *([f"{plan.shown_rate:.4g}"] if shown else [])]
+        cells += [number(plan.pairs), number(plan.calls)]
+        cells += _cost_cell(cost, plan.calls)
+        if early:
+            cells += [number(plan.expected_pairs), number(plan.expected_calls)]
+            cells += _cost_cell(cost, plan.expected_calls)
+        table.add_row(*cells)
+    return table
+
+
+def _cost_cell(cost: CallCost | None, calls: float) -> list[str]:
+    told = _cost_of(cost, calls)
+    return [_amount(told)] if told else []

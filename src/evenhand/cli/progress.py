@@ -1,0 +1,384 @@
+"""A run on the terminal: its estimate, its progress, its summary; the first Ctrl-C lets requests in
+flight finish, the second leaves at once. Loaded only when a run begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from evenhand.cli import session
+from evenhand.cli.figures import counted, dollars, number, running_rate, seconds, tokens
+from evenhand.cli.terminal import one_line
+from evenhand.errors import InputError, Status
+from evenhand.judges.protocol import news_of
+from evenhand.runs import Observer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from evenhand.judges import Judge
+    from evenhand.runs import Estimate, Progress, RunSummary, Stop, StoppedBy
+
+
+# Ctrl-C in a run: the first lets what is in flight come home, the second leaves at once.
+
+
+@contextlib.contextmanager
+def stop_on_interrupt(
+    stop: Stop,
+    say: Callable[[str], None],
+    leave: Callable[[], NoReturn],
+    *,
+    by_the_batch: bool = False,
+) -> Iterator[None]:
+    """For SIGINT and SIGTERM, while the body runs."""
+    loop = asyncio.get_running_loop()
+    told = False
+
+    def tell() -> None:
+        nonlocal told
+        if told:
+            leave()
+        told = True
+        stop.ask("interrupt")
+        what = "what is in flight is finished and saved"
+        if by_the_batch:
+            what = "what is at the provider stays there, and the same command collects it"
+        say(f"stopping: {what}; Ctrl-C again leaves at once")
+
+    def tell_from_handler(*_: object) -> None:
+        loop.call_soon_threadsafe(tell)
+
+    before = {}
+    for each in (signal.SIGINT, signal.SIGTERM):
+        before[each] = signal.getsignal(each)
+        try:
+            loop.add_signal_handler(each, tell)
+        except NotImplementedError:  # Windows
+            signal.signal(each, tell_from_handler)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(each)
+            if handler is not None:
+                signal.signal(each, handler)
+
+
+# A run on the terminal: what it will take, how it goes, what it came to.
+
+_LOGGED_EVERY_S = 10.0
+_LOGGED_AT_MOST_EVERY_S = 2.0
+_STILL_LOGGED_EVERY_S = 600.0
+_READ_SHOWN_EVERY = 50_000
+
+
+@contextlib.contextmanager
+def watching(
+    judges: Sequence[Judge], *, as_json: bool, confirm_above: float | None
+) -> Iterator[ProgressLog]:
+    """A display that moves where standard error is a terminal, else a line now and then."""
+    view = ProgressDisplay if sys.stderr.isatty() else ProgressLog
+    with view(judges, as_json=as_json, confirm_above=confirm_above) as opened:
+        yield opened
+
+
+class ProgressLog(Observer):
+    """Plain lines on standard error, for logs and pipes."""
+
+    def __init__(
+        self, judges: Sequence[Judge], *, as_json: bool, confirm_above: float | None
+    ) -> None:
+        self._judges = judges
+        self._as_json = as_json
+        self._confirm_above = confirm_above
+        self._news = [news_of(judge) for judge in judges]
+        self._logged = time.monotonic()
+        self._tenths = 0
+        self._stand = (0, 0)
+
+    def __enter__(self) -> ProgressLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to put back."""
+
+    def say(self, text: str) -> None:
+        sys.stderr.write(one_line(text) + "\n")
+        sys.stderr.flush()
+
+    def leave(self) -> NoReturn:
+        """At once: whatever still waits for a judge or for a disk is not waited for. A store does
+        not mind, and what it has not got is asked again."""
+        self.__exit__()
+        self.say("left at once; the same command goes on with what is stored")
+        os._exit(Status.INTERRUPTED)
+
+    def reading(self, rows: int) -> None:
+        if rows % _READ_SHOWN_EVERY == 0:
+            self.say(f"read {number(rows)} rows")
+
+    def began(self, run: str, store: str, *, done: int, total: int) -> None:
+        self._tenths = 10 * done // max(1, total)
+        for judge in self._judges:
+            if judge.traits.caveat:
+                self.say(f"note: {judge.name}: {judge.traits.caveat}")
+        if done == total:
+            all_of_it = "its 1 pair is" if total == 1 else f"all {self._amount(total)} are"
+            self.say(f"run {run}: {all_of_it} judged already; nothing to do")
+        elif done:
+            are = "is" if done == 1 else "are"
+            self.say(f"run {run} goes on: {number(done)} of {self._amount(total)} {are} judged")
+        else:
+            self.say(f"run {run}: {self._amount(total)}, kept in {store}")
+
+    def _amount(self, total: int) -> str:
+        judges = len(self._judges)
+        if judges == 1:
+            return counted(total, "pair")
+        judgments, pairs = counted(total, "judgment"), counted(total // judges, "pair")
+        return f"{judgments} ({pairs}, {judges} judges)"
+
+    def approve(self, estimate: Estimate) -> None:
+        self.say(f"at most about {_told(estimate)}")
+        limit, cost = self._confirm_above, estimate.cost_usd
+        if limit is None or cost is None or cost.high <= limit:
+            return
+        if self._as_json or not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+            raise InputError(
+                f"the run may cost {dollars(cost.high)}, above --confirm-above {limit:g}; "
+                "give --yes to go on, or --max-cost to cap it"
+            )
+        sys.stderr.write("go on? [y/N] ")
+        sys.stderr.flush()
+        with _ordinary_interrupts():
+            said = sys.stdin.readline()
+        if said.strip().lower() not in ("y", "yes"):
+            raise InputError("not begun, as asked; --max-cost caps what a run may spend")
+
+    def announce(self, what: str) -> None:
+        self.say(what)
+
+    def tell_news(self) -> None:
+        for news in self._news:
+            for each in news():
+                self.say(str(each))
+
+    def progress(self, progress: Progress) -> None:
+        self.tell_news()
+        now = time.monotonic()
+        tenths = 10 * progress.done // max(1, progress.total)
+        since = now - self._logged
+        grown = tenths > self._tenths and since >= _LOGGED_AT_MOST_EVERY_S
+        stand = (progress.done, progress.in_flight)
+        # What is at a provider may stand still for hours.
+        quiet = progress.limit == 0 and stand == self._stand and since < _STILL_LOGGED_EVERY_S
+        if quiet or (since < _LOGGED_EVERY_S and not grown):
+            return
+        self._logged, self._tenths, self._stand = now, tenths, stand
+        self.say(" · ".join([_so_far(progress), *_facts(progress)]))
+
+
+@contextlib.contextmanager
+def _ordinary_interrupts() -> Iterator[None]:
+    """While a person is asked, the event loop that would hear of Ctrl-C stands still."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class ProgressDisplay(ProgressLog):
+    """The same on a terminal, drawn over itself."""
+
+    def __init__(
+        self, judges: Sequence[Judge], *, as_json: bool, confirm_above: float | None
+    ) -> None:
+        super().__init__(judges, as_json=as_json, confirm_above=confirm_above)
+        self._console: Console = session.err()
+        self._live: Live | None = None
+        self._last: Progress | None = None
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(one_line(text)), soft_wrap=True)
+
+    def progress(self, progress: Progress) -> None:
+        if self._live is None:
+            from rich.live import Live
+
+            self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+            self._live.start()
+        self.tell_news()
+        self._live.update(_drawn(progress))
+
+
+def _drawn(progress: Progress) -> RenderableType:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Table.grid(padding=(0, 1), expand=False)
+    bar = ProgressBar(total=max(1, progress.total), completed=progress.done, width=30)
+    head.add_row(bar, Text(_so_far(progress), style="bold"))
+    lines = [Text(fact) for fact in _grouped(progress)]
+    return Group(head, *lines)
+
+
+def _so_far(progress: Progress) -> str:
+    return f"{number(progress.done)}/{counted(progress.total, 'pair')}"
+
+
+def _facts(progress: Progress) -> list[str]:
+    return [fact for line in _grouped(progress) for fact in line.split(" · ")]
+
+
+def _grouped(progress: Progress) -> list[str]:
+    pace = []
+    if progress.pairs_per_s is not None:
+        pace.append(f"{progress.pairs_per_s:.1f} pairs/s")
+    if progress.remaining_s is not None and progress.done < progress.total:
+        pace.append(f"{seconds(progress.remaining_s)} left")
+    pace.append(counted(progress.calls, "call"))
+    if progress.limit:
+        pace.append(f"{progress.in_flight} of {progress.limit} in flight")
+    else:
+        pace.append(f"{counted(progress.in_flight, 'request')} at the provider")
+    if progress.cost_usd is not None:
+        pace.append(f"{dollars(progress.cost_usd)} spent")
+    if progress.reused:
+        pace.append(f"{counted(progress.reused, 'pass', 'passes')} reused")
+    if progress.paused_s > 1:
+        pace.append(f"the judge asks to wait {seconds(progress.paused_s)}")
+    if progress.stopping:
+        pace.append("stopping")
+    return [" · ".join(pace), " · ".join(_outcomes(progress))]
+
+
+def _outcomes(progress: Progress) -> list[str]:
+    won = progress.win_rate_b
+    told = [
+        f"A {number(progress.wins_a)}, B {number(progress.wins_b)}, ties {number(progress.ties)}"
+    ]
+    if won is not None:
+        told.append(f"B's win rate {running_rate(won)}")
+    flips = progress.flips
+    inconsistent = f"inconsistent {number(progress.inconsistent)}"
+    told.append(inconsistent if flips is None else f"{inconsistent} ({running_rate(flips)})")
+    told.append(f"invalid {number(progress.invalid)}")
+    unread = progress.unread_passes
+    told.append(
+        f"unread {number(progress.unread)}" + (f" ({running_rate(unread)})" if unread else "")
+    )
+    return told
+
+
+def _told(estimate: Estimate) -> str:
+    if estimate.batch and not estimate.calls:
+        return f"{counted(estimate.pairs, 'pair')}, of which nothing is left to submit"
+    parts = [counted(estimate.pairs, "pair"), counted(estimate.calls, "call")]
+    if estimate.input_tokens.high:
+        parts.append(f"{tokens(estimate.input_tokens)} tokens in")
+        parts.append(f"{tokens(estimate.output_tokens)} out")
+    if estimate.cost_usd is None:
+        parts.append("cost not known (--price sets it)")
+    elif estimate.cost_usd.high:
+        cost = f"{dollars(estimate.cost_usd.low)} to {dollars(estimate.cost_usd.high)}"
+        parts.append(f"{cost} at batch rates" if estimate.batch else cost)
+    else:
+        parts.append("no cost")
+    return ", ".join(parts)
+
+
+def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    for note in summary.notes:
+        err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
+    out.print(Text(f"run {one_line(summary.run)}", style="bold"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("judge", "A wins", "B wins", "ties", "inconsistent", "invalid", "pending"):
+        left = column == "judge"
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
+    for judge in summary.judges:
+        counts = (judge.wins_a, judge.wins_b, judge.ties, judge.inconsistent, judge.invalid)
+        cells = [number(count) for count in (*counts, judge.pending)]
+        table.add_row(Text(one_line(judge.judge)), *cells)
+    if summary.judges:
+        out.print(table)
+    skipped = f", {counted(summary.skipped_rows, 'row')} skipped" if summary.skipped_rows else ""
+    pairs = counted(summary.pairs, "pair")
+    out.print(Text(f"{pairs}{skipped}, kept in {one_line(summary.store)}"))
+    out.print(Text(_spent(summary)))
+    for line in _closing(summary):
+        err.print(Text(line), soft_wrap=True)
+
+
+def _spent(summary: RunSummary) -> str:
+    parts = [counted(summary.calls, "call")]
+    if summary.reused_passes:
+        parts.append(f"{counted(summary.reused_passes, 'pass', 'passes')} reused")
+    if summary.input_tokens is not None and summary.output_tokens is not None:
+        parts.append(f"{counted(summary.input_tokens, 'token')} in")
+        parts.append(f"{number(summary.output_tokens)} out")
+    else:
+        parts.append("tokens not told by the judge")
+    parts.append("cost not known" if summary.cost_usd is None else dollars(summary.cost_usd))
+    parts.append(seconds(summary.seconds))
+    return ", ".join(parts)
+
+
+def _closing(summary: RunSummary) -> list[str]:
+    lines = []
+    if summary.error is not None:
+        lines.append(f"error  {one_line(summary.error.message)}")
+    if summary.stopped_by in _ENDED:
+        verb = "were" if summary.pending != 1 else "was"
+        how = "asked" if summary.stopped_by == "budget" else "needed"
+        left = f"; {counted(summary.pending, 'pair')} {verb} not {how}" if summary.pending else ""
+        lines.append(f"ended: {_ENDED[summary.stopped_by]}{left}")
+    elif summary.stopped_by is not None:
+        why = _WHY[summary.stopped_by]
+        one = summary.pending == 1
+        left = f"{counted(summary.pending, 'judgment')} {'is' if one else 'are'} left"
+        them = "it" if one else "them"
+        lines.append(f"stopped: {why}; {left}, and the same command goes on with {them}")
+    elif summary.invalid:
+        them = "it" if summary.invalid == 1 else "them"
+        lines.append(
+            f"{number(summary.invalid)} invalid; --retry failed or --retry unread asks {them} "
+            f"again, evenhand runs show {summary.run} tells why"
+        )
+    return lines
+
+
+_ENDED: dict[StoppedBy | None, str] = {
+    "decided": "it is settled which is better",
+    "certain": "the order of the models is as sure as asked",
+    "budget": "the budget of pairs is asked; a larger --budget goes on with this run",
+}
+_WHY: dict[StoppedBy, str] = {
+    "max-calls": "--max-calls is reached",
+    "max-cost": "--max-cost is reached",
+    "interrupt": "interrupted",
+    "judge": "the judge failed",
+    "store": "the store failed",
+    "cluster": "the cluster failed",
+}

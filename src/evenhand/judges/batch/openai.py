@@ -1,0 +1,226 @@
+"""OpenAI's Batch API, and servers that have the same: a file of requests, answered in a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from evenhand.contract import Usage
+from evenhand.errors import JudgeError, JudgeServerError, MissingExtra
+from evenhand.judges.batch.protocol import (
+    AnsweredRequest,
+    AskAgain,
+    BatchLimits,
+    BatchStatus,
+    Draft,
+    RequestResult,
+    UnconfirmedBatch,
+    Unsure,
+)
+from evenhand.judges.batch.sdk import Listing, objects_in, raising_judge_errors
+from evenhand.judges.chat_completions import Dialect, text_or_none, usage_of
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.protocol import Completion, JudgeCall
+from evenhand.judges.transport import Reply, read_base_url
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types import Batch
+
+
+_ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+_METADATA = "evenhand"
+_UPLOAD_TIMEOUT_S = 600.0
+# Requests that a batch ended before it came to them: nothing was asked.
+_NOT_RUN = ("batch_expired", "batch_cancelled")
+_CROWDED = "token_limit_exceeded"
+
+
+class OpenAIBatches:
+    # Theirs are 50,000 requests and 200 MB.
+    limits = BatchLimits(requests=50_000, bytes=32_000_000)
+
+    def __init__(self, judge: OpenAIJudge) -> None:
+        self._judge = judge
+        options = judge.options
+        url = read_base_url(options.base_url)
+        default = {"http": 80, "https": 443}[url.scheme]
+        self._host = f"{url.host}" if url.port == default else f"{url.host}:{url.port}"
+        self._redact = judge.redactor
+        self._client = self._open(judge)
+
+    @staticmethod
+    def _open(judge: OpenAIJudge) -> AsyncOpenAI:
+        try:
+            from openai import AsyncOpenAI
+        except ImportError:
+            raise MissingExtra("the openai SDK", "providers") from None
+        options = judge.options
+        headers = {"User-Agent": "evenhand"}
+        if judge.authorization is not None:
+            headers["Authorization"] = judge.authorization
+        return AsyncOpenAI(
+            # Without one the SDK would look into the environment for another account's.
+            api_key=options.api_key or "none",
+            base_url=judge.base_url,
+            timeout=options.timeout_s,
+            max_retries=0,
+            default_headers=headers,
+            default_query=dict(read_base_url(options.base_url).query),
+        )
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    @property
+    def form(self) -> str | None:
+        return _form_of(self._judge.dialect)
+
+    async def write(self, call: JudgeCall, form: str | None) -> bytes:
+        return self._judge.written(call, _dialect_of(form))
+
+    def read(
+        self, call: JudgeCall, tried: AnsweredRequest, *, refusals: dict[str, JudgeError]
+    ) -> Completion | AskAgain:
+        told = orjson.loads(tried.answer)
+        if "error" in told:
+            quoted = self._redact(f"{told['error']}")
+            raise JudgeServerError(f"{self._host} could not ask its model ({quoted}); ask again")
+        headers = {"x-request-id": told["id"]} if told["id"] else {}
+        reply = Reply(told["status"], headers, orjson.dumps(told["body"]))
+        sent = _dialect_of(tried.form)
+        answer = self._judge.read(call, reply, sent=sent, refusals=refusals)
+        return answer if isinstance(answer, Completion) else AskAgain(_form_of(answer))
+
+    def usage(self, answer: str) -> tuple[Usage, str | None] | None:
+        told = orjson.loads(answer)
+        body = told.get("body")
+        if told.get("status") != 200 or not isinstance(body, dict):
+            return None
+        used = body.get("usage")
+        usage = usage_of(used if isinstance(used, dict) else {}, requests=1)
+        return usage, text_or_none(body.get("model"))
+
+    async def submit(self, draft: Draft, sending: Callable[[], Awaitable[None]]) -> str:
+        file = io.BytesIO()
+        for custom_id, body in draft.lines:
+            head = {"custom_id": custom_id, "method": "POST", "url": _ENDPOINT}
+            file.write(orjson.dumps(head)[:-1] + b',"body":' + body + b"}\n")
+        file.seek(0)
+        with self._told():
+            named = (f"evenhand-{draft.nonce}.jsonl", file, "application/jsonl")
+            uploaded = await self._client.files.create(
+                file=named, purpose="batch", timeout=_UPLOAD_TIMEOUT_S
+            )
+            await sending()
+            created = await self._client.batches.create(
+                completion_window="24h",
+                endpoint=_ENDPOINT,
+                input_file_id=uploaded.id,
+                metadata={_METADATA: draft.nonce},
+            )
+        return created.id
+
+    async def find(self, sought: UnconfirmedBatch) -> str | Unsure | None:
+        listing = Listing(sought)
+        with self._told():
+            async for batch in self._client.batches.list(limit=100):
+                if (batch.metadata or {}).get(_METADATA) == sought.nonce:
+                    return batch.id
+                listing.is_older(batch.created_at)
+                if listing.is_past:
+                    return None
+        return None
+
+    async def look(self, batch_id: str) -> BatchStatus:
+        with self._told():
+            batch = await self._client.batches.retrieve(batch_id)
+        counts = batch.request_counts
+        through = counts.completed + counts.failed if counts else 0
+        files = tuple(f for f in (batch.output_file_id, batch.error_file_id) if f)
+        answered = counts.completed if counts else 0
+        match batch.status:
+            case "completed":
+                return BatchStatus("ended", through, answered, files=files)
+            case "expired" | "cancelled":
+                return BatchStatus(batch.status, through, answered, files=files)
+            case "failed":
+                return BatchStatus(
+                    "refused", why=self._redact(_why(batch)), crowded=_is_crowded(batch)
+                )
+        return BatchStatus("running", through)
+
+    async def results(
+        self, batch_id: str, status: BatchStatus
+    ) -> AsyncGenerator[RequestResult, None]:
+        for file_id in status.files:
+            with self._told():
+                content = self._client.files.with_streaming_response.content(file_id)
+                async with content as response:
+                    async for line in objects_in(response.iter_bytes(), host=self._host):
+                        read = _result(line)
+                        if read is not None:
+                            # It is stored as it is until its pass is made of it.
+                            yield (
+                                read
+                                if read.answer is None
+                                else read._replace(answer=self._redact.cut(read.answer))
+                            )
+
+    async def cancel(self, batch_id: str) -> None:
+        with self._told():
+            await self._client.batches.cancel(batch_id)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _told(self) -> AbstractContextManager[None]:
+        return raising_judge_errors(host=self._host, key="OPENAI_API_KEY", redact=self._redact)
+
+
+def _form_of(dialect: Dialect) -> str | None:
+    return ",".join(map(str, dialect)) if any(dialect) else None
+
+
+def _dialect_of(form: str | None) -> Dialect:
+    return Dialect(*map(int, form.split(","))) if form else Dialect()
+
+
+def _result(line: dict[str, Any]) -> RequestResult | None:
+    custom_id = line.get("custom_id")
+    if not isinstance(custom_id, str):
+        return None
+    response, error = line.get("response"), line.get("error")
+    if isinstance(response, dict) and isinstance(response.get("status_code"), int):
+        told = {
+            "status": response["status_code"],
+            "id": text_or_none(response.get("request_id")),
+            "body": response.get("body"),
+        }
+        return RequestResult(custom_id, orjson.dumps(told).decode())
+    code = error.get("code") if isinstance(error, dict) else None
+    if code in _NOT_RUN:
+        return RequestResult(custom_id, None)
+    message = error.get("message") if isinstance(error, dict) else None
+    told = {"error": f"{code or 'no code'}: {message or 'no reason given'}"}
+    return RequestResult(custom_id, orjson.dumps(told).decode())
+
+
+def _why(batch: Batch) -> str:
+    errors = (batch.errors.data if batch.errors else None) or []
+    told = [
+        f"{error.message or error.code}" + (f" (line {error.line})" if error.line else "")
+        for error in errors
+    ]
+    more = f", and {len(told) - 1:,} more" if len(told) > 1 else ""
+    return (told[0] + more) if told else "no reason given"
+
+
+def _is_crowded(batch: Batch) -> bool:
+    errors = (batch.errors.data if batch.errors else None) or []
+    return any(error.code == _CROWDED for error in errors)

@@ -1,0 +1,154 @@
+"""What both providers' SDKs share: their exceptions as a judge's errors, result files read line by
+line, and the search in their list of batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from evenhand.errors import (
+    EvenhandError,
+    JudgeAuthentication,
+    JudgeConnectionLost,
+    JudgeError,
+    JudgeGarbled,
+    JudgeQuotaExceeded,
+    JudgeRateLimited,
+    JudgeRejected,
+    JudgeServerError,
+    JudgeTimeout,
+    JudgeUnreachable,
+)
+from evenhand.judges.batch.protocol import UnconfirmedBatch
+from evenhand.judges.chat_completions import Fault, decoded, fault_of
+from evenhand.judges.redaction import Redactor
+from evenhand.judges.transport import MAX_REPLY_BYTES, Reply
+
+# What the providers' SDKs raise, told as a judge's errors. Both SDKs have the same tree.
+
+
+@contextmanager
+def raising_judge_errors(*, host: str, key: str, redact: Redactor) -> Iterator[None]:
+    """Around calls of an SDK: what that raises becomes a judge's error."""
+    try:
+        yield
+    except EvenhandError:
+        raise
+    except Exception as error:  # whatever an SDK raises
+        raise error_of(error, host=host, key=key, redact=redact) from None
+
+
+def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> JudgeError:
+    """`error` is whatever an SDK raised; `key` is the variable that holds the key."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if "APITimeoutError" in names:
+        return JudgeTimeout(f"no answer from {host} in time; it is tried again, or raise --timeout")
+    if "APIConnectionError" in names:
+        why = redact(str(error.__cause__ or error), limit=120) or type(error).__name__
+        return JudgeUnreachable(
+            f"cannot connect to {host} ({why}); check the network and the base URL"
+        )
+    response: Any = getattr(error, "response", None)
+    if "APIStatusError" in names and response is not None:
+        reply = Reply(response.status_code, response.headers, response.content)
+        return _by_status(fault_of(reply.status, decoded(reply.body), reply), host, key, redact)
+    if "HTTPError" in names or "StreamError" in names or "ProtocolError" in names:
+        return JudgeConnectionLost(
+            f"the connection to {host} broke ({redact(str(error), limit=120)}); it is tried again"
+        )
+    return JudgeGarbled(
+        f"{host} sent what the SDK cannot read ({type(error).__name__}: "
+        f"{redact(str(error), limit=120)}); check the base URL"
+    )
+
+
+def _by_status(fault: Fault, host: str, key: str, redact: Redactor) -> JudgeError:
+    status = fault.status
+    quoted = redact(fault.message)
+    said = f"{host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
+    if status == 402 or (status == 429 and "insufficient_quota" in fault.code):
+        return JudgeQuotaExceeded(f"{said}; add credit to the account, or use another key")
+    if status in (401, 403):
+        return JudgeAuthentication(f"{said}; check the key in {key} and what it is allowed to do")
+    if status == 429:
+        return JudgeRateLimited(f"{said}; it is tried again", retry_after_s=fault.retry_after_s)
+    if status in (404, 405, 501):
+        return JudgeRejected(
+            f"{said}; it has no batch API there, or no such batch for this key: check the base URL "
+            f"and {key}"
+        )
+    if status in (408, 409, 425) or status >= 500:
+        return JudgeServerError(f"{said}; it is tried again", retry_after_s=fault.retry_after_s)
+    return JudgeRejected(f"{said}; check the model and its settings")
+
+
+def never_arrived(error: JudgeError) -> bool:
+    """Whether what was sent is certainly not there. A server that refuses says so; one that fails
+    half-way, or does not answer, may have taken it."""
+    return isinstance(
+        error, JudgeRejected | JudgeAuthentication | JudgeQuotaExceeded | JudgeRateLimited
+    )
+
+
+# Lines of a file as it comes in, without holding the file.
+
+
+async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterator[dict[str, Any]]:
+    """The JSON object of each line. Lines end with a line feed and nothing else: an answer may hold
+    any of the other characters that end lines in Unicode.
+
+    What is no JSON object was damaged on the way. The others are given first, then it is told.
+    """
+    damaged = False
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            read = _object(line)
+            if read is not None:
+                yield read
+            elif line.strip():
+                damaged = True
+        if len(rest) > MAX_REPLY_BYTES:
+            raise JudgeConnectionLost(
+                f"{host} sent a line above {MAX_REPLY_BYTES // 2**20} MiB among a batch's results; "
+                "check that the base URL is the provider's"
+            )
+    last = _object(rest)
+    if last is not None:
+        yield last
+    if damaged or (last is None and rest.strip()):
+        raise JudgeConnectionLost(f"the results from {host} were cut short; they are fetched again")
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    read = decoded(line) if line.strip() else None
+    return read if isinstance(read, dict) else None
+
+
+# Going back through a provider's list of batches, for one that was sent at a certain time.
+
+# Clocks differ; a batch that seems this much older than its submission is another one.
+_CLOCKS_DIFFER_S = 3600.0
+_OLDER_IN_A_ROW = 100
+
+
+class Listing:
+    """Newest first, as far as is documented; one out of its place ends nothing."""
+
+    def __init__(self, sought: UnconfirmedBatch) -> None:
+        self._since = sought.sent_at - _CLOCKS_DIFFER_S
+        self._in_a_row = 0
+
+    def is_older(self, created_at: float) -> bool:
+        """Of the next one in the list."""
+        older = created_at < self._since
+        self._in_a_row = self._in_a_row + 1 if older else 0
+        return older
+
+    @property
+    def is_past(self) -> bool:
+        """Whether all that follow are older, too."""
+        return self._in_a_row >= _OLDER_IN_A_ROW

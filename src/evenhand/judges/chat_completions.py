@@ -1,0 +1,352 @@
+"""What a `/v1/chat/completions` server sends back, in the shapes that servers use for it, and which
+request features it accepts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from evenhand.contract import Usage
+from evenhand.judges.protocol import Completion, TokenLogprob
+from evenhand.judges.retry import retry_after_s, used_up_s
+from evenhand.judges.transport import Reply
+
+# What a chat-completions server sends back, read out of the shapes that servers use for it.
+
+Finish = Literal["stop", "length", "refusal", "filter", "other"]
+
+# What an error that comes without a status of its own (HTTP 200) stands for, by its code.
+_STATUS_OF_CODE = (
+    (re.compile(r"rate_?limit|too_many_requests|insufficient_quota|billing"), 429),
+    (re.compile(r"api_key|authentication|unauthorized"), 401),
+    (re.compile(r"permission|forbidden"), 403),
+    (re.compile(r"not_found"), 404),
+    (re.compile(r"invalid_request|badrequest|bad_request|context_length|content_filter"), 400),
+    (re.compile(r"server_error|internal|overloaded|unavailable|timeout"), 503),
+)
+
+_TOO_LONG = re.compile(
+    r"maximum context length|context[_ -]?(?:window|length|size)|too many (?:input )?tokens"
+    r"|prompt is too long",
+    re.IGNORECASE,
+)
+_TOO_LONG_STATUSES = frozenset({400, 404, 422, 500})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error as the server tells it, whatever shape it has."""
+
+    status: int
+    message: str
+    code: str = ""
+    param: str = ""
+    retry_after_s: float | None = None
+
+
+def decoded(body: bytes) -> Any:
+    """The JSON in a body, or the body itself where it is none."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return _decoded_leniently(body)
+
+
+def _decoded_leniently(body: bytes) -> Any:
+    """Some servers write -Infinity, or half of a surrogate pair where a token ends inside it."""
+    try:
+        told = json.dumps(json.loads(body.decode("utf-8", "replace")), ensure_ascii=False)
+        return json.loads(told.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    except (ValueError, RecursionError):
+        return body
+
+
+def fault_inside(body: Any) -> Fault | None:
+    """The error in a reply that calls itself a success, with the status that its code means."""
+    if not isinstance(body, dict):
+        return None
+    error = body.get("error")
+    choices = body.get("choices")
+    if not error and isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        error = choices[0].get("error")
+    if not error:
+        return None
+    fault = _told({"error": error})
+    number = error.get("code") if isinstance(error, dict) else None
+    if isinstance(number, int) and 400 <= number <= 599:
+        return Fault(number, fault.message, fault.code, fault.param)
+    code = fault.code
+    status = next((status for name, status in _STATUS_OF_CODE if name.search(code)), 200)
+    return Fault(status, fault.message, code, fault.param)
+
+
+def fault_of(status: int, body: Any, reply: Reply) -> Fault:
+    told = _told(body)
+    return Fault(
+        status, told.message, told.code, told.param, retry_after_s=retry_after_s(reply.headers)
+    )
+
+
+def _told(body: Any, *, depth: int = 0) -> Fault:
+    """Message, code and parameter out of the shapes that servers use for their errors."""
+    if depth > 8:
+        return Fault(0, "")
+    if isinstance(body, bytes):
+        text = body.decode("utf-8", "replace")
+        return Fault(0, without_tags(text) if looks_like_html(text) else text)
+    if isinstance(body, str):
+        return Fault(0, body)
+    if isinstance(body, list):
+        told = [_told(item, depth=depth + 1) for item in body if isinstance(item, dict | str)]
+        return Fault(
+            0,
+            "; ".join(t.message for t in told if t.message),
+            " ".join(t.code for t in told if t.code),
+            " ".join(t.param for t in told if t.param),
+        )
+    if not isinstance(body, dict):
+        return Fault(0, "")
+    for wrapper in ("error", "detail", "message", "errors"):
+        inner = body.get(wrapper)
+        # A plain string under "error" next to a message is a title; the message says more.
+        if isinstance(inner, dict | list) or (wrapper != "message" and _is_alone(body, wrapper)):
+            return _told(inner, depth=depth + 1)
+    location = body.get("loc")
+    parts = [
+        text_or_none(body.get("message")) or text_or_none(body.get("msg")) or "",
+        text_or_none(body.get("error")) or "",
+        _upstream(body.get("metadata")),
+    ]
+    codes = (body.get("code"), body.get("type"), body.get("innererror"))
+    return Fault(
+        0,
+        ": ".join(part for part in parts if part),
+        " ".join(str(c) for c in codes if c is not None).lower(),
+        ".".join(map(str, location))
+        if isinstance(location, list)
+        else text_or_none(body.get("param")) or "",
+    )
+
+
+def _is_alone(body: Mapping[str, Any], wrapper: str) -> bool:
+    return isinstance(body.get(wrapper), str) and not body.get("message") and not body.get("msg")
+
+
+def _upstream(metadata: Any) -> str:
+    """What the provider behind a router said; the router's own message only says that it did."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    return raw if isinstance(raw, str) else ""
+
+
+def is_too_long(fault: Fault) -> bool:
+    if fault.status not in _TOO_LONG_STATUSES:
+        return fault.status == 413
+    return "context_length" in fault.code or bool(_TOO_LONG.search(fault.message))
+
+
+def looks_like_html(text: str) -> bool:
+    return text.lstrip()[:64].lower().startswith(("<!doctype", "<html", "<head", "<body"))
+
+
+def without_tags(html: str) -> str:
+    titled = re.search(r"<title[^>]*>([^<]+)", html[:20_000], re.IGNORECASE)
+    return titled[1] if titled else re.sub(r"<[^>]*>", " ", html[:20_000])
+
+
+def completion_of(
+    body: Mapping[str, Any], choices: list[Any], reply: Reply, *, requests: int
+) -> Completion:
+    choice = choices[0] if choices and isinstance(choices[0], dict) else {}
+    message = choice.get("message")
+    finish: Finish = "other"
+    if isinstance(message, dict):
+        finish = finish_of(choice.get("finish_reason"))
+    else:
+        message = {}
+    refusal = message.get("refusal")
+    refused = isinstance(refusal, str) and refusal != ""
+    content = message.get("content")
+    usage = body.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    logprobs = choice.get("logprobs")
+    return Completion(
+        text=content if isinstance(content, str) else joined_parts(content),
+        finish="refusal" if refused else finish,
+        refusal=refusal if refused else None,
+        thought=has_thought(message, content, usage),
+        logprobs=logprobs_of(logprobs) if logprobs else (),
+        usage=usage_of(usage, requests=requests),
+        model=text_or_none(body.get("model")),
+        request_id=text_or_none(body.get("id")) or reply.headers.get("x-request-id"),
+        pause_s=used_up_s(reply.headers),
+    )
+
+
+_FINISHES: dict[str, Finish] = {
+    "stop": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "filter",
+}
+
+
+def finish_of(reason: Any) -> Finish:
+    return _FINISHES.get(reason.lower(), "other") if isinstance(reason, str) else "other"
+
+
+def joined_parts(content: Any) -> str:
+    if not isinstance(content, list):
+        return ""
+    texts = (part if isinstance(part, str) else _part_text(part) for part in content)
+    return "".join(texts)
+
+
+def _part_text(part: Any) -> str:
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def has_thought(message: Mapping[str, Any], content: Any, usage: Mapping[str, Any]) -> bool:
+    if message.get("reasoning_content") or message.get("reasoning"):
+        return True
+    if isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") == "thinking" for part in content
+    ):
+        return True
+    return bool(_count(_details(usage, "completion_tokens_details").get("reasoning_tokens")))
+
+
+def usage_of(usage: Mapping[str, Any], *, requests: int) -> Usage:
+    return Usage(
+        input_tokens=_count(usage.get("prompt_tokens")),
+        output_tokens=_count(usage.get("completion_tokens")),
+        cached_input_tokens=_count(_details(usage, "prompt_tokens_details").get("cached_tokens")),
+        requests=requests,
+    )
+
+
+def _details(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    details = usage.get(name)
+    return details if isinstance(details, dict) else {}
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and value >= 0 and value is not True else None
+
+
+def text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def logprobs_of(logprobs: Any) -> tuple[TokenLogprob, ...]:
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(tokens, list):
+        return ()
+    read = []
+    for entry in tokens:
+        chosen = _token_and_logprob(entry)
+        if chosen is None:
+            return ()
+        top = entry.get("top_logprobs")
+        likeliest = map(_token_and_logprob, top if isinstance(top, list) else ())
+        read.append(TokenLogprob(*chosen, top=tuple(t for t in likeliest if t is not None)))
+    return tuple(read)
+
+
+def _token_and_logprob(entry: Any) -> tuple[str, float] | None:
+    if not isinstance(entry, dict):
+        return None
+    token, logprob = entry.get("token"), entry.get("logprob")
+    if not isinstance(token, str) or isinstance(logprob, bool):
+        return None
+    if not isinstance(logprob, int | float) or not math.isfinite(logprob):
+        return None
+    return token, float(logprob)
+
+
+# What a chat-completions server takes: every feature we ask for is a ladder to climb down.
+
+
+class Dialect(NamedTuple):
+    """How many rungs down each ladder below a server has pushed us; it only ever goes down.
+
+    Calls in flight learn at the same time, so a step counts from what that call sent, and what
+    two calls learned is joined by the larger number.
+    """
+
+    response_format: int = 0
+    limit: int = 0
+    temperature: int = 0
+    seed: int = 0
+    logprobs: int = 0
+
+    def stepped(self, feature: str) -> Dialect:
+        return self._replace(**{feature: getattr(self, feature) + 1})
+
+    def joined(self, other: Dialect) -> Dialect:
+        return Dialect(*map(max, self, other))
+
+
+class Learned:
+    """What servers have taught so far. Those of a fleet share it: both orders of a pair are to be
+    asked alike, whichever server gets them."""
+
+    __slots__ = ("dialect",)
+
+    def __init__(self) -> None:
+        self.dialect = Dialect()
+
+    def join(self, other: Dialect) -> None:
+        self.dialect = self.dialect.joined(other)
+
+
+FORMATS = ("json_schema", "json_object", None)
+LIMITS = ("max_tokens", "max_completion_tokens", None)
+OPENAI_LIMITS = ("max_completion_tokens", "max_tokens", None)  # its newer models refuse the old
+TOP_LOGPROBS = (20, 5, None)
+
+_NAMES = {
+    "response_format": re.compile(
+        r"response_?format|json[_ ](?:schema|object|mode)|structured[_ ]output|\bgrammar\b|guided_",
+        re.IGNORECASE,
+    ),
+    "limit": re.compile(r"\bmax_(?:completion_)?tokens\b"),
+    "temperature": re.compile(r"\btemperature\b", re.IGNORECASE),
+    "seed": re.compile(r"\bseed\b", re.IGNORECASE),
+    "logprobs": re.compile(r"\b(?:top_)?logprobs\b|\blog[_ ]?prob", re.IGNORECASE),
+}
+_NAMED_REFUSALS = frozenset({400, 404, 422, 500, 501})
+
+
+def refused_feature(fault: Fault, request: Mapping[str, Any], *, model: str) -> str | None:
+    """The feature of this request that the error names first, if it names one."""
+    if fault.status not in _NAMED_REFUSALS or fault.param == "model":
+        return None
+    if "model_not_found" in fault.code:
+        return None
+    for text in (fault.param, fault.message.replace(model, "")):
+        found = [
+            (match.start(), feature)
+            for feature, name in _NAMES.items()
+            if uses(request, feature) and (match := name.search(text))
+        ]
+        if found:
+            return min(found)[1]
+    return None
+
+
+def uses(request: Mapping[str, Any], feature: str) -> bool:
+    if feature == "limit":
+        return "max_tokens" in request or "max_completion_tokens" in request
+    return feature in request

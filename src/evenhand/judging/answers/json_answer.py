@@ -1,0 +1,467 @@
+"""The answer that our prompts ask for, one JSON object: found in a text, read strictly where it is
+exactly as asked, and else with every other spelling, gap and contradiction that models write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+
+from evenhand.contract import Criterion, Winner, criterion_key
+from evenhand.judging.answers.results import ParsedVerdict, ParseFailure, Plain, shown
+from evenhand.judging.answers.vocabulary import DIRECT_WINNERS, NATIVE_FIELDS, field_name, winner_of
+
+# Finding JSON objects in a text, with work that stays linear whatever the text holds.
+
+
+class ConflictingValues(NamedTuple):
+    """A key that an object holds more than once, with different values."""
+
+    values: tuple[Any, ...]
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    held = dict(pairs)
+    return held if len(held) == len(pairs) else _with_conflicts(pairs)
+
+
+def _with_conflicts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, list[Any]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {
+        key: said[0] if all(value == said[0] for value in said) else ConflictingValues(tuple(said))
+        for key, said in values.items()
+    }
+
+
+# strict=False: raw newlines inside strings are what models write.
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, strict=False)
+_OPENS = re.compile(r'\{(?=\s{0,200}["}])')
+_FIRST_KEY = re.compile(r'\{\s{0,200}"([^"\\]{1,40})"\s{0,200}:')
+_BLANK = " \t\r\n"
+# More objects than any answer holds; each is looked at with what stands before it.
+_MOST_OBJECTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObject:
+    """An object and where it stands; `value` is None for one that began as an answer and broke."""
+
+    start: int
+    end: int
+    value: dict[str, Any] | None
+    unclosed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSearch:
+    found: list[FoundObject]
+    gave_up: bool = False
+
+
+def whole_object(text: str) -> dict[str, Any] | None:
+    """The text, without blanks around it, as one JSON object and nothing else; or None."""
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and end == len(text) else None
+
+
+def find_objects(text: str) -> ObjectSearch:
+    """Every outermost JSON object. Objects inside another one, or in its strings, are its own."""
+    found: list[FoundObject] = []
+    # What a failed attempt has scanned is scanned again by the next: bounded, so that nested
+    # unclosed braces cannot make it quadratic.
+    budget = 8 * len(text) + 200_000
+    at = _next(text, 0)
+    while at >= 0:
+        budget -= 64
+        opens_answer = _opens_answer(text, at)
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            # An unterminated string is reported where it starts.
+            unclosed = error.pos >= len(text.rstrip(_BLANK)) or error.msg.startswith("Unterminated")
+            # The error itself counts the lines before it.
+            budget -= (len(text) if unclosed else error.pos) - at + error.pos // 16
+            if opens_answer:
+                found.append(FoundObject(at, at + 1, None, unclosed))
+            at = _next(text, at + 1)
+        except (RecursionError, ValueError):
+            budget -= 50_000
+            if opens_answer:
+                found.append(FoundObject(at, at + 1, None))
+            at = _next(text, at + 1)
+        else:
+            found.append(FoundObject(at, end, value))
+            at = _next(text, end)
+        if budget < 0 or len(found) > _MOST_OBJECTS:
+            return ObjectSearch(found, gave_up=True)
+    return ObjectSearch(found)
+
+
+def _next(text: str, start: int) -> int:
+    match = _OPENS.search(text, start)
+    return -1 if match is None else match.start()
+
+
+def _opens_answer(text: str, at: int) -> bool:
+    key = _FIRST_KEY.match(text, at)
+    return key is not None and field_name(key[1]) in (
+        "analysis",
+        "comparison",
+        "result",
+        "winner",
+        "verdict",
+    )
+
+
+# The native answer, one JSON object, read into a verdict.
+
+AnswerFields = dict[str, Any]
+
+key_of = lru_cache(maxsize=4096)(criterion_key)
+
+# A criterion may be called by a whole paragraph; what is longer was not written to be matched.
+_LONGEST_NAME = 20_000
+
+
+def fields(value: dict[str, Any]) -> AnswerFields:
+    """The object's fields by the contract's names; two spellings that differ are a conflict."""
+    try:
+        return {NATIVE_FIELDS[key]: item for key, item in value.items()}
+    except KeyError:
+        pass  # some key is spelt in another way
+    named: AnswerFields = {}
+    for key, item in value.items():
+        name = field_name(key)
+        if name is None:
+            continue
+        if name in named and named[name] != item:
+            item = ConflictingValues((named[name], item))
+        named[name] = item
+    return named
+
+
+def is_answer(value: dict[str, Any]) -> bool:
+    """Whether the object names an overall winner, on the menu or not, where an answer does."""
+    named = fields(value)
+    stated = _verdicts(named, _results(named))
+    return bool(stated) and not ("criterion" in named and "result" not in named)
+
+
+def is_full(value: dict[str, Any]) -> bool:
+    named = fields(value)
+    return "comparison" in named or "analysis" in named
+
+
+def _results(named: AnswerFields) -> list[AnswerFields]:
+    """The objects in which the overall verdict stands: `result`, or a `verdict` that is one."""
+    held = (*_flat(named.get("result")), *_flat(named.get("verdict")))
+    return [fields(value) for value in held if isinstance(value, dict)]
+
+
+def _verdicts(named: AnswerFields, results: list[AnswerFields]) -> list[Any]:
+    """Every value that stands where the overall winner is named."""
+    places = (named, *results)
+    stated = [leaf for place in places if "winner" in place for leaf in _flat(place["winner"])]
+    labels = [
+        leaf
+        for place in places
+        if "verdict" in place
+        for leaf in _flat(place["verdict"])
+        if not isinstance(leaf, dict)
+    ]
+    # "verdict" is also a word for prose: beside a winner, only a label under it is a statement.
+    stated.extend(leaf for leaf in labels if not stated or winner_of(leaf))
+    if not stated and "result" in named and not isinstance(named["result"], dict):
+        stated.extend(value for value in _flat(named["result"]) if winner_of(value))
+    return stated
+
+
+def _flat(value: Any) -> Sequence[Any]:
+    if isinstance(value, ConflictingValues):
+        return [leaf for item in value.values for leaf in _flat(item)]
+    return (value,)
+
+
+def winner_in(value: dict[str, Any]) -> Winner | ParseFailure:
+    named = fields(value)
+    return _winner_of_all(_verdicts(named, _results(named)))
+
+
+def _winner_of_all(stated: list[Any]) -> Winner | ParseFailure:
+    if len(stated) == 1 and (only := winner_of(stated[0])):
+        return only
+    winners = [winner_of(item) for item in stated]
+    if len(set(winners)) > 1:
+        return ParseFailure(
+            "contradiction",
+            f"the answer names {len(stated)} winners that differ: "
+            + ", ".join(shown(str(item), 20) for item in stated[:4]),
+        )
+    winner = winners[0] if winners else None
+    if winner is None:
+        if not stated:
+            return ParseFailure("no_verdict", "the JSON answer names no overall winner")
+        said = "null" if stated[0] is None else shown(str(stated[0]), 40)
+        return ParseFailure("off_menu", f"the winner is {said}, which is none of A, B and TIE")
+    return winner
+
+
+def read_answer(
+    value: dict[str, Any], criteria: Sequence[Criterion]
+) -> ParsedVerdict | ParseFailure:
+    named = fields(value)
+    results = _results(named)
+    winner = _winner_of_all(_verdicts(named, results))
+    if isinstance(winner, ParseFailure):
+        return winner
+    result = results[-1] if results else named
+    flags: list[str] = []
+    return ParsedVerdict(
+        winner=winner,
+        confidence=confidence_of(result.get("confidence", named.get("confidence"))),
+        criteria=_criteria(named.get("comparison"), criteria, flags),
+        reasoning=_text(result.get("reasoning", named.get("reasoning"))),
+        differentiators=_texts(result.get("differentiators", named.get("differentiators"))),
+        analysis=_analysis(named.get("analysis")),
+        flags=tuple(flags),
+        from_object=True,
+    )
+
+
+def confidence_of(value: object) -> float | None:
+    """A number from 0 to 1; anything else is no confidence."""
+    if isinstance(value, str) and len(value) <= 20 and "_" not in value:
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= 1 else None
+
+
+def _criteria(
+    comparison: Any, criteria: Sequence[Criterion], flags: list[str]
+) -> tuple[Plain, ...]:
+    if not criteria:
+        return ()
+    said: dict[str, dict[str, Any]] = {}
+    wanted = {key_of(criterion.name): criterion.name for criterion in criteria}
+    for name, entry in _entries(comparison):
+        key = key_of(name)
+        if key not in wanted:
+            flags.append(f"criterion {shown(name, 40)} was not asked for")
+            continue
+        ballot = _criterion(wanted[key], entry, flags)
+        before = said.get(key)
+        if before is None:
+            said[key] = ballot
+        elif before["winner"] != ballot["winner"]:
+            flags.append(f"criterion {shown(wanted[key], 40)} is judged twice, differently")
+            before["winner"] = None
+    return tuple(said.get(key) or {"criterion": name} for key, name in wanted.items())
+
+
+def _entries(comparison: Any) -> Iterator[tuple[str, AnswerFields]]:
+    for block in _flat(comparison):
+        if isinstance(block, list):
+            for item in block:
+                if isinstance(item, dict):
+                    entry = fields(item)
+                    for name in _flat(entry.get("criterion")):
+                        if isinstance(name, str) and len(name) <= _LONGEST_NAME:
+                            yield name, entry
+        elif isinstance(block, dict):
+            for name, items in block.items():
+                for item in _flat(items):
+                    if isinstance(item, dict):
+                        yield name, fields(item)
+                    elif isinstance(item, str):
+                        yield name, {"winner": item}
+
+
+def _criterion(name: str, entry: AnswerFields, flags: list[str]) -> dict[str, Any]:
+    value = entry.get("winner", entry.get("verdict"))
+    winner = winner_of(value)
+    if winner is None and ("winner" in entry or "verdict" in entry):
+        winners = {winner_of(item) for item in _flat(value)}
+        winner = winners.pop() if len(winners) == 1 else None
+        if winner is None:
+            what = "is named twice" if winners else f"{shown(str(value), 30)} is off the menu"
+            flags.append(f"criterion {shown(name, 40)}: its winner {what}")
+    return {
+        "criterion": name,
+        "winner": winner,
+        "reasoning": _text(entry.get("reasoning")),
+        "a_assessment": _text(entry.get("a_assessment")),
+        "b_assessment": _text(entry.get("b_assessment")),
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(item for item in value if isinstance(item, str))
+    if isinstance(value, ConflictingValues):
+        return "\n".join(filter(None, map(_text, value.values)))
+    return ""
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, list):
+        # A list first: that is many times faster than feeding a tuple one by one.
+        return tuple([item for item in value if isinstance(item, str)])
+    return (value,) if isinstance(value, str) and value else ()
+
+
+def _analysis(value: Any) -> Plain:
+    if not isinstance(value, dict):
+        return {}
+    named = fields(value)
+    return {
+        "response_a": _response(named.get("response_a")),
+        "response_b": _response(named.get("response_b")),
+    }
+
+
+def _response(value: Any) -> Plain:
+    if not isinstance(value, dict):
+        return {}
+    named = fields(value)
+    return {
+        "strengths": _texts(named.get("strengths")),
+        "weaknesses": _texts(named.get("weaknesses")),
+    }
+
+
+# The native answer exactly as it was asked for, which is how most answers come.
+#
+# Nothing here knows another spelling, a gap or a contradiction: what is not exactly as asked is
+# left to `read_answer`, which reads the same from all of this in three times the time.
+
+_LONGEST_NATIVE_NAME = 100
+_ANSWER = frozenset({"analysis", "comparison", "result"})
+_RESULT = frozenset({"reasoning", "differentiators", "winner", "confidence"})
+_ANALYSIS = frozenset({"responseA", "responseB"})
+_RESPONSE = frozenset({"strengths", "weaknesses"})
+_TEXT = frozenset({str})
+_CRITERION = frozenset({"criterion", "aAssessment", "bAssessment", "reasoning", "winner"})
+_KEYS = len(_ANSWER) + len(_RESULT) + len(_ANALYSIS) + len(_ANALYSIS) * len(_RESPONSE)
+_KEYS_OF_CRITERION = len(_CRITERION)
+
+
+def read_native_text(text: str, criteria: Sequence[Criterion]) -> ParsedVerdict | None:
+    """The same from the JSON itself, where its texts hold no colon.
+
+    orjson takes a third of the time of `json`, but of a key that is there twice it keeps the last,
+    where a contradiction may hide. Every key has its colon, so a text with as many colons as the
+    asked-for answer has keys holds no key twice.
+    """
+    if text.count(":") != _KEYS + _KEYS_OF_CRITERION * len(criteria):
+        return None
+    try:
+        value = orjson.loads(text)
+    except ValueError:  # `json` reads a little more, e.g. line breaks inside strings
+        return None
+    return read_native(value, criteria) if type(value) is dict else None
+
+
+def read_native(value: dict[str, Any], criteria: Sequence[Criterion]) -> ParsedVerdict | None:
+    """What the answer says; None where it is not exactly as asked."""
+    if not criteria or value.keys() != _ANSWER:
+        return None
+    result = value["result"]
+    if type(result) is not dict or result.keys() != _RESULT:
+        return None
+    said = result["winner"]
+    winner = DIRECT_WINNERS.get(said) if type(said) is str else None
+    reasoning, differentiators = result["reasoning"], result["differentiators"]
+    confidence = result["confidence"]
+    if (
+        winner is None
+        or type(reasoning) is not str
+        or not _are_texts(differentiators)
+        or type(confidence) is not float
+    ):
+        return None
+    analysis = _native_analysis(value["analysis"])
+    entries = _native_criteria(value["comparison"], criteria)
+    if analysis is None or entries is None:
+        return None
+    return ParsedVerdict(
+        winner=winner,
+        confidence=confidence if 0 <= confidence <= 1 else None,
+        criteria=entries,
+        reasoning=reasoning,
+        differentiators=tuple(differentiators),
+        analysis=analysis,
+        from_object=True,
+        as_asked=True,
+    )
+
+
+def _native_analysis(analysis: Any) -> dict[str, Any] | None:
+    if type(analysis) is not dict or analysis.keys() != _ANALYSIS:
+        return None
+    for response in analysis.values():
+        if type(response) is not dict or response.keys() != _RESPONSE:
+            return None
+        if not _are_texts(response["strengths"]) or not _are_texts(response["weaknesses"]):
+            return None
+    return {"response_a": analysis["responseA"], "response_b": analysis["responseB"]}
+
+
+def _are_texts(value: Any) -> bool:
+    return type(value) is list and set(map(type, value)) <= _TEXT
+
+
+def _native_criteria(
+    comparison: Any, criteria: Sequence[Criterion]
+) -> tuple[dict[str, Any], ...] | None:
+    """One entry for each criterion, in the caller's order and by the caller's name."""
+    if type(comparison) is not list or len(comparison) != len(criteria):
+        return None
+    entries = []
+    for entry, criterion in zip(comparison, criteria, strict=True):
+        if type(entry) is not dict or entry.keys() != _CRITERION:
+            return None
+        name, won = entry["criterion"], entry["winner"]
+        reasoning = entry["reasoning"]
+        a_assessment, b_assessment = entry["aAssessment"], entry["bAssessment"]
+        if (
+            type(name) is not str
+            or type(won) is not str
+            or type(reasoning) is not str
+            or type(a_assessment) is not str
+            or type(b_assessment) is not str
+        ):
+            return None
+        winner = DIRECT_WINNERS.get(won)
+        if winner is None:
+            return None
+        if len(name) > _LONGEST_NATIVE_NAME:
+            return None
+        if name != criterion.name and criterion_key(name) != criterion_key(criterion.name):
+            return None
+        entries.append(
+            {
+                "criterion": criterion.name,
+                "winner": winner,
+                "reasoning": reasoning,
+                "a_assessment": a_assessment,
+                "b_assessment": b_assessment,
+            }
+        )
+    return tuple(entries)

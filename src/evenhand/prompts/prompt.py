@@ -1,0 +1,288 @@
+"""A pair and a template become the messages of one pass, and the JSON Schema that its answer may be
+held to. What does not depend on the pair's texts is made once for a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from evenhand.contract import ChatMessage, Order, Pair, Segment, UnreadKind
+from evenhand.errors import TemplateError
+from evenhand.prompts.marker import marker_of, response_digests
+from evenhand.prompts.template import MATERIAL, PlainSection, Role, Slot, Template, Words, words_for
+
+# A template with everything in it that does not depend on a pair's texts.
+
+# Where the pair's marker goes. No template has the character, and so no trusted text.
+MARKER = "\x00"
+
+# A text with the marker in it, one without, or the place of a text to be judged.
+OutlinePiece = str | Segment | Slot
+Outline = tuple[tuple[Role, tuple[OutlinePiece, ...]], ...]
+
+# Far more than the questions on a pair's criteria; only a bound.
+_MOST_KEPT = 256
+
+
+def outline_of(
+    template: Template, *, context: bool, reference: bool, allow_tie: bool, question: str
+) -> Outline:
+    """Made once for all the pairs of a run that have the same kinds of material."""
+    key = (context, reference, allow_tie, question)
+    outline = template.outlines.get(key)
+    if outline is None:
+        absent = {"context": not context, "reference": not reference}
+        material = [slot for slot in MATERIAL if not absent.get(slot)]
+        outline = _outline(template, material, allow_tie=allow_tie, question=question)
+        # A Jinja template may decide anew each time, e.g. by `random`.
+        if all(isinstance(section, PlainSection) for _, section in template.sections):
+            if len(template.outlines) >= _MOST_KEPT:
+                template.outlines.clear()
+            template.outlines[key] = outline
+    return outline
+
+
+def _outline(template: Template, material: list[str], *, allow_tie: bool, question: str) -> Outline:
+    words = words_for(template.locale)
+    wording = _wording(template, words, allow_tie=allow_tie, question=question)
+    present = dict.fromkeys((*material, *wording), True)
+    filled = [(role, section.pieces(present)) for role, section in template.sections]
+    shown = {piece.name for _, pieces in filled for piece in pieces if isinstance(piece, Slot)}
+    for slot in material:
+        if slot not in shown:
+            raise TemplateError(
+                f"template {template.name} leaves out {{{slot}}} of this pair; "
+                "show it whatever the other slots hold"
+            )
+    # Our letter prompts are kept short: a piece ends where the next one opens, and the question
+    # closes the last one.
+    close = "" if template.compact else "\n" + _close(words)
+    opening = words.fence["open"].replace("{marker}", MARKER)
+    fences = {
+        slot: (opening.replace("{name}", words.names[slot]) + "\n", close) for slot in material
+    }
+    return tuple((role, _fenced(pieces, fences, wording)) for role, pieces in filled)
+
+
+def _close(words: Words) -> str:
+    return words.fence["close"].replace("{marker}", MARKER)
+
+
+def _wording(template: Template, words: Words, *, allow_tie: bool, question: str) -> dict[str, str]:
+    mode = words.by_mode[template.mode]
+    wording = {
+        "marker": MARKER,
+        "tie_rule": mode["tie_allowed" if allow_tie else "tie_forbidden"],
+    }
+    if template.mode == "letter":
+        closing = f"{_close(words)}\n" if template.compact else ""
+        wording["question"] = closing + question
+    else:
+        wording["menu"] = mode["menu_with_tie" if allow_tie else "menu_without_tie"]
+    return wording
+
+
+def _fenced(
+    pieces: tuple[str | Slot, ...], fences: dict[str, tuple[str, str]], wording: dict[str, str]
+) -> tuple[OutlinePiece, ...]:
+    outline: list[OutlinePiece] = []
+    trusted: list[str] = []
+    vanished = False
+    for piece in pieces:
+        if isinstance(piece, str):
+            # A slot that stands on its own line takes the line with it when it vanishes.
+            trusted.append(piece[1:] if vanished and piece.startswith("\n") else piece)
+            vanished = False
+        elif piece.name in fences:
+            opening, close = fences[piece.name]
+            trusted.append(opening)
+            outline += [_trusted(trusted), piece]
+            trusted = [close]
+        elif piece.name in MATERIAL:
+            vanished = True
+        else:
+            trusted.append(wording.get(piece.name, ""))
+    outline.append(_trusted(trusted))
+    return tuple(outline)
+
+
+def _trusted(texts: list[str]) -> str | Segment:
+    text = "".join(texts)
+    return text if MARKER in text else Segment(text)
+
+
+# A pair and a template become the messages of one pass.
+
+LETTERS = ("A", "B", "C")
+
+_Messages = tuple[ChatMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What both passes of a pair share: the template with everything in it but the order."""
+
+    template: Template
+    pair: Pair
+    marker: str
+    responses: tuple[bytes, bytes]  # the digests of A and B
+    # By question, and made for both orders when it is first asked for.
+    _shown: dict[str, dict[Order, _Messages]] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+
+    @classmethod
+    def of(cls, pair: Pair, template: Template) -> Prompt:
+        for slot, text in (("context", pair.context), ("reference", pair.reference)):
+            if text is not None and slot not in template.slots:
+                raise TemplateError(
+                    f"this pair has a {slot}, and template {template.name} "
+                    f"has no slot {{{slot}}} for it; add the slot, or leave the {slot} out"
+                )
+        if not pair.allow_tie and "tie_rule" not in template.slots:
+            raise TemplateError(
+                f"ties are not allowed here, and template {template.name} cannot say so; "
+                "add the slot {tie_rule}"
+            )
+        responses = response_digests(pair)
+        return cls(template, pair, marker_of(pair, responses), responses)
+
+    def messages(
+        self, order: Order, *, question: str = "", lead_in: bool = False
+    ) -> tuple[ChatMessage, ...]:
+        """The messages of one pass. `question` fills the slot of a letter template, and `lead_in`
+        begins the answer for a judge that can go on from there."""
+        shown = self._shown.get(question)
+        if shown is None:
+            shown = self._shown[question] = self._filled(question)
+        messages = shown[order]
+        if not lead_in:
+            return messages
+        begun = Segment(words_for(self.template.locale).by_mode["letter"]["lead_in"])
+        return (*messages, ChatMessage("assistant", (begun,)))
+
+    def questions(self) -> tuple[str, ...]:
+        """Letter mode: the whole first, then one question for each criterion."""
+        letter = words_for(self.template.locale).by_mode["letter"]
+        closing = letter["letters_with_tie" if self.pair.allow_tie else "letters_without_tie"]
+        asked = [letter["question_overall"]]
+        asked += [
+            letter["question_criterion"].replace("{number}", str(number))
+            for number in range(1, len(self.pair.criteria) + 1)
+        ]
+        return tuple(f"{question} {closing}" for question in asked)
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        return LETTERS if self.pair.allow_tie else LETTERS[:2]
+
+    def repair(
+        self, messages: tuple[ChatMessage, ...], answer: str, kind: UnreadKind
+    ) -> tuple[ChatMessage, ...]:
+        """The same conversation, with the answer that could not be read and what was wrong."""
+        words = words_for(self.template.locale)
+        request = words.repair.replace("{complaint}", words.complaints[kind])
+        shown = (
+            (ChatMessage("assistant", (Segment(answer, judged=True),)),) if answer.strip() else ()
+        )
+        return (*messages, *shown, ChatMessage("user", (Segment(request),)))
+
+    def _filled(self, question: str) -> dict[Order, _Messages]:
+        """The outline with everything in it, in both orders: they differ in two places."""
+        pair, marker = self.pair, self.marker
+        outline = outline_of(
+            self.template,
+            context=pair.context is not None,
+            reference=pair.reference is not None,
+            allow_tie=pair.allow_tie,
+            question=question,
+        )
+        a, b = Segment(pair.response_a, judged=True), Segment(pair.response_b, judged=True)
+        # What stands in the place in the one order, and in the other.
+        material = {
+            "criteria": (_listed(pair, words_for(self.template.locale)),) * 2,
+            "prompt": (Segment(pair.prompt, judged=True),) * 2,
+            "context": (Segment(pair.context or "", judged=True),) * 2,
+            "reference": (Segment(pair.reference or "", judged=True),) * 2,
+            "response_a": (a, b),
+            "response_b": (b, a),
+        }
+        original: list[ChatMessage] = []
+        swapped: list[ChatMessage] = []
+        for role, pieces in outline:
+            first: list[Segment] = []
+            second: list[Segment] = []
+            for piece in pieces:
+                if isinstance(piece, str):
+                    one = other = Segment(piece.replace(MARKER, marker))
+                elif isinstance(piece, Segment):
+                    one = other = piece
+                else:
+                    one, other = material[piece.name]
+                if one.text:
+                    first.append(one)
+                if other.text:
+                    second.append(other)
+            original.append(ChatMessage(role, tuple(first)))
+            swapped.append(ChatMessage(role, tuple(second)))
+        return {"original": tuple(original), "swapped": tuple(swapped)}
+
+
+def _listed(pair: Pair, words: Words) -> Segment:
+    lines = []
+    for number, criterion in enumerate(pair.criteria, start=1):
+        weight = (
+            f" ({words.names['weight']} {_shown(criterion.weight)})" if criterion.weight else ""
+        )
+        description = f": {criterion.description}" if criterion.description else ""
+        lines.append(f"{number}. {criterion.name}{weight}{description}")
+    return Segment("\n".join(lines), judged=True)
+
+
+def _shown(weight: float) -> str:
+    return repr(weight).removesuffix(".0")
+
+
+# The JSON Schema of a reasoned answer, for servers that can hold a judge to it.
+
+
+def answer_schema(pair: Pair) -> Mapping[str, Any]:
+    return _schema(tuple(criterion.name for criterion in pair.criteria), pair.allow_tie)
+
+
+@lru_cache(maxsize=64)
+def _schema(criteria: tuple[str, ...], allow_tie: bool) -> Mapping[str, Any]:
+    """Reasons stand before winners, since a model writes the fields in this order."""
+    text = {"type": "string"}
+    texts = {"type": "array", "items": text}
+    winner = {"type": "string", "enum": ["A", "B", "TIE"] if allow_tie else ["A", "B"]}
+    response = _closed(strengths=texts, weaknesses=texts)
+    criterion = _closed(
+        criterion={"type": "string", "enum": list(criteria)},
+        aAssessment=text,
+        bAssessment=text,
+        reasoning=text,
+        winner={"type": "string", "enum": ["A", "B", "TIE"]},
+    )
+    return _closed(
+        analysis=_closed(responseA=response, responseB=response),
+        comparison={"type": "array", "items": criterion},
+        result=_closed(
+            reasoning=text,
+            differentiators=texts,
+            winner=winner,
+            confidence={"type": "number"},
+        ),
+    )
+
+
+def _closed(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

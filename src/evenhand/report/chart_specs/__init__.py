@@ -1,1 +1,0 @@
-"""The charts themselves. These modules load Altair; `evenhand.report.charts` is their door."""

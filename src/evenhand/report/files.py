@@ -1,0 +1,132 @@
+"""Files that appear only when they are complete, and CSV that is safe to open in a spreadsheet:
+text cells are quoted and never taken for formulas.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import unicodedata
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from evenhand.errors import InputError
+from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow
+
+# A file that gets its name only when it is whole.
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path, *, overwrite: bool, make_folder: bool = False) -> Iterator[BinaryIO]:
+    """A stream into a file of another name, which takes the right one once all is written."""
+    with _said_plainly(path):
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        path = Path(os.path.realpath(path))  # a link stays a link, to the new file
+        if _is_stream(path):
+            with path.open("wb") as stream:
+                yield stream
+            return
+        _refuse(path, overwrite=overwrite)
+        part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
+        try:
+            with part.open("xb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            _refuse(path, overwrite=overwrite)
+            part.replace(path)
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
+@contextlib.contextmanager
+def _said_plainly(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {(error.strerror or str(error)).lower()}; "
+            "nothing was left behind; check the disk, the path and its permissions"
+        ) from None
+
+
+def _is_stream(path: Path) -> bool:
+    """A pipe or a device is written as it is; a file in its place would be no pipe any more."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _refuse(path: Path, *, overwrite: bool) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a directory; name a file in it")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} is there already; name another file, or give --force")
+
+
+# CSV that a spreadsheet may open: texts in quotes, and none that it would take for a formula.
+#
+# A text cell that begins with a sign which spreadsheets act upon gets an apostrophe before it; so
+# does one that begins with apostrophes and then such a sign, so that `unescape` can always tell.
+
+# OWASP's list; full-width, small and raised forms are folded into these before they are compared.
+_SIGNS = frozenset("=+-@")
+_LINE_SIGNS = frozenset("\t\r\n")
+# Spaces, and control, invisible and unknown characters: a program may drop them before it looks.
+_DROPPED = frozenset("ZC")
+
+
+def escape(text: str) -> str:
+    return f"'{text}" if _is_acted_upon(text) else text
+
+
+def unescape(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and _is_acted_upon(cell) else cell
+
+
+def _is_acted_upon(text: str) -> bool:
+    for char in text.lstrip("'"):
+        if char in _LINE_SIGNS:
+            return True
+        if unicodedata.category(char)[0] not in _DROPPED:
+            return unicodedata.normalize("NFKC", char)[0] in _SIGNS
+    return False
+
+
+def write_csv(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
+    stream.write(_line(COLUMNS.values()))
+    count = 0
+    for row in rows:
+        count += 1
+        values = row.model_dump(mode="json", by_alias=False, exclude=set(ONLY_IN_FULL))
+        stream.write(_line(_cell(values[name]) for name in COLUMNS))
+    return count
+
+
+def csv_line(values: Iterable[Any]) -> bytes:
+    return _line(map(_cell, values))
+
+
+def _line(cells: Iterable[str]) -> bytes:
+    return ",".join(cells).encode() + b"\n"
+
+
+def _cell(value: Any) -> str:
+    """Only texts are quoted, so that an empty text and nothing at all are not the same."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return '"' + escape(text).replace('"', '""') + '"'

@@ -1,0 +1,294 @@
+"""What `evenhand plan` answers: how many pairs to judge, which win rates they detect, and what they
+cost by a stored run, a price or the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from evenhand.contract import Pair, Usage
+from evenhand.contract.model import Model
+from evenhand.data.records import BadRow
+from evenhand.errors import DataError, InputError
+from evenhand.judges import Traits
+from evenhand.judges.prices import Price, cost_usd
+from evenhand.report import find_run
+from evenhand.report.retelling import deciding_of
+from evenhand.runs.estimate import Estimate, Range, estimate
+from evenhand.runs.plan import JudgePlan
+from evenhand.runs.sources import Sources
+from evenhand.stats.outcomes import INCONSISTENT, INVALID, TIE
+from evenhand.stats.rates.position_bias import UNREAD
+from evenhand.stats.stopping.planning import (
+    Certainty,
+    PairPlan,
+    StudyDesign,
+    check_plan,
+    detectable_difference,
+    plan_pairs,
+)
+from evenhand.store import RunRecord, Store, Tally
+
+# What one pass takes, before there is a run: by a run like it, by a price, or by the data.
+
+_ESTIMATED_FROM = 50
+
+
+class Amount(Model):
+    """The same twice where it is known."""
+
+    low: float
+    high: float
+
+
+class CallCost(Model):
+    """Of one pass, on average; None where it is not known. `source` says how it is known."""
+
+    source: str
+    requests: float = 1.0  # in letter mode a pass is several
+    input_tokens: Amount | None
+    output_tokens: Amount | None
+    usd: Amount | None
+
+    def of(self, calls: float) -> Amount | None:
+        if self.usd is None:
+            return None
+        return Amount(low=self.usd.low * calls, high=self.usd.high * calls)
+
+
+class LikeRun(Model):
+    """What a stored run tells about one that will be like it."""
+
+    run: str
+    call_cost: CallCost
+    verdicts: int
+    tie_share: float
+    inconsistent_share: float
+    orders: int
+    samples: int
+    judges: int
+
+
+def cost_by_price(price: Price, *, input_tokens: int, output_tokens: int) -> CallCost:
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    return CallCost(
+        source="the given price and tokens",
+        input_tokens=_known(input_tokens),
+        output_tokens=_known(output_tokens),
+        usd=_known(cost_usd(usage, model=None, traits=Traits(), price=price)),
+    )
+
+
+def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
+    """With a price its tokens are priced anew."""
+    run = find_run(store, name)
+    judges = store.run_judges(run.id)
+    tally = store.tally(run.id)
+    valid = tally.judged - tally.invalid
+    if not valid:
+        raise InputError(f"run {name!r} has no valid verdicts to plan by; judge some pairs first")
+    ties = inconsistent = 0
+    for judge in judges:
+        columns = store.outcome_columns(run.id, judge.id)
+        winners = zip(columns.first_winner, columns.second_winner, strict=True)
+        for outcome, (first, second) in zip(columns.outcome, winners, strict=True):
+            # Averaged probabilities decide pairs whose orders differ; those are inconsistent too.
+            differ = first != second and UNREAD not in (first, second)
+            if outcome == INCONSISTENT or (differ and outcome != INVALID):
+                inconsistent += 1
+            elif outcome == TIE:
+                ties += 1
+    samples = [deciding_of(judge, run).get("samples") for judge in judges]
+    return LikeRun(
+        run=run.name,
+        call_cost=_of_tally(run, tally, price),
+        verdicts=tally.judged,
+        tie_share=ties / valid,
+        inconsistent_share=inconsistent / valid,
+        orders=1 if _data(run).get("swap_positions") is False else 2,
+        samples=max((each for each in samples if isinstance(each, int)), default=1),
+        judges=len(judges),
+    )
+
+
+def cost_by_data(sources: Sources, plans: Sequence[JudgePlan], *, price: Price | None) -> CallCost:
+    """From the first pairs of the data; how much a judge says is a range."""
+    sample = _sample(sources)
+    whole = Estimate(0, 0, Range(0, 0), Range(0, 0), Range(0, 0))
+    passes = 0
+    for plan in plans:
+        model = plan.judge.name.partition(":")[2] or None
+        whole += estimate(len(sample), sample, plan.judge, plan.procedure, model=model, price=price)
+        passes += sum(2 if pair.swap_positions else 1 for pair in sample) * plan.procedure.samples
+    pairs = "1 pair" if len(sample) == 1 else f"{len(sample)} pairs"
+    return CallCost(
+        source=f"an estimate from {pairs} of {sources.title}",
+        requests=whole.calls / passes,
+        input_tokens=_each(whole.input_tokens, passes),
+        output_tokens=_each(whole.output_tokens, passes),
+        usd=None if whole.cost_usd is None else _each(whole.cost_usd, passes),
+    )
+
+
+def _sample(sources: Sources) -> list[Pair]:
+    bad: list[BadRow] = []
+    pairs: list[Pair] = []
+    for record in islice(sources.records(), 2 * _ESTIMATED_FROM):
+        if isinstance(record, BadRow):
+            bad.append(record)
+        elif len(pairs) < _ESTIMATED_FROM:
+            pairs.append(record.pair)
+    if not pairs:
+        why = f": {bad[0].message}" if bad else ""
+        raise DataError(f"{sources.title} has no pairs to estimate from{why}")
+    return pairs
+
+
+def _of_tally(run: RunRecord, tally: Tally, price: Price | None) -> CallCost:
+    used = tally.used
+    if not used.passes:
+        return CallCost(source=f"run {run.name}", input_tokens=None, output_tokens=None, usd=None)
+    counted = used.uncounted_passes == 0
+    given = used.input_tokens if counted else None
+    told = used.output_tokens if counted else None
+    cost = used.cost_usd if used.unpriced_passes == 0 else None
+    if price is not None:
+        usage = Usage(input_tokens=given, output_tokens=told)
+        cost = cost_usd(usage, model=None, traits=Traits(), price=price)
+    return CallCost(
+        source=f"the {used.passes:,} passes of run {run.name}",
+        requests=used.requests / used.passes,
+        input_tokens=_mean(given, used.passes),
+        output_tokens=_mean(told, used.passes),
+        usd=_mean(cost, used.passes),
+    )
+
+
+def _data(run: RunRecord) -> dict[str, Any]:
+    told = run.plan.get("data")
+    return told if isinstance(told, dict) else {}
+
+
+def _known(amount: float | None) -> Amount | None:
+    return None if amount is None else Amount(low=amount, high=amount)
+
+
+def _mean(amount: float | None, passes: int) -> Amount | None:
+    return None if amount is None else _known(amount / passes)
+
+
+def _each(amount: Range, passes: int) -> Amount:
+    return Amount(low=amount.low / passes, high=amount.high / passes)
+
+
+# How many pairs, at which win rates, and what they cost: what `evenhand plan` answers.
+
+# What is told where nobody asks for one: so far above the lowest win rate that can be found.
+USUAL_DIFFERENCES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
+
+
+class PairPlans(Model):
+    """`plans` has one for each win rate, or for a number of pairs the least that they show.
+
+    It is empty where they show none. The cost of a plan is at the upper end of a call's.
+    """
+
+    pairs: int | None
+    min_win_rate: float
+    certainty: Certainty
+    shape: StudyDesign
+    early_stopping: bool
+    plans: tuple[PairPlan, ...]
+    call_cost: CallCost | None
+    reason: str | None = None
+
+
+def plan_for_win_rates(
+    win_rates: Sequence[float] | None,
+    *,
+    min_win_rate: float = 0.5,
+    certainty: Certainty,
+    shape: StudyDesign,
+    early_stopping: bool,
+    call_cost: CallCost | None = None,
+) -> PairPlans:
+    check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
+    plans = [
+        plan_pairs(
+            rate,
+            min_win_rate=min_win_rate,
+            certainty=certainty,
+            shape=shape,
+            early_stopping=early_stopping,
+        )
+        for rate in win_rates or _usual_win_rates(min_win_rate, shape)
+    ]
+    return PairPlans(
+        pairs=None,
+        min_win_rate=min_win_rate,
+        certainty=certainty,
+        shape=shape,
+        early_stopping=early_stopping,
+        plans=tuple(_priced(plan, call_cost) for plan in plans),
+        call_cost=call_cost,
+    )
+
+
+def _usual_win_rates(min_win_rate: float, shape: StudyDesign) -> list[float]:
+    """From the first whole percent that can be found; with many ties the highest cannot be."""
+    lowest, highest = shape.lowest_win_rate(min_win_rate), shape.highest_win_rate
+    start = math.ceil(round(100 * lowest, 6)) / 100
+    rates = {round(start + difference, 6) for difference in USUAL_DIFFERENCES}
+    if min_win_rate < 0.5:
+        rates.add(0.5)  # as good as the other side
+    possible = sorted(rate for rate in rates if lowest < rate <= highest)
+    return possible or [highest]
+
+
+def plan_for_pairs(
+    pairs: int,
+    *,
+    min_win_rate: float = 0.5,
+    certainty: Certainty,
+    shape: StudyDesign,
+    early_stopping: bool,
+    call_cost: CallCost | None = None,
+) -> PairPlans:
+    prompts, left = divmod(pairs, shape.rows_per_prompt)
+    if left or not prompts:
+        raise InputError(
+            f"{pairs} pairs are no whole number of prompts with {shape.rows_per_prompt} each; "
+            f"give {max(1, prompts) * shape.rows_per_prompt}"
+        )
+    plan = detectable_difference(
+        prompts,
+        min_win_rate=min_win_rate,
+        certainty=certainty,
+        shape=shape,
+        early_stopping=early_stopping,
+    )
+    reason = None
+    if plan is None:
+        few = "1 pair shows" if pairs == 1 else f"{pairs:,} pairs show"
+        what = "difference" if min_win_rate == 0.5 else f"win rate above {min_win_rate:g}"
+        sure = f"a power of {100 * certainty.power:g} % at alpha {certainty.alpha:g}"
+        reason = f"not enough data: {few} no {what} with {sure}, however large"
+    return PairPlans(
+        pairs=pairs,
+        min_win_rate=min_win_rate,
+        certainty=certainty,
+        shape=shape,
+        early_stopping=early_stopping,
+        plans=() if plan is None else (_priced(plan, call_cost),),
+        call_cost=call_cost,
+        reason=reason,
+    )
+
+
+def _priced(plan: PairPlan, call_cost: CallCost | None) -> PairPlan:
+    if call_cost is None or call_cost.usd is None:
+        return plan
+    return plan.priced(call_cost.usd.high)

@@ -1,0 +1,388 @@
+"""Win rates as a report states them: one side's rate with the interval that its run allows,
+verdicts grouped by the two models they are about, and the claim in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.messages import Message, message
+from evenhand.runs.settled_prefix import MAX_INVALID
+from evenhand.stats.intervals import SignTest
+from evenhand.stats.outcomes import WIN_B, OutcomeCounts
+from evenhand.stats.rates.position_bias import PositionBias
+from evenhand.stats.rates.win_rate import (
+    FEWEST_PAIRS,
+    FEWEST_PROMPTS,
+    Circumstances,
+    Doubt,
+    Method,
+    TestedMean,
+    Ties,
+    WinRate,
+    WorstCase,
+    win_rate,
+)
+from evenhand.stats.stopping.sequential import SequentialDecision
+from evenhand.store import CriterionColumns, OutcomeColumns
+from evenhand.store.runs import Survey
+
+# One side's win rate, with the interval that its run allows: a plain one where the end was planned
+# before anybody looked, an always-valid one where it was not.
+
+Codes = NDArray[np.int8]
+Keys = NDArray[np.int64]
+
+Side = Literal["A", "B"]
+
+
+class SideRate(Model):
+    """One side's win rate. The counts keep their labels, whichever side it is.
+
+    The fields are those of `WinRate`. The sign test is of a planned end alone. With a decision,
+    the rate is of the prompts up to it and the counts are of all verdicts.
+    """
+
+    side: Side
+    counts: OutcomeCounts
+    n: int
+    prompts: int | None
+    rate: float | None
+    rate_without_inconsistent: float | None = None
+    row_rate: float | None = None
+    low: float | None
+    high: float | None
+    level: float
+    method: Method | None
+    always_valid: bool  # the interval holds however often somebody looked, and whenever it ended
+    clustered: bool
+    decided: int = 0
+    flips: int = 0
+    one_order: int = 0
+    missing: int = 0
+    doubts: tuple[Doubt, ...] = ()
+    ties: Ties
+    sign_test: SignTest | None
+    worst_case: WorstCase | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RateOptions:
+    """`planned`: the run came to the end that it was begun for, and did not look on the way."""
+
+    side: Side
+    ties: Ties
+    level: float
+    planned: bool
+
+
+def side_rate(
+    outcomes: Codes,
+    prompts: Keys,
+    wanted: RateOptions,
+    *,
+    decision: SequentialDecision | None = None,
+    circumstances: Circumstances | None = None,
+) -> SideRate:
+    """`outcomes` are in the labels of the two sides; the rate is the wanted side's."""
+    found = win_rate(
+        exchange(outcomes, wanted.side == "B"),
+        prompts=prompts,
+        ties=wanted.ties,
+        level=wanted.level,
+        circumstances=circumstances,
+        always_valid=not wanted.planned,
+        tested=_tested(decision, wanted),
+    )
+    return _of_side(found, wanted, decision)
+
+
+def exchange(outcomes: NDArray[Any], where: NDArray[np.bool_] | bool) -> Codes:
+    """The outcomes with A and B exchanged in these rows."""
+    codes = np.asarray(outcomes, dtype=np.int8)
+    return np.where((codes <= WIN_B) & where, WIN_B - codes, codes).astype(np.int8)
+
+
+def _tested(decision: SequentialDecision | None, wanted: RateOptions) -> TestedMean | None:
+    """A run until it is decided has one interval to believe: that of its test."""
+    if decision is None or wanted.planned or decision.method is None:
+        return None
+    mean, low, high = decision.mean, decision.low, decision.high
+    if mean is None or low is None or high is None:
+        return None
+    if wanted.side == "B":
+        mean, low, high = 1 - mean, 1 - high, 1 - low
+    return TestedMean(mean=mean, low=low, high=high, method=decision.method)
+
+
+def _of_side(found: WinRate, wanted: RateOptions, decision: SequentialDecision | None) -> SideRate:
+    fields = {name: getattr(found, name) for name in WinRate.model_fields}
+    counts, test = found.counts, found.sign_test
+    if wanted.side == "B":
+        counts = counts.model_copy(update={"wins_a": counts.wins_b, "wins_b": counts.wins_a})
+        if test is not None:
+            test = test.model_copy(update={"wins_a": test.wins_b, "wins_b": test.wins_a})
+    if decision is not None and not wanted.planned and wanted.ties == "half":
+        fields["prompts"] = decision.scored
+    return SideRate(
+        **{**fields, "counts": counts, "sign_test": test},
+        side=wanted.side,
+        always_valid=not wanted.planned and found.rate is not None,
+    )
+
+
+# A judge's verdicts by the two models they are about, A being the same model in all of them.
+
+Models = tuple[str | None, str | None]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeGroup:
+    """Outcomes of some rows, with A and B as in their matchup."""
+
+    name: str
+    outcomes: Codes
+    prompts: Keys
+    rows: Rows  # in the columns
+
+
+@dataclass(frozen=True, slots=True)
+class Matchup:
+    """Two models; A is the one that is A in their first row of the data, judged or not, so that
+    the sides do not change while a run goes on."""
+
+    models: Models
+    pairs: int  # rows of the data, whether judged or not
+    rows: Rows  # in the columns
+    prompts: Keys
+    outcomes: Codes
+    exchanged: NDArray[np.bool_]  # A and B have changed places against the data's row
+    criteria: tuple[OutcomeGroup, ...]
+    untold: int  # verdicts on criteria of which the winner is not known
+
+
+def matchups(
+    columns: OutcomeColumns, criteria: tuple[CriterionColumns, ...], survey: Survey
+) -> Iterator[Matchup]:
+    """In the order in which the models first meet in the data."""
+    table = _Table(survey)
+    of_row, exchanged = table.placed(columns)
+    count = len(table.models)
+    outcomes = exchange(np.asarray(columns.outcome), exchanged)
+    prompts = np.asarray(columns.prompt_key)
+    parts: list[list[OutcomeGroup]] = [[] for _ in range(count)]
+    untold = np.zeros(count, dtype=np.int64)
+    numbers = np.asarray(columns.number)
+    for column in criteria:
+        where, known = _found(numbers, np.asarray(column.number))
+        codes = exchange(np.asarray(column.outcome)[known], exchanged[where])
+        keys = np.asarray(column.prompt_key)[known]
+        for member, rows in _grouped(of_row[where], count):
+            parts[member].append(
+                OutcomeGroup(column.criterion, codes[rows], keys[rows], where[rows])
+            )
+        missing, _ = _found(numbers, np.asarray(column.untold))
+        untold += np.bincount(of_row[missing], minlength=count)
+    rows_of = dict(_grouped(of_row, count))
+    for member, models in enumerate(table.models):
+        rows = rows_of.get(member, np.zeros(0, dtype=np.intp))
+        yield Matchup(
+            models=models,
+            pairs=max(table.pairs[member], rows.size),
+            rows=rows,
+            prompts=prompts[rows],
+            outcomes=outcomes[rows],
+            exchanged=exchanged[rows],
+            criteria=tuple(parts[member]),
+            untold=int(untold[member]),
+        )
+
+
+def by_tag(columns: OutcomeColumns, matchup: Matchup) -> Iterator[OutcomeGroup]:
+    """A row with two tags is in both."""
+    sets = np.asarray(columns.tags)[matchup.rows]
+    present = [int(code) for code in np.unique(sets)]
+    names = sorted({tag for code in present for tag in columns.tag_sets[code]})
+    places = {name: place for place, name in enumerate(names)}
+    rows_of = dict(_grouped(sets, len(columns.tag_sets)))
+    tagged = [
+        (places[tag], rows_of[code]) for code in present for tag in set(columns.tag_sets[code])
+    ]
+    rows_by_name: list[list[Rows]] = [[] for _ in names]
+    for place, rows in tagged:
+        rows_by_name[place].append(rows)
+    for name, its_rows in zip(names, rows_by_name, strict=True):
+        rows = np.sort(np.concatenate(its_rows))
+        yield OutcomeGroup(name, matchup.outcomes[rows], matchup.prompts[rows], matchup.rows[rows])
+
+
+class _Table:
+    def __init__(self, survey: Survey) -> None:
+        self.models: list[Models] = []
+        self.pairs: list[int] = []
+        self._places: dict[Models, tuple[int, bool]] = {}
+        for model_a, model_b, count in survey.models:
+            member, _ = self._place((model_a, model_b))
+            self.pairs[member] += count
+
+    def _place(self, models: Models) -> tuple[int, bool]:
+        """The matchup of a row's models, and whether they are exchanged there."""
+        if models not in self._places:
+            member = len(self.models)
+            self._places[models[::-1]] = member, True
+            self._places[models] = member, False
+            self.models.append(models)
+            self.pairs.append(0)
+        return self._places[models]
+
+    def placed(self, columns: OutcomeColumns) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Of each row, the matchup and whether A and B are exchanged."""
+        # The name of code -1 stands last.
+        names: tuple[str | None, ...] = (*columns.models, None)
+        size = len(names)
+        codes = (np.asarray(columns.model_a).astype(np.int64) % size) * size
+        codes += np.asarray(columns.model_b) % size
+        kinds, which = np.unique(codes, return_inverse=True)
+        places = [self._place((names[kind // size], names[kind % size])) for kind in kinds.tolist()]
+        members = np.array([member for member, _ in places], dtype=np.intp)
+        turned = np.array([exchanged for _, exchanged in places], dtype=np.bool_)
+        return members[which], turned[which]
+
+
+def _found(numbers: NDArray[Any], wanted: NDArray[Any]) -> tuple[Rows, Rows]:
+    """Where these numbers stand in an ascending column, and which of them do: a run that goes on
+    may have verdicts that the column has not."""
+    if not numbers.size or not wanted.size:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    place = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
+    known = np.flatnonzero(numbers[place] == wanted)
+    return place[known], known
+
+
+def _grouped(members: NDArray[Any], count: int) -> Iterator[tuple[int, Rows]]:
+    """The rows of each member that has any, in their order."""
+    order = np.argsort(members, kind="stable")
+    sizes = np.bincount(members, minlength=count)
+    ends = np.cumsum(sizes)
+    for member in np.flatnonzero(sizes).tolist():
+        yield member, order[ends[member] - sizes[member] : ends[member]]
+
+
+# A conclusion in words: what is claimed, how sure that is, how far the judge can be trusted.
+
+
+class ConclusionLimits(Model):
+    """What a conclusion may leave uncounted before it counts against every claim.
+
+    Shares of all pairs: invalid verdicts, and rows that were skipped or had no partner.
+    `allow_one_order` is the caller's word that one fixed order will do. `smallest_effect` is the
+    difference from one half that matters to the caller.
+    """
+
+    max_invalid: float = MAX_INVALID
+    max_skipped: float = 0.01
+    allow_one_order: bool = False
+    smallest_effect: float | None = None
+
+    def checked(self) -> ConclusionLimits:
+        for name in ("max_invalid", "max_skipped"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}; give a share from 0 to 1")
+        if self.smallest_effect is not None and not 0 < self.smallest_effect < 0.5:
+            raise InputError(
+                f"the smallest effect is {self.smallest_effect}; give a difference of win rates "
+                "between 0 and 0.5, such as 0.02"
+            )
+        return self
+
+
+def conclusion_messages(
+    rate: SideRate,
+    names: tuple[str, str],
+    *,
+    pairs: int,
+    one_order: int,
+    position: PositionBias,
+    limits: ConclusionLimits,
+) -> Iterator[Message]:
+    """What is claimed, from how many prompts, how sure, and how far the judge can be trusted."""
+    called = {"model": names[0], "against": names[1]}
+    both = rate.counts.valid - one_order
+    hopeless = rate.low == 0 and rate.doubts[:1] == ("position",)
+    low, high = rate.low, rate.high
+    if rate.doubts and low is not None and high is not None and low <= 0.5 <= high:
+        yield _doubt(rate, called, pairs=pairs, both=both, position=position)
+    else:
+        yield claim_message(rate, names)
+        if limits.smallest_effect is not None and low is not None and high is not None:
+            yield _effect(low, high, limits.smallest_effect)
+    if one_order and limits.allow_one_order:
+        yield message("trust.one_order", part=one_order, n=rate.counts.valid)
+    if both and not hopeless:
+        yield _trust(rate, position, pairs=both)
+
+
+def claim_message(rate: SideRate, names: tuple[str, str]) -> Message:
+    """Better, worse, or no difference shown; or why nothing can be said."""
+    called = {"model": names[0], "against": names[1]}
+    if rate.rate is None or rate.low is None or rate.high is None:
+        if rate.n < FEWEST_PAIRS:
+            return message("no_conclusion.few_pairs", **called, n=rate.n, needed=FEWEST_PAIRS)
+        if rate.prompts is not None and rate.prompts < FEWEST_PROMPTS:
+            few = {"n": rate.prompts, "needed": FEWEST_PROMPTS}
+            return message("no_conclusion.few_prompts", **called, **few)
+        return message("no_conclusion.few", **called)
+    claim = "no_difference"
+    if rate.low > 0.5 or rate.high < 0.5:
+        claim = "better" if rate.low > 0.5 else "worse"
+    prompts = rate.n if rate.prompts is None else rate.prompts
+    return message(
+        f"conclusion.{claim}", **called, rate=rate.rate, low=rate.low, high=rate.high, n=prompts
+    )
+
+
+def _doubt(
+    rate: SideRate, called: dict[str, str], *, pairs: int, both: int, position: PositionBias
+) -> Message:
+    valid = rate.counts.valid
+    match rate.doubts[0]:
+        case "position":
+            share = rate.flips / both if both else 0.0
+            why = "flips" if position.favours is None else "position"
+            return message(f"no_conclusion.{why}", **called, share=share, n=both)
+        case "one_order":
+            return message("no_conclusion.one_order", **called, part=rate.one_order, n=valid)
+        case "ties":
+            return message("no_conclusion.ties", **called, part=rate.decided, n=valid)
+        case "pending":
+            return message(
+                "no_conclusion.pending", **called, part=pairs - valid - rate.counts.invalid, n=pairs
+            )
+        case _:
+            missing = rate.missing
+            return message("no_conclusion.missing", **called, part=missing, n=missing + valid)
+
+
+def _trust(rate: SideRate, position: PositionBias, *, pairs: int) -> Message:
+    if not rate.flips:
+        return message("trust.steady", n=pairs)
+    towards = "" if position.favours is None else f"_{position.favours}"
+    return message(f"trust.flips{towards}", share=rate.flips / pairs, n=pairs)
+
+
+def _effect(low: float, high: float, size: float) -> Message:
+    code = "open"
+    if low > 0.5 + size or high < 0.5 - size:
+        code = "shown"
+    elif low > 0.5 - size and high < 0.5 + size:
+        code = "ruled_out"
+    return message(f"effect.{code}", size=size)

@@ -1,0 +1,224 @@
+"""What the parts of a batch run share: caps reserved before submission, polling intervals, and the
+context of one judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+
+from evenhand.contract import Usage
+from evenhand.errors import CapReached, JudgeError, JudgeRateLimited, JudgeServerError
+from evenhand.judges.batch import BATCH_RATE, BatchApi, BatchLimits
+from evenhand.judges.prices import cost_usd
+from evenhand.runs.budget import Budget
+from evenhand.runs.estimate import TOKENIZERS_HIGH, output_tokens
+from evenhand.runs.executor import RunJudge
+from evenhand.runs.options import RunOptions
+from evenhand.runs.plan import model_of
+from evenhand.runs.progress import Observer
+from evenhand.runs.stop import Stop
+from evenhand.store import Store, WorkItem
+from evenhand.store.batches import BatchRecord
+
+# The caps of a command, before anything is sent: a batch is paid for once it is submitted.
+
+# From so many answers on, what they cost says more than what was expected of them; a little more
+# is reckoned, since the dear ones may come last.
+_ENOUGH_ANSWERS = 20
+_MARGIN = 1.1
+
+
+class BatchBudget:
+    """For all judges of a run together. What is at the provider counts at what it may cost, also
+    where an earlier command sent it: this one pays for it."""
+
+    def __init__(self, options: RunOptions, budget: Budget) -> None:
+        self._max_calls = options.max_calls
+        self._max_cost = options.max_cost
+        self._budget = budget
+        self._reserved: dict[int, float] = {}  # by batch
+        self._here: set[int] = set()  # batches of this command
+        self._drafted_calls = 0
+        self._drafted_usd = 0.0
+        self._priced = 0
+
+    def expected_usd(self, seat: RunJudge, work: WorkItem, input_tokens: float) -> float | None:
+        """What a request may cost at most, or about, by what the others did."""
+        if self._priced >= _ENOUGH_ANSWERS:
+            return self._budget.cost_usd / self._priced * _MARGIN
+        mode = seat.procedure.mode_for(seat.judge)
+        usage = Usage(
+            input_tokens=round(input_tokens * TOKENIZERS_HIGH),
+            output_tokens=round(output_tokens(mode, len(work.pair.criteria)).high),
+        )
+        model = model_of(seat.judge)
+        cost = cost_usd(usage, model=model, traits=seat.judge.traits, price=seat.price)
+        return None if cost is None else cost * BATCH_RATE
+
+    def take(self, expected_usd: float | None) -> CapReached | None:
+        """One more request for a draft, unless a cap is reached by it."""
+        calls = self._budget.calls + self._drafted_calls
+        if self._max_calls is not None and calls >= self._max_calls:
+            return CapReached(f"--max-calls {self._max_calls} is reached")
+        if self._max_cost is not None:
+            spoken_for = sum(self._reserved.values()) + self._drafted_usd
+            if self._budget.cost_usd + spoken_for + (expected_usd or 0.0) > self._max_cost:
+                return CapReached(f"--max-cost {self._max_cost:g} is reached")
+        self._drafted_calls += 1
+        self._drafted_usd += expected_usd or 0.0
+        return None
+
+    def closed(self, calls: int, reserved_usd: float | None) -> None:
+        """These are in a batch now, or were given up."""
+        self._drafted_calls -= calls
+        self._drafted_usd -= reserved_usd or 0.0
+
+    def submitting(self, batch: BatchRecord) -> None:
+        """Its requests are this command's calls from now on, whether or not it sees them arrive."""
+        self._here.add(batch.id)
+        self._budget.submitted(batch.requests)
+        self.found(batch)
+
+    def found(self, batch: BatchRecord) -> None:
+        """An earlier command sent it: its calls were that one's, what it costs is to come."""
+        self._reserved[batch.id] = batch.reserved_usd or 0.0
+
+    def ended(self, batch: BatchRecord) -> None:
+        self._reserved.pop(batch.id, None)
+
+    def dropped(self, batch: BatchRecord) -> None:
+        """It did not come to be there, or was refused as a whole: nobody makes its calls."""
+        self.ended(batch)
+        if batch.id in self._here:
+            self._here.discard(batch.id)
+            self._budget.refused(batch.requests)
+
+    def came(self, usage: Usage, cost: float | None) -> None:
+        self._priced += cost is not None
+        self._budget.came(
+            cost_usd=cost, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens
+        )
+
+    @staticmethod
+    def stop(stop: Stop, reached: CapReached) -> None:
+        """Once nothing is at the provider any more."""
+        stop.ask("max-calls" if "--max-calls" in reached.message else "max-cost", reached)
+
+
+# How long to wait for what, where answers take hours.
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTiming:
+    """In seconds. Looks come more and more seldom, from `first_look_s` to `look_s`."""
+
+    first_look_s: float = 2.0
+    look_s: float = 60.0
+    grows_by: float = 1.5
+    # A batch whose submission nobody saw end is there by then, or it never will be.
+    arrives_within_s: float = 60.0
+    # A provider that answers nothing for so long is given up; its batches stay, and can be
+    # collected later.
+    patience_s: float = 3600.0
+    first_patience_s: float = 60.0  # where it has not answered this command at all
+    fetches: int = 5  # of results that come cut short
+    empty_batches: int = 3  # that expire in a row with nothing answered
+
+    @classmethod
+    def looking_every(cls, seconds: float | None) -> BatchTiming:
+        if seconds is None:
+            return cls()
+        return cls(first_look_s=seconds, look_s=seconds)
+
+
+# The time between two looks at the provider: it grows, and a stop ends it.
+
+
+class PollTimer:
+    def __init__(self, timing: BatchTiming, stop: Stop) -> None:
+        self._timing = timing
+        self._stopped = asyncio.Event()
+        self._next_s = timing.first_look_s
+        self._at_least_s = 0.0
+        self._failing_since: float | None = None
+        self._patience_s = timing.first_patience_s
+        stop.listen(self._stopped.set)
+
+    def anew(self) -> None:
+        """Something is new there, and may be done soon."""
+        self._next_s = self._timing.first_look_s
+
+    def worked(self) -> None:
+        self._failing_since = None
+        self._patience_s = self._timing.patience_s
+
+    def hold_back(self) -> None:
+        """There is no room there, and it may take long until there is."""
+        self._at_least_s = self._timing.look_s
+
+    @property
+    def is_failing(self) -> bool:
+        return self._failing_since is not None
+
+    def failed(self, error: JudgeError) -> bool:
+        """Whether it is worth going on."""
+        if isinstance(error, JudgeRateLimited | JudgeServerError) and error.retry_after_s:
+            self._at_least_s = error.retry_after_s
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        return error.retryable and now - self._failing_since <= self._patience_s
+
+    async def rest(self, *, at_most_s: float | None = None) -> None:
+        """Until it is time to look again, or the run is stopped."""
+        wait_s = self._next_s if at_most_s is None else min(self._next_s, at_most_s)
+        wait_s, self._at_least_s = max(wait_s, self._at_least_s), 0.0
+        self._next_s = min(self._timing.look_s, self._next_s * self._timing.grows_by)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), wait_s)
+
+
+# What the parts of a lane share: who is asked for what, where it is kept, who is told.
+
+
+@dataclass(slots=True)
+class BatchContext:
+    run_id: int
+    seat: RunJudge
+    api: BatchApi
+    store: Store
+    stop: Stop
+    observer: Observer
+    allowance: BatchBudget
+    timing: BatchTiming
+    waiting: PollTimer
+    limits: BatchLimits
+    # Cancel what is at the provider, settle what it brings, ask nothing more.
+    giving_up: bool = False
+    # Requests may be wanted anywhere in the data, and not only where a batch has just ended.
+    looks_everywhere: bool = True
+    # The provider has no room for more, until something of ours is done there.
+    crowded: bool = False
+
+    @property
+    def may_submit(self) -> bool:
+        return not (self.giving_up or self.crowded or self.is_stopped)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stop.by is not None
+
+    @property
+    def host(self) -> str:
+        return self.api.host
+
+    def failed(self, error: JudgeError) -> None:
+        """The provider could not be asked: wait, or give it up. Its first failure is told."""
+        first = not self.waiting.is_failing
+        if not self.waiting.failed(error):
+            self.stop.ask("judge", error)
+        elif first:
+            self.observer.announce(error.message)

@@ -1,0 +1,282 @@
+"""Batches at the provider: found again after a crash, polled, collected, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from contextlib import aclosing
+
+from evenhand.errors import JudgeConnectionLost, JudgeError, JudgeRejected
+from evenhand.judges.batch import (
+    BATCH_RATE,
+    UNSURE,
+    BatchApi,
+    BatchLimits,
+    BatchStatus,
+    UnconfirmedBatch,
+)
+from evenhand.judges.prices import cost_usd
+from evenhand.runs.batch.context import BatchBudget, BatchContext
+from evenhand.runs.batch.requests import counted_requests, place_of
+from evenhand.runs.executor import RunJudge
+from evenhand.store import Store
+from evenhand.store.batches import BatchRecord
+
+# A batch's results, from the provider into the store; each is counted once.
+
+_STORED_AT_ONCE = 500
+
+
+async def fetch_results(
+    batch: BatchRecord,
+    status: BatchStatus,
+    api: BatchApi,
+    *,
+    seat: RunJudge,
+    store: Store,
+    allowance: BatchBudget,
+) -> int:
+    """Store what the batch has brought and was not stored yet; how many answers of it there are.
+
+    Raises JudgeConnectionLost where there are more to come, after what came is stored.
+    """
+    assert batch.provider_id is not None  # noqa: S101 - only batches that are there have results
+    lacking = await asyncio.to_thread(store.batches.lacking, batch.id)
+    came: dict[int, str] = {}
+
+    async def put_away() -> None:
+        await asyncio.to_thread(store.batches.receive, batch.id, list(came.items()))
+        for answer in came.values():
+            _count(answer, api, seat, allowance)
+        came.clear()
+
+    try:
+        async with aclosing(api.results(batch.provider_id, status)) as results:
+            async for result in results:
+                place = place_of(result.custom_id, batch.nonce)
+                if place not in lacking or result.answer is None:
+                    continue
+                lacking.discard(place)
+                came[place] = result.answer
+                if len(came) >= _STORED_AT_ONCE:
+                    await put_away()
+    finally:
+        await put_away()
+    answers = batch.requests - len(lacking)
+    if answers < status.answered:
+        raise JudgeConnectionLost(
+            f"{api.host} gave {answers:,} results of batch {batch.provider_id} and counts "
+            f"{status.answered:,}; they are fetched again"
+        )
+    return answers
+
+
+def _count(answer: str, api: BatchApi, seat: RunJudge, allowance: BatchBudget) -> None:
+    """What it cost; a request that failed costs nothing."""
+    used = api.usage(answer)
+    if used is None:
+        return
+    usage, model = used
+    cost = cost_usd(usage, model=model, traits=seat.judge.traits, price=seat.price)
+    allowance.came(usage, None if cost is None else cost * BATCH_RATE)
+
+
+# What is at the provider: found again, looked at, collected, given up.
+
+
+class BatchPoller:
+    def __init__(self, course: BatchContext) -> None:
+        self._course = course
+        self._batches = course.store.batches
+        self._through: dict[int, int] = {}  # by batch: how many of its requests are through
+        self._fetches: Counter[int] = Counter()
+        self._cancelled: set[int] = set()
+        self._told: set[int] = set()
+        self._empty = 0
+        self.at_provider: tuple[BatchRecord, ...] = ()
+
+    @property
+    def in_flight(self) -> int:
+        return sum(
+            max(0, batch.requests - self._through.get(batch.id, 0)) for batch in self.at_provider
+        )
+
+    @property
+    def certain_in_s(self) -> float | None:
+        """When it is sure of one that was sent whether it has arrived; None where none is in
+        doubt."""
+        doubted = [batch.sent_at for batch in self.at_provider if batch.state == "intended"]
+        sent = [sent_at for sent_at in doubted if sent_at is not None]
+        if not sent:
+            return None
+        return max(0.05, min(sent) + self._course.timing.arrives_within_s - time.time())
+
+    async def unfinished(self) -> tuple[BatchRecord, ...]:
+        course = self._course
+        found = await asyncio.to_thread(
+            self._batches.unfinished, course.run_id, course.seat.judge_id
+        )
+        self.at_provider = tuple(found)
+        return self.at_provider
+
+    async def look(self) -> list[BatchRecord]:
+        """At each of them; those whose results are in the store now."""
+        course = self._course
+        collected = []
+        for batch in await self.unfinished():
+            if course.is_stopped:
+                break
+            try:
+                if batch.state == "intended":
+                    await self._seek(batch)
+                elif await self._looked_at(batch):
+                    collected.append(batch)
+            except JudgeError as error:
+                course.failed(error)
+                break
+            course.waiting.worked()
+        return collected
+
+    async def opened(self, batch: BatchRecord, provider_id: str) -> None:
+        await asyncio.to_thread(self._batches.opened, batch.id, provider_id)
+        self._course.waiting.anew()
+
+    async def drop(self, batch: BatchRecord) -> None:
+        """It is not at the provider, so that its requests are wanted again."""
+        await asyncio.to_thread(self._batches.drop, batch.id)
+        self._course.allowance.dropped(batch)
+        self._course.looks_everywhere = True
+
+    async def _seek(self, batch: BatchRecord) -> None:
+        """Whoever sent it did not see whether it arrived."""
+        course = self._course
+        if batch.sent_at is None:
+            await self.drop(batch)
+            return
+        others = await asyncio.to_thread(self._batches.provider_ids)
+        found = await course.api.find(
+            UnconfirmedBatch(batch.nonce, batch.requests, batch.sent_at, others)
+        )
+        if isinstance(found, str):
+            course.observer.announce(
+                f"batch {found} with {counted_requests(batch.requests)} was found again at "
+                f"{course.host}; it is not submitted twice"
+            )
+            await self.opened(batch, found)
+        elif found is UNSURE:
+            if batch.id not in self._told:
+                self._told.add(batch.id)
+                course.observer.announce(
+                    f"whether {counted_requests(batch.requests)} arrived at {course.host} shows "
+                    "when a batch of that size has ended there; until then nothing of it is "
+                    "submitted again"
+                )
+        elif time.time() - batch.sent_at >= course.timing.arrives_within_s:
+            await self.drop(batch)
+
+    async def _looked_at(self, batch: BatchRecord) -> bool:
+        """Whether it has ended and all that it brought is in the store."""
+        assert batch.provider_id is not None  # noqa: S101 - an open one has one
+        api = self._course.api
+        try:
+            status = await api.look(batch.provider_id)
+        except JudgeRejected:
+            if not self._course.giving_up:
+                raise
+            # It cannot be had any more, with this key at least; whoever gives it up knows that.
+            status = BatchStatus("cancelled")
+        self._through[batch.id] = status.through
+        if status.phase == "running":
+            if self._course.giving_up and batch.id not in self._cancelled:
+                await api.cancel(batch.provider_id)
+                self._cancelled.add(batch.id)
+            return False
+        if status.phase == "refused":
+            await self._refused(batch, status)
+            return False
+        return await self._collected(batch, status)
+
+    async def _refused(self, batch: BatchRecord, status: BatchStatus) -> None:
+        """As a whole, before any of it was asked."""
+        course = self._course
+        await self.drop(batch)
+        if status.crowded:
+            smaller = max(1, batch.requests // 2)
+            course.limits = BatchLimits(min(course.limits.requests, smaller), course.limits.bytes)
+            course.crowded = True
+            course.waiting.hold_back()
+            course.observer.announce(
+                f"{course.host} has no room for {counted_requests(batch.requests)} now "
+                f"({status.why}); smaller batches are tried"
+            )
+            return
+        course.stop.ask(
+            "judge",
+            JudgeRejected(
+                f"{course.host} refused batch {batch.provider_id}: {status.why}; correct what it "
+                "names and run the command again"
+            ),
+        )
+
+    async def _collected(self, batch: BatchRecord, status: BatchStatus) -> bool:
+        course = self._course
+        answers = None
+        try:
+            answers = await fetch_results(
+                batch,
+                status,
+                course.api,
+                seat=course.seat,
+                store=course.store,
+                allowance=course.allowance,
+            )
+        except (JudgeConnectionLost, JudgeRejected):  # cut short, or gone
+            self._fetches[batch.id] += 1
+            if self._fetches[batch.id] < course.timing.fetches:
+                course.waiting.anew()
+                return False
+        lapsed = await asyncio.to_thread(self._batches.finish, batch.id)
+        course.allowance.ended(batch)
+        self._room_again()
+        self._empty = self._empty + 1 if lapsed == batch.requests else 0
+        if lapsed:
+            course.looks_everywhere = True
+            those = f"{lapsed:,} of its {counted_requests(batch.requests)}"
+            self._lapsed(batch, status, those, answers)
+        return True
+
+    def _room_again(self) -> None:
+        """Where something ended there may be room for more than was tried."""
+        course = self._course
+        if course.limits.requests < course.api.limits.requests:
+            more = min(2 * course.limits.requests, course.api.limits.requests)
+            course.limits = BatchLimits(more, course.limits.bytes)
+        if course.crowded:
+            course.crowded = False
+            course.looks_everywhere = True
+
+    def _lapsed(
+        self, batch: BatchRecord, status: BatchStatus, those: str, answers: int | None
+    ) -> None:
+        """What it leaves unanswered is asked again, unless somebody did not want that."""
+        course = self._course
+        name = f"batch {batch.provider_id}"
+        if answers is None:
+            course.observer.announce(
+                f"{name}: the results of {those} could not be fetched in {course.timing.fetches} "
+                "attempts; they are asked again"
+            )
+        elif status.phase == "cancelled" and course.giving_up:
+            course.observer.announce(f"{name} is cancelled, {those} unanswered")
+        elif status.phase == "cancelled":
+            told = f"{name} was cancelled at {course.host}, {those} unanswered"
+            course.stop.ask("judge", JudgeRejected(f"{told}; the same command asks them again"))
+        elif self._empty >= course.timing.empty_batches:
+            told = f"{self._empty} batches in a row came back from {course.host} without an answer"
+            remedy = "try again later, or leave --batch out"
+            course.stop.ask("judge", JudgeRejected(f"{told}; {remedy}"))
+        else:
+            course.observer.announce(
+                f"{name} has {status.phase}, {those} unanswered; they are asked again"
+            )

@@ -1,0 +1,205 @@
+"""Requests for a provider's batch API: a judge that answers from stored results and notes what to
+ask next, and the batches these requests are gathered into.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evenhand.contract import Order
+from evenhand.errors import JudgeError
+from evenhand.judges import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.batch import BATCH_RATE, AnsweredRequest, BatchApi, BatchLimits, Draft
+from evenhand.judges.prices import Price, cost_usd
+from evenhand.runs.estimate import Estimate, tokens_of
+from evenhand.store import Store, WorkItem
+from evenhand.store.batches import NewBatch, RequestAsked, RequestKept
+
+# Counts in words.
+
+
+def counted_requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count:,} requests"
+
+
+def counted_batches(count: int) -> str:
+    return "1 batch" if count == 1 else f"{count:,} batches"
+
+
+# What is still to be submitted, and so still to be paid for.
+
+
+def still_to_submit(whole: Estimate, store: Store, run_id: int, judge_id: int) -> Estimate:
+    """Without what is at the provider, or has come from there and waits for its pass."""
+    there = sum(batch.requests for batch in store.batches.unfinished(run_id, judge_id))
+    asked = there + store.batches.count_came(run_id, judge_id)
+    left = max(0, whole.calls - asked) / whole.calls if whole.calls else 0.0
+    return whole.share(left).at_batch_rates(BATCH_RATE)
+
+
+# A judge that answers from what batches have brought, and otherwise notes what to ask.
+#
+# `comparer.decide` runs with it as with any other. So the first requests of a pass, its repairs
+# and its retries all come about in the same way: as what is wanted next.
+
+
+class AnswerPending(Exception):
+    """The answer has not come yet. No JudgeError: nothing has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRequest:
+    """A request that is to be asked next."""
+
+    order: Order
+    sample: int
+    turn: int  # which request of its pass, from 1
+    form: str | None
+    body: bytes
+    input_tokens: float  # about
+    repairs: str | None = None  # the answer that could not be read
+
+
+class CollectingJudge:
+    """For one pair, once: it counts the requests of each pass as they come."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        api: BatchApi,
+        kept: Sequence[RequestKept],
+        *,
+        attempts: int,
+        price: Price | None,
+    ) -> None:
+        self._judge = judge
+        self._api = api
+        self._attempts = attempts
+        self._price = price
+        self._kept: defaultdict[tuple[Order, int, int], list[RequestKept]] = defaultdict(list)
+        for each in kept:
+            self._kept[each.order, each.sample, each.turn].append(each)
+        self._turns: defaultdict[tuple[Order, int], int] = defaultdict(int)
+        self.name: str = judge.name
+        self.traits: Traits = replace(judge.traits, deferred=True)
+        self.wanted: list[WantedRequest] = []
+        self.answered = False
+        self._answers: dict[tuple[Order, int], str] = {}  # the last of each pass
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        key = (call.order, call.sample)
+        self._turns[key] += 1
+        turn = self._turns[key]
+        form = self._api.form
+        refusals: dict[str, JudgeError] = {}
+        last: JudgeError | None = None
+        requests = failed = 0
+        for kept in self._kept[(*key, turn)]:
+            if kept.answer is None:
+                raise AnswerPending
+            requests += 1
+            try:
+                read = self._api.read(
+                    call, AnsweredRequest(kept.form, kept.answer), refusals=refusals
+                )
+            except JudgeError as error:
+                failed += 1
+                last, form = error, self._api.form
+                continue
+            if isinstance(read, Completion):
+                self.answered = True
+                self._answers[key] = read.text
+                return self._priced(read, requests=requests)
+            last, form = None, read.form
+        if last is not None and (not last.retryable or failed >= self._attempts):
+            last.requests = requests
+            if failed > 1:
+                last.message += f" (tried {failed} times)"
+                last.args = (last.message,)
+            raise last
+        body = await self._api.write(call, form)
+        size = sum(tokens_of(message.text) for message in call.messages)
+        # A pass by letters has several questions; one in words is asked again only to repair it.
+        repairs = None if call.letters else self._answers.get(key)
+        self.wanted.append(WantedRequest(call.order, call.sample, turn, form, body, size, repairs))
+        raise AnswerPending
+
+    async def close(self) -> None:
+        """The judge is closed by whoever opened it."""
+
+    def _priced(self, read: Completion, *, requests: int) -> Completion:
+        usage = read.usage
+        cost = cost_usd(usage, model=read.model, traits=self.traits, price=self._price)
+        told = {"requests": requests} | ({} if cost is None else {"cost_usd": cost * BATCH_RATE})
+        return replace(read, usage=usage.model_copy(update=told))
+
+
+# Requests gathered into batches that a provider takes.
+
+# What stands around a request's body in a batch, its id included.
+_AROUND = 160
+# The provider tells letters, digits and these two signs, up to 64 of them.
+_NONCE_BYTES = 12
+
+
+class BatchBuilder:
+    """One batch in the making. A request alone is never too much for it: if it is for the provider,
+    that will say so."""
+
+    def __init__(self, limits: BatchLimits) -> None:
+        self._limits = limits
+        self._bytes = 0
+        self._asked: list[RequestAsked] = []
+        self._bodies: list[bytes] = []
+        self._numbers: list[int] = []
+        self._reserved: float | None = 0.0
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def has_room(self, wanted: WantedRequest) -> bool:
+        if not self._asked:
+            return True
+        full = len(self._asked) >= self._limits.requests
+        return not full and self._bytes + len(wanted.body) + _AROUND <= self._limits.bytes
+
+    def add(self, work: WorkItem, wanted: WantedRequest, *, reserved_usd: float | None) -> None:
+        asked = RequestAsked(work.pair_id, wanted.order, wanted.sample, wanted.turn, wanted.form)
+        self._asked.append(asked)
+        self._bodies.append(wanted.body)
+        self._numbers.append(work.number)
+        self._bytes += len(wanted.body) + _AROUND
+        known = self._reserved is not None and reserved_usd is not None
+        self._reserved = (self._reserved or 0.0) + (reserved_usd or 0.0) if known else None
+
+    @property
+    def reserved_usd(self) -> float | None:
+        return self._reserved
+
+    def closed(self, run_id: int, judge_id: int) -> tuple[NewBatch, list[RequestAsked], Draft]:
+        nonce = f"eh{secrets.token_hex(_NONCE_BYTES)}"
+        new = NewBatch(
+            run_id,
+            judge_id,
+            nonce,
+            first_number=min(self._numbers),
+            last_number=max(self._numbers),
+            reserved_usd=self._reserved,
+        )
+        lines = tuple(
+            (custom_id_of(nonce, place), body) for place, body in enumerate(self._bodies, 1)
+        )
+        return new, self._asked, Draft(nonce, lines)
+
+
+def custom_id_of(nonce: str, place: int) -> str:
+    return f"{nonce}-{place}"
+
+
+def place_of(custom_id: str, nonce: str) -> int | None:
+    """None where it is none of this batch's: a provider's file is foreign text."""
+    mine, _, place = custom_id.rpartition("-")
+    return int(place) if mine == nonce and place.isascii() and place.isdigit() else None

@@ -1,0 +1,178 @@
+"""Pending pairs settled as far as their answers have come in; what remains to be asked is
+returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evenhand.contract import ErrorBody, Facts, Failure, Order, Pass, Usage
+from evenhand.errors import JudgeAuthentication, JudgeError, JudgeQuotaExceeded
+from evenhand.judges import RetryPolicy
+from evenhand.judges.batch import BatchApi
+from evenhand.judging.comparison import decide
+from evenhand.judging.passes import Made
+from evenhand.runs.batch.requests import AnswerPending, CollectingJudge, WantedRequest
+from evenhand.runs.executor import RunJudge
+from evenhand.runs.health import UnreadMonitor, example_of
+from evenhand.runs.stop import Stop
+from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
+from evenhand.store.batches import PassAsked
+
+_ONCE = RetryPolicy(attempts=1)
+_OF_THE_ACCOUNT = (JudgeAuthentication, JudgeQuotaExceeded)
+_PassKey = tuple[int, Order, int]  # pair, order, sample
+
+
+@dataclass(slots=True)
+class _Written:
+    """What one transaction stores."""
+
+    passes: list[NewPass]
+    verdicts: list[NewVerdict]
+    settled: list[PassAsked]
+
+
+class BatchSettler:
+    """Of one judge in a run."""
+
+    def __init__(
+        self,
+        run_id: int,
+        seat: RunJudge,
+        api: BatchApi,
+        *,
+        store: Store,
+        stop: Stop,
+        unread: UnreadMonitor,
+    ) -> None:
+        self._run_id = run_id
+        self._seat = seat
+        self._api = api
+        self._store = store
+        self._stop = stop
+        self._unread = unread
+        self._attempts = seat.procedure.retry.attempts
+        self._procedure = replace(seat.procedure, retry=_ONCE)
+        # Whether the judge has answered: until then its failures say nothing of the pairs.
+        self.proven = seat.count.done > seat.count.invalid
+        self.doubted = 0  # pairs that wait for that
+        self.last_failure: JudgeError | None = None
+        # Passes that this command has stored, of pairs that have no verdict yet.
+        self._own: set[_PassKey] = set()
+        self._unread_once: set[_PassKey] = set()  # and told to the watch
+
+    async def settle(self, works: Sequence[WorkItem]) -> list[tuple[WorkItem, list[WantedRequest]]]:
+        """Store what these pairs have come to, all of it at once; what they lack is given back."""
+        judge_id = self._seat.judge_id
+        pair_ids = {work.pair_id for work in works}
+        kept = await asyncio.to_thread(self._store.batches.kept, self._run_id, judge_id, pair_ids)
+        written = _Written([], [], [])
+        lacking: list[tuple[WorkItem, list[WantedRequest]]] = []
+        for work in works:
+            judge = CollectingJudge(
+                self._seat.judge,
+                self._api,
+                kept.get(work.pair_id, ()),
+                attempts=self._attempts,
+                price=self._seat.price,
+            )
+            await self._decide(work, judge, written)
+            self._watch(work, judge)
+            if judge.wanted:
+                lacking.append((work, judge.wanted))
+        if written.passes or written.verdicts:
+            await asyncio.to_thread(
+                self._store.write, written.passes, written.verdicts, settled=written.settled
+            )
+            for verdict in written.verdicts:
+                self._seat.count.settled(verdict.settled)
+            self._seat.count.stored(len(written.verdicts))
+        return lacking
+
+    async def _decide(self, work: WorkItem, judge: CollectingJudge, written: _Written) -> None:
+        keeper = _StoredPasses(work)
+        settled: Facts | Failure | None = None
+        error: Exception | None = None
+        try:
+            decided = await decide(work.pair, judge, self._procedure, keeper=keeper)
+        except AnswerPending:
+            pass
+        else:
+            settled, error = (decided, None) if isinstance(decided, Facts) else decided
+        self.proven = self.proven or judge.answered or bool(keeper.recalled)
+        failed = keeper.failed_passes
+        if isinstance(error, JudgeError):
+            self.last_failure = error
+            if isinstance(error, _OF_THE_ACCOUNT):
+                self._stop.ask("judge", error)
+                settled = None
+            elif not self.proven:
+                self.doubted += 1
+                settled = None
+        if settled is None:
+            failed = []  # nothing is settled by them yet
+        else:
+            written.verdicts.append(
+                NewVerdict(self._run_id, work.number, self._seat.judge_id, settled)
+            )
+            self._count_reused(work, keeper)
+        for made in (*keeper.made, *failed):
+            self._file(work, made, written)
+        if settled is None:
+            self._own.update((work.pair_id, made.order, made.sample) for made in keeper.made)
+
+    def _file(self, work: WorkItem, made: Made | FailedPass, written: _Written) -> None:
+        judge_id = self._seat.judge_id
+        written.passes.append(NewPass(work.pair_id, judge_id, self._run_id, made))
+        written.settled.append(
+            PassAsked(self._run_id, judge_id, work.pair_id, made.order, made.sample)
+        )
+        if not isinstance(made, FailedPass):
+            self._seat.count.made(made)
+            key = (work.pair_id, made.order, made.sample)
+            if key not in self._unread_once or not isinstance(made, Pass) or made.unread is None:
+                self._unread.answered(made)
+
+    def _watch(self, work: WorkItem, judge: CollectingJudge) -> None:
+        """An answer counts as unread before its repair here: the repairs of a whole batch are
+        asked at once, and would cost as much again before the first of them is seen."""
+        for wanted in judge.wanted:
+            key = (work.pair_id, wanted.order, wanted.sample)
+            if wanted.repairs is not None and key not in self._unread_once:
+                self._unread_once.add(key)
+                self._unread.came(f"“{example_of(wanted.repairs)}” (before its repair)")
+
+    def _count_reused(self, work: WorkItem, keeper: _StoredPasses) -> None:
+        for order, sample in keeper.recalled:
+            key = (work.pair_id, order, sample)
+            if key in self._own:
+                self._own.discard(key)
+            else:
+                self._seat.count.reused += 1
+
+
+class _StoredPasses:
+    """The store's passes of one pair, and what comes to them."""
+
+    def __init__(self, work: WorkItem) -> None:
+        self._work = work
+        self.made: list[Made] = []
+        self.recalled: list[tuple[Order, int]] = []
+        self.failed_passes: list[FailedPass] = []
+
+    def recall(self, order: Order, sample: int) -> Pass | None:
+        stored = self._work.passes.get((order, sample))
+        if stored is None or isinstance(stored.made, FailedPass):
+            return None
+        self.recalled.append((order, sample))
+        return stored.made
+
+    def keep(self, made: Made) -> None:
+        self.made.append(made)
+
+    def failed(self, order: Order, sample: int, error: JudgeError) -> None:
+        body = ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
+        self.failed_passes.append(FailedPass(order, sample, body, Usage(requests=error.requests)))

@@ -1,0 +1,375 @@
+"""One judge's pending pairs, judged in this process: each call waits at the gate and is retried;
+passes and verdicts go to the writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+
+from evenhand.contract import ErrorBody, Facts, Failure, Order, Pass, Usage
+from evenhand.errors import JudgeError, JudgeRateLimited, JudgeServerError, JudgeTimeout
+from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
+from evenhand.judges.prices import Price, cost_usd
+from evenhand.judging.comparison import decide
+from evenhand.judging.config import Procedure
+from evenhand.judging.passes import Made
+from evenhand.runs.budget import Budget
+from evenhand.runs.estimate import tokens_of
+from evenhand.runs.health import JudgeHealth, UnreadMonitor
+from evenhand.runs.pacing import CallGate, Stopped
+from evenhand.runs.progress import JudgeCounts
+from evenhand.runs.supply import Supply
+from evenhand.runs.telemetry import Telemetry
+from evenhand.runs.writer import Writer
+from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
+
+# A judge behind its gate: each attempt waits for its turn, is counted, and tells how it went.
+
+_OVERLOADED = (JudgeRateLimited, JudgeTimeout)
+
+
+class GatedJudge:
+    """One attempt a question, at its turn and within the budget."""
+
+    def __init__(
+        self, judge: Judge, gate: CallGate, budget: Budget, *, price: Price | None
+    ) -> None:
+        self._judge = judge
+        self._gate = gate
+        self._budget = budget
+        self._price = price
+        self.name: str = judge.name
+        self.traits: Traits = judge.traits
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        tokens = 0.0
+        if self._gate.counts_tokens:
+            tokens = sum(tokens_of(message.text) for message in call.messages)
+        turn = await self._gate.enter(tokens)
+        if not self._budget.begin():
+            self._gate.left(turn)
+            raise Stopped
+        try:
+            completion = await self._judge.ask(call)
+        except JudgeError as error:
+            self._budget.end(requests=error.requests, answered=False)
+            self._gate.failed(
+                turn, overloaded=isinstance(error, _OVERLOADED), pause_s=_asked_to_wait_s(error)
+            )
+            raise
+        except Stopped:  # it waited for leave to ask, and the run ended before
+            self._budget.end(requests=0, answered=False)
+            self._gate.left(turn)
+            raise
+        except BaseException:
+            self._budget.end(requests=1, answered=False)
+            self._gate.left(turn)
+            raise
+        usage = completion.usage
+        cost = cost_usd(usage, model=completion.model, traits=self.traits, price=self._price)
+        if cost is not None:
+            usage = usage.model_copy(update={"cost_usd": cost})
+            completion = replace(completion, usage=usage)
+        self._budget.end(
+            # A replayed answer is a call too, though no request was made for it.
+            requests=max(1, usage.requests),
+            cost_usd=cost,
+            # A yardstick reads and writes nothing.
+            input_tokens=0 if self.traits.free else usage.input_tokens,
+            output_tokens=0 if self.traits.free else usage.output_tokens,
+        )
+        self._gate.answered(
+            turn,
+            used=_both(usage.input_tokens, usage.output_tokens),
+            output=usage.output_tokens,
+            requests=usage.requests,
+        )
+        if completion.pause_s:
+            self._gate.pause(completion.pause_s)
+        return completion
+
+    async def close(self) -> None:
+        await self._judge.close()
+
+
+class PatientJudge:
+    """Asks again what is worth asking again; what fails after all is told to the judge's health."""
+
+    def __init__(
+        self,
+        gated: GatedJudge,
+        gate: CallGate,
+        health: JudgeHealth,
+        *,
+        retry: RetryPolicy,
+        telemetry: Telemetry,
+    ) -> None:
+        self._gated = gated
+        self._gate = gate
+        self._health = health
+        self._retry = retry
+        self._telemetry = telemetry
+        self.name = gated.name
+        self.traits = gated.traits
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        with self._telemetry.call(self.name, call) as span:
+            try:
+                completion = await ask_with_retries(
+                    self._gated, call, self._retry, sleep=self._gate.rest
+                )
+            except JudgeError as error:
+                self._health.failed(error, in_flight=self._gate.limit)
+                raise
+            self._health.answered()
+            span.answered(completion)
+            return completion
+
+    async def close(self) -> None:
+        await self._gated.close()
+
+
+def _asked_to_wait_s(error: JudgeError) -> float | None:
+    if isinstance(error, JudgeRateLimited | JudgeServerError):
+        return error.retry_after_s
+    return None
+
+
+def _both(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
+# One judge's way through a run: pending pairs come in, passes and verdicts go to the writer.
+
+# Pairs that were just judged: one with the same content may have been fetched before they were.
+# More than can be in flight and fetched at any limit.
+_RECENT = 16_384
+_ONCE = RetryPolicy(attempts=1)
+_LOOK_AWAITED_S = 0.02
+
+
+class JudgeQueue:
+    def __init__(
+        self,
+        run_id: int,
+        judge_id: int,
+        judge: Judge,
+        *,
+        procedure: Procedure,
+        supply: Supply,
+        store: Store,
+        writer: Writer,
+        gate: CallGate,
+        health: JudgeHealth,
+        unread: UnreadMonitor,
+        count: JudgeCounts,
+        telemetry: Telemetry,
+    ) -> None:
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._judge = judge
+        # The judge given here asks again by itself, at its gate.
+        self._procedure = replace(procedure, retry=_ONCE)
+        self._supply = supply
+        self._store = store
+        self._writer = writer
+        self._gate = gate
+        self._health = health
+        self._unread = unread
+        self._count = count
+        self._telemetry = telemetry
+        self._asking: dict[int, asyncio.Event | None] = {}
+        self._recent: dict[int, None] = {}  # in the order in which they were judged
+        self._active: set[asyncio.Task[None]] = set()
+        self._place = asyncio.Event()
+        # Failures wait here until the judge answers again: a judge that is gone fails every pair,
+        # and that says nothing of the pairs.
+        self._doubtful: list[tuple[NewVerdict, list[NewPass]]] = []
+        self._broken: BaseException | None = None
+
+    @property
+    def pairs_open(self) -> int:
+        """Begun and not at their end."""
+        return len(self._active)
+
+    async def run(self) -> None:
+        """Until nothing is pending, or the gate is shut and what was in flight has come."""
+        try:
+            await self._begin_all()
+            while self._active:
+                await asyncio.wait(self._active)
+            if self._broken is not None:
+                raise self._broken
+        except BaseException:
+            for task in self._active:
+                task.cancel()
+            await asyncio.gather(*self._active, return_exceptions=True)
+            raise
+        finally:
+            self._supply.close()
+        if not self._gate.is_stopped:
+            self._end()
+
+    async def _begin_all(self) -> None:
+        drained = False
+        while True:
+            # What is taken is chosen by what is known: as late as it can be.
+            await self._room()
+            works = await self._supply.take(limit=self._gate.limit)
+            if not works:
+                # What is still under way may yet show that there is more to ask.
+                if drained or self._gate.is_stopped or self._broken is not None:
+                    return
+                await self._drain()
+            drained = not works
+            for work in works:
+                await self._room()
+                if self._gate.is_stopped or self._broken is not None:
+                    return
+                task = asyncio.create_task(self._judged(work))
+                self._active.add(task)
+                task.add_done_callback(self._finished)
+                # It queues both its passes before the next pair queues its own.
+                await asyncio.sleep(0)
+
+    async def _drain(self) -> None:
+        while self._active:
+            await asyncio.wait(self._active)
+        await self._writer.flush()
+
+    async def _room(self) -> None:
+        while len(self._active) >= self._most_at_once:
+            self._place.clear()
+            if not self._supply.awaits_looks:
+                await self._place.wait()
+                continue
+            if self._gate.is_stopped or self._broken is not None:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._place.wait(), _LOOK_AWAITED_S)
+        await self._writer.room()
+
+    @property
+    def _most_at_once(self) -> int:
+        """A judge that answers one at a time is to see both passes of a pair in a row."""
+        if not self._judge.traits.parallel:
+            return 1
+        return self._supply.open_at_most(self._gate.limit, done=self._count.done)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._active.discard(task)
+        self._place.set()
+        if not task.cancelled() and task.exception() is not None:
+            self._broken = task.exception()
+            self._gate.stop()
+
+    async def _judged(self, work: WorkItem) -> None:
+        while work.pair_id in self._asking:
+            await self._same_pair(work.pair_id)
+        self._asking[work.pair_id] = None
+        try:
+            if work.pair_id in self._recent:
+                await self._writer.flush()
+                work = await asyncio.to_thread(self._again, work)
+            await self._settled(work)
+        except Stopped:
+            pass  # it stays pending, and its passes so far are kept
+        finally:
+            self._recent[work.pair_id] = None
+            if len(self._recent) > _RECENT:
+                del self._recent[next(iter(self._recent))]
+            waiting = self._asking.pop(work.pair_id)
+            if waiting is not None:
+                waiting.set()
+
+    async def _same_pair(self, pair_id: int) -> None:
+        """Few pairs are twice in their data, so that only those have something to wait on."""
+        waiting = self._asking[pair_id]
+        if waiting is None:
+            waiting = self._asking[pair_id] = asyncio.Event()
+        await waiting.wait()
+
+    def _again(self, work: WorkItem) -> WorkItem:
+        """The same item, with what is stored of it by now."""
+        found = self._store.pending(self._run_id, self._judge_id, after=work.number - 1, limit=1)
+        return found[0]
+
+    async def _settled(self, work: WorkItem) -> None:
+        keeper = _StoredPasses(self, work)
+        with self._telemetry.pair(work.key) as span:
+            settled = await decide(work.pair, self._judge, self._procedure, keeper=keeper)
+            if isinstance(settled, Facts):
+                span.tell(**{"evenhand.outcome": settled.outcome.value})
+                self._write(self._verdict(work, settled))
+                return
+            failure, error = settled
+            span.tell(**{"evenhand.error": error.kind})
+        if not isinstance(error, JudgeError):
+            self._write(self._verdict(work, failure))
+            return
+        self._doubtful.append((self._verdict(work, failure), keeper.failures))
+        if self._health.blames_the_pair(error):
+            self._believe()
+
+    def _believe(self) -> None:
+        """The judge answers, so that what it failed before it failed for good."""
+        for verdict, passes in self._doubtful:
+            for failed in passes:
+                self._writer.add_pass(failed)
+            self._write(verdict)
+        self._doubtful.clear()
+
+    def _end(self) -> None:
+        """All was tried. A judge that answered others has failed these pairs for good."""
+        if self._health.answered_here:
+            self._believe()
+        elif self._doubtful:
+            self._health.never_answered()
+
+    def _verdict(self, work: WorkItem, settled: Facts | Failure) -> NewVerdict:
+        return NewVerdict(self._run_id, work.number, self._judge_id, settled)
+
+    def _write(self, verdict: NewVerdict) -> None:
+        self._writer.add_verdict(verdict, self._count.stored)
+        self._count.settled(verdict.settled)
+
+    def new_pass(self, work: WorkItem, made: Made | FailedPass) -> NewPass:
+        return NewPass(work.pair_id, self._judge_id, self._run_id, made)
+
+    def kept(self, work: WorkItem, made: Made) -> None:
+        self._gate.answer_waits()
+        self._writer.add_pass(self.new_pass(work, made), self._gate.answers_stored)
+        self._count.made(made)
+        self._unread.answered(made, in_flight=self._gate.limit)
+        self._believe()
+
+    def reused(self) -> None:
+        self._count.reused += 1
+        self._health.proven = True
+
+
+class _StoredPasses:
+    """The store's passes of one pair, and the way for new ones into it."""
+
+    def __init__(self, lane: JudgeQueue, work: WorkItem) -> None:
+        self._lane = lane
+        self._work = work
+        self.failures: list[NewPass] = []
+
+    def recall(self, order: Order, sample: int) -> Pass | None:
+        stored = self._work.passes.get((order, sample))
+        if stored is None or isinstance(stored.made, FailedPass):
+            return None
+        self._lane.reused()
+        return stored.made
+
+    def keep(self, made: Made) -> None:
+        self._lane.kept(self._work, made)
+
+    def failed(self, order: Order, sample: int, error: JudgeError) -> None:
+        body = ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
+        usage = Usage(requests=error.requests)
+        failed = FailedPass(order, sample, body, usage)
+        self.failures.append(self._lane.new_pass(self._work, failed))

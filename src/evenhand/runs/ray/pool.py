@@ -1,0 +1,292 @@
+"""The driver's side of its workers: each is started, granted work and budget, listened to, and
+replaced when lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+from evenhand.errors import ClusterError, EvenhandError, StoreError
+from evenhand.runs.budget import Budget
+from evenhand.runs.executor import RunJudge
+from evenhand.runs.options import RunOptions
+from evenhand.runs.ray.ledger import BudgetLedger, PermitIssuer, add_counts, add_spending
+from evenhand.runs.ray.messages import (
+    Assignment,
+    Grant,
+    Permits,
+    Shard,
+    WorkerHandle,
+    WorkerLost,
+    WorkerReport,
+    error_of,
+)
+from evenhand.runs.ray.shards import ShardQueue
+from evenhand.runs.stop import Stop
+from evenhand.store import Store
+
+# A worker that hears nothing for so long ends by itself.
+LEASED_S = 15.0
+# One that tells nothing for so long is given up: its lease has ended by then.
+_LOST_AFTER_S = 25.0
+_DEATHS_IN_A_ROW = 3
+
+
+@dataclass(slots=True)
+class _Member:
+    number: int
+    shards: dict[int, Shard] = field(default_factory=dict)
+    report: WorkerReport | None = None
+    idle: bool = False
+    heard_at: float = 0.0
+
+
+class WorkerPool:
+    def __init__(
+        self,
+        start: Callable[[], WorkerHandle],
+        assignments: Sequence[Assignment],
+        seats: Sequence[RunJudge],
+        *,
+        store: Store,
+        options: RunOptions,
+        budget: Budget,
+        stop: Stop,
+        announce: Callable[[str], None],
+    ) -> None:
+        """One worker for each assignment, until nothing is pending."""
+        self._start = start
+        self._assignments = assignments
+        self._seats = seats
+        self._budget = budget
+        self._stop = stop
+        self._announce = announce
+        self._over = asyncio.Event()  # the run is stopped, or nothing is left to do
+        stop.listen(self._over.set)
+        self._ledger = BudgetLedger(max_calls=options.max_calls, max_cost=options.max_cost)
+        paced = options.rpm is not None or options.tpm is not None
+        self._offices = [
+            PermitIssuer(requests=options.rpm, tokens=options.tpm) for _ in seats if paced
+        ]
+        numbers = count(1)
+        self._queues = [
+            ShardQueue(
+                store,
+                assignments[0].run_id,
+                seat.judge_id,
+                seat=place,
+                workers=len(assignments),
+                pending=partial(_pending, seat),
+                numbers=numbers,
+            )
+            for place, seat in enumerate(seats)
+        ]
+        self._members: dict[int, _Member] = {}
+        self._begun = 0
+        self._deaths = 0
+        self._cutting = asyncio.Lock()
+        self.lost = 0
+        self.accounts: Counter[str] = Counter()  # by how many workers it was told
+
+    @property
+    def in_flight(self) -> int:
+        return sum(each.report.in_flight for each in self._members.values() if each.report)
+
+    @property
+    def limit(self) -> int:
+        return sum(each.report.limit for each in self._members.values() if each.report)
+
+    @property
+    def paused_s(self) -> float:
+        reports = [each.report for each in self._members.values() if each.report]
+        return max((report.paused_s for report in reports), default=0.0)
+
+    @property
+    def lost_calls(self) -> int:
+        return self._ledger.lost_calls
+
+    async def work(self) -> None:
+        """Until nothing is pending, or the run is stopped and what was in flight has come."""
+        attending = [asyncio.create_task(self._attend(each)) for each in self._assignments]
+        try:
+            await asyncio.gather(*attending)
+        finally:
+            for task in attending:
+                task.cancel()
+            await asyncio.gather(*attending, return_exceptions=True)
+
+    async def _attend(self, assignment: Assignment) -> None:
+        """One place of the crew: a worker, and the one after it where it is lost."""
+        while not self._over.is_set():
+            handle = self._start()
+            try:
+                await self._with(handle, assignment)
+            except EvenhandError as error:
+                self._stop.ask("store" if isinstance(error, StoreError) else "cluster", error)
+            finally:
+                handle.kill()
+
+    async def _with(self, handle: WorkerHandle, assignment: Assignment) -> None:
+        member: _Member | None = None
+        try:
+            if not await self._began(handle, assignment):
+                return
+            self._begun += 1
+            member = self._members[self._begun] = _Member(self._begun, heard_at=time.monotonic())
+            self._ledger.open(member.number)
+            await self._converse(handle, member)
+        except WorkerLost as lost:
+            handle.kill()
+            if not lost.surely and member is not None and self._stop.by is None:
+                # It may still be at work. Once its lease has ended it is not.
+                await asyncio.sleep(max(0.0, member.heard_at + LEASED_S - time.monotonic()))
+            self._lose(member, f"{lost.why} ({handle.place})")
+        except BaseException:
+            if member is not None:
+                self._members.pop(member.number, None)
+            raise
+
+    async def _began(self, handle: WorkerHandle, assignment: Assignment) -> bool:
+        """Where all is over before a worker has a place to run at, it is not waited for."""
+        beginning = asyncio.create_task(handle.begin(assignment))
+        ending = asyncio.create_task(self._over.wait())
+        try:
+            await asyncio.wait([beginning, ending], return_when=asyncio.FIRST_COMPLETED)
+            if not beginning.done():
+                return False
+            trouble = beginning.result()
+        finally:
+            for task in (beginning, ending):
+                task.cancel()
+            await asyncio.gather(beginning, ending, return_exceptions=True)
+        if trouble is not None:
+            self._stop.ask(trouble.by, error_of(trouble, handle.place))
+        return trouble is None
+
+    async def _converse(self, handle: WorkerHandle, member: _Member) -> None:
+        grant = await self._grant(member)
+        while True:
+            report = await handle.exchange(grant, within_s=_LOST_AFTER_S)
+            member.heard_at = time.monotonic()
+            self._enter(member, report)
+            if report.trouble is not None:
+                self._stop.ask(report.trouble.by, error_of(report.trouble, handle.place))
+            if report.ended:
+                if not self._over.is_set():
+                    raise WorkerLost("it heard nothing for too long", surely=True)
+                self._ledger.close(member.number)
+                del self._members[member.number]
+                self.accounts.update(set(report.accounts))
+                return
+            grant = await self._grant(member)
+
+    def _enter(self, member: _Member, report: WorkerReport) -> None:
+        before, member.report = member.report, report
+        new = self._ledger.enter(member.number, report)
+        add_spending(self._budget, new)
+        self._budget.stop_where_unpriced()
+        for place, (seat, told) in enumerate(zip(self._seats, report.seats, strict=True)):
+            add_counts(seat, told, before.seats[place] if before else None)
+        if new.calls:
+            self._deaths = 0
+        member.idle = report.idle
+        for number in report.finished:
+            member.shards.pop(number, None)
+
+    async def _grant(self, member: _Member) -> Grant:
+        report = member.report
+        if self._stop.by is not None:
+            return Grant(LEASED_S, stop=True)
+        if report is None:
+            wanting = range(len(self._seats))
+            return Grant(LEASED_S, shards=await self._shards(member, wanting))
+        lent = self._ledger.lend(member.number, report)
+        if report.starving and not lent.calls and not lent.cost_usd:
+            self._end_at_cap()
+        wanting_now = [place for place, seat in enumerate(report.seats) if seat.wants_shard]
+        shards = await self._shards(member, wanting_now)
+        return Grant(
+            LEASED_S,
+            shards=shards,
+            calls=lent.calls,
+            cost_usd=lent.cost_usd,
+            mean_cost_usd=self._ledger.mean_cost_usd,
+            permits=tuple(self._permits(report)),
+            done=self._is_done(),
+            stop=self._stop.by is not None,
+        )
+
+    def _permits(self, report: WorkerReport) -> list[Permits]:
+        now = time.monotonic()
+        given = []
+        for office, seat in zip(self._offices, report.seats, strict=False):
+            office.take_back(seat.unused)
+            given.append(office.give(seat.wants, now))
+        return given
+
+    async def _shards(self, member: _Member, seats: Sequence[int]) -> tuple[Shard, ...]:
+        cut = []
+        async with self._cutting:
+            for place in seats:
+                if self._queues[place].is_empty:
+                    continue
+                shard = await asyncio.to_thread(self._queues[place].next)
+                if shard is not None:
+                    member.shards[shard.number] = shard
+                    member.idle = False
+                    cut.append(shard)
+        return tuple(cut)
+
+    def _is_done(self) -> bool:
+        """Nothing is left in any queue, and nobody has anything left to do."""
+        if self._over.is_set():
+            return True
+        if not all(queue.is_empty for queue in self._queues):
+            return False
+        # While shards are cut, somebody is about to get one.
+        if self._cutting.locked() or not all(each.idle for each in self._members.values()):
+            return False
+        repeating = [queue.begin_repeats() for queue in self._queues]
+        if any(repeating):
+            return False
+        self._over.set()
+        return True
+
+    def _end_at_cap(self) -> None:
+        reached = self._ledger.reached()
+        if reached == "max-calls":
+            self._budget.stop_at_calls()
+        elif reached == "max-cost":
+            self._budget.stop_at_cost()
+
+    def _lose(self, member: _Member | None, why: str) -> None:
+        self._deaths += 1
+        if member is not None:
+            self.lost += 1
+            self._ledger.lose(member.number)
+            del self._members[member.number]
+            self._give_back(member)
+        if self._stop.by is not None:
+            return
+        if self._deaths >= _DEATHS_IN_A_ROW * len(self._assignments):
+            raise ClusterError(
+                f"{self._deaths} workers were lost in a row, the last one because {why}; look into "
+                "Ray's logs, and run the command again: it goes on"
+            )
+        self._announce(f"a worker was lost: {why}; another takes over what it had")
+
+    def _give_back(self, member: _Member) -> None:
+        for shard in member.shards.values():
+            self._queues[shard.seat].give_back(shard)
+        if member.shards and self._stop.by is None:
+            self._over.clear()
+
+
+def _pending(seat: RunJudge) -> int:
+    return seat.count.pairs - seat.count.done

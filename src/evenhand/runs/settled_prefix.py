@@ -1,0 +1,70 @@
+"""The sequential test over a stored run: what the settled beginning of its random order says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPlan, SequentialTest
+from evenhand.store import Store
+from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, PrefixColumns
+
+# A decision holds only while at most this share of the pairs has no verdict.
+MAX_INVALID = 0.01
+
+_SCORE = {WIN_A: 1.0, WIN_B: 0.0, TIE: 0.5, INCONSISTENT: 0.5}
+
+
+class SettledPrefix:
+    """A run looks again and again, a report once; both see the same."""
+
+    def __init__(self, store: Store, run_id: int, judge_id: int, test: SequentialTest) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._place = 0
+        self._whole = False
+        self._rows = self._missing = 0
+        self.test = test
+
+    @classmethod
+    def of(
+        cls, store: Store, run_id: int, judge_id: int, *, alpha: float, seed: int
+    ) -> SettledPrefix:
+        prompts = store.survey(run_id).prompts
+        plan = SequentialPlan(planned=prompts, alpha=alpha, seed=seed)
+        return cls(store, run_id, judge_id, SequentialTest(plan))
+
+    def look(self) -> SequentialDecision:
+        columns = self._store.settled_prefix(self._run_id, self._judge_id, after=self._place)
+        for place, score in _scores(columns):
+            self._place = place
+            self.test.add(score)
+        self._rows += len(columns.outcome)
+        self._missing += sum(outcome == INVALID for outcome in columns.outcome)
+        self._whole = columns.is_whole
+        return self.test.look()
+
+    @property
+    def decides(self) -> bool:
+        """Whether a run may stop here: what has no verdict would count against the decision."""
+        few = self._missing <= MAX_INVALID * self._rows
+        return few and self.test.decision is not None
+
+    def conclusion(self) -> SequentialDecision:
+        """At the end the last test decides, where no look did."""
+        return self.test.final() if self._whole else self.test.look()
+
+    def account(self) -> str:
+        tally = self._store.tally(self._run_id, self._judge_id)
+        # Where each prompt has one row, what was asked is known; else the prompts of the prefix.
+        one_each = tally.pairs == self.test.plan.planned
+        return self.conclusion().account(asked=tally.judged if one_each else None)
+
+
+def _scores(columns: PrefixColumns) -> Iterator[tuple[int, float | None]]:
+    """Each prompt's mean score for A; None where none of its rows has a verdict."""
+    rows = zip(columns.place, columns.outcome, strict=True)
+    for place, its_rows in groupby(rows, key=lambda row: row[0]):
+        scores = [_SCORE[outcome] for _, outcome in its_rows if outcome != INVALID]
+        yield place, sum(scores) / len(scores) if scores else None

@@ -1,0 +1,409 @@
+"""When a run may end by itself: after every pair, once a winner is decided, or once a ranking is
+certain. A rule also orders the pairs to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evenhand.contract import Outcome
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.runs.stop import StoppedBy
+from evenhand.runs.supply import InOrder, InRandomOrder, Supply
+from evenhand.stats.stopping.sequential import SequentialDecision
+from evenhand.store import QUEUE_START, BattleCount, Contest, QueuePlace, Store, WorkItem
+
+if TYPE_CHECKING:
+    from evenhand.runs.settled_prefix import SettledPrefix
+    from evenhand.stats.ranking.adaptive import PairChoice, PairCounts
+
+
+# What a run is after: every pair, or only as many as a question needs.
+
+
+class RankProgress(Model):
+    """How sure the order of the models is. The probabilities are those of the fitted strengths."""
+
+    models: tuple[str, ...]  # best first
+    expected_tau: float
+    least_neighbour: float  # how probably the least certain two neighbours stand right
+    asked: int
+    budget: int
+
+
+class StopResult(Model):
+    """What a run that ends by itself has found; nulls where it was not after that."""
+
+    decision: SequentialDecision | None = None
+    ranking: RankProgress | None = None
+
+
+class StopRule(Protocol):
+    """Its methods read the store, and so are called off the event loop."""
+
+    def begin(self) -> StoppedBy | None:
+        """Make ready once all items are in; says so where nothing is left to ask."""
+        ...
+
+    def look(self, done: int) -> StoppedBy | None:
+        """Whether what is stored by now is enough; so many verdicts there are."""
+        ...
+
+    def found(self) -> StopResult: ...
+
+    def announcement(self) -> str | None:
+        """What will be done, said before the start."""
+        ...
+
+    def account(self) -> str | None:
+        """What came of it, said at the end."""
+        ...
+
+    def most_pairs(self, pending: int) -> int:
+        """How many of the pending pairs will be asked at most."""
+        ...
+
+    def supply(self, judge_id: int) -> Supply: ...
+
+
+class EveryPair:
+    def __init__(self, store: Store, run_id: int) -> None:
+        self._store = store
+        self._run_id = run_id
+
+    def begin(self) -> StoppedBy | None:
+        return None
+
+    def look(self, done: int) -> StoppedBy | None:
+        return None
+
+    def found(self) -> StopResult:
+        return StopResult()
+
+    def announcement(self) -> str | None:
+        return None
+
+    def account(self) -> str | None:
+        return None
+
+    def most_pairs(self, pending: int) -> int:
+        return pending
+
+    def supply(self, judge_id: int) -> Supply:
+        return InOrder(self._store, self._run_id, judge_id)
+
+
+# Judge until it is settled which of two is better.
+#
+# Prompts go out in a random order, and a look uses the settled beginning of that order: what is
+# answered fast is no random sample.
+
+
+@dataclass(frozen=True, slots=True)
+class UntilDecided:
+    """`alpha` is the chance of naming a winner where there is none."""
+
+    alpha: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha is {self.alpha!r}; it takes a number between 0 and 1")
+
+    def as_json(self) -> dict[str, Any]:
+        return {"until_decided": {"alpha": self.alpha, "seed": self.seed}}
+
+
+class DecisionRule:
+    def __init__(
+        self,
+        store: Store,
+        run_id: int,
+        judge_id: int,
+        wanted: UntilDecided,
+        *,
+        careful: bool,
+    ) -> None:
+        """`careful`: few pairs are under way at once, since what is when it ends is in vain."""
+        self._store = store
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._wanted = wanted
+        self._careful = careful
+        self._looked_at = 0
+        self._prefix: SettledPrefix | None = None
+
+    def begin(self) -> StoppedBy | None:
+        from evenhand.runs.settled_prefix import SettledPrefix
+
+        survey = self._store.survey(self._run_id)
+        if len(survey.models) > 1:
+            first, second = (f"{a} against {b}" for a, b, _ in survey.models[:2])
+            raise InputError(
+                f"--until-decided is for one A against one B, and the rows hold {first} and "
+                f"{second}; for several models take --rank-adaptive, and name two models in the "
+                "same order in every row"
+            )
+        self._store.fill_queue(self._run_id, seed=self._wanted.seed)
+        self._prefix = SettledPrefix.of(
+            self._store,
+            self._run_id,
+            self._judge_id,
+            alpha=self._wanted.alpha,
+            seed=self._wanted.seed,
+        )
+        return self._look()
+
+    def look(self, done: int) -> StoppedBy | None:
+        found = self._look()
+        self._looked_at = done
+        return found
+
+    def _look(self) -> StoppedBy | None:
+        self._settled.look()
+        return "decided" if self._settled.decides else None
+
+    def found(self) -> StopResult:
+        return StopResult(decision=self._settled.conclusion() if self._prefix else None)
+
+    def announcement(self) -> str | None:
+        return self._settled.test.plan.announcement()
+
+    def account(self) -> str | None:
+        return self._settled.account() if self._prefix else None
+
+    def most_pairs(self, pending: int) -> int:
+        return pending
+
+    def supply(self, judge_id: int) -> Supply:
+        looked_at = (lambda: self._looked_at) if self._careful else None
+        return InRandomOrder(self._store, self._run_id, judge_id, looked_at=looked_at)
+
+    @property
+    def _settled(self) -> SettledPrefix:
+        assert self._prefix is not None  # noqa: S101 - begin() comes first
+        return self._prefix
+
+
+# Rank many models by asking where it matters: each next pair goes where it is most likely to
+# settle an order.
+
+# A pair that is chosen long before it is asked is chosen blindly.
+_FEWEST_OPEN, _OPEN_SHARE = 8, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RankAdaptive:
+    """At most `budget` pairs, or until the expected Kendall tau reaches `certainty`."""
+
+    budget: int
+    certainty: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if type(self.budget) is not int or self.budget < 1:
+            raise InputError(f"budget is {self.budget!r}; it takes a number of pairs from 1")
+        if not 0 < self.certainty < 1:
+            raise InputError(f"certainty is {self.certainty!r}; it takes a number between 0 and 1")
+
+    def as_json(self) -> dict[str, Any]:
+        return {"rank_adaptive": {"certainty": self.certainty, "seed": self.seed}}
+
+
+class RankingRule:
+    def __init__(self, store: Store, run_id: int, judge_id: int, wanted: RankAdaptive) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._judge_id = judge_id
+        self._wanted = wanted
+        self._league: list[Contest] = []  # as it stood when this command began
+        self._first: dict[int, int] = {}  # verdicts by contest when this command began
+        self._sent: Counter[int] = Counter()  # pairs by contest that it gave out since
+        self._after: dict[int, QueuePlace] = {}
+        self._choice: PairChoice | None = None
+        self._near_its_end = False  # the last choice found nothing more to ask
+
+    def begin(self) -> StoppedBy | None:
+        models = {name for a, b, _ in self._store.survey(self._run_id).models for name in (a, b)}
+        if None in models or len(models) < 2:
+            raise InputError(
+                "--rank-adaptive needs rows that name their two models; give --outputs, one file "
+                "a model, or the columns model_a and model_b"
+            )
+        self._store.fill_queue(self._run_id, seed=self._wanted.seed, by_models=True)
+        contests = self._contests()
+        self._first = {each.contest: _judged(each) for each in contests}
+        return self._end(contests)
+
+    def look(self, done: int) -> StoppedBy | None:
+        """It looks whenever it chooses, and ends with nothing in flight: what comes in may undo the
+        certainty, and a stop would leave pairs without their second pass."""
+        if not self._near_its_end:
+            return None
+        contests = self._contests()
+        return None if any(map(self._in_flight, contests)) else self._end(contests)
+
+    def found(self) -> StopResult:
+        if self._choice is None:
+            return StopResult()
+        # Asked for at the end: what was sent and has no verdict by now was broken off.
+        self._sent.clear()
+        choice = self._chosen(self._contests(), batch=1)
+        certainty = choice.certainty
+        return StopResult(
+            ranking=RankProgress(
+                models=certainty.models,
+                expected_tau=certainty.expected_tau,
+                least_neighbour=certainty.least_neighbour,
+                asked=choice.asked,
+                budget=self._wanted.budget,
+            )
+        )
+
+    def announcement(self) -> str | None:
+        wanted = self._wanted
+        return (
+            f"At most {wanted.budget:,} pairs are asked, each where it is most likely to settle "
+            f"the order of the models (seed {wanted.seed}); it ends before that once the expected "
+            f"Kendall tau is {wanted.certainty:g}."
+        )
+
+    def account(self) -> str | None:
+        found = self.found().ranking
+        if found is None:
+            return None
+        return (
+            f"{found.asked:,} of at most {found.budget:,} pairs were asked: the expected Kendall "
+            f"tau is {found.expected_tau:.3f}, and the least certain two neighbours stand right "
+            f"with a probability of {found.least_neighbour:.2f}."
+        )
+
+    def most_pairs(self, pending: int) -> int:
+        left = self._wanted.budget - sum(self._first.values())
+        return max(0, min(pending, left))
+
+    def supply(self, judge_id: int) -> Supply:
+        return _ChosenSupply(self)
+
+    # For the supply
+
+    def take(self, batch: int) -> list[WorkItem]:
+        contests = self._contests()
+        choice = self._chosen(contests, batch=batch)
+        self._near_its_end = choice.stop is not None
+        numbers = {frozenset(each.models): each.contest for each in contests}
+        wanted = Counter(numbers[frozenset(pair)] for pair in choice.pairs)
+        works = []
+        for contest, count in wanted.items():
+            after = self._after.get(contest, QUEUE_START)
+            queued = self._store.queued(
+                self._run_id, self._judge_id, contest=contest, after=after, limit=count
+            )
+            if queued:
+                self._after[contest] = queued[-1].at
+                self._sent[contest] += len(queued)
+                works += [each.work for each in queued]
+        return works
+
+    def open_at_most(self, limit: int) -> int:
+        return max(_FEWEST_OPEN, min(limit, round(self._wanted.budget * _OPEN_SHARE)))
+
+    def _contests(self) -> list[Contest]:
+        """Items stay what they are, so that they are counted once; verdicts are few beside them."""
+        if not self._league:
+            self._league = self._store.contests(self._run_id, self._judge_id)
+            return self._league
+        counts = self._store.battle_counts([self._run_id], judge_ids=[self._judge_id])
+        return _recounted(self._league, counts)
+
+    def _chosen(self, contests: list[Contest], *, batch: int) -> PairChoice:
+        from evenhand.stats.ranking.adaptive import StoppingRule, choose_pairs
+
+        in_flight = {each.contest: self._in_flight(each) for each in contests}
+        asked = sum(_judged(each) + in_flight[each.contest] for each in contests)
+        self._choice = choose_pairs(
+            _counted(contests, in_flight),
+            batch=batch,
+            budget=max(self._wanted.budget, asked),
+            asked=asked,
+            rule=StoppingRule(measure="tau", target=self._wanted.certainty),
+            seed=self._wanted.seed,
+        )
+        return self._choice
+
+    def _in_flight(self, contest: Contest) -> int:
+        since = _judged(contest) - self._first.get(contest.contest, _judged(contest))
+        return max(0, min(self._sent[contest.contest] - since, contest.pending))
+
+    def _end(self, contests: list[Contest]) -> StoppedBy | None:
+        stop = self._chosen(contests, batch=1).stop
+        return stop if stop in ("certain", "budget") else None
+
+
+class _ChosenSupply:
+    awaits_looks = False
+
+    def __init__(self, pursuit: RankingRule) -> None:
+        self._pursuit = pursuit
+
+    async def take(self, *, limit: int) -> list[WorkItem]:
+        batch = max(1, self._pursuit.open_at_most(limit) // 2)
+        return await asyncio.to_thread(self._pursuit.take, batch)
+
+    def open_at_most(self, limit: int, *, done: int) -> int:
+        return self._pursuit.open_at_most(limit)
+
+    def close(self) -> None:
+        """Nothing is fetched ahead."""
+
+
+def _judged(contest: Contest) -> int:
+    return sum(contest.wins) + contest.ties + contest.inconsistent + contest.invalid
+
+
+def _recounted(league: list[Contest], counts: list[BattleCount]) -> list[Contest]:
+    """The same contests with the verdicts that there are by now."""
+    found: defaultdict[frozenset[str | None], Counter[tuple[str, str | None]]] = defaultdict(
+        Counter
+    )
+    for each in counts:
+        won = each.model_a if each.winner == "A" else each.model_b
+        kind = ("won", won) if each.outcome is Outcome.WIN else (each.outcome, None)
+        found[frozenset((each.model_a, each.model_b))][kind] += each.verdicts
+    contests = []
+    for contest in league:
+        by_kind = found[frozenset(contest.models)]
+        first, second = (by_kind["won", model] for model in contest.models)
+        contests.append(
+            replace(
+                contest,
+                pending=contest.pending + _judged(contest) - by_kind.total(),
+                wins=(first, second),
+                ties=by_kind[Outcome.TIE, None],
+                inconsistent=by_kind[Outcome.INCONSISTENT, None],
+                invalid=by_kind[Outcome.INVALID, None],
+            )
+        )
+    return contests
+
+
+def _counted(contests: list[Contest], in_flight: dict[int, int]) -> PairCounts:
+    from evenhand.stats.ranking.adaptive import count_pairs
+
+    models = sorted({name for each in contests for name in each.models})
+    place = {name: index for index, name in enumerate(models)}
+    scores, unasked, flying, ties = ([[0.0] * len(models) for _ in models] for _ in range(4))
+    for each in contests:
+        first, second = (place[name] for name in each.models)
+        # An inconsistent pair counts as half for each, as a tie does.
+        halves = each.ties + each.inconsistent
+        for one, other, wins in ((first, second, each.wins[0]), (second, first, each.wins[1])):
+            scores[one][other] += wins + halves / 2
+            ties[one][other] += halves
+            flying[one][other] += in_flight[each.contest]
+            unasked[one][other] += each.pending - in_flight[each.contest]
+    return count_pairs(models, scores, unasked=unasked, in_flight=flying, ties=ties)

@@ -1,0 +1,338 @@
+"""Comparisons for clients: admitted in turn, within the limits and in time; who counts them; and
+the prompt that a judge is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from evenhand.contract import ORDERS, Criterion, Order, Pair, Pass, Verdict, read_pair
+from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
+from evenhand.judging import comparison as comparer
+from evenhand.judging.passes import Made
+from evenhand.prompts import Prompt
+from evenhand.ranker.responses import RankedResponses, rank_responses
+from evenhand.runs import JudgePlan
+from evenhand.serve.config import ServerLimits
+from evenhand.serve.judges import JudgeCatalog
+from evenhand.serve.security.limits import refuse_large, refuse_large_given, too_long
+from evenhand.serve.values import RankResponses
+
+# Who counts what the service does. This one counts nothing; the server's own makes metrics.
+
+
+class ServiceObserver:
+    def compared(self, judge: str, told: Verdict | EvenhandError, *, seconds: float) -> None:
+        """A comparison has ended: with a verdict, or with what was raised."""
+
+    def run_told(self, judge: str, *, calls: int, verdicts: int) -> None:
+        """A background run has made so many more calls and verdicts; `judge` is its first."""
+
+    def run_ended(self, state: str) -> None:
+        """A background run was let go of: finished, stopped, failed, or queued for later."""
+
+
+# How many comparisons are judged at once, and how many may wait for it: both bounded.
+
+# Of the last comparison's time in the mean of all; some ten of them say how fast it goes.
+_NEWEST_SHARE = 0.1
+
+
+class Admission:
+    """First come, first served; of one event loop."""
+
+    def __init__(self, slots: int, queue: int) -> None:
+        self._slots = slots
+        self._queue = queue
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._took_s = 1.0
+        self._closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.changed: Callable[[Admission], None] | None = None  # told whenever it is
+
+    @property
+    def in_flight(self) -> int:
+        return self._in_flight
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @asynccontextmanager
+    async def admitted(self) -> AsyncIterator[None]:
+        """A slot, at once or after waiting; ServerBusy where even the queue is full."""
+        await self._enter()
+        began = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            took_s = asyncio.get_running_loop().time() - began
+            self._took_s += _NEWEST_SHARE * (took_s - self._took_s)
+            self._leave()
+
+    def close(self) -> None:
+        """Nobody is let in any more; those who wait are sent away, those inside may finish."""
+        self._closed = True
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_exception(_ending())
+        self._look()
+
+    async def drained(self, timeout_s: float) -> bool:
+        """Whether nobody is inside any more, waiting for that so long."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _enter(self) -> None:
+        if self._closed:
+            raise _ending()
+        if self._in_flight < self._slots and not self._waiting:
+            self._in_flight += 1
+            self._look()
+            return
+        if len(self._waiting) >= self._queue:
+            raise ServerBusy(
+                f"{self._in_flight} comparisons are being judged and {len(self._waiting)} wait; "
+                "ask again later, or ask fewer at once",
+                retry_after_s=self._until_free_s(),
+            )
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        self._look()
+        try:
+            await waiter  # whoever leaves hands its slot over, so it stays counted
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._leave()  # the slot came together with the cancellation
+            else:
+                self._forget(waiter)
+            raise
+
+    def _leave(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                self._look()
+                return
+        self._in_flight -= 1
+        self._look()
+
+    def _forget(self, waiter: asyncio.Future[None]) -> None:
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
+        self._look()
+
+    def _look(self) -> None:
+        if self._in_flight or self._waiting:
+            self._idle.clear()
+        else:
+            self._idle.set()
+        if self.changed is not None:
+            self.changed(self)
+
+    def _until_free_s(self) -> float:
+        """When the queue will have moved on by half, as things go now."""
+        ahead = max(1.0, len(self._waiting) / 2)
+        return float(min(60, math.ceil(ahead * self._took_s / self._slots)))
+
+
+def _ending() -> ServerBusy:
+    return ServerBusy("the server is shutting down; ask again in a moment", retry_after_s=5)
+
+
+# What a judge is shown, as one text: for agents that want to see it before they trust it.
+
+# Stands where a client's texts would.
+EXAMPLE = Pair(
+    prompt="‹the prompt›",
+    response_a="‹the first response›",
+    response_b="‹the second response›",
+    criteria=(Criterion(name="‹a criterion›"),),
+)
+
+
+def prompt_text(pair: Pair, plan: JudgePlan) -> str:
+    judge, procedure = plan.judge, plan.procedure
+    if not judge.traits.needs_prompt:
+        return f"{judge.name} reads no prompt: its answers were recorded, or follow a rule.\n"
+    mode = procedure.mode_for(judge)
+    filled = Prompt.of(pair, procedure.template_for(mode))
+    letters = mode == "letter"
+    questions = filled.questions() if letters else ("",)
+    asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]
+    parts: list[str] = []
+    for order in ORDERS if pair.swap_positions else ORDERS[:1]:
+        for question, what in zip(questions, asked, strict=True):
+            which = f" · {what}" if letters else ""
+            parts += [
+                f"──── {order} pass{which} · {message.role} ────\n{message.text}\n"
+                for message in filled.messages(
+                    order, question=question, lead_in=letters and judge.traits.continues
+                )
+            ]
+    parts.append(f"──── {filled.template.version} ────")
+    return "\n".join(parts)
+
+
+# Comparisons of clients: admitted in turn, within the limits and in time.
+
+# So many are made, of so many.
+OnProgress = Callable[[int, int], None]
+# A pass, as soon as it is made.
+OnPass = Callable[[Made], None]
+# A ranking has one place among the comparisons, and asks so many at a time.
+_RANKING_AT_ONCE = 4
+
+
+class Comparisons:
+    def __init__(
+        self,
+        offers: JudgeCatalog,
+        admission: Admission,
+        limits: ServerLimits,
+        *,
+        watch: Callable[[], ServiceObserver],
+    ) -> None:
+        self._offers = offers
+        self._admission = admission
+        self._limits = limits
+        self._watch = watch
+
+    async def compare(
+        self,
+        pair: Mapping[str, Any] | Pair,
+        judge: str | None,
+        told: OnProgress | None,
+        heard: OnPass | None = None,
+    ) -> Verdict:
+        plan = self._offers.plan(judge)
+        if isinstance(pair, Mapping):
+            refuse_large_given(pair, self._limits)
+        checked = read_pair(pair, criteria_needed=plan.judge.traits.needs_prompt)
+        refuse_large(checked, self._limits)
+        name = self._offers.offer(judge).name
+        begun = time.perf_counter()
+        try:
+            async with self._admission.admitted():
+                verdict = await self._judged(checked, plan, told, heard)
+        except EvenhandError as error:
+            self._watch().compared(name, error, seconds=time.perf_counter() - begun)
+            raise
+        self._watch().compared(name, verdict, seconds=time.perf_counter() - begun)
+        return verdict
+
+    async def rank(self, request: RankResponses, told: OnProgress | None) -> RankedResponses:
+        limits = self._limits
+        plan = self._offers.plan(request.judge)
+        name = self._offers.offer(request.judge).name
+        if len(request.responses) > limits.rank_responses:
+            raise TooLarge(
+                f"responses has {len(request.responses)}; this server ranks "
+                f"{limits.rank_responses} at most; give fewer"
+            )
+        for index, response in enumerate(request.responses):
+            if len(response) > limits.field_chars:
+                what = too_long(f"responses[{index}]", len(response), limits.field_chars)
+                raise TooLarge(what)
+
+        async def ask(pair: Pair) -> Verdict:
+            begun = time.perf_counter()
+            try:
+                verdict = await self._judged(pair, plan, None)
+            except EvenhandError as error:
+                self._watch().compared(name, error, seconds=time.perf_counter() - begun)
+                raise
+            self._watch().compared(name, verdict, seconds=time.perf_counter() - begun)
+            return verdict
+
+        refuse_large(_with_texts(request), limits)
+        async with self._admission.admitted():
+            return await rank_responses(
+                request.prompt,
+                request.responses,
+                criteria=request.criteria,
+                ask=ask,
+                context=request.context,
+                reference=request.reference,
+                allow_tie=request.allow_tie,
+                check=request.check,
+                max_comparisons=request.max_comparisons,
+                at_once=_RANKING_AT_ONCE if plan.judge.traits.parallel else 1,
+                told=told,
+            )
+
+    async def _judged(
+        self, pair: Pair, plan: JudgePlan, told: OnProgress | None, heard: OnPass | None = None
+    ) -> Verdict:
+        try:
+            async with asyncio.timeout(self._limits.compare_timeout_s):
+                if told is None and heard is None:
+                    return await comparer.compare(pair, plan.judge, plan.procedure)
+                return await self._told(pair, plan, told, heard)
+        except TimeoutError:
+            raise JudgeTimeout(
+                f"no verdict within {self._limits.compare_timeout_s:g} s, which is all that this "
+                "server gives a comparison; ask again, or shorten the responses"
+            ) from None
+
+    async def _told(
+        self, pair: Pair, plan: JudgePlan, told: OnProgress | None, heard: OnPass | None
+    ) -> Verdict:
+        orders = 2 if pair.swap_positions else 1
+        keeper = _Counter(orders * plan.procedure.samples, told=told, heard=heard)
+        settled = await comparer.settle(pair, plan.judge, plan.procedure, keeper=keeper)
+        if isinstance(settled, Verdict):
+            return settled
+        failure, error = settled
+        error.metadata = failure.metadata
+        raise error
+
+
+def _with_texts(request: RankResponses) -> Pair:
+    """What all its pairs have in common, to be held to the limits of a pair."""
+    return Pair.model_construct(
+        prompt=request.prompt,
+        response_a="",
+        response_b="",
+        criteria=request.criteria,
+        id=None,
+        context=request.context,
+        reference=request.reference,
+    )
+
+
+class _Counter:
+    """Keeps no passes: it counts them, and lets them be heard."""
+
+    def __init__(self, total: int, *, told: OnProgress | None, heard: OnPass | None) -> None:
+        self._told = told
+        self._heard = heard
+        self._total = total
+        self._done = 0
+
+    def recall(self, order: Order, sample: int) -> Pass | None:
+        return None
+
+    def keep(self, made: Made) -> None:
+        self._done += 1
+        if self._heard is not None:
+            self._heard(made)
+        if self._told is not None:
+            self._told(self._done, self._total)
+
+    def failed(self, order: Order, sample: int, error: JudgeError) -> None:
+        pass

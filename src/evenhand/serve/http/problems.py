@@ -1,0 +1,250 @@
+"""Every error of the server in one shape: problem+json (RFC 9457) around the contract's failure."""
+
+from __future__ import annotations
+
+import logging
+import math
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from evenhand.contract import ErrorBody, Metadata
+from evenhand.contract.model import Model
+from evenhand.errors import (
+    EvenhandError,
+    Forbidden,
+    InputError,
+    Interrupted,
+    NotFound,
+    ServiceError,
+    TooLarge,
+    Unauthorized,
+    WrongMediaType,
+    WrongMethod,
+    http_status,
+)
+from evenhand.judging.comparison import failure_of
+from evenhand.serve.logs import route_of, shown_path
+from evenhand.serve.values import for_clients, presentable
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:evenhand:problem:"
+
+_log = logging.getLogger("evenhand.serve")
+
+
+class Problem(Model):
+    """What went wrong and what to do about it; no winner and no confidence are made up."""
+
+    type: str = Field(description=f"{TYPE_PREFIX} and the error's kind")
+    title: str = Field(description="The error's kind, in words")
+    status: int = Field(description="The HTTP status", ge=400, le=599)
+    detail: str = Field(description="The fact, then the remedy; the same as error.message")
+    success: Literal[False] = False
+    error: ErrorBody
+    metadata: Metadata
+
+
+def problem_of(error: EvenhandError) -> Problem:
+    error = for_clients(error)
+    failure = failure_of(error)
+    kind, message = failure.error.kind, presentable(failure.error.message)
+    return Problem(
+        type=TYPE_PREFIX + kind,
+        title=kind.replace("_", " ").capitalize(),
+        status=http_status(error),
+        detail=message,
+        error=failure.error.model_copy(update={"message": message}),
+        metadata=failure.metadata,
+    )
+
+
+def problem_response(error: EvenhandError, *, headers: Mapping[str, str] | None = None) -> Response:
+    """The answer to a request that failed; also an ASGI app, for those who answer without one."""
+    problem = problem_of(error)
+    return Response(
+        problem.model_dump_json(),
+        status_code=problem.status,
+        headers={**_headers_of(error, problem.status), **(headers or {})},
+        media_type=MEDIA_TYPE,
+    )
+
+
+def _headers_of(error: EvenhandError, status: int) -> dict[str, str]:
+    headers = {"Cache-Control": "no-store"}
+    if status in (429, 503):
+        wait_s = getattr(error, "retry_after_s", None)
+        headers["Retry-After"] = str(max(1, math.ceil(1 if wait_s is None else wait_s)))
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="evenhand"'
+    return headers
+
+
+# How an error is told to whoever asked: this shape for programs, a page for people.
+Telling = Callable[[Scope, EvenhandError], Response]
+
+
+def add_handlers(app: FastAPI, *, tell: Telling) -> None:
+    """Whatever FastAPI and Starlette refuse comes out in the same shape."""
+
+    async def of_ours(request: Request, error: Exception) -> Response:
+        assert isinstance(error, EvenhandError)  # noqa: S101 - registered for these alone
+        return problem_response(error)
+
+    async def of_validation(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101
+        # Where it came from (query, body, header …) is not part of a field's name.
+        details = [{**each, "loc": each["loc"][1:]} for each in error.errors()]
+        return problem_response(InputError(complaint(details)))
+
+    async def of_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101
+        if error.status_code == 405:
+            return _wrong_method(request, error)
+        return tell(request.scope, _named(request, error))
+
+    app.add_exception_handler(EvenhandError, of_ours)
+    app.add_exception_handler(RequestValidationError, of_validation)
+    app.add_exception_handler(HTTPException, of_http)
+
+
+def _wrong_method(request: Request, error: HTTPException) -> Response:
+    allowed = allowed_methods(request)
+    if request.method == "OPTIONS":
+        return Response(status_code=204, headers={"Allow": allowed})
+    message = f"{request.url.path} takes {allowed}, not {request.method}; use one of those"
+    return problem_response(WrongMethod(message), headers={"Allow": allowed})
+
+
+def allowed_methods(request: Request) -> str:
+    """Of all routes at this path: a framework's own answer names those of the first alone."""
+    methods = {"OPTIONS"}
+    for route in request.app.routes:
+        match, _ = route.matches(request.scope)
+        if match.value:
+            methods |= getattr(route, "methods", None) or set()
+    if "GET" in methods:
+        methods.add("HEAD")
+    return ", ".join(sorted(methods))
+
+
+_BY_STATUS: dict[int, type[EvenhandError]] = {
+    400: InputError,
+    401: Unauthorized,
+    403: Forbidden,
+    413: TooLarge,
+    415: WrongMediaType,
+    422: InputError,
+    503: Interrupted,
+}
+
+
+def _named(request: Request, error: HTTPException) -> EvenhandError:
+    if error.status_code == 404:
+        return NotFound(
+            f"there is nothing at {_shown(request.url.path)}; /openapi.json lists what is there"
+        )
+    return _BY_STATUS.get(error.status_code, ServiceError)(str(error.detail))
+
+
+def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()) -> str:
+    """The first of pydantic's complaints on one line: the field, its value, what it takes."""
+    first = details[0]
+    kind, where, message = first["type"], _path(first["loc"]), str(first["msg"])
+    if kind == "missing":
+        return f"{where} is missing; give it"
+    if kind == "extra_forbidden":
+        at_the_top = known and len(first["loc"]) == 1
+        remedy = f"the fields are {', '.join(known)}" if at_the_top else "leave it out"
+        return f"{where} is not a known field; {remedy}"
+    if kind == "json_invalid":
+        return f"the body is not JSON: {message.removeprefix('Invalid JSON: ')}; send one object"
+    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if not message.startswith("Input "):
+        return f"{where}: {message}"
+    return f"{where} is {_kind_of(first.get('input'))}; it{message[len('Input') :]}"
+
+
+def _path(location: Sequence[Any]) -> str:
+    path = ""
+    for step in location:
+        name = step if isinstance(step, int) else _name(str(step))
+        path += f"[{name}]" if isinstance(step, int) else f".{name}" if path else str(name)
+    return path or "the body"
+
+
+def _name(field: str) -> str:
+    """Of a field, which may be one that nobody knows."""
+    return field if len(field) <= 40 else field[:37] + "…"
+
+
+def _kind_of(value: object) -> str:
+    """Enough to find the mistake, too little to repeat a text that somebody sent."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return _shown(value)
+    if isinstance(value, (int, float)):
+        return str(value) if abs(value) < 10**40 else "a number of more than 40 digits"
+    return "an object" if isinstance(value, Mapping) else "a list"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "…")
+
+
+class UnexpectedErrors:
+    """Around the routes: what nobody foresaw is a 500 without details, logged without texts.
+
+    The message of a foreign exception may hold what a client sent, so the log tells its type and
+    where it was raised; Starlette's own handler would hand it on to the server, message and all.
+    """
+
+    def __init__(self, app: ASGIApp, *, tell: Telling) -> None:
+        self._app = app
+        self._tell = tell
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except ClientDisconnect:
+            return  # it left before it had said all; there is nobody to tell
+        except Exception as error:  # the last resort of the whole server
+            path = shown_path(route_of(scope), scope.get("path_params"))
+            _log.error("%s %s failed: %s", scope["method"], path, trail_of(error))
+            if not started:
+                fault = EvenhandError(
+                    "the server met an error of its own; its log says where, please report it"
+                )
+                try:
+                    response = self._tell(scope, fault)
+                except Exception:  # the page of it fails too
+                    response = problem_response(fault)
+                await response(scope, receive, send)
+
+
+def trail_of(error: BaseException) -> str:
+    """An exception's type and where it came from, without its message."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    places = (f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in reversed(frames))
+    cause = error.__cause__ or error.__context__
+    behind = f", because of {type(cause).__name__}" if cause is not None else ""
+    return f"{type(error).__name__}{behind} in {' < '.join(places)}"

@@ -1,0 +1,234 @@
+"""JSON bodies and query parameters: what may be sent, and how it becomes a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import ValidationError
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+
+from evenhand.contract.json_text import RepeatedKey, TooManyValues, load_json
+from evenhand.contract.model import Model
+from evenhand.errors import InputError, TooLarge, WrongMediaType
+from evenhand.serve.config import ServerLimits
+from evenhand.serve.http.problems import complaint
+from evenhand.serve.security.limits import (
+    PAIRS_VALUES,
+    refuse_many_values,
+    refuse_wide,
+    values_of_a_pair,
+)
+
+# Bodies of JSON: what may be sent, and how it becomes a value.
+
+BOM = b"\xef\xbb\xbf"
+_VALUES_MAX = 1_000_000  # each takes up to a hundred bytes of memory
+_UTF_8 = frozenset({"", "utf-8", "utf8", "us-ascii"})
+
+M = TypeVar("M", bound=Model)
+
+
+def media_type_of(request: Request) -> tuple[str, dict[str, str]]:
+    """The content type in lower case, and its parameters."""
+    kind, _, rest = request.headers.get("content-type", "").partition(";")
+    found = {}
+    for parameter in rest.split(";"):
+        name, equals, value = parameter.partition("=")
+        if equals:
+            found[name.strip().lower()] = value.strip().strip('"')
+    return kind.strip().lower(), found
+
+
+async def json_body(request: Request, *, limit_bytes: int) -> bytes:
+    """The bytes of a body that says it is JSON, without its byte order mark."""
+    kind, given = media_type_of(request)
+    if kind != "application/json" and not (kind.startswith("application/") and "+json" in kind):
+        raise WrongMediaType(
+            f"the body's content type is {kind[:60] or 'missing'}; "
+            "send JSON with Content-Type: application/json"
+        )
+    if given.get("charset", "").lower() not in _UTF_8:
+        raise WrongMediaType(f"the body's charset is {given['charset'][:40]}; send UTF-8")
+    refuse_encoded(request)
+    body = await whole_body(request, limit_bytes=limit_bytes)
+    return body.removeprefix(BOM)
+
+
+async def whole_body(request: Request, *, limit_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > limit_bytes:
+            raise TooLarge(f"the body has more than {limit_bytes:,} bytes; send less at once")
+        pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def refuse_encoded(request: Request) -> None:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        raise WrongMediaType(
+            f"the body's content encoding is {encoding[:40]}; send it as it is, uncompressed"
+        )
+
+
+def parsed(body: bytes, *, most_values: int) -> Any:
+    if not body.strip():
+        raise InputError("the body is empty; send one JSON object")
+    refuse_many_values(body, most_values)
+    try:
+        return load_json(body, most_values=_VALUES_MAX)
+    except RepeatedKey as error:
+        raise InputError(f"the body is ambiguous: {error}") from None
+    except TooManyValues as error:
+        raise TooLarge(f"the body is too much at once: {error}") from None
+    except orjson.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InputError(
+            f"the body is not JSON in UTF-8 ({error.msg}, {place}); send one JSON object"
+        ) from None
+
+
+def read_body(body: bytes, model: type[M], limits: ServerLimits, *, rows: str | None = None) -> M:
+    """`rows` is the field that holds a run's pairs, and may be long."""
+    given = parsed(body, most_values=PAIRS_VALUES if rows else values_of_a_pair(limits))
+    if not isinstance(given, dict):
+        raise InputError("the body is JSON, but not an object; send one JSON object")
+    refuse_wide(given, limits, rows=rows)
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        known = [str(field.alias) for field in model.model_fields.values()]
+        raise InputError(complaint(error.errors(include_url=False), known=known)) from None
+
+
+# Query parameters: read into a value by the same rules as a body, and described for OpenAPI.
+
+Q = TypeVar("Q", bound=Model)
+
+
+_MOST_PARAMETERS = 256
+
+
+class NoQuery(Model):
+    """An endpoint that takes none."""
+
+
+def read_query(given: QueryParams, model: type[Q]) -> Q:
+    """An InputError names the parameter that is unknown, given twice or not as it should be."""
+    if not given:
+        return _validated({}, model)
+    if len(given.multi_items()) > _MOST_PARAMETERS:
+        raise InputError(
+            f"the query has {len(given.multi_items())} parameters; give {_MOST_PARAMETERS} at most"
+        )
+    kinds, known = _kinds(model), _spellings(model)
+    values: dict[str, Any] = {}
+    for spelling in given:
+        name = known.get(spelling)
+        if name is None:
+            raise InputError(_unknown(spelling, kinds))
+        found = given.getlist(spelling)
+        if name in values:
+            raise InputError(f"the query parameter {name} is given in two spellings; keep one")
+        if kinds[name] == "single" and len(found) > 1:
+            raise InputError(f"the query parameter {name} is given {len(found)} times; keep one")
+        values[name] = (
+            found[0]
+            if kinds[name] == "single"
+            else found
+            if kinds[name] == "list"
+            else dict(_entry(name, entry) for entry in found)
+        )
+    return _validated(values, model)
+
+
+def _validated(values: Mapping[str, Any], model: type[Q]) -> Q:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        told = complaint(error.errors(include_url=False), known=_names(model))
+        raise InputError(f"the query parameter {told}") from None
+
+
+def _entry(name: str, given: str) -> tuple[str, str]:
+    field, equals, column = given.partition("=")
+    if not equals:
+        raise InputError(
+            f"the query parameter {name} is {given[:40]!r}; it takes FIELD=COLUMN, "
+            f"e.g. {name}=prompt%3Dquestion"
+        )
+    return field.strip(), column.strip()
+
+
+def _unknown(spelling: str, known: Mapping[str, str]) -> str:
+    shown = spelling if len(spelling) <= 40 else spelling[:37] + "…"
+    takes = f"it takes {', '.join(known)}" if known else "it takes none"
+    return f"the query parameter {shown!r} is not known here; {takes}"
+
+
+@cache
+def _spellings(model: type[Model]) -> dict[str, str]:
+    """Either case, as in bodies; to the name in JSON."""
+    spellings = {}
+    for name, field in model.model_fields.items():
+        spellings[name] = spellings[str(field.alias)] = str(field.alias)
+    return spellings
+
+
+@cache
+def _kinds(model: type[Model]) -> dict[str, str]:
+    kinds = {"array": "list", "object": "map"}
+    properties = model.model_json_schema(by_alias=True).get("properties", {})
+    return {
+        name: kinds.get(schema.get("type", ""), "single") for name, schema in properties.items()
+    }
+
+
+def _names(model: type[Model]) -> list[str]:
+    return list(_kinds(model))
+
+
+def parameters(model: type[Model]) -> list[dict[str, Any]]:
+    """The same for OpenAPI's document."""
+    schema = model.model_json_schema(by_alias=True)
+    required, definitions = schema.get("required", ()), schema.get("$defs", {})
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in required,
+            "description": found.get("description", _NAMES.get(name, name)),
+            "schema": _plain(found, definitions),
+        }
+        for name, found in schema.get("properties", {}).items()
+    ]
+
+
+_NAMES = {
+    "level": "Of the intervals",
+    "prior": "Of the ranking's fit",
+    "seed": "Of what is drawn at random",
+}
+
+
+def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of what stands in a query: no null, no objects, no references."""
+    if "$ref" in schema:
+        return _plain(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+    if "anyOf" in schema:
+        first = next(option for option in schema["anyOf"] if option.get("type") != "null")
+        return _plain(first, definitions)
+    kept = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    if kept.get("default", 0) is None:
+        del kept["default"]
+    if kept.get("type") == "array":
+        return {**kept, "items": _plain(kept["items"], definitions)}
+    if kept.get("type") == "object":
+        return {"type": "array", "items": {"type": "string", "pattern": "^[^=]+=.*$"}}
+    return kept

@@ -1,0 +1,282 @@
+"""The judges that a server offers, by name, each opened once; their addresses are redacted from
+what clients see.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from yarl import URL
+
+from evenhand import api, judges
+from evenhand.contract import Locale, Mode
+from evenhand.contract.model import Model
+from evenhand.errors import InputError, JudgeError, SettingsError
+from evenhand.judges import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.protocol import identity_of, news_of
+from evenhand.judges.transport import proxy_for
+from evenhand.judging.config import Calibrator, make_procedure
+from evenhand.runs import JudgePlan
+from evenhand.serve.config import JudgeOffer, ServerConfig
+from evenhand.serve.logs import log
+from evenhand.settings import Settings
+
+# Where a judge is stays with the operator: clients are told what failed, the log also where.
+
+# A judge that is down fails every call; the log says so once in a while.
+_LOGGED_EVERY_S = 10.0
+_THE_SERVER = "the judge's server"
+_REDIRECT = re.compile(r"\bredirects to \S+")
+_ANY_SERVER = (
+    (re.compile(r"\bhost name [^\s;]+"), f"host name of {_THE_SERVER}"),
+    (re.compile(r"\badd [^\s;]+ to NO_PROXY"), f"add {_THE_SERVER} to NO_PROXY"),
+    (re.compile(r"\bproxy [^\s;]+:\d+"), "proxy"),
+    (re.compile(r"\bbase URL https?://[^\s;]+"), "base URL"),
+    (re.compile(r"\bhttps?://[^\s;,)]+"), _THE_SERVER),
+    # An IPv6 address has colons of its own, with or without brackets.
+    (
+        re.compile(r"(?<![\w.:[-])\[?(?:[\da-fA-F]*:){2,}[\da-fA-F]*\]?:\d{1,5}(?![\w-])"),
+        _THE_SERVER,
+    ),
+    (re.compile(r"(?<![\w.-])(?=[\w.-]*[a-zA-Z.])[\w.-]+:\d{1,5}(?![\w-])"), _THE_SERVER),
+)
+
+
+class AddressRedactor:
+    """Cuts the addresses of a judge's servers, and of the proxy before them, out of a message."""
+
+    def __init__(self, *base_urls: str | None) -> None:
+        self._rules: list[tuple[re.Pattern[str], str]] = [(_REDIRECT, "redirects elsewhere")]
+        given = [base_url for base_url in base_urls if base_url]
+        for base_url in given:
+            self._hide_server(base_url)
+        hosts = [f"{url.host}:{url.port}" for url in map(URL, given)]
+        self.address = ", ".join(hosts) or "no address"
+
+    @classmethod
+    def of_record(cls, settings: Mapping[str, Any]) -> Self:
+        """For what a stored run says of its judge. The settings that it keeps tell one address;
+        the other servers of a fleet may have been anywhere, so nothing like one is let through."""
+        address = settings.get("base_url")
+        if not isinstance(address, str):
+            return cls()
+        hide = cls(address)
+        hide._rules += _ANY_SERVER
+        return hide
+
+    def _hide_server(self, base_url: str) -> None:
+        url = URL(base_url)
+        host, name = f"{url.host}:{url.port}", url.host or ""
+        proxy = proxy_for(url)
+        if proxy is not None:
+            self._hide(f"proxy {proxy.host}:{proxy.port}", "proxy")
+            self._hide(f"{proxy.host}:{proxy.port}", "the proxy")
+        self._hide(f"base URL {base_url}", "base URL")
+        self._hide(f"judge at {host}", "judge")
+        self._hide(f"host name {name}", f"host name of {_THE_SERVER}")
+        self._hide(f"add {name} to", f"add {_THE_SERVER} to")
+        self._hide(base_url, _THE_SERVER)
+        self._hide(host, _THE_SERVER)
+        # A bare name may be a common word, which messages have for other reasons.
+        if name == "localhost" or not name.isalpha():
+            self._hide(name, _THE_SERVER)
+
+    def __call__(self, message: str) -> str:
+        for pattern, instead in self._rules:
+            message = pattern.sub(instead, message)
+        return message
+
+    def _hide(self, text: str, instead: str) -> None:
+        pattern = re.compile(rf"(?<![\w.-]){re.escape(text)}(?![\w-])", re.IGNORECASE)
+        self._rules.append((pattern, instead))
+
+
+class RedactedJudge:
+    """An offered judge as clients meet it."""
+
+    def __init__(self, judge: Judge, *, offer: str, base_urls: Sequence[str] = ()) -> None:
+        self._judge = judge
+        self._offer = offer
+        self._hide = AddressRedactor(*base_urls)
+        self._news = news_of(judge)
+        self._logged_at: dict[str, float] = {}
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    @property
+    def traits(self) -> Traits:
+        return self._judge.traits
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        return identity_of(self._judge)
+
+    async def ask(self, call: JudgeCall) -> Completion:
+        try:
+            return await self._judge.ask(call)
+        except JudgeError as error:
+            self._log(error)
+            error.message = self._hide(error.message)
+            error.args = (error.message,)
+            raise
+        finally:
+            for each in self._news():
+                what = "answers again" if each.kind is None else f"is left alone: {each.kind}"
+                log.warning("judge %s: %s %s", self._offer, each.address, what)
+
+    async def close(self) -> None:
+        await self._judge.close()
+
+    def _log(self, error: JudgeError) -> None:
+        """Its kind alone: the message may quote what the judge was sent."""
+        now = time.monotonic()
+        if now - self._logged_at.get(error.kind, -_LOGGED_EVERY_S) >= _LOGGED_EVERY_S:
+            self._logged_at[error.kind] = now
+            log.warning("judge %s at %s: %s", self._offer, self._hide.address, error.kind)
+
+
+# The judges that a server offers, by name, each opened once.
+#
+# A client names one of them and nothing else: no provider, no address, no file.
+
+
+class OfferView(Model):
+    """What clients may know of a judge: no address, no path, no key."""
+
+    name: str
+    judge: str
+    mode: Mode
+    locale: Locale
+    caveat: str | None = None
+
+
+class JudgeCatalog:
+    """Opened at the first use, shared by comparisons and runs, closed at the end."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        settings: Settings,
+        *,
+        environment: Mapping[str, str] | None = None,
+        shows_addresses: bool = False,
+    ) -> None:
+        """`shows_addresses`: whoever asks is the operator, and may see where a judge is."""
+        self._offers = {offer.name: offer for offer in config.judges}
+        self._settings = settings
+        self._environment = os.environ if environment is None else environment
+        self.shows_addresses = shows_addresses
+        self._plans: dict[str, JudgePlan] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._offers)
+
+    @property
+    def default(self) -> str | None:
+        return next(iter(self._offers), None)
+
+    def offer(self, name: str | None = None) -> JudgeOffer:
+        """The offer of this name; without one, the first."""
+        if not self._offers:
+            raise InputError(
+                "this server has no judge; start it with --judge openai:MODEL, or with a --config "
+                "that has [[judges]]"
+            )
+        chosen = self.default if name is None else name
+        found = self._offers.get(chosen) if isinstance(chosen, str) else None
+        if found is None:
+            raise InputError(
+                f"judge is {_shown(name)}, which this server does not offer; "
+                f"it offers {', '.join(self._offers)}"
+            )
+        return found
+
+    def plan(self, name: str | None = None) -> JudgePlan:
+        offer = self.offer(name)
+        plan = self._plans.get(offer.name)
+        if plan is None:
+            plan = self._plans[offer.name] = self._opened(offer)
+        return plan
+
+    def offered(self) -> list[OfferView]:
+        return [self._view(name) for name in self._offers]
+
+    async def close(self) -> None:
+        while self._plans:
+            _, plan = self._plans.popitem()
+            await plan.judge.close()
+
+    def _view(self, name: str) -> OfferView:
+        plan = self.plan(name)
+        return OfferView(
+            name=name,
+            judge=plan.judge.name,
+            mode=plan.procedure.mode_for(plan.judge),
+            locale=plan.procedure.locale,
+            caveat=plan.judge.traits.caveat,
+        )
+
+    def _opened(self, offer: JudgeOffer) -> JudgePlan:
+        settings = _with_offer(self._settings, offer)
+        judge = self._open(offer, settings)
+        procedure = make_procedure(
+            settings,
+            judge.traits,
+            mode=offer.mode,
+            locale=offer.locale,
+            reconcile=offer.reconcile,
+            confidence=offer.confidence,
+            retries=offer.retries,
+            repairs=offer.repairs,
+            calibration=_calibration(offer),
+        )
+        procedure.reconciling(procedure.mode_for(judge))
+        procedure.calibration_for(judge)
+        return JudgePlan(judge, procedure)
+
+    def _open(self, offer: JudgeOffer, settings: Settings) -> Judge:
+        options = api.judge_options(settings, offer.judge, base_url=offer.base_url)
+        if offer.api_key_env is not None:
+            key = self._environment.get(offer.api_key_env, "").strip()
+            if not key:
+                raise SettingsError(
+                    f"judge {offer.name} takes its key from {offer.api_key_env}, which is not set; "
+                    "set it"
+                )
+            options = replace(options, api_key=key)
+        judge = judges.open_judge(offer.judge, options)
+        if self.shows_addresses:
+            return judge
+        named = () if judge.traits.api_url is None else (judge.traits.api_url,)
+        base_urls = getattr(judge, "base_urls", named) or options.base_urls
+        return RedactedJudge(judge, offer=offer.name, base_urls=base_urls)
+
+
+def _with_offer(settings: Settings, offer: JudgeOffer) -> Settings:
+    given: dict[str, Any] = {
+        name: getattr(offer, name)
+        for name in ("samples", "timeout_s", "max_tokens", "temperature", "template")
+        if getattr(offer, name) is not None
+    }
+    return replace(settings, **given)
+
+
+def _calibration(offer: JudgeOffer) -> Calibrator | None:
+    if offer.calibration is None:
+        return None
+    from evenhand.trust.calibration import open_calibration
+
+    return open_calibration(offer.calibration)
+
+
+def _shown(name: object) -> str:
+    text = repr(name)
+    return text if len(text) <= 80 else f"{text[:79]}…"

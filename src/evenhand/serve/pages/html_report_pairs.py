@@ -1,0 +1,622 @@
+"""The pairs that a one-file report holds: which ones, each with all that was said of it, packed for
+the browser, and a table to sort and filter them.
+"""
+
+from __future__ import annotations
+
+import base64
+import multiprocessing
+import os
+import random
+import re
+import signal
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html.entities import html5
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from evenhand.contract import Ballot, Failure, Outcome, Pass, Verdict, Winner
+from evenhand.contract.verdict import PositionConsistency
+from evenhand.report.lookup import find_run
+from evenhand.report.retelling import told
+from evenhand.serve.pages.rendering import Language, PageTranslator
+from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses, show_text
+from evenhand.store import RunRecord, Store, WholeVerdict, open_store
+from evenhand.store.verdicts import VerdictPlace
+
+# Which pairs a report in one file holds, how much of a long text, and what is packed together.
+
+MOST_PAIRS = 20_000
+# What texts may come to before they are packed, and what one text is cut to for that.
+_MOST_CHARACTERS = 250_000_000
+_TEXT_LIMITS = (50_000, 20_000, 8_000, 3_000)
+# A browser opens a packed part whole for one pair of it; a page of them is little to wait for.
+_PAIRS_IN_A_PART = 50
+_PART_CHARACTERS = 1_000_000
+# The same pairs whenever the report is made anew.
+_SEED = 20_260_101
+
+
+@dataclass(frozen=True, slots=True)
+class PairSelection:
+    """Which pairs are in the file: all, or so many by lot. Texts are cut at `text_limit`; `lengths`
+    are of each pair's two responses together."""
+
+    numbers: Sequence[int]
+    of: int
+    text_limit: int
+    lengths: Sequence[int]
+
+    @property
+    def all(self) -> bool:
+        return len(self.numbers) == self.of
+
+    def parts(self) -> Iterator[tuple[int, ...]]:
+        """The numbers of the pairs that are packed together."""
+        part: list[int] = []
+        characters = 0
+        for number, length in zip(self.numbers, self.lengths, strict=True):
+            part.append(number)
+            characters += min(length, 2 * self.text_limit)
+            if len(part) >= _PAIRS_IN_A_PART or characters >= _PART_CHARACTERS:
+                yield tuple(part)
+                part, characters = [], 0
+        if part:
+            yield tuple(part)
+
+
+def select_pairs(store: Store, run: RunRecord, *, at_most: int) -> PairSelection:
+    """Each judged pair has the same chance, whatever came of it: what is in the file looks like
+    what is not. By lot and not every tenth, since data often come in turns."""
+    judged: dict[int, int] = {}
+    for judge in store.run_judges(run.id):
+        columns = store.outcome_columns(run.id, judge.id)
+        for number, a, b in zip(columns.number, columns.length_a, columns.length_b, strict=True):
+            judged[int(number)] = int(a) + int(b)
+    numbers = sorted(judged)
+    if len(numbers) > at_most:
+        drawn = random.Random(_SEED).sample(numbers, at_most)  # noqa: S311 - no secret
+        numbers = sorted(drawn)
+    lengths = [judged[number] for number in numbers]
+    return PairSelection(numbers, len(judged), _text_limit(lengths), lengths)
+
+
+def _text_limit(lengths: Sequence[int]) -> int:
+    for limit in _TEXT_LIMITS:
+        if sum(min(length, 2 * limit) for length in lengths) <= _MOST_CHARACTERS:
+            return limit
+    return _TEXT_LIMITS[-1]
+
+
+# One pair of a report in one file, with everything that its judges and people said of it.
+
+_READ_AT_ONCE = 64
+_BEGINNING = 120
+# A judge that never ends its answer says nothing new in the rest of it.
+_RAW_LIMIT = 8_000
+
+DISAGREES, JUDGES_DIFFER, NOTED, ABSTAINED = 1, 2, 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReportVerdict:
+    """What the table says of a verdict; `judge` is a place among the run's judges."""
+
+    judge: int
+    outcome: str
+    winner: Winner | None
+    confidence: float | None
+    flags: int
+
+    @property
+    def kind(self) -> str:
+        """A win is told by who won."""
+        return self.winner or "TIE" if self.outcome == Outcome.WIN.value else self.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPair:
+    """What the table says of a pair, its verdicts, and what is packed. `cut`: a text was."""
+
+    number: int
+    id: str
+    label: Winner | None
+    model_a: str
+    model_b: str
+    tags: tuple[str, ...]
+    begins: str
+    length_a: int
+    length_b: int
+    verdicts: tuple[ReportVerdict, ...]
+    whole: dict[str, Any]
+
+    @property
+    def cut(self) -> bool:
+        return bool(self.whole["cut"])
+
+
+class PairReader:
+    """Reads pairs of a run by their numbers; no text of theirs is longer than `text_limit`."""
+
+    def __init__(
+        self, store: Store, run: RunRecord, *, text_limit: int, language: Language = "en"
+    ) -> None:
+        self._told = PageTranslator(language)
+        self._store = store
+        self._run = run
+        self._text_limit = text_limit
+        self._judges = {judge.id: judge for judge in store.run_judges(run.id)}
+        self._place_of = {judge_id: place for place, judge_id in enumerate(self._judges)}
+
+    @property
+    def judges(self) -> list[str]:
+        return [judge.name for judge in self._judges.values()]
+
+    def read(self, numbers: Sequence[int]) -> Iterator[ReportPair]:
+        for start in range(0, len(numbers), _READ_AT_ONCE):
+            wanted = [
+                VerdictPlace(number, judge_id)
+                for number in numbers[start : start + _READ_AT_ONCE]
+                for judge_id in self._judges
+            ]
+            by_number: dict[int, list[WholeVerdict]] = {}
+            for whole in self._store.whole_verdicts_at(self._run.id, wanted):
+                by_number.setdefault(whole.row.item.number, []).append(whole)
+            for number in sorted(by_number):
+                yield self._pair(
+                    sorted(by_number[number], key=lambda each: self._place_of[each.row.judge_id])
+                )
+
+    @cached_property
+    def _votes(self) -> Mapping[int, list[list[Any]]]:
+        """By pair, without the names of those who voted: a report goes to anybody."""
+        by_number: dict[int, list[list[Any]]] = {}
+        for each in self._store.each_vote(self._run.id):
+            vote = each.vote
+            said = [vote.verdict, vote.both_bad, self._cut(vote.comment or "")]
+            by_number.setdefault(each.number, []).append(said)
+        return by_number
+
+    def _pair(self, whole: list[WholeVerdict]) -> ReportPair:
+        item, pair = whole[0].row.item, whole[0].pair
+        settled = [
+            told(
+                each.settled,
+                each.pair,
+                each.passes,
+                judge=self._judges[each.row.judge_id],
+                run=self._run,
+            )
+            for each in whole
+        ]
+        decided = {each.row.winner for each in whole if _stands(each.row.outcome)}
+        texts = {
+            "prompt": pair.prompt,
+            "context": pair.context,
+            "reference": pair.reference,
+            "a": pair.response_a,
+            "b": pair.response_b,
+        }
+        known = {name: text for name, text in texts.items() if text is not None}
+        packed: dict[str, Any] = {name: self._cut(text) for name, text in known.items()}
+        packed["cut"] = {
+            name: len(text) for name, text in known.items() if len(text) > self._text_limit
+        }
+        packed["judged"] = [
+            self._judged(each, its) for each, its in zip(whole, settled, strict=True)
+        ]
+        if votes := self._votes.get(item.number):
+            packed["votes"] = votes
+        return ReportPair(
+            number=item.number,
+            id=self._cut(item.key),
+            label=item.label,
+            model_a=item.model_a or "A",
+            model_b=item.model_b or "B",
+            tags=item.tags,
+            begins=" ".join(pair.prompt[: 2 * _BEGINNING].split())[:_BEGINNING],
+            length_a=len(pair.response_a),
+            length_b=len(pair.response_b),
+            verdicts=tuple(
+                self._verdict(each, its, differ=len(decided) > 1)
+                for each, its in zip(whole, settled, strict=True)
+            ),
+            whole=packed,
+        )
+
+    def _verdict(
+        self, own: WholeVerdict, settled: Verdict | Failure, *, differ: bool
+    ) -> ReportVerdict:
+        row, label = own.row, own.row.item.label
+        agrees = _stands(row.outcome) and row.winner == label
+        flags = (
+            DISAGREES * (label is not None and not agrees)
+            + JUDGES_DIFFER * differ
+            + NOTED * bool(isinstance(settled, Verdict) and settled.notes)
+            + ABSTAINED * row.abstained
+        )
+        return ReportVerdict(
+            self._place_of[row.judge_id], row.outcome.value, row.winner, row.confidence, flags
+        )
+
+    def _judged(self, own: WholeVerdict, settled: Verdict | Failure) -> dict[str, Any]:
+        metadata, usage = settled.metadata, settled.metadata.usage
+        found: dict[str, Any] = {
+            "judge": self._place_of[own.row.judge_id],
+            "source": metadata.confidence_source,
+            "passes": [self._pass(made) for made in metadata.passes],
+            "in": _count(usage.input_tokens),
+            "out": _count(usage.output_tokens),
+            "cost": usage.cost_usd,
+            "ms": round(sum(stored.made.time_ms for stored in own.passes)),
+        }
+        if isinstance(settled, Failure):
+            outcomes = [[each.criterion, each.outcome.value, None] for each in metadata.criteria]
+            return found | {"criteria": outcomes, "error": self._ours(settled.error.message)}
+        ends = {each.criterion: each.outcome.value for each in metadata.criteria}
+        found["criteria"] = [
+            [each.criterion, ends.get(each.criterion, _unjudged(each.winner)), each.winner]
+            for each in settled.comparison
+        ]
+        found |= self._said(settled)
+        if settled.position_consistency is not None:
+            found["orders"] = _orders(settled.position_consistency)
+        if metadata.probabilities is not None:
+            means = metadata.probabilities
+            found["likely"] = [means.a, means.b, means.tie]
+        if settled.outcome is Outcome.INCONSISTENT and settled.winner != "TIE":
+            found["decided"] = settled.winner
+        return found
+
+    def _said(self, settled: Verdict) -> dict[str, Any]:
+        """What stands in no pass of its own: most reasons are there already."""
+        found: dict[str, Any] = {}
+        in_passes = {made.ballot.reasoning for made in settled.metadata.passes if made.ballot}
+        if settled.overall_reasoning and settled.overall_reasoning not in in_passes:
+            found["why"] = self._cut(settled.overall_reasoning)
+        if settled.notes:
+            found["notes"] = [self._ours(note) for note in settled.notes]
+        own = settled.differentiators
+        if own.a_advantages or own.b_advantages:
+            found["advantages"] = [
+                [self._cut(text) for text in texts]
+                for texts in (own.a_advantages, own.b_advantages)
+            ]
+        return found
+
+    def _pass(self, made: Pass) -> dict[str, Any]:
+        usage = made.usage
+        found: dict[str, Any] = {
+            "first": "A" if made.order == "original" else "B",
+            "sample": made.sample,
+            "ms": round(made.time_ms),
+            "in": _count(usage.input_tokens),
+            "out": _count(usage.output_tokens),
+            "cost": usage.cost_usd,
+        }
+        if made.model is not None:
+            found["model"] = self._cut(made.model)
+        if made.ballot is not None:
+            found |= self._ballot(made.ballot)
+        elif made.unread is not None:
+            found |= {"unread": self._ours(made.unread.reason), "raw": made.unread.raw[:_RAW_LIMIT]}
+        if made.repaired:
+            found["before"] = [
+                [self._ours(each.reason), each.raw[:_RAW_LIMIT]] for each in made.repaired
+            ]
+        return found
+
+    def _ballot(self, ballot: Ballot) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "winner": ballot.winner,
+            "confidence": ballot.confidence,
+            "why": self._cut(ballot.reasoning),
+            "criteria": [
+                [
+                    each.criterion,
+                    each.winner,
+                    self._cut(each.reasoning),
+                    self._cut(each.a_assessment),
+                    self._cut(each.b_assessment),
+                ]
+                for each in ballot.criteria
+            ],
+        }
+        if ballot.raw:
+            found["raw"] = ballot.raw[:_RAW_LIMIT]
+        if ballot.scores is not None:
+            found["scores"] = [ballot.scores.a, ballot.scores.b]
+        if ballot.probabilities is not None:
+            likely = ballot.probabilities
+            found["likely"] = [likely.a, likely.b, likely.tie]
+        if ballot.flags:
+            found["flags"] = [self._ours(flag) for flag in ballot.flags]
+        return found
+
+    def _ours(self, sentence: str) -> str:
+        """In the report's language."""
+        return self._cut(self._told(sentence))
+
+    def _cut(self, text: str) -> str:
+        return text[: self._text_limit]
+
+
+def _count(value: int | None) -> int | None:
+    """A server may claim any number of tokens; one that JSON cannot hold is not known."""
+    return value if value is None or abs(value) < 2**53 else None
+
+
+def _stands(outcome: Outcome) -> bool:
+    return outcome in (Outcome.WIN, Outcome.TIE)
+
+
+def _unjudged(winner: Winner | None) -> str:
+    """Of a criterion that nobody was asked about: identical responses are a tie by themselves."""
+    return (Outcome.TIE if winner == "TIE" else Outcome.INVALID).value
+
+
+def _orders(position: PositionConsistency) -> list[Any]:
+    return [position.first_pass_winner, position.second_pass_winner, position.consistent]
+
+
+# Pairs of a report in one file, packed some together; by several processes if there are many.
+
+# A process takes a second to come up: fewer parts are packed sooner without.
+_PARTS_FOR_PROCESSES = 40
+_MOST_PROCESSES = 8
+# `&eacute;` in a text: Markdown shows the character that HTML knows by that name.
+_REFERENCE = re.compile(rb"&([A-Za-z][A-Za-z0-9]{1,31};)")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedPairs:
+    """`packed`: gzip in base64, in which no sign means anything to HTML; `entities` are names of
+    characters that its texts may use, with their `;`. The pairs are those in it, for the table
+    alone."""
+
+    packed: str
+    entities: frozenset[str]
+    pairs: tuple[ReportPair, ...]
+
+
+class PairPacker:
+    """All of them in their order. Other processes, where there are any, begin at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: RunRecord,
+        choice: PairSelection,
+        *,
+        language: Language = "en",
+        processes: int = 1,
+    ) -> None:
+        self._numbers = list(choice.parts())
+        self._reader = PairReader(store, run, text_limit=choice.text_limit, language=language)
+        self._pool: ProcessPoolExecutor | None = None
+        count = min(processes, _MOST_PROCESSES)
+        # A store that is a file can be read by several processes.
+        if (
+            count > 1
+            and len(self._numbers) >= _PARTS_FOR_PROCESSES
+            and Path(store.address).is_file()
+        ):
+            context = multiprocessing.get_context("spawn")
+            begun = (store.address, run.name, choice.text_limit, language)
+            self._pool = ProcessPoolExecutor(count, context, _begin, begun)
+            self._made = self._pool.map(_made, self._numbers, chunksize=4)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            # What is still waiting is of no use to anybody once this ends early.
+            self._pool.shutdown(cancel_futures=True)
+
+    def __iter__(self) -> Iterator[PackedPairs]:
+        return _in_turn(self._reader, self._numbers) if self._pool is None else self._made
+
+
+def usable_processes() -> int:
+    """As many as this process may use processors."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def _in_turn(reader: PairReader, parts: Sequence[Sequence[int]]) -> Iterator[PackedPairs]:
+    """One is packed while the next is read: packing leaves Python to others."""
+    with ThreadPoolExecutor(max_workers=1) as packer:
+        waiting = None
+        for numbers in parts:
+            pairs = tuple(reader.read(numbers))
+            following = (packer.submit(_packed, pairs), pairs)
+            if waiting is not None:
+                yield _part(waiting[0].result(), waiting[1])
+            waiting = following
+        if waiting is not None:
+            yield _part(waiting[0].result(), waiting[1])
+
+
+def _packed(pairs: Sequence[ReportPair]) -> tuple[str, frozenset[str]]:
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    texts = orjson.dumps([pair.whole for pair in pairs])
+    packed = packer.compress(texts) + packer.flush()
+    named = frozenset(name.decode() for name in _REFERENCE.findall(texts))
+    return base64.b64encode(packed).decode(), named & html5.keys()
+
+
+def _part(packed: tuple[str, frozenset[str]], pairs: Sequence[ReportPair]) -> PackedPairs:
+    """Without the texts, which are packed."""
+    light = tuple(replace(pair, whole={"cut": pair.whole["cut"]}) for pair in pairs)
+    return PackedPairs(*packed, light)
+
+
+# In several processes ------------------------------------------------------------------------
+
+_reader: PairReader | None = None
+
+
+def _begin(address: str, run: str, text_limit: int, language: Language) -> None:
+    global _reader
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked is told, and ends this
+    store = open_store(Path(address), create=False)
+    _reader = PairReader(store, find_run(store, run), text_limit=text_limit, language=language)
+
+
+def _made(numbers: Sequence[int]) -> PackedPairs:
+    assert _reader is not None  # noqa: S101 - _begin came first
+    pairs = tuple(_reader.read(numbers))
+    return _part(_packed(pairs), pairs)
+
+
+# The pairs that a report in one file holds: a table of them that a browser sorts and filters, and
+# their texts in packed parts that it opens one at a time.
+
+
+@dataclass(slots=True)
+class _Names:
+    """Texts that many rows share, by their place in a list."""
+
+    places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, name: str) -> int:
+        return self.places.setdefault(name, len(self.places))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainPair:
+    """A pair for readers whose browser runs no script."""
+
+    held: ReportPair
+    texts: dict[str, ShownText]
+    responses: ShownResponses
+
+
+class PairData:
+    """Parts come first, as they are read; the table is known once all of them are."""
+
+    def __init__(
+        self,
+        store: Store,
+        run: RunRecord,
+        choice: PairSelection,
+        *,
+        language: Language = "en",
+        processes: int = 1,
+    ) -> None:
+        self._numbers = choice.numbers
+        self._reader = PairReader(store, run, text_limit=choice.text_limit, language=language)
+        self._parts = PairPacker(store, run, choice, language=language, processes=processes)
+        self._names, self._tags = _Names(), _Names()
+        self._pairs: list[list[Any]] = []
+        self._rows: list[list[Any]] = []
+        self._entities: set[str] = set()
+        self.cut = 0
+
+    def __enter__(self) -> Self:
+        self._parts.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._parts.__exit__(kind, error, traceback)
+
+    @property
+    def judges(self) -> list[str]:
+        return self._reader.judges
+
+    def first(self, count: int) -> list[PlainPair]:
+        return [_plain(pair) for pair in self._reader.read(self._numbers[:count])]
+
+    def parts(self) -> Iterator[str]:
+        for number, part in enumerate(self._parts):
+            for place, pair in enumerate(part.pairs):
+                self._add(pair, number, place)
+            self._entities |= part.entities
+            yield part.packed
+
+    def table(self) -> str:
+        return inert_json(
+            {
+                "judges": self.judges,
+                "names": list(self._names),
+                "tags": list(self._tags),
+                "entities": {name.rstrip(";"): html5[name] for name in sorted(self._entities)},
+                "pairs": self._pairs,
+                "rows": self._rows,
+            }
+        )
+
+    def _add(self, pair: ReportPair, part: int, place: int) -> None:
+        self.cut += pair.cut
+        a, b = self._names.place(pair.model_a), self._names.place(pair.model_b)
+        won = {"A": a, "B": b, "TIE": -1, None: -2}
+        for each in pair.verdicts:
+            self._rows.append(
+                [
+                    len(self._pairs),
+                    each.judge,
+                    each.outcome,
+                    each.winner,
+                    won[each.winner],
+                    each.confidence,
+                    each.flags,
+                ]
+            )
+        self._pairs.append(
+            [
+                pair.number,
+                pair.id,
+                pair.label,
+                a,
+                b,
+                [self._tags.place(tag) for tag in pair.tags],
+                pair.begins,
+                pair.length_a,
+                pair.length_b,
+                part,
+                place,
+            ]
+        )
+
+
+def _plain(pair: ReportPair) -> PlainPair:
+    whole = pair.whole
+    texts: dict[str, ShownText] = {
+        name: show_text(whole[name], rendered=True)
+        for name in ("prompt", "context", "reference")
+        if name in whole
+    }
+    return PlainPair(
+        pair, texts, show_responses(whole["a"], whole["b"], rendered=True, differences=True)
+    )
+
+
+def inert_json(value: Any) -> str:
+    """JSON that ends no element and no line, wherever HTML holds it."""
+    text = orjson.dumps(value).decode()
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text

@@ -1,0 +1,194 @@
+"""`/try`: one comparison by hand, whose two passes can be watched as they arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import orjson
+from pydantic.alias_generators import to_camel
+from starlette.responses import Response, StreamingResponse
+
+from evenhand.contract import ORDERS, Metadata, Order, Pass, Verdict
+from evenhand.errors import EvenhandError, InputError, NoVerdict, TooLarge
+from evenhand.judging.passes import Made
+from evenhand.serve.config import ServerLimits
+from evenhand.serve.http.problems import Problem, problem_of
+from evenhand.serve.pages.forms import Fields, read_form
+from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.rendering import render_template
+from evenhand.serve.pages.runs import offered
+from evenhand.serve.security.limits import too_long
+from evenhand.serve.service import Service
+
+LINES = "application/x-ndjson"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaygroundForm:
+    """What the form holds."""
+
+    prompt: str = ""
+    response_a: str = ""
+    response_b: str = ""
+    criteria: str = ""
+    context: str = ""
+    reference: str = ""
+    judge: str | None = None
+    allow_tie: bool = True
+    swap_positions: bool = True
+
+    @classmethod
+    def of(cls, form: Fields) -> PlaygroundForm:
+        return cls(
+            prompt=form.get("prompt") or "",
+            response_a=form.get("responseA") or "",
+            response_b=form.get("responseB") or "",
+            criteria=form.get("criteria") or "",
+            context=form.get("context") or "",
+            reference=form.get("reference") or "",
+            judge=form.get("judge"),
+            allow_tie=form.get("allowTie") is not None,
+            swap_positions=form.get("swapPositions") is not None,
+        )
+
+    def refuse_large(self, limits: ServerLimits) -> None:
+        """Before it is shown again, whatever else may be wrong with it."""
+        for each in fields(self):
+            text = getattr(self, each.name)
+            if isinstance(text, str) and len(text) > limits.field_chars:
+                raise TooLarge(too_long(to_camel(each.name), len(text), limits.field_chars))
+        lines = self.criteria.count("\n")
+        if lines > 2 * limits.criteria:  # some are blank
+            raise TooLarge(
+                f"criteria has {lines + 1} lines; this server takes {limits.criteria} at most"
+            )
+
+    def exchanged(self) -> PlaygroundForm:
+        return replace(self, response_a=self.response_b, response_b=self.response_a)
+
+    def pair(self) -> dict[str, Any]:
+        """The contract's input; an empty response is one, an empty prompt was forgotten."""
+        if not self.prompt:
+            raise InputError("prompt is empty; say what the two responses answer")
+        return {
+            "prompt": self.prompt,
+            "responseA": self.response_a,
+            "responseB": self.response_b,
+            "criteria": [_criterion(line) for line in self.criteria.split("\n") if line.strip()],
+            "context": self.context or None,
+            "reference": self.reference or None,
+            "allowTie": self.allow_tie,
+            "swapPositions": self.swap_positions,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PlaygroundResult:
+    """What came of it: a verdict, or a failure with the passes that there are."""
+
+    verdict: Verdict | None = None
+    problem: Problem | None = None
+    invalid: bool = False  # the judge answered, and it is no verdict
+    passes: tuple[Pass, ...] = field(default=())
+
+    @classmethod
+    def of(cls, error: EvenhandError) -> PlaygroundResult:
+        metadata = error.metadata
+        passes = metadata.passes if isinstance(metadata, Metadata) else ()
+        return cls(problem=problem_of(error), invalid=isinstance(error, NoVerdict), passes=passes)
+
+
+async def show_form(visit: Visit) -> Filled | Response:
+    return await _filled(visit, PlaygroundForm())
+
+
+async def compare(visit: Visit) -> Filled | Response:
+    limits = visit.service.config.limits
+    form = await read_form(visit.request, limit_bytes=limits.compare_bytes)
+    attempt = PlaygroundForm.of(form)
+    attempt.refuse_large(limits)
+    if form.get("act") == "swap":
+        return await _filled(visit, attempt.exchanged())
+    if LINES in visit.request.headers.get("accept", ""):
+        return StreamingResponse(
+            _lines(visit, attempt),
+            media_type=LINES,
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+    try:
+        verdict = await visit.service.compare(attempt.pair(), judge=attempt.judge)
+        told = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
+    except EvenhandError as error:
+        told = PlaygroundResult.of(error)
+    return await _filled(visit, attempt, told)
+
+
+async def _filled(
+    visit: Visit, attempt: PlaygroundForm, told: PlaygroundResult | None = None
+) -> Filled:
+    offers = await asyncio.to_thread(offered, visit.service)
+    # Where the judge answered and it is no verdict, nothing went wrong here.
+    failed = told is not None and told.problem is not None and not told.invalid
+    status = told.problem.status if failed and told is not None and told.problem else 200
+    return Filled("try.html", {"attempt": attempt, "result": told, "offers": offers}, status=status)
+
+
+async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
+    """One line for what is waited for, one for each pass, and one for the verdict."""
+    service, language = visit.service, visit.language
+    made: asyncio.Queue[Made | None] = asyncio.Queue()
+
+    async def work() -> Verdict:
+        return await service.compare(attempt.pair(), judge=attempt.judge, heard=made.put_nowait)
+
+    working = asyncio.ensure_future(work())
+    working.add_done_callback(lambda _: made.put_nowait(None))
+    try:
+        yield _line(
+            render_template("_try_waiting.html", language, waited=_waited(service, attempt))
+        )
+        while (one := await made.get()) is not None:
+            if isinstance(one, Pass):
+                yield _line(render_template("_try_pass.html", language, made=one))
+        try:
+            verdict = await working
+            told = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
+        except EvenhandError as error:
+            told = PlaygroundResult.of(error)
+        yield _line(render_template("_try_result.html", language, result=told))
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+def _waited(service: Service, attempt: PlaygroundForm) -> list[tuple[Order, int]]:
+    """Both orders, as often as the judge is asked."""
+    try:
+        samples = service.offers.plan(attempt.judge).procedure.samples
+    except EvenhandError:
+        return []  # it is told in the end
+    orders = ORDERS if attempt.swap_positions else ORDERS[:1]
+    return [(order, sample) for sample in range(1, samples + 1) for order in orders]
+
+
+def _line(html: str) -> bytes:
+    # A judge's answer may hold half a sign, which is in no text that can be sent.
+    whole = html.encode("utf-8", "replace").decode()
+    return orjson.dumps({"html": whole}) + b"\n"
+
+
+def _criterion(line: str) -> str | dict[str, str]:
+    """`name`, or `name: description`, as on the command line."""
+    name, colon, description = line.replace("：", ":", 1).partition(":")
+    if not colon or not description.strip():
+        return line.strip()
+    return {"name": name.strip(), "description": description.strip()}
+
+
+PAGES = (
+    Page(path="/try", name="tryPage", work=show_form, place="try"),
+    Page(path="/try", name="tryIt", work=compare, method="POST", place="try"),
+)

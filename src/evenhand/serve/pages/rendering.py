@@ -1,0 +1,444 @@
+"""A template and its values to HTML: the wording in both languages, figures with their uncertainty,
+small drawings. Everything is escaped unless it was made here as HTML.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from evenhand.errors import visible
+from evenhand.messages import Message, render
+from evenhand.report.sentences import in_chinese
+from evenhand.serve.pages.texts import marked
+
+if TYPE_CHECKING:
+    from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
+
+
+# Every text that a page shows, in both languages, from the files in `words/`.
+
+Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+
+class Wording:
+    """`say("runs.title")`; a text with a number takes `n`, and its other form where n is 1.
+
+    What is filled in is escaped: names and texts come from outside.
+    """
+
+    def __init__(self, language: Language) -> None:
+        self.language: Language = language
+        self._words = words(language)
+
+    def __call__(self, key: str, **values: Any) -> Markup:
+        said = self._words[key]
+        if values.get("n") == 1:
+            said = self._words.get(f"{key}.one", said)
+        told = {
+            name: f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+            for name, value in values.items()
+        }
+        return escape(said).format(**told) if told else escape(said)
+
+    def knows(self, key: str) -> bool:
+        return key in self._words
+
+
+@cache
+def words(language: Language) -> Mapping[str, str]:
+    """Nested in the file, flat by dots here."""
+    text = files("evenhand.serve.pages").joinpath("words", f"{language}.json").read_text("utf-8")
+    return dict(_flat(json.loads(text), ""))
+
+
+def _flat(node: Mapping[str, Any], before: str) -> list[tuple[str, str]]:
+    flat: list[tuple[str, str]] = []
+    for name, value in node.items():
+        key = f"{before}{name}"
+        flat += _flat(value, f"{key}.") if isinstance(value, dict) else [(key, value)]
+    return flat
+
+
+def preferred(accepted: str) -> Language:
+    """The first of ours in an Accept-Language header; English where there is none."""
+    best: tuple[float, Language] = (0.0, "en")
+    for entry in accepted.split(",")[:20]:
+        tag, _, rest = entry.partition(";")
+        quality = _quality(rest)
+        spoken = tag.strip().lower().split("-")[0]
+        for language in LANGUAGES:
+            if spoken == language and quality > best[0]:
+                best = (quality, language)
+    return best[1]
+
+
+def _quality(parameters: str) -> float:
+    name, _, value = parameters.strip().partition("=")
+    try:
+        return float(value) if name.strip() == "q" else 1.0
+    except ValueError:
+        return 0.0
+
+
+# Notes and reasons that the rooms below write in English, in the page's language.
+#
+# `words/told.json` holds each sentence with its slots, and its Chinese; a slot `said` is a
+# sentence of its own. What is not there is shown as it was written: a sentence in another language
+# says more than none. `words/on_pages.json` holds those that speak of commands and options, as a
+# page says them, where there are fields, links and an operator instead.
+
+_SLOT = re.compile(r"\\\{(\w+)\\\}")
+
+
+class PageTranslator:
+    """`on_pages`: for whoever has a server's pages before them, and no command line."""
+
+    def __init__(self, language: Language, *, on_pages: bool = False) -> None:
+        self._translates = language != "en"
+        self._sentences = (*_on_pages(language),) if on_pages else ()
+        if self._translates:
+            self._sentences += _sentences()
+
+    def shown(self, said: str) -> Markup:
+        """In a box of its own; what stays in English on a page that is not says so."""
+        told = self(said)
+        other = Markup(' lang="en"') if self._translates and told == said else ""
+        return Markup("<bdi{}>{}</bdi>").format(other, told)
+
+    def __call__(self, said: str) -> str:
+        for pattern, theirs in self._sentences:
+            found = pattern.fullmatch(said)
+            if found is not None:
+                slots = {
+                    name: self(part) if name.startswith("said") else part
+                    for name, part in found.groupdict().items()
+                }
+                return theirs.format(**slots)
+        return in_chinese(said) if self._translates else said
+
+
+Sentences = tuple[tuple[re.Pattern[str], str], ...]
+
+
+@cache
+def _sentences() -> Sentences:
+    return tuple((_pattern(ours), theirs) for ours, theirs in _read("told.json").items())
+
+
+@cache
+def _on_pages(language: Language) -> Sentences:
+    return tuple((_pattern(ours), told[language]) for ours, told in _read("on_pages.json").items())
+
+
+def _read(name: str) -> Any:
+    return json.loads(files("evenhand.serve.pages").joinpath("words", name).read_text("utf-8"))
+
+
+def _pattern(sentence: str) -> re.Pattern[str]:
+    """Slots that are numbers take digits, so that no sentence is taken for another."""
+    return re.compile(_SLOT.sub(_slot, re.escape(sentence)), re.DOTALL)
+
+
+def _slot(found: re.Match[str]) -> str:
+    name = found[1]
+    if re.fullmatch(r"n\d*", name):
+        return rf"(?P<{name}>[0-9][0-9,.]*)"
+    longest = 4000 if name.startswith("said") else 300
+    return rf"(?P<{name}>.{{1,{longest}}}?)"
+
+
+# Small drawings inside a table: an interval on a line, shares as one bar. As SVG without a style
+# or a script; what it shows stands beside it in figures, so readers of screens skip it.
+
+_WIDTH = 160.0
+_HEIGHT = 16
+_MIDDLE = _HEIGHT / 2
+_OPEN = Markup(
+    '<svg class="{}" viewBox="0 0 {:g} {}" width="{:g}" height="{}" aria-hidden="true" '
+    'focusable="false"{}>'
+)
+
+
+def interval_line(value: float | None, low: float | None, high: float | None) -> Markup:
+    """From 0 to 1, with a tick at the middle; nothing where there is no figure."""
+    if value is None:
+        return Markup("")
+    shapes = [
+        _line("axis", 0, _WIDTH, _MIDDLE),
+        Markup('<line class="even" x1="{0:g}" x2="{0:g}" y1="1" y2="{1}"/>').format(
+            _WIDTH / 2, _HEIGHT - 1
+        ),
+    ]
+    if low is not None and high is not None:
+        shapes.append(_line("range", _at(low), _at(high), _MIDDLE))
+    shapes.append(Markup('<circle cx="{:.1f}" cy="{:g}" r="4"/>').format(_at(value), _MIDDLE))
+    return _drawn("interval-line", shapes)
+
+
+def share_bar(counts: Sequence[tuple[str, int]]) -> Markup:
+    """Each kind's share of all, in the order that is given; a kind is a class of the style."""
+    total = sum(count for _, count in counts)
+    shapes: list[Markup] = []
+    at = 0.0
+    for kind, count in counts:
+        width = _WIDTH * count / total if total else 0.0
+        if width:
+            shapes.append(
+                Markup(
+                    '<rect class="part-{}" x="{:.2f}" y="2" width="{:.2f}" height="{}"/>'
+                ).format(kind, at, width, _HEIGHT - 4)
+            )
+        at += width
+    return _drawn("share-bar", shapes, stretched=True)
+
+
+def _at(share: float) -> float:
+    return _WIDTH * min(1.0, max(0.0, share))
+
+
+def _line(kind: str, start: float, end: float, height: float) -> Markup:
+    shape = Markup('<line class="{0}" x1="{1:.1f}" x2="{2:.1f}" y1="{3:g}" y2="{3:g}"/>')
+    return shape.format(kind, start, end, height)
+
+
+def _drawn(kind: str, shapes: Sequence[Markup], *, stretched: bool = False) -> Markup:
+    ratio = Markup(' preserveAspectRatio="none"') if stretched else ""
+    opening = _OPEN.format(kind, _WIDTH, _HEIGHT, _WIDTH, _HEIGHT, ratio)
+    return opening + Markup("").join(shapes) + Markup("</svg>")
+
+
+# Figures as people read them on a page: never a share or a rate without its uncertainty.
+
+_TELLING = (0.0, 0.5, 1.0)
+_SMALLEST_P = 0.0001
+
+
+class Interval(Protocol):
+    """A share, a rate, or another figure with its interval: what statistics give."""
+
+    @property
+    def low(self) -> float | None: ...
+
+    @property
+    def high(self) -> float | None: ...
+
+    @property
+    def reason(self) -> str | None: ...
+
+
+class FigureFormat:
+    """In one language."""
+
+    def __init__(self, say: Wording) -> None:
+        self._say = say
+        self._told = PageTranslator(say.language)
+
+    def share(self, value: float | None, of: Interval) -> Markup:
+        """In per cent with its interval; a figure that cannot be had says why."""
+        if value is None:
+            return self._unknown(of)
+        shown = Markup('<span class="figure">{}<small> %</small></span>').format(_percent(value))
+        return shown + self._between(of, _percent)
+
+    def plain(self, value: float | None, of: Interval) -> Markup:
+        if value is None:
+            return self._unknown(of)
+        shown = Markup('<span class="figure">{}</span>').format(rate(value))
+        return shown + self._between(of, rate)
+
+    def counted(self, part: int, of: int) -> Markup:
+        """So many of all, as a share with its interval."""
+        from evenhand.stats.proportions import Share
+
+        found = Share.of_counts(part, of)
+        if found is None:
+            return Markup('<span class="unknown">—</span>')
+        low, high = _percent(found.low), _percent(found.high)
+        return Markup('{}<small> %</small></span> <span class="interval">{}</span>').format(
+            Markup('<span class="figure">{}').format(_percent(found.value)),
+            self._say("figure.between", low=low, high=high),
+        )
+
+    def sentence(self, messages: Iterable[Message]) -> str:
+        """A conclusion in words. Names are set apart, so that one cannot turn what follows it."""
+        return render(
+            [
+                each.model_copy(
+                    update={
+                        "values": {
+                            name: f"\u2068{value}\u2069" if isinstance(value, str) else value
+                            for name, value in each.values.items()
+                        }
+                    }
+                )
+                for each in messages
+            ],
+            self._say.language,
+        )
+
+    def _unknown(self, of: Interval) -> Markup:
+        return Markup('<span class="unknown">—</span>') + self._reason(of)
+
+    def _between(self, of: Interval, write: Callable[[float], str]) -> Markup:
+        shown = Markup(' <span class="interval">{}</span>')
+        if of.low is None or of.high is None:
+            return shown.format(self._say("figure.no_interval")) + self._reason(of)
+        return shown.format(self._say("figure.between", low=write(of.low), high=write(of.high)))
+
+    def _reason(self, of: Interval) -> Markup:
+        if not of.reason:
+            return Markup("")
+        return Markup(' <small class="reason">{}</small>').format(self._told.shown(of.reason))
+
+
+def number(count: float) -> str:
+    return f"{count:,.0f}"
+
+
+def rate(value: float) -> str:
+    """Two digits, and more where two would read as certainty, or as even."""
+    shown = f"{value:.2f}"
+    for digits in (3, 4):
+        if float(shown) in _TELLING and value not in _TELLING:
+            shown = f"{value:.{digits}f}"
+    return shown
+
+
+def _percent(share: float) -> str:
+    shown = f"{100 * share:.1f}"
+    for digits in (2, 3):
+        if float(shown) in (0, 50, 100) and share not in _TELLING:
+            shown = f"{100 * share:.{digits}f}"
+    return shown
+
+
+def dollars(amount: float | None) -> str:
+    if amount is None:
+        return "—"
+    if amount == 0:
+        return "$0"
+    return f"${amount:,.2f}" if amount >= 0.1 else f"${amount:.2g}"
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "—"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def p_value(p: float) -> str:
+    return f"p < {_SMALLEST_P:g}" if p < _SMALLEST_P else f"p = {p:.2g}"
+
+
+def moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+# A ranking's scores as people read them, with their limits; an open limit says so.
+
+
+class ScoreFormat:
+    """In one language."""
+
+    def __init__(self, say: Wording) -> None:
+        self._say = say
+
+    def of_model(self, model: RankedModel, ranking: Ranking) -> Markup:
+        return self._with_limits(model.score, model.low, model.high, ranking)
+
+    def difference(self, between: IndistinguishableModels, ranking: Ranking) -> Markup:
+        return self._with_limits(between.difference, between.low, between.high, ranking)
+
+    def expected(self, ranking: Ranking, row: int, column: int) -> Markup:
+        """What the model of a row is expected to score against that of a column."""
+        low, high = (
+            None if matrix is None else matrix[row][column]
+            for matrix in (ranking.win_matrix_low, ranking.win_matrix_high)
+        )
+        limits = self._say("figure.no_interval")
+        if low is not None and high is not None:
+            limits = self._say("figure.between", low=rate(low), high=rate(high))
+        shown = Markup('<span class="figure">{}</span> <span class="interval">{}</span>')
+        return shown.format(rate(ranking.win_matrix[row][column]), limits)
+
+    def _with_limits(
+        self, value: float, low: float | None, high: float | None, ranking: Ranking
+    ) -> Markup:
+        digits = 0 if ranking.scale == "elo" else 2
+        if low is None and high is None:
+            limits = self._say("figure.no_interval")
+        else:
+            limits = self._say("figure.between", low=_told(low, digits), high=_told(high, digits))
+        shown = Markup('<span class="figure">{}</span> <span class="interval">{}</span>')
+        return shown.format(_told(value, digits), limits)
+
+
+def _told(value: float | None, digits: int) -> str:
+    return "—" if value is None else f"{value + 0.0:.{digits}f}"
+
+
+# A template and its values to HTML. Everything is escaped unless it was made here as HTML.
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("evenhand.serve.pages", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": number,
+        "rate": rate,
+        "dollars": dollars,
+        "duration": duration,
+        "moment": moment,
+        "p_value": p_value,
+        "iso": lambda at: at.isoformat(timespec="seconds"),
+        "marked": marked,
+        "visible": lambda html: Markup(visible(html)),  # noqa: S704 - a block, escaped already
+    }
+    made.globals |= {
+        "address": address,
+        "interval_line": interval_line,
+        "share_bar": share_bar,
+    }
+    made.tests["known"] = lambda value: value is not None
+    return made
+
+
+def address(path: str, **query: object) -> str:
+    """A page with these parameters; those that are None are left out, yes and no are words."""
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in query.items()
+        if value is not None
+    }
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def render_template(template: str, language: Language, **values: Any) -> str:
+    """In every template `say` is the wording, `told` turns sentences of the rooms below into the
+    language, and `figure` writes a figure with its uncertainty."""
+    say = Wording(language)
+    # What a server shows has a frame around it; a notebook has none, and a command line instead.
+    told = PageTranslator(language, on_pages="frame" in values)
+    own = {"say": say, "told": told, "figure": FigureFormat(say)}
+    return environment().get_template(template).render(language=language, **own, **values)

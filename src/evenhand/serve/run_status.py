@@ -1,0 +1,218 @@
+"""A stored run by its id or name, and its status from its record and its job: what every edge
+reports of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from evenhand.contract import ErrorBody
+from evenhand.errors import NotFound
+from evenhand.report.lookup import nearest
+from evenhand.runs import Progress, RunSummary
+from evenhand.runs.sources import note_on_partners, note_on_repeats
+from evenhand.serve.values import RunStateView, RunStatus
+from evenhand.store import RunRecord, Store, Tally
+from evenhand.store.jobs import JobRecord
+from evenhand.store.report_cache import ReportKey
+
+# Stored runs, and their judges, by what clients call them.
+
+MOST_DIGITS = 18
+
+
+def needed_run(store: Store, wanted: str) -> RunRecord:
+    """By its id, or by its name; a name of digits alone is taken for an id."""
+    if wanted.isascii() and wanted.isdigit():
+        run = store.run_at(int(wanted)) if len(wanted) <= MOST_DIGITS else None
+    else:
+        run = store.find_run(wanted)
+    if run is not None:
+        return run
+    names = [each.name for each in store.run_page(limit=1000)]
+    near = nearest(wanted, names)
+    hint = f"; the nearest is {near[0]!r}" if near else "; list them at /v1/runs"
+    raise NotFound(f"there is no run {wanted[:80]!r}{hint}")
+
+
+def recorded_judge(store: Store, runs: Sequence[RunRecord], judge: str | None) -> str | None:
+    """What the runs call a judge that clients know by its offer's name."""
+    for run in runs if judge is not None else ():
+        job = store.jobs.find(run.id)
+        if job is not None and judge in job.judges:
+            return store.run_judges(run.id)[job.judges.index(judge)].name
+    return judge
+
+
+# How a run stood when something was worked out from it: what was made at another stamp is old.
+
+# A run in one of these has said in its record when it came to rest.
+_AT_REST = frozenset({"finished", "stopped"})
+
+
+def is_at_rest(run: RunRecord) -> bool:
+    return run.state in _AT_REST
+
+
+def stamp_of(store: Store, run: RunRecord) -> str:
+    """Changes with the run's verdicts; of one that goes on, they are counted."""
+    if is_at_rest(run):
+        return f"{run.state} {run.updated_at.timestamp()}"
+    return f"{run.state} {store.count_verdicts(run.id).judged}"
+
+
+# How a run stands, from its record and its job: what every edge tells of it.
+
+# Whoever judges a run tells of it once a second; silent for so long, it is taken for dead.
+SILENT_S = 10.0
+
+# Fewer verdicts are counted sooner than what was kept of them is read and written.
+_MANY = 10_000
+_COUNTS = ("wins_a", "wins_b", "ties", "inconsistent", "invalid")
+
+
+def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> RunStatus:
+    """`job` where it was read already, beside the run."""
+    job = job or store.jobs.find(run.id)
+    state = state_of(run, job)
+    if job is not None and state == "stopped" and run.stopped_by is None:
+        # Its end came between the two: the run was read before it, and the job after it.
+        run = store.run_at(run.id) or run
+    told = _told(run, job) or _counted(store, run)
+    judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
+    done = sum(told[name] for name in _COUNTS)
+    judging = state == "judging"
+    return RunStatus(
+        id=str(run.id),
+        name=run.name,
+        state=state,
+        judges=judges,
+        pairs=told["pairs"],
+        skipped_rows=told["skipped_rows"],
+        done=done,
+        **{name: told[name] for name in _COUNTS},
+        pending=max(0, told["pairs"] * len(judges) - done),
+        calls=told.get("calls", run.calls),
+        cost_usd=told.get("cost_usd"),
+        pairs_per_s=told.get("pairs_per_s") if judging else None,
+        remaining_s=told.get("remaining_s") if judging else None,
+        stopped_by=_stopped_by(run, job, state),
+        error=_error(job, state),
+        created_at=run.created_at,
+        updated_at=max(run.updated_at, job.updated_at) if job else run.updated_at,
+        notes=tuple(_notes(run, job, told, state)),
+    )
+
+
+def state_of(run: RunRecord, job: JobRecord | None) -> RunStateView:
+    if job is None:
+        return run.state
+    if job.wanted == "intake":
+        return "reading"
+    if job.is_judged(within_s=SILENT_S):
+        return "judging"
+    if job.wanted == "done" or run.state == "finished":
+        return "finished"
+    if job.wanted == "run":
+        return "queued"
+    return "failed" if job.error else "stopped"
+
+
+def progress_of(
+    progress: Progress, *, pairs: int, skipped_rows: int, before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a job tells of a run that is being judged; `before` is what was spent earlier."""
+    return {
+        "pairs": pairs,
+        "skipped_rows": skipped_rows,
+        **{name: getattr(progress, name) for name in _COUNTS},
+        "calls": before["calls"] + progress.calls,
+        "cost_usd": _added(before["cost_usd"], progress.cost_usd),
+        "pairs_per_s": progress.pairs_per_s,
+        "remaining_s": progress.remaining_s,
+    }
+
+
+def progress_at_end(summary: RunSummary) -> dict[str, Any]:
+    return {
+        "pairs": summary.pairs,
+        "skipped_rows": summary.skipped_rows,
+        **{name: getattr(summary, name) for name in _COUNTS},
+        "calls": summary.total.calls,
+        "cost_usd": summary.total.cost_usd,
+        "notes": list(summary.notes),
+    }
+
+
+def progress_before(tally: Tally, *, calls: int) -> dict[str, Any]:
+    return {
+        "pairs": tally.pairs,
+        "skipped_rows": tally.skipped_rows,
+        **{name: getattr(tally, name) for name in _COUNTS},
+        "calls": calls,
+        "cost_usd": None if tally.made.unpriced_passes else tally.made.cost_usd or 0.0,
+    }
+
+
+def _added(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _told(run: RunRecord, job: JobRecord | None) -> Mapping[str, Any] | None:
+    """What the job says of itself, unless the run went on elsewhere since."""
+    if job is None or "pairs" not in job.progress:
+        return None
+    is_news = job.updated_at >= run.updated_at or job.is_judged(within_s=SILENT_S)
+    return job.progress if is_news else None
+
+
+def _counted(store: Store, run: RunRecord) -> Mapping[str, Any]:
+    """Of a run at rest once: counting a million takes a tenth of a second, and a page has many."""
+    key = ReportKey.of(run.id, "counts", {})
+    stamp = f"{run.state} {run.updated_at.timestamp()}" if is_at_rest(run) else None
+    if stamp is not None:
+        found = store.kept.find(key)
+        if found is not None and found.stamp == stamp and found.body is not None:
+            kept: dict[str, Any] = orjson.loads(found.body)
+            return kept
+    tally = store.count_verdicts(run.id)
+    counted = {
+        "pairs": tally.pairs,
+        "skipped_rows": tally.skipped_rows,
+        **{name: getattr(tally, name) for name in _COUNTS},
+    }
+    if stamp is not None and tally.judged >= _MANY and store.kept.take(key, stamp):
+        store.kept.put(key, stamp, orjson.dumps(counted), stamp=stamp, took_s=0)
+    return counted
+
+
+def _error(job: JobRecord | None, state: RunStateView) -> ErrorBody | None:
+    """Why it failed, or why it waits; one that goes on has left it behind."""
+    if job is None or job.error is None or state not in ("failed", "queued"):
+        return None
+    return ErrorBody.model_validate(job.error)
+
+
+def _stopped_by(run: RunRecord, job: JobRecord | None, state: RunStateView) -> str | None:
+    if job is None:
+        return run.stopped_by
+    if state in ("reading", "queued", "judging"):
+        return None
+    if state == "stopped" and run.stopped_by in (None, "interrupt"):
+        return "cancel"
+    return run.stopped_by
+
+
+def _notes(
+    run: RunRecord, job: JobRecord | None, told: Mapping[str, Any], state: RunStateView
+) -> list[str]:
+    notes: list[str] = list(told.get("notes", ()))
+    for note in (note_on_repeats(run), note_on_partners(run)):
+        if note is not None and note not in notes:
+            notes.append(note)
+    if job is not None and job.wanted == "stop" and state == "judging":
+        notes.append("it is being stopped: what is in flight is still stored")
+    return notes

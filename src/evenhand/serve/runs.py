@@ -1,0 +1,413 @@
+"""From an upload to a run in the store, all of it or nothing; and stored runs as clients see them:
+listed, inspected, cancelled, resumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import re
+import tempfile
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import orjson
+
+from evenhand.contract import read_criteria
+from evenhand.data import ReadLimits, ReadOptions, Source
+from evenhand.errors import (
+    Conflict,
+    DataError,
+    InputError,
+    Interrupted,
+    ServiceError,
+    StoreBusy,
+    StoreError,
+    TooLarge,
+)
+from evenhand.runs import JudgePlan, PairFiles, RunOptions, Stop
+from evenhand.runs.engine import refuse_judges
+from evenhand.runs.plan import apply_price, find_or_create, is_run_of
+from evenhand.runs.sources import take_in
+from evenhand.serve.config import ServerLimits
+from evenhand.serve.jobs import Jobs, resumed
+from evenhand.serve.run_status import MOST_DIGITS, SILENT_S, needed_run, read_status, state_of
+from evenhand.serve.security.limits import BoundedSources
+from evenhand.serve.values import RunPage, RunStatus, StartRun
+from evenhand.store import RunRecord, Store
+from evenhand.store.jobs import NewJob
+
+# A client's data in a temporary file of ours: it is read twice, and may not fit in memory.
+
+_LONGEST_NAME = 100
+_BLOCK = 1 << 20
+_OPEN_FILES = Path("/proc/self/fd")  # Linux; elsewhere such a file shares its place
+_GZIP = b"\x1f\x8b"
+_NOT_IN_A_NAME = re.compile(r"[^\w.+ -]+")
+
+
+class Upload:
+    """Made by an edge, written to, and given to `Service.start_run`, which closes it."""
+
+    def __init__(self, name: str = "pairs.jsonl") -> None:
+        self.name = plain_name(name)
+        # Without its name's ending: what clients call it names no file here.
+        with _making_room():
+            self._file = _temporary()
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[Mapping[str, Any]]) -> Upload:
+        upload = cls()
+        try:
+            for number, pair in enumerate(pairs, start=1):
+                upload.write(_line(pair, number))
+        except BaseException:
+            upload.close()
+            raise
+        return upload
+
+    def write(self, block: bytes) -> None:
+        with _making_room():
+            self._file.write(block)
+
+    def source(self, limits: ReadLimits | None = None) -> Source:
+        """What has been written, to be read; closing the upload closes it."""
+        with _making_room():
+            self._file.flush()
+        return Source(_path_of(self._file), self.name, limits=limits or ReadLimits())
+
+    def unpack(self, *, limit_bytes: int) -> None:
+        """Gzipped data becomes plain, so that a small file cannot be endless."""
+        with _making_room():
+            self._file.flush()
+        self._file.seek(0)
+        if self._file.read(2) != _GZIP:
+            return
+        self._file.seek(0)
+        with _making_room():
+            plain = _temporary()  # takes the place of ours
+        try:
+            _unpack(self._file, plain, limit_bytes=limit_bytes, name=self.name)
+            plain.seek(0)
+            if plain.read(2) == _GZIP:
+                # Readers would unpack it again, to any size.
+                raise DataError(f"{self.name} is gzip inside gzip; compress it once")
+        except BaseException:
+            plain.close()
+            raise
+        self._file.close()
+        self._file = plain
+        self.name = self.name.removesuffix(".gz")
+
+    def refuse_long_lines(self, *, limit_bytes: int) -> None:
+        """A line is in memory whole; no pair within the limits of its texts is as long as this."""
+        with _making_room():
+            self._file.flush()
+        self._file.seek(0)
+        start = self._file.read(4).lstrip(b"\xef\xbb\xbf \t\r\n")
+        if start.startswith((b"[", b"PAR1")) or self.name.lower().endswith(".json"):
+            return  # these are not read by lines
+        self._file.seek(0)
+        length = 0
+        while block := self._file.read(_BLOCK):
+            first, newline, rest = block.partition(b"\n")
+            length += len(first)
+            if length > limit_bytes:
+                raise TooLarge(
+                    f"{self.name} has a line of more than {limit_bytes:,} bytes; send one pair a "
+                    "line, as JSON"
+                )
+            if newline:
+                length = len(rest) - rest.rfind(b"\n") - 1
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # what a full disk did not take is of no use any more
+            self._file.close()
+
+    def __enter__(self) -> Upload:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _temporary() -> IO[bytes]:
+    """Without a name, where it can be opened by its number: then even a kill leaves nothing."""
+    if _OPEN_FILES.is_dir():
+        return tempfile.TemporaryFile(prefix="evenhand-", suffix=".data")
+    return tempfile.NamedTemporaryFile(prefix="evenhand-", suffix=".data")
+
+
+def _path_of(file: IO[bytes]) -> Path:
+    return _OPEN_FILES / str(file.fileno()) if _OPEN_FILES.is_dir() else Path(file.name)
+
+
+@contextlib.contextmanager
+def _making_room() -> Iterator[None]:
+    """A full disk is no mistake of the program, nor of the client."""
+    try:
+        yield
+    except OSError as error:
+        raise ServiceError(
+            f"the server cannot keep the upload ({error.strerror or type(error).__name__}); its "
+            "operator must make room in the folder for temporary files, then send it again"
+        ) from None
+
+
+def plain_name(given: str) -> str:
+    """A file's name without folders and without what terminals and pages act upon."""
+    last = re.split(r"[/\\]", given)[-1]
+    name = _NOT_IN_A_NAME.sub("-", last).strip(" .-")
+    return name[-_LONGEST_NAME:] or "pairs"
+
+
+def _line(pair: Mapping[str, Any], number: int) -> bytes:
+    try:
+        return orjson.dumps(dict(pair), option=orjson.OPT_APPEND_NEWLINE)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"pairs, row {number}: it is not plain data ({error})") from None
+
+
+def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str) -> None:
+    written = 0
+    try:
+        with gzip.GzipFile(fileobj=packed) as stream:
+            while block := stream.read1(_BLOCK):
+                written += len(block)
+                if written > limit_bytes:
+                    raise TooLarge(
+                        f"{name} holds more than {limit_bytes:,} bytes when unpacked; "
+                        "split it into several runs"
+                    )
+                with _making_room():
+                    plain.write(block)
+    except (EOFError, OSError, zlib.error) as error:
+        said = " ".join(str(error).split())
+        raise DataError(f"{name} is cut or damaged (gzip: {said}); compress it anew") from None
+
+
+# From an upload to a run in the store, all of it or nothing: what is answered survives a kill.
+
+# The same data may be coming in by another request, or another process.
+_LOOKED_EVERY_S = 0.1
+_AWAITED_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    run: RunRecord
+    found: bool  # it was there before
+
+
+class RunIntake:
+    """One request's way; for a thread, since it reads and writes for as long as the data is."""
+
+    def __init__(
+        self,
+        store: Store,
+        limits: ServerLimits,
+        plans: Sequence[JudgePlan],
+        options: RunOptions,
+        *,
+        job: NewJob,
+        stop: Stop,
+    ) -> None:
+        self._store = store
+        self._limits = limits
+        self._plans = plans
+        self._options = options
+        self._job = job
+        self._stop = stop
+
+    def take_in(self, upload: Upload, asked: StartRun) -> StartedRun:
+        refuse_judges(self._plans, self._options)
+        for plan in self._plans:
+            apply_price(plan, self._options)
+        upload.unpack(limit_bytes=self._limits.upload_bytes)
+        data_limits = self._limits.of_data
+        upload.refuse_long_lines(limit_bytes=data_limits.row_bytes)
+        reading = ReadOptions(
+            columns=asked.columns,
+            criteria=read_criteria(asked.criteria) if asked.criteria else (),
+            criteria_needed=any(plan.judge.traits.needs_prompt for plan in self._plans),
+            allow_tie=asked.allow_tie,
+            swap_positions=asked.swap_positions,
+        )
+        sources = BoundedSources(PairFiles((upload.source(data_limits),), reading), self._limits)
+        self._refuse_name(sources)
+        until = time.monotonic() + _AWAITED_S
+        ours = False  # even where another request was faster to fill it
+        while True:
+            run, created = self._found(sources)
+            ours = ours or created
+            if run.intake_done:
+                return StartedRun(run, found=not ours)
+            try:
+                taken = self._taken(run, sources)
+            except StoreBusy:
+                if time.monotonic() > until:
+                    raise Conflict(
+                        f"the same pairs are just coming in as run {run.name!r}; "
+                        f"ask for it in a moment: it is run {run.id}"
+                    ) from None
+                self._rest()
+                continue
+            if taken is not None:
+                return StartedRun(taken, found=not ours)
+
+    def _refuse_name(self, sources: BoundedSources) -> None:
+        name = self._options.name
+        found = self._store.find_run(name) if name is not None else None
+        if found is not None and not is_run_of(
+            found, sources.describe(), self._plans, self._options
+        ):
+            raise Conflict(
+                f"run {name!r} is there already, with other data, judges or options; "
+                "give another name (equal passes are shared), or none"
+            )
+
+    def _found(self, sources: BoundedSources) -> tuple[RunRecord, bool]:
+        try:
+            return find_or_create(self._store, sources, self._plans, self._options, job=self._job)
+        except (InputError, StoreError):
+            # Another process may have made it at the same moment; then it is there now.
+            return find_or_create(self._store, sources, self._plans, self._options, job=self._job)
+
+    def _taken(self, run: RunRecord, sources: BoundedSources) -> RunRecord | None:
+        """The run with all its rows; None where it went away meanwhile. What breaks it off takes
+        the run along: nobody was ever told of it."""
+        store = self._store
+        with store.hold(run.id):
+            now = store.run_at(run.id)
+            if now is None or now.intake_done:
+                return now
+            store.jobs.add(run.id, self._job)
+            try:
+                self._fill(now, sources)
+            except BaseException:
+                with contextlib.suppress(StoreError):
+                    store.delete_held(run.id)
+                raise
+            store.jobs.want(run.id, "run", only_from=("intake",))
+            return store.run_at(run.id)
+
+    def _fill(self, run: RunRecord, sources: BoundedSources) -> None:
+        store = self._store
+        whole = take_in(
+            store,
+            run.id,
+            sources,
+            bad_rows=self._options.bad_rows,
+            by_id=any(plan.judge.traits.by_id for plan in self._plans),
+            stop=self._stop,
+            told=lambda _: None,
+        )
+        if not whole:
+            raise _broken_off()
+        salt = run.plan.get("fresh")
+        store.set_run_judges(
+            run.id, [store.add_judge(plan.record(salt=salt)) for plan in self._plans]
+        )
+        store.update_run(run.id, intake_done=True, state="judging")
+
+    def _rest(self) -> None:
+        if self._stop.by is not None:
+            raise _broken_off()
+        time.sleep(_LOOKED_EVERY_S)
+
+
+def _broken_off() -> Interrupted:
+    return Interrupted("the server was stopped while the pairs came in; send them again")
+
+
+# The store's runs as clients see them: listed, looked at, cancelled, resumed. For threads.
+
+_COUNTED_AT_ONCE = 1000
+
+
+class StoredRuns:
+    def __init__(self, store: Store, jobs: Jobs) -> None:
+        self._store = store
+        self._jobs = jobs
+
+    def status(self, run_id: str) -> RunStatus:
+        return read_status(self._store, needed_run(self._store, run_id))
+
+    def page(self, after: str | None, *, limit: int, state: str | None) -> RunPage:
+        before = _id_of(after)
+        statuses: list[RunStatus] = []
+        # One more than is wanted, so that the last page knows that it is the last.
+        while records := self._store.run_page(before=before, limit=limit + 1):
+            found = self._store.jobs.of_runs([run.id for run in records])
+            for run in records:
+                if state is None or state_of(run, found.get(run.id)) == state:
+                    if len(statuses) == limit:
+                        return RunPage(runs=tuple(statuses), next=statuses[-1].id)
+                    statuses.append(read_status(self._store, run, found.get(run.id)))
+            before = records[-1].id
+        return RunPage(runs=tuple(statuses))
+
+    def by_state(self) -> dict[str, int]:
+        counted: Counter[str] = Counter()
+        before: int | None = None
+        while records := self._store.run_page(before=before, limit=_COUNTED_AT_ONCE):
+            found = self._store.jobs.of_runs([run.id for run in records])
+            counted.update(state_of(run, found.get(run.id)) for run in records)
+            before = records[-1].id
+        return dict(counted)
+
+    def take_on(self, started: StartedRun, job: NewJob) -> RunStatus:
+        """A run that was there and had been stopped goes on; one of the command line becomes the
+        server's."""
+        run = started.run
+        if started.found:
+            jobs = self._store.jobs
+            jobs.add(run.id, job, wanted="done" if run.state == "finished" else "run")
+            there = jobs.find(run.id)
+            if there is not None and there.wanted == "stop":
+                jobs.want(run.id, "run", only_from=("stop",), options=resumed(there))
+        return read_status(self._store, run).model_copy(update={"found": started.found})
+
+    def cancel(self, run_id: str) -> RunStatus:
+        store = self._store
+        run = needed_run(store, run_id)
+        if store.jobs.find(run.id) is None and run.state in ("reading", "judging"):
+            raise Conflict(f"run {run.name!r} is the command line's; stop it there")
+        if store.jobs.want(run.id, "stop", only_from=("run",)):
+            job = store.jobs.find(run.id)
+            if job is not None and not job.is_judged(within_s=SILENT_S):
+                store.update_run(run.id, state="stopped", stopped_by="interrupt")
+        return self.status(str(run.id))
+
+    def resume(self, run_id: str) -> RunStatus:
+        store = self._store
+        run = needed_run(store, run_id)
+        job = store.jobs.find(run.id)
+        if job is None and run.state != "finished":
+            raise Conflict(
+                f"run {run.name!r} was begun by the command line; go on with it there, or send "
+                "its pairs here"
+            )
+        if job is not None and job.wanted == "stop":
+            self._jobs.refuse_when_full()
+            store.jobs.want(run.id, "run", only_from=("stop",), options=resumed(job))
+        return self.status(str(run.id))
+
+
+def _id_of(after: str | None) -> int | None:
+    if after is None:
+        return None
+    if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
+        raise InputError(f"after is {after[:40]!r}; give the `next` of the page before")
+    return int(after)

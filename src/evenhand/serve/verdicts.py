@@ -1,0 +1,572 @@
+"""A run's verdicts for clients: the filters, the table that pages show, and the pages of
+`/v1/runs/{id}/verdicts`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self, cast
+
+from pydantic import Field, model_validator
+
+from evenhand.contract import Failure, Outcome, Winner
+from evenhand.contract.model import Model
+from evenhand.contract.pair import Text
+from evenhand.errors import InputError, ServerBusy
+from evenhand.report.records import RunRow, row_of
+from evenhand.serve.indexing import fill_some
+from evenhand.serve.judges import AddressRedactor
+from evenhand.serve.run_status import needed_run
+from evenhand.serve.values import Share, VerdictLine, VerdictPage
+from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
+from evenhand.store.verdict_index import Named
+from evenhand.store.verdict_table import (
+    Coverage,
+    CriterionEnd,
+    Ends,
+    LabelIs,
+    Sort,
+    TableFilter,
+    TablePlace,
+    TableRow,
+)
+from evenhand.store.verdicts import RUN_START, FoundVerdicts, VerdictFilter, VerdictPlace
+
+if TYPE_CHECKING:
+    from evenhand.contract import ConfidenceSource
+
+
+# What verdicts can be asked for by: the same over HTTP, in tables and in files.
+
+# The verdicts tell these themselves; the rest are told by the marks beside them.
+_PLAIN_FILTERS = frozenset(
+    {
+        *("outcome", "winner", "judge", "tag", "disagrees", "abstained"),
+        *("min_confidence", "max_confidence"),
+    }
+)
+
+
+class VerdictFilters(Model):
+    """Every one that is given must hold."""
+
+    outcome: Outcome | None = None
+    winner: Winner | None = None
+    judge: Text | None = None
+    tag: Text | None = None
+    disagrees: bool | None = Field(
+        default=None,
+        description="Only labelled pairs: those whose label the judge did not come to, or did",
+    )
+    abstained: bool | None = None
+    min_confidence: Share | None = None
+    max_confidence: Share | None = None
+    ending: Ends | None = Field(
+        default=None,
+        description="Several outcomes at once: any but invalid; a win or a tie; neither of them",
+    )
+    label: LabelIs | None = Field(default=None, description="The pair's label; any, or none")
+    criterion: Text | None = Field(default=None, description="One of the run's criteria")
+    criterion_end: CriterionEnd | None = Field(
+        default=None,
+        description="How it came out; model and other are the one asked for and its opponent",
+    )
+    judges_differ: bool | None = Field(
+        default=None, description="Whether another judge of the run came to another verdict"
+    )
+    noted: bool | None = Field(default=None, description="With a note on the pair")
+    unread: bool | None = Field(default=None, description="With an answer that was not read")
+    model: Text | None = Field(default=None, description="One of the pair's models, A or B")
+    against: Text | None = Field(default=None, description="The other one")
+    model_wins: bool | None = Field(
+        default=None, description="Whether `model` won; false: the other one did"
+    )
+    named: Named | None = Field(
+        default=None, description="Two different models, one against itself, one alone, or none"
+    )
+    count_votes: bool | None = Field(
+        default=None,
+        description="With label and disagrees: what most people voted is a label where the data "
+        "has none",
+    )
+    query: Text | None = Field(default=None, max_length=1000, description="Words to be found")
+
+    @property
+    def of_table(self) -> bool:
+        """Whether something is asked for that only the marks beside verdicts tell."""
+        told = self.model_dump(exclude_none=True)
+        return not told.keys() <= _PLAIN_FILTERS
+
+    @model_validator(mode="after")
+    def _refuse_nobody(self) -> Self:
+        for name, asked in (
+            ("modelWins", self.model_wins is not None),
+            (f"criterionEnd {self.criterion_end}", self.criterion_end in ("model", "other")),
+        ):
+            if asked and self.model is None:
+                raise InputError(f"{name} is of a model, and none is given; give model too")
+        return self
+
+
+# A run's verdicts as pages show them: a table with filters, and what stands beside a pair.
+
+# A page waits so long for what is not indexed yet; a run of some thousand pairs is done by then.
+_FILLED_WITHIN_S = 0.1
+_MOST_LINES = 1000
+_FEW = 500  # nobody is told how many there are beside a pair
+_CURSOR = re.compile(r"([ab])(-?\d{1,15}(?:\.\d{1,20})?(?:e-\d{1,3})?)?_(\d{1,18})_(\d{1,18})")
+
+
+class TableQuery(VerdictFilters):
+    """What a table shows and how it is sorted; all of it fits into an address."""
+
+    sort: Sort = "number"
+    descending: bool = False
+
+
+class TableLine(Model):
+    """One judge's verdict on one pair; `prompt` is its beginning."""
+
+    number: int
+    id: str
+    judge: str
+    outcome: Outcome
+    winner: Winner | None
+    confidence: float | None
+    label: Winner | None
+    label_voted: bool
+    disagrees: bool | None
+    judges_differ: bool
+    noted: bool
+    unread: bool
+    abstained: bool
+    model_a: str | None
+    model_b: str | None
+    tags: tuple[str, ...]
+    length_a: int
+    length_b: int
+    prompt: str
+
+
+class IndexProgress(Model):
+    """How much of the run an index holds; pages say so where it is not whole."""
+
+    done: int
+    total: int
+    whole: bool
+
+
+class PairTable(Model):
+    """`next` and `previous` are cursors. `count` is exact unless `counted_more` ("10,000+")."""
+
+    lines: tuple[TableLine, ...]
+    next: str | None
+    previous: str | None
+    count: int
+    counted_more: bool
+    table: IndexProgress  # verdicts that can be filtered and sorted so far
+    words: IndexProgress | None  # pairs that can be searched so far; None where nothing is searched
+
+
+class AdjacentPairs(Model):
+    """The pairs before and after one in a filtered table, for j and k; None at the ends."""
+
+    previous: int | None
+    next: int | None
+
+
+class VerdictBrowser:
+    """`service.tables`; `looked_at` is told of every run that somebody browses."""
+
+    def __init__(self, store: Store, *, looked_at: Callable[[int], None]) -> None:
+        self._store = store
+        self._looked_at = looked_at
+
+    async def page(
+        self, run_id: str, query: TableQuery, *, cursor: str | None = None, limit: int = 50
+    ) -> PairTable:
+        """A page of the table, from a cursor on; InputError where that is none of this table's."""
+        after, before = _read_cursor(cursor, query.sort)
+
+        def read() -> PairTable:
+            run, names = self._run(run_id)
+            filled = fill_some(
+                self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S
+            )
+            if not (filled.table.whole and filled.words.whole):
+                self._looked_at(run.id)
+            page = self._store.browse(
+                run.id,
+                table_filter(query, names),
+                sort=query.sort,
+                descending=query.descending,
+                after=after,
+                before=before,
+                limit=max(1, min(limit, _MOST_LINES)),
+            )
+            return PairTable(
+                lines=tuple(_line(row, names[row.judge_id]) for row in page.rows),
+                next=_cursor("a", page.next),
+                previous=_cursor("b", page.previous),
+                count=page.count.count,
+                counted_more=page.count.more,
+                table=_progress(filled.table),
+                words=None if query.query is None else _progress(filled.words),
+            )
+
+        return await asyncio.to_thread(read)
+
+    async def prepare(self, run_id: str) -> None:
+        """Fill what is missing for a moment, for a page whose figures come from it."""
+
+        def fill() -> None:
+            run = needed_run(self._store, run_id)
+            if not fill_some(self._store, run, words=False, within_s=_FILLED_WITHIN_S).table.whole:
+                self._looked_at(run.id)
+
+        await asyncio.to_thread(fill)
+
+    async def each(self, run_id: str, query: TableQuery) -> AsyncIterator[TableLine]:
+        """All of the table, a page in memory at a time: for files."""
+        cursor: str | None = None
+        while True:
+            page = await self.page(run_id, query, cursor=cursor, limit=_MOST_LINES)
+            for line in page.lines:
+                yield line
+            cursor = page.next
+            if cursor is None:
+                return
+
+    async def neighbours(
+        self, run_id: str, query: TableQuery, number: int, *, judge: str | None = None
+    ) -> AdjacentPairs:
+        """`judge` where a pair stands in the table several times, and one of them is meant."""
+
+        def read() -> AdjacentPairs:
+            run, names = self._run(run_id)
+            # Whoever was sent the address of a pair has not been to the table.
+            fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
+            wanted = table_filter(query, names)
+            meant = wanted.judge_ids if judge is None else _judge_ids(judge, names)
+            place = self._store.place_of(run.id, number, judge_ids=meant, sort=query.sort)
+            if place is None:
+                return AdjacentPairs(previous=None, next=None)
+
+            def nearest(*, back: bool) -> int | None:
+                page = self._store.browse(
+                    run.id,
+                    wanted,
+                    sort=query.sort,
+                    descending=query.descending,
+                    after=None if back else place,
+                    before=place if back else None,
+                    limit=len(names),
+                    count_to=_FEW,
+                )
+                rows = page.rows[::-1] if back else page.rows
+                return next((row.number for row in rows if row.number != number), None)
+
+            return AdjacentPairs(previous=nearest(back=True), next=nearest(back=False))
+
+        return await asyncio.to_thread(read)
+
+    def _run(self, run_id: str) -> tuple[RunRecord, dict[int, str]]:
+        """The run, and what clients call its judges."""
+        run = needed_run(self._store, run_id)
+        job = self._store.jobs.find(run.id)
+        offered = job.judges if job else ()
+        judges = self._store.run_judges(run.id)
+        return run, {
+            judge.id: offered[place] if place < len(offered) else judge.name
+            for place, judge in enumerate(judges)
+        }
+
+
+def _judge_ids(judge: str, names: dict[int, str]) -> tuple[int, ...]:
+    found = tuple(judge_id for judge_id, name in names.items() if name == judge)
+    if not found:
+        raise InputError(
+            f"judge is {judge[:80]!r}, which the run does not have; "
+            f"it has {', '.join(names.values())}"
+        )
+    return found
+
+
+def table_filter(query: VerdictFilters, names: dict[int, str]) -> TableFilter:
+    """`names` are what clients call the run's judges."""
+    return TableFilter(
+        outcome=query.outcome,
+        winner=query.winner,
+        judge_ids=None if query.judge is None else _judge_ids(query.judge, names),
+        tag=query.tag,
+        disagrees=query.disagrees,
+        abstained=query.abstained,
+        min_confidence=query.min_confidence,
+        max_confidence=query.max_confidence,
+        criterion=query.criterion,
+        criterion_end=query.criterion_end,
+        judges_differ=query.judges_differ,
+        noted=query.noted,
+        unread=query.unread,
+        query=query.query,
+        ending=query.ending,
+        label=query.label,
+        model=query.model,
+        against=query.against,
+        named=query.named,
+        model_wins=query.model_wins,
+        count_votes=query.count_votes,
+    )
+
+
+def _line(row: TableRow, judge: str) -> TableLine:
+    return TableLine(
+        number=row.number,
+        id=row.id,
+        judge=judge,
+        outcome=row.outcome,
+        winner=row.winner,
+        confidence=row.confidence,
+        label=row.label,
+        label_voted=row.label_voted,
+        disagrees=row.disagrees,
+        judges_differ=row.judges_differ,
+        noted=row.noted,
+        unread=row.unread,
+        abstained=row.abstained,
+        model_a=row.model_a,
+        model_b=row.model_b,
+        tags=row.tags,
+        length_a=row.length_a,
+        length_b=row.length_b,
+        prompt=row.prompt,
+    )
+
+
+def _progress(covered: Coverage) -> IndexProgress:
+    return IndexProgress(done=covered.done, total=covered.total, whole=covered.whole)
+
+
+def _cursor(way: str, place: TablePlace | None) -> str | None:
+    if place is None:
+        return None
+    key = "" if place.key is None else repr(place.key)
+    return f"{way}{key}_{place.number}_{place.judge_id}"
+
+
+def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, TablePlace | None]:
+    """After a place, before one, or neither."""
+    if cursor is None:
+        return None, None
+    found = _CURSOR.fullmatch(cursor)
+    # Confidence alone may be missing, and it alone is no whole number.
+    if found is None or (sort != "confidence" and not (found[2] or "").lstrip("-").isdigit()):
+        raise InputError(f"cursor is {cursor[:40]!r}; give the `next` of the page before")
+    key: float | None = None
+    if found[2]:
+        key = float(found[2]) if sort == "confidence" else int(found[2])
+    place = TablePlace(key, int(found[3]), int(found[4]))
+    return (place, None) if found[1] == "a" else (None, place)
+
+
+# A run's verdicts for clients: filtered, a page at a time, light or with all their texts.
+
+_PAGE_CURSOR = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+# Nothing may be found for long; the client gets what there is by then, and asks on.
+_SEARCHED_FOR_S = 1.0
+_WHOLE_AT_ONCE = 16
+_PAGE_CHARACTERS = 8_000_000
+
+
+def read_page(
+    store: Store,
+    run: RunRecord,
+    filters: VerdictFilters,
+    *,
+    offered: Sequence[str],
+    cursor: str | None,
+    limit: int,
+    full: bool,
+) -> VerdictPage:
+    """`offered` are the names that clients know the run's judges by, in their order."""
+    judges = store.run_judges(run.id)
+    names = {
+        judge.id: offered[place] if place < len(offered) else judge.name
+        for place, judge in enumerate(judges)
+    }
+    search = _by_marks if filters.of_table else _by_verdicts
+    place: VerdictPlace | None = _place(cursor)
+    rows: list[VerdictRow] = []
+    until = time.monotonic() + _SEARCHED_FOR_S
+    find = search(store, run, filters, judges=judges, names=names)
+    while place is not None and len(rows) < limit:
+        found = find(place, limit - len(rows))
+        rows += found.rows
+        place = found.reached
+        if time.monotonic() > until:
+            break
+    if not full:
+        hide = {judge.id: AddressRedactor.of_record(judge.settings) for judge in judges}
+        lines = tuple(
+            _verdict_line(row, names[row.judge_id], hide=hide[row.judge_id]) for row in rows
+        )
+        return VerdictPage(verdicts=lines, next=_told(place))
+    whole, ended = _whole_rows(store, run, rows, {judge.id: judge for judge in judges}, names)
+    if not ended and whole:
+        last = rows[len(whole) - 1]
+        place = VerdictPlace(last.item.number, last.judge_id)
+    return VerdictPage(verdicts=tuple(whole), next=_told(place))
+
+
+_Find = Callable[[VerdictPlace, int], FoundVerdicts]
+
+
+def _by_verdicts(
+    store: Store,
+    run: RunRecord,
+    filters: VerdictFilters,
+    *,
+    judges: Sequence[JudgeRecord],
+    names: dict[int, str],
+) -> _Find:
+    wanted = _filter(filters, judges, names)
+    return lambda after, limit: store.find_verdicts(run.id, wanted, after=after, limit=limit)
+
+
+def _by_marks(
+    store: Store,
+    run: RunRecord,
+    filters: VerdictFilters,
+    *,
+    judges: Sequence[JudgeRecord],
+    names: dict[int, str],
+) -> _Find:
+    """As tables are read; a client is told to wait where they do not hold all of it yet, since a
+    part would look like the whole."""
+    searched = filters.query is not None
+    filled = fill_some(store, run, words=searched, within_s=_SEARCHED_FOR_S)
+    for told, what in ((filled.table, "verdicts"), (filled.words, "pairs' words")):
+        if not told.whole and (searched or told is filled.table):
+            raise ServerBusy(
+                f"{told.done} of {told.total} {what} of run {run.name!r} are indexed so far, "
+                "which this filter needs; try again later",
+                retry_after_s=5,
+            )
+    wanted = replace(
+        table_filter(filters.model_copy(update={"judge": None}), names),
+        judge_ids=_filter(filters, judges, names).judge_ids,
+    )
+
+    def find(after: VerdictPlace, limit: int) -> FoundVerdicts:
+        # In the order of the items, which is what a table's places by number are.
+        place = TablePlace(after.number, *after)
+        page = store.browse(run.id, wanted, after=place, limit=limit)
+        rows = store.verdicts_at(run.id, [VerdictPlace(*each.place[1:]) for each in page.rows])
+        reached = None if page.next is None else VerdictPlace(*page.next[1:])
+        return FoundVerdicts(rows, reached)
+
+    return find
+
+
+def _whole_rows(
+    store: Store,
+    run: RunRecord,
+    rows: Sequence[VerdictRow],
+    judges: dict[int, JudgeRecord],
+    names: dict[int, str],
+) -> tuple[list[RunRow], bool]:
+    """As many as fit into memory comfortably, and whether that is all of them."""
+    places = [VerdictPlace(row.item.number, row.judge_id) for row in rows]
+    whole: list[RunRow] = []
+    hide = {number: AddressRedactor.of_record(each.settings) for number, each in judges.items()}
+    characters = 0
+    size = 1
+    start = 0
+    while start < len(places):
+        for each in store.whole_verdicts_at(run.id, places[start : start + size]):
+            row = row_of(each, run=run, judge=judges[each.row.judge_id])
+            row = row.model_copy(update={"judge": names[each.row.judge_id]})
+            whole.append(_without_address(row, hide[each.row.judge_id]))
+            characters += len(row.prompt) + len(row.response_a) + len(row.response_b)
+        if characters > _PAGE_CHARACTERS:
+            break
+        start += size
+        size = min(2 * size, _WHOLE_AT_ONCE)
+    return whole, len(whole) == len(rows)
+
+
+def _without_address(row: RunRow, hide: AddressRedactor) -> RunRow:
+    """The command line keeps in the same store what it tells its own user."""
+    if row.error_message is None:
+        return row
+    hidden: dict[str, object] = {"error_message": hide(row.error_message)}
+    if isinstance(row.verdict, Failure):
+        said = row.verdict.error.model_copy(update={"message": hide(row.verdict.error.message)})
+        hidden["verdict"] = row.verdict.model_copy(update={"error": said})
+    return row.model_copy(update=hidden)
+
+
+def _filter(
+    filters: VerdictFilters, judges: Sequence[JudgeRecord], names: dict[int, str]
+) -> VerdictFilter:
+    judge_ids = None
+    if filters.judge is not None:
+        judge_ids = tuple(
+            judge.id for judge in judges if filters.judge in (names[judge.id], judge.name)
+        )
+        if not judge_ids:
+            raise InputError(
+                f"judge is {filters.judge[:80]!r}, which the run does not have; "
+                f"it has {', '.join(names.values())}"
+            )
+    return VerdictFilter(
+        outcome=filters.outcome,
+        winner=filters.winner,
+        judge_ids=judge_ids,
+        tag=filters.tag,
+        disagrees=filters.disagrees,
+        abstained=filters.abstained,
+        min_confidence=filters.min_confidence,
+        max_confidence=filters.max_confidence,
+    )
+
+
+def _place(cursor: str | None) -> VerdictPlace:
+    if cursor is None:
+        return RUN_START
+    found = _PAGE_CURSOR.fullmatch(cursor)
+    if found is None:
+        raise InputError(f"cursor is {cursor[:40]!r}; give the `next` of the page before")
+    return VerdictPlace(int(found[1]), int(found[2]))
+
+
+def _told(place: VerdictPlace | None) -> str | None:
+    return None if place is None else f"{place.number}-{place.judge_id}"
+
+
+def _verdict_line(row: VerdictRow, judge: str, *, hide: AddressRedactor) -> VerdictLine:
+    item = row.item
+    return VerdictLine(
+        id=item.key,
+        number=item.number,
+        row=item.row,
+        source=item.source,
+        judge=judge,
+        label=item.label,
+        model_a=item.model_a,
+        model_b=item.model_b,
+        tags=item.tags,
+        outcome=row.outcome,
+        winner=row.winner,
+        confidence=row.confidence,
+        confidence_source=cast("ConfidenceSource", row.confidence_source),
+        abstained=row.abstained,
+        first_pass_winner=row.first_pass_winner,
+        second_pass_winner=row.second_pass_winner,
+        error_kind=row.error_kind,
+        error_message=None if row.error_message is None else hide(row.error_message),
+    )

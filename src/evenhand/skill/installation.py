@@ -1,0 +1,183 @@
+"""Writing the skill into the folders where coding agents look for skills: repeatable, and never
+over a file that the user changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal
+from uuid import uuid4
+
+from evenhand.errors import InputError
+
+# Where coding agents look for skills, by their own documentation (November 2026).
+#
+# `.agents/skills` is the folder that the Agent Skills standard's clients share: Codex, Copilot,
+# Cursor, Gemini CLI and OpenCode read it, in a project and in the home directory. Claude Code
+# reads its own alone.
+
+_IN_PROJECT = {
+    "agents": ".agents/skills",
+    "claude": ".claude/skills",
+    "codex": ".agents/skills",
+    "copilot": ".github/skills",
+    "cursor": ".cursor/skills",
+    "gemini": ".gemini/skills",
+    "opencode": ".opencode/skills",
+}
+_OF_USER = {
+    "agents": ".agents/skills",
+    "claude": ".claude/skills",
+    "codex": ".agents/skills",
+    "copilot": ".copilot/skills",
+    "cursor": ".cursor/skills",
+    "gemini": ".gemini/skills",
+    "opencode": ".config/opencode/skills",
+}
+AGENTS = tuple(_IN_PROJECT)
+# The two that between them reach every agent above.
+EVERYBODY = ("agents", "claude")
+
+
+def skill_folders(
+    agents: Sequence[str] = (), *, of_user: bool = False, start: Path | None = None
+) -> list[Path]:
+    """The folders of skills that these agents look into, each once; without any, everybody's."""
+    for agent in agents:
+        if agent not in AGENTS:
+            raise InputError(f"no agent is called {agent!r}; take one of {', '.join(AGENTS)}")
+    root = Path.home() if of_user else project_root(start or Path.cwd())
+    known = _OF_USER if of_user else _IN_PROJECT
+    return list(dict.fromkeys(root / known[agent] for agent in agents or EVERYBODY))
+
+
+def project_root(start: Path) -> Path:
+    """The checkout that holds a directory, as the agents find it; else the directory itself."""
+    here = start.resolve()
+    for directory in (here, *here.parents):
+        if (directory / ".git").exists():
+            return directory
+    return here
+
+
+# Writing the skill into a folder of skills: again and again, and over nobody's own words.
+
+NAME = "evenhand"  # of the skill, and so of its folder: the standard wants them equal
+# What was written, by digest: what differs from it later is somebody's edit.
+_RECORD = ".written.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of one folder."""
+
+    folder: Path
+    state: Literal["written", "updated", "unchanged"]
+
+
+def skill_texts() -> dict[str, bytes]:
+    """Every file of the skill by its path in the skill's folder, SKILL.md first."""
+    found = dict(_walk(files("evenhand.skill") / NAME, ""))
+    return {"SKILL.md": found.pop("SKILL.md"), **found}
+
+
+def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            found += _walk(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(".md"):
+            found.append((prefix + entry.name, entry.read_bytes()))
+    return found
+
+
+def write_skill(folders: Sequence[Path], *, force: bool = False) -> list[Written]:
+    """Write the skill into each folder of skills; all are looked at before one is written."""
+    texts = skill_texts()
+    if not force:
+        for folder in folders:
+            _refuse_to_lose(folder / NAME, texts)
+    return [_write(folder / NAME, texts) for folder in folders]
+
+
+def _refuse_to_lose(folder: Path, texts: dict[str, bytes]) -> None:
+    recorded = _read_record(folder)
+    for name, text in texts.items():
+        path = folder / name
+        there = _read(path)
+        if there is not None and there != text and recorded.get(name) != _digest(there):
+            raise InputError(
+                f"{path} was changed by somebody, or is not evenhand's; "
+                "keep it, or replace it with --force"
+            )
+
+
+def _write(folder: Path, texts: dict[str, bytes]) -> Written:
+    recorded = _read_record(folder)
+    stale = {name for name in recorded if name not in texts}
+    wanted = {name: _digest(text) for name, text in texts.items()}
+    there = {name: _read(folder / name) for name in texts}
+    if there == texts and recorded == wanted:
+        return Written(folder, "unchanged")
+    for name, text in texts.items():
+        if there[name] != text:
+            _replace(folder / name, text)
+    for name in stale:
+        # A file that an earlier version had; where it was edited, it is its editor's.
+        old = _read(folder / name)
+        if old is not None and _digest(old) == recorded[name]:
+            (folder / name).unlink()
+    # Last: killed before this, the next one finds every file either as it was or as it will be.
+    _replace(folder / _RECORD, json.dumps(wanted, indent=1).encode() + b"\n")
+    fresh = all(text is None for text in there.values())
+    return Written(folder, "written" if fresh else "updated")
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _read_record(folder: Path) -> dict[str, str]:
+    try:
+        record = json.loads(_read(folder / _RECORD) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(record, dict):
+        return {}
+    # It lies in somebody's checkout: a name that leads out of the folder is not ours.
+    return {
+        name: digest
+        for name, digest in record.items()
+        if isinstance(digest, str) and _stays_inside(name)
+    }
+
+
+def _stays_inside(name: str) -> bool:
+    parts = name.replace("\\", "/").split("/")
+    return (
+        name.endswith(".md") and ":" not in name and all(part not in ("", "..") for part in parts)
+    )
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.{uuid4().hex}")
+    try:
+        beside.write_bytes(data)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _digest(text: bytes) -> str:
+    return sha256(text).hexdigest()

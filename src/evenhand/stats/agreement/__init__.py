@@ -1,0 +1,1 @@
+"""Agreement of a judge with labels (`labels`), and of several raters with each other (`raters`)."""

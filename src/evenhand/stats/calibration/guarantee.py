@@ -1,0 +1,284 @@
+"""The confidence above which verdicts agree with people at least so often, with a guarantee."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrc, betaincinv
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.stats.agreement.labels import row_clusters
+from evenhand.stats.calibration.curves import right_or_wrong
+from evenhand.stats.calibration.reliability import probability_column, sums_by
+from evenhand.stats.clusters import Floats, Labels
+from evenhand.stats.estimates import EstimatedShare, estimate_share
+from evenhand.stats.outcomes import confidence_level, same_length
+
+# The sequence starts with the surest third of the prompts and goes on by twentieths: a start
+# with fewer fails too often by chance, one with more asks too much of a middling judge, and
+# every step is one more chance to fail.
+FIRST_SHARE = 1 / 3
+STEP_SHARE = 1 / 20
+
+
+class ThresholdTest(Model):
+    """Of `n` drawn verdicts at or above the threshold, `agreeing` agree with their labels."""
+
+    threshold: float
+    n: int
+    agreeing: int
+    p_value: float
+    passed: bool
+
+
+class Guarantee(Model):
+    """Verdicts at or above `threshold` agree with their labels at least `target` often.
+
+    Over repeated draws of labels this is wrong in at most `error_level` of them. `agreement` is
+    what was seen, `agreement_at_least` its exact lower bound at that level; `coverage` is the
+    share of all labelled rows that the threshold keeps. Without a threshold, `reason` says why.
+    """
+
+    target: float
+    error_level: float
+    threshold: float | None
+    n: int
+    prompts: int
+    without_confidence: int
+    agreeing: int | None
+    of: int | None
+    agreement: float | None
+    agreement_at_least: float | None
+    coverage: EstimatedShare | None
+    tested: tuple[ThresholdTest, ...]
+    level: float
+    seed: int
+    reason: str | None
+
+    def keeps(self, confidences: Sequence[float | None] | NDArray[Any]) -> NDArray[np.bool_]:
+        """Which verdicts stand; the others abstain. Without a threshold, or confidence: none."""
+        column = np.asarray(confidences, dtype=np.float64)
+        if self.threshold is None:
+            return np.zeros(column.shape, dtype=np.bool_)
+        kept: NDArray[np.bool_] = column >= self.threshold
+        return kept
+
+
+class PromiseCheck(Model):
+    """Whether labels contradict a promised agreement: of `n` verdicts that stand, one a prompt,
+    `agreeing` agree. `p_value` is the chance of so few or fewer if the promise held."""
+
+    promised: float
+    n: int
+    agreeing: int
+    p_value: float
+    contradicted: bool
+
+
+def check_promise(
+    correct: Sequence[Any] | NDArray[Any],
+    *,
+    target: float,
+    prompts: Labels | None = None,
+    error_level: float = 0.05,
+    seed: int = 0,
+) -> PromiseCheck | None:
+    """The exact one-sided binomial test of "agreement is at least the target", on labels that the
+    guarantee was not learned from. One row of each prompt is drawn, as for the guarantee, so that
+    rows are independent. None without rows."""
+    _limits(target, error_level)
+    right = right_or_wrong(correct)
+    same_length(right.size, prompts=prompts)
+    if not right.size:
+        return None
+    clusters, count, _ = row_clusters(prompts, np.ones(right.size, dtype=np.bool_))
+    drawn = right[one_row_each(clusters, count, seed=seed)]
+    agreeing = int(drawn.sum())
+    p_value = float(bdtr(agreeing, drawn.size, target))
+    return PromiseCheck(
+        promised=target,
+        n=int(drawn.size),
+        agreeing=agreeing,
+        p_value=p_value,
+        contradicted=p_value < error_level,
+    )
+
+
+def fewest_labels(target: float, *, error_level: float = 0.05) -> int:
+    """With fewer labelled prompts nothing can be guaranteed, even if every verdict agrees."""
+    _limits(target, error_level)
+    return math.ceil(math.log(error_level) / math.log(target) - 1e-9)
+
+
+def guarantee_agreement(
+    confidences: Sequence[float | None] | NDArray[Any],
+    correct: Sequence[Any] | NDArray[Any],
+    *,
+    target: float = 0.9,
+    error_level: float = 0.05,
+    prompts: Labels | None = None,
+    thresholds: Sequence[float] | NDArray[Any] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Guarantee:
+    """The most lenient threshold, on labels that the calibration has not seen.
+
+    Fixed-sequence testing (Angelopoulos et al. 2021): thresholds from strict to lenient, each by
+    the exact binomial test of "agreement is below the target", up to the first that fails. Of
+    each prompt one row is drawn, so that rows are independent. Thresholds are chosen by rank
+    from the confidences alone unless they are given.
+    """
+    _limits(target, error_level)
+    confidence_level(level)
+    right = right_or_wrong(correct)
+    stated = _confidences(confidences)
+    same_length(right.size, confidences=stated, prompts=prompts)
+    known = ~np.isnan(stated)
+    clusters, count, independent = row_clusters(prompts, np.ones(right.size, dtype=np.bool_))
+    drawn = one_row_each(clusters, count, seed=seed)
+    drawn = drawn[known[drawn]]
+    order = drawn[np.argsort(-stated[drawn], kind="stable")]
+    sure, hits = stated[order], np.cumsum(right[order])
+    fewest = fewest_labels(target, error_level=error_level)
+    tested: list[ThresholdTest] = []
+    if sure.size >= fewest:
+        ends = _ends(sure, thresholds, fewest=fewest, prompts=count)
+        for end, threshold in ends:
+            agreeing = int(hits[end - 1])
+            p_value = _binomial_p(agreeing, end, target)
+            tested.append(
+                ThresholdTest(
+                    threshold=threshold,
+                    n=end,
+                    agreeing=agreeing,
+                    p_value=p_value,
+                    passed=p_value <= error_level,
+                )
+            )
+            if not tested[-1].passed:
+                break
+    found = next((test for test in reversed(tested) if test.passed), None)
+    coverage = None
+    if found is not None:
+        kept = (known & (stated >= found.threshold)).astype(np.float64)
+        coverage = estimate_share(
+            sums_by(clusters, kept, count=count),
+            sums_by(clusters, 1 - kept, count=count),
+            independent=independent,
+            level=level,
+            unit="labelled verdict",
+        )
+    return Guarantee(
+        target=target,
+        error_level=error_level,
+        threshold=found.threshold if found else None,
+        n=right.size,
+        prompts=count,
+        without_confidence=int((~known).sum()),
+        agreeing=found.agreeing if found else None,
+        of=found.n if found else None,
+        agreement=found.agreeing / found.n if found else None,
+        agreement_at_least=_lower_bound(found.agreeing, found.n, error_level) if found else None,
+        coverage=coverage,
+        tested=tuple(tested),
+        level=level,
+        seed=seed,
+        reason=None
+        if found
+        else _reason(tested, sure.size, fewest=fewest, target=target, error_level=error_level),
+    )
+
+
+def one_row_each(clusters: NDArray[np.intp], count: int, *, seed: int) -> NDArray[np.intp]:
+    """The number of one row of each prompt, every row of it equally likely."""
+    shuffled = np.random.default_rng(seed).permutation(clusters.size)
+    chosen = np.zeros(count, dtype=np.intp)
+    chosen[clusters[shuffled]] = shuffled
+    return chosen
+
+
+def _ends(
+    sure: Floats,
+    thresholds: Sequence[float] | NDArray[Any] | None,
+    *,
+    fewest: int,
+    prompts: int,
+) -> list[tuple[int, float]]:
+    """How many of the drawn rows each threshold keeps, and the threshold, from strict to lenient.
+
+    Which ones come into it depends on the confidences alone, never on the labels. Those that keep
+    too few rows for the test ever to pass are left out.
+    """
+    if thresholds is None:
+        ranks = np.arange(
+            max(fewest, math.ceil(FIRST_SHARE * prompts)),
+            sure.size + 1,
+            max(1, round(STEP_SHARE * prompts)),
+        )
+        # The last step takes in everybody.
+        limits = np.unique(sure[np.append(ranks, sure.size) - 1])
+    else:
+        limits = np.unique(probability_column(thresholds))
+    found: dict[int, float] = {}
+    for limit in limits.tolist():
+        end = int(np.searchsorted(-sure, -limit, side="right"))
+        if end >= fewest:
+            # Of thresholds that keep the same rows the strictest promises the least.
+            found[end] = limit
+    return sorted(found.items())
+
+
+def _binomial_p(agreeing: int, of: int, target: float) -> float:
+    """The chance of so many agreeing or more where the true share is the target."""
+    return 1.0 if agreeing == 0 else float(bdtrc(agreeing - 1, of, target))
+
+
+def _lower_bound(agreeing: int, of: int, error_level: float) -> float:
+    """Clopper and Pearson's (1934), one-sided."""
+    return 0.0 if agreeing == 0 else float(betaincinv(agreeing, of - agreeing + 1, error_level))
+
+
+def _reason(
+    tested: list[ThresholdTest], have: int, *, fewest: int, target: float, error_level: float
+) -> str:
+    terms = f"for {target:g} at an error level of {error_level:g}"
+    if not tested:
+        return (
+            f"no threshold can be guaranteed: {have} labelled prompts have a confidence to go by; "
+            f"at least {fewest} are needed {terms}, even if all agree"
+        )
+    first = tested[0]
+    return (
+        f"no threshold can be guaranteed: of the {first.n} surest verdicts {first.agreeing} agree; "
+        f"at least {_fewest_agreeing(first.n, target, error_level)} must, {terms}"
+    )
+
+
+def _fewest_agreeing(of: int, target: float, error_level: float) -> int:
+    enough = (
+        agreeing
+        for agreeing in range(math.floor(target * of), of)
+        if _binomial_p(agreeing, of, target) <= error_level
+    )
+    return next(enough, of)
+
+
+def _confidences(confidences: Sequence[float | None] | NDArray[Any]) -> Floats:
+    try:
+        column = np.asarray(confidences, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("confidences are not all numbers; give one a row, or None") from None
+    probability_column(column[~np.isnan(column)] if column.ndim == 1 else column)
+    return column
+
+
+def _limits(target: float, error_level: float) -> None:
+    if not 0 < target < 1:
+        raise InputError(f"the agreement aimed at is {target}; give a share between 0 and 1")
+    if not 0 < error_level < 1:
+        raise InputError(f"the error level is {error_level}; give a share between 0 and 1")

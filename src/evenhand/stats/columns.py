@@ -1,0 +1,254 @@
+"""Columns of any make (lists, NumPy, pandas, Arrow) as whole numbers or floats, checked. Neither
+pandas nor Arrow is imported here: a column that has their interface is asked through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.stats.addresses import addresses_of, codes_of_addresses
+
+Codes = NDArray[Any]
+_MISSING = -1
+_BLOCK = 1 << 13
+# Mixes the words of fixed-width texts; equality is checked afterwards.
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """`values[codes[row]]` is the cell of a row; where nothing is missing every code is >= 0."""
+
+    codes: Codes
+    values: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def encode(column: Any, name: str) -> Encoded:
+    """Give each different cell a number; missing cells (None, NaN, null) are refused."""
+    encoded = _encoded(column, name)
+    for code, value in enumerate(encoded.values):
+        if is_missing(value):
+            row = int(np.argmax(encoded.codes == code))
+            raise InputError(_missing(name, row, value))
+    return encoded
+
+
+def numbers(column: Any, name: str) -> NDArray[np.float64] | None:
+    """The column as numbers where it holds numbers; None where it holds anything else."""
+    column = _unwrapped(column)
+    if hasattr(column, "dictionary_encode"):  # Arrow
+        kind = str(column.type)
+        if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool")):
+            return None
+        if column.null_count:
+            row = int(np.argmax(np.asarray(column.is_null())))
+            raise InputError(_missing(name, row, None))
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    if not isinstance(column, np.ndarray) or column.dtype == object:
+        first = next((cell for cell in column if not is_missing(cell)), None)
+        if isinstance(first, str) or first is None:
+            return None
+        column = np.asarray(column.tolist() if isinstance(column, np.ndarray) else column)
+        if column.dtype == object:
+            for row, cell in enumerate(column):
+                if is_missing(cell):
+                    raise InputError(_missing(name, row, cell))
+    if column.dtype.kind in "biuf":
+        return np.asarray(column, dtype=np.float64)
+    return None
+
+
+def whole_numbers(column: Any) -> NDArray[Any] | None:
+    """The column as an array of whole numbers where it already is one, of any make."""
+    column = _unwrapped(column)
+    if hasattr(column, "dictionary_encode"):
+        if str(column.type).startswith(("int", "uint")) and not column.null_count:
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        return None
+    if not isinstance(column, np.ndarray) and isinstance(next(iter(column), None), int):
+        column = np.asarray(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        return column.astype(column.dtype.newbyteorder("="), copy=False)
+    return None
+
+
+def length(column: Any, name: str) -> int:
+    if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+        raise InputError(
+            f"{name} is a {type(column).__name__}; it takes a list or an array, one cell a row"
+        )
+    if getattr(column, "ndim", 1) != 1:
+        raise InputError(f"{name} has {column.ndim} dimensions; it takes one, one cell a row")
+    return len(column)
+
+
+def _encoded(column: Any, name: str) -> Encoded:
+    column = _unwrapped(column)
+    if hasattr(column, "dictionary_encode"):
+        return _of_arrow(column, name)
+    if hasattr(column, "factorize"):
+        return _of_pandas(column, name)
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return _of_array(column)
+    return _of_objects(column)
+
+
+def _unwrapped(column: Any) -> Any:
+    """A pandas column as the array inside it, where that is NumPy's own."""
+    if hasattr(column, "factorize") and isinstance(getattr(column, "dtype", None), np.dtype):
+        return column.to_numpy()
+    return column
+
+
+def _of_objects(column: Sequence[Any]) -> Encoded:
+    addresses = addresses_of(column)
+    shared = None if addresses is None else codes_of_addresses(addresses)
+    if shared is None:
+        return _of_each(column)
+    codes, rows = shared
+    objects = [column[row] for row in rows]
+    places: dict[Any, int] = {}
+    # Equal texts may be different objects: they share a number.
+    merged = np.array([places.setdefault(_hashable(cell), len(places)) for cell in objects])
+    if len(places) == len(objects):
+        return Encoded(codes, objects)
+    return Encoded(merged.astype(np.uint16)[codes], list(places))
+
+
+class _Numbering(dict[Any, int]):
+    def __missing__(self, cell: Any) -> int:
+        self[cell] = number = len(self)
+        return number
+
+
+def _of_each(column: Iterable[Any]) -> Encoded:
+    cells = column if isinstance(column, list) else list(column)
+    numbering = _Numbering()
+    try:
+        try:
+            # The quickest way from an iterator of small numbers into memory.
+            codes: Codes = np.frombuffer(bytes(map(numbering.__getitem__, cells)), np.uint8)
+        except ValueError:  # more than 256 of them
+            codes = np.fromiter(map(numbering.__getitem__, cells), np.int32, len(cells))
+    except TypeError:
+        for cell in cells:
+            _hashable(cell)
+        raise
+    return Encoded(codes, list(numbering))
+
+
+def _hashable(cell: Any) -> Any:
+    try:
+        hash(cell)
+    except TypeError:
+        raise InputError(
+            f"a cell is a {type(cell).__name__}; columns take texts or numbers"
+        ) from None
+    return cell
+
+
+def _of_array(column: NDArray[Any]) -> Encoded:
+    if column.dtype.kind in "US" and column.dtype.itemsize:
+        return _of_fixed_width(column)
+    if (
+        column.dtype.kind in "iu"
+        and column.min(initial=0) >= 0
+        and column.max(initial=0) < max(_BLOCK, 4 * column.size)
+    ):
+        present = np.bincount(column) > 0
+        places = np.cumsum(present) - 1
+        return Encoded(places.take(column), np.flatnonzero(present).tolist())
+    if column.dtype.kind in "biuf":
+        values, codes = np.unique(column, return_inverse=True)
+        return Encoded(codes.astype(np.int32, copy=False), values.tolist())
+    return _of_each(column.tolist())
+
+
+def _of_fixed_width(column: NDArray[Any]) -> Encoded:
+    """Texts of one width, told apart by a hash of their bytes and then compared whole."""
+    column = np.ascontiguousarray(column)
+    width = column.dtype.itemsize
+    word: Any = np.uint64 if width % 8 == 0 else np.uint32 if width % 4 == 0 else np.uint8
+    words = np.ndarray((column.size, width // np.dtype(word).itemsize), word, buffer=column.data)
+    hashes = np.empty(column.size, np.uint64)
+    for start in range(0, column.size, _BLOCK):
+        block = words[start : start + _BLOCK].astype(np.uint64, copy=False)
+        # A text's words times odd numbers: equal texts, equal sums, whatever the block.
+        hashes[start : start + _BLOCK] = block @ _factors(words.shape[1])
+    found = codes_of_addresses(hashes)
+    if found is not None:
+        codes, rows = found
+        if _all_alike(words, words[rows], codes):
+            return Encoded(codes, column[rows].tolist())
+    return _of_each(column.tolist())
+
+
+def _factors(count: int) -> NDArray[np.uint64]:
+    odd = np.arange(1, 2 * count, 2, dtype=np.uint64)
+    return odd * _MIX | np.uint64(1)
+
+
+def _all_alike(words: NDArray[Any], kinds: NDArray[Any], codes: Codes) -> bool:
+    for start in range(0, len(words), _BLOCK):
+        part = codes[start : start + _BLOCK]
+        alike = kinds.take(part, axis=0, mode="clip") == words[start : start + _BLOCK]
+        if not alike.all():
+            return False
+    return True
+
+
+def _of_pandas(column: Any, name: str) -> Encoded:
+    inside: Any = getattr(column, "array", None)
+    if hasattr(inside, "__arrow_array__") and "string" in type(inside).__name__.lower():
+        held = inside.__arrow_array__()
+        if hasattr(held, "dictionary_encode"):
+            return _of_arrow(held, name)
+    codes, values = column.factorize()
+    codes = np.asarray(codes)
+    if codes.size and codes.min() == _MISSING:
+        raise InputError(_missing(name, int(np.argmax(codes == _MISSING)), None))
+    return Encoded(codes, list(values))
+
+
+def _of_arrow(column: Any, name: str) -> Encoded:
+    if column.null_count:
+        row = int(np.argmax(np.asarray(column.is_null())))
+        raise InputError(_missing(name, row, None))
+    coded = column if hasattr(column, "indices") else column.dictionary_encode()
+    if hasattr(coded, "unify_dictionaries"):
+        coded = coded.unify_dictionaries().combine_chunks()
+    if hasattr(coded, "chunks"):  # a single type of several chunks, or of none
+        coded = coded.chunk(0)
+    codes = np.asarray(coded.indices)
+    values = coded.dictionary.to_pylist()
+    if str(column.type).startswith("dictionary"):
+        # A column that was filtered keeps the whole dictionary: what no row holds is no value.
+        used = np.bincount(codes, minlength=len(values)) > 0
+        if not used.all():
+            codes = (np.cumsum(used) - 1).take(codes)
+            values = [value for value, held in zip(values, used, strict=True) if held]
+    return Encoded(codes, values)
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, or pandas' NA, which refuses to be compared."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
+
+
+def _missing(name: str, row: int, value: Any) -> str:
+    told = "NaN" if isinstance(value, float) else value
+    return f"{name} is {told} in row {row + 1}; give every row a value, or leave the row out"

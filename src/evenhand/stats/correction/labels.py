@@ -1,0 +1,265 @@
+"""People's labels as columns, and which pairs to label next, drawn so that their chances are
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.stats.clusters import Floats
+from evenhand.stats.seeded_order import order_key
+
+# People's labels as columns: checked, those that cannot count left out, one score a pair.
+
+
+@dataclass(frozen=True, slots=True)
+class HumanLabels:
+    """The labelled pairs' rows in ascending order, A's mean score from -1 to 1, their chances."""
+
+    rows: NDArray[np.intp]
+    scores: Floats
+    chances: Floats
+    labels: int
+    escalated: int
+    undecided: int
+    lost_pairs: int
+
+
+def gather_labels(
+    label_pairs: Any, label_scores: Any, *, pairs: int, chances: Any, escalated: Any, decided: Any
+) -> HumanLabels:
+    rows = row_column(label_pairs, pairs, name="label_pairs")
+    scores = score_column(label_scores, name="label_scores")
+    if scores.size != rows.size:
+        raise InputError(
+            f"label_scores has length {scores.size} and label_pairs {rows.size}; give one a label"
+        )
+    unsure = mask_column(escalated, rows.size, name="escalated", default=False)
+    known = mask_column(decided, rows.size, name="label_decided", default=True)
+    usable = known & ~unsure
+    number = np.bincount(rows[usable], minlength=pairs)
+    sums = np.bincount(rows[usable], weights=2.0 * scores[usable] - 1.0, minlength=pairs)
+    kept = np.flatnonzero(number)
+    ever = np.bincount(rows, minlength=pairs) > 0
+    return HumanLabels(
+        rows=kept,
+        scores=sums[kept] / number[kept],
+        chances=_label_chances(chances, kept, pairs),
+        labels=int(usable.sum()),
+        escalated=int(unsure.sum()),
+        undecided=int((~known & ~unsure).sum()),
+        lost_pairs=int(ever.sum()) - kept.size,
+    )
+
+
+def _label_chances(chances: Any, kept: NDArray[np.intp], pairs: int) -> Floats:
+    if chances is None:
+        # A simple random sample: each pair had the same chance.
+        return np.full(kept.size, kept.size / pairs if pairs else 1.0)
+    column = float_column(chances, name="chances")
+    if column.size != pairs:
+        raise InputError(f"chances has length {column.size} and there are {pairs} pairs; give all")
+    own = column[kept]
+    if own.size and not (own.min() > 0 and own.max() <= 1):
+        place = int(np.argmax((own <= 0) | (own > 1)))
+        raise InputError(
+            f"chances has {own[place]} in row {kept[place]}, which is labelled; give its chance of"
+            " being drawn, above 0 and at most 1"
+        )
+    return own
+
+
+def row_column(values: Any, pairs: int, *, name: str) -> NDArray[np.intp]:
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"{name} is no column of whole numbers; give each label its pair's row")
+    if int(array.min()) < 0 or int(array.max()) >= pairs:
+        row = int(np.argmax((array < 0) | (array >= pairs)))
+        raise InputError(f"{name} has {array[row]} in row {row}; give rows from 0 to {pairs - 1}")
+    return array.astype(np.intp, copy=False)
+
+
+def score_column(values: Any, *, name: str) -> Floats:
+    """A's scores from 0 to 1."""
+    column = float_column(values, name=name)
+    wrong = (column < 0) | (column > 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"{name} has {column[row]} in row {row}; give scores of A from 0 to 1")
+    return column
+
+
+def float_column(values: Any, *, name: str) -> Floats:
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is no column of numbers; give one number a row") from None
+    if column.ndim != 1:
+        raise InputError(f"{name} has {column.ndim} dimensions; give one number a row")
+    unknown = ~np.isfinite(column)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise InputError(f"{name} has {column[row]} in row {row}; give a number, or leave it out")
+    return column
+
+
+def mask_column(values: Any, rows: int, *, name: str, default: bool) -> NDArray[np.bool_]:
+    if values is None:
+        return np.full(rows, default)
+    mask = np.asarray(values)
+    if mask.ndim != 1 or mask.size != rows:
+        raise InputError(f"{name} has shape {mask.shape} and not ({rows},); give one a row")
+    if mask.size == 0:
+        return np.zeros(0, dtype=np.bool_)
+    if mask.dtype != np.bool_:
+        raise InputError(f"{name} are {mask.dtype} and not true or false; give one a row")
+    return mask
+
+
+# Which pairs people should label next, drawn so that their chances are known.
+
+# Half of the draw is even: no pair weighs more than twice as much as in an even draw, so an error
+# where the judge was sure does not overturn the estimate.
+EVEN_SHARE = 0.5
+_KEYS = 2.0**63
+# Doubts that are larger are scaled before they are summed.
+_LARGE = 1e100
+
+
+@dataclass(frozen=True, slots=True)
+class LabelDraw:
+    """The pairs to label now, in this order, and every pair's chance of being drawn by now.
+
+    `chances` are those after `drawn` pairs in all; `chances_after` tells them for any other number,
+    such as when people stopped early.
+    """
+
+    rows: NDArray[np.intp]
+    chances: Floats
+    drawn: int
+    drawn_before: int
+    even_share: float
+    seed: int
+    queue: NDArray[np.intp]
+    _keys: Floats
+    _sizes: Floats
+
+    def chances_after(self, number: int) -> Floats:
+        """The chances if the first `number` pairs of the queue were labelled, and no others."""
+        if not 0 <= number <= self.queue.size:
+            raise InputError(
+                f"{number} pairs of {self.queue.size} cannot be labelled; give a number within"
+            )
+        return _draw_chances(self._keys, self._sizes, self.queue, number)
+
+
+def draw_labels(
+    doubts: Any,
+    number: int,
+    *,
+    drawn_before: int = 0,
+    even_share: float = EVEN_SHARE,
+    ids: Sequence[str] | None = None,
+    seed: int = 0,
+) -> LabelDraw:
+    """The next `number` pairs of a queue in which doubtful pairs tend to come early.
+
+    Priority sampling (Duffield, Lund and Thorup 2007): pair i has the key u_i / size_i, u_i being
+    uniform and named by the seed, and the lowest keys are drawn. Given the lowest key that was not
+    drawn, pair i was in with a chance of min(1, key * size_i), and estimates that weigh by these
+    chances are unbiased at any length of the queue. So a later draw with the same doubts and the
+    same seed goes on in the queue, and its chances hold for all labels so far.
+
+    Sizes are an even share and a share that is proportional to the doubt, which should be the
+    size of the error to be expected (`doubts_of_confidence`). They may depend on anything but
+    the labels of these pairs. With `ids`, u_i depends on the pair's id and not on its row.
+    """
+    doubt = float_column(doubts, name="doubts")
+    if doubt.size and float(doubt.min()) < 0:
+        row = int(np.argmin(doubt))
+        raise InputError(f"doubts has {doubt[row]} in row {row}; give none below 0")
+    if not 0 < even_share <= 1:
+        raise InputError(f"even_share is {even_share}; give a share above 0 and at most 1")
+    if number < 0 or drawn_before < 0:
+        raise InputError(f"number is {number} and drawn_before {drawn_before}; give none below 0")
+    sizes = _sizes(doubt, even_share)
+    keys = _uniform(doubt.size, ids, seed) / sizes
+    queue = np.argsort(keys, kind="stable")
+    drawn = min(doubt.size, drawn_before + number)
+    return LabelDraw(
+        rows=queue[drawn_before:drawn],
+        chances=_draw_chances(keys, sizes, queue, drawn),
+        drawn=drawn,
+        drawn_before=min(drawn_before, drawn),
+        even_share=even_share,
+        seed=seed,
+        queue=queue,
+        _keys=keys,
+        _sizes=sizes,
+    )
+
+
+def doubts_of_confidence(confidence: Any, *, read: Any = None) -> Floats:
+    """The size of error to expect of a verdict that is right with this probability.
+
+    Its square is the chance of an error, and the draw of least variance is in proportion to the
+    root of the mean square (Neyman 1934). A pair without a verdict has the doubt of a coin's.
+    """
+    chance = float_column(confidence, name="confidence")
+    known = mask_column(read, chance.size, name="read", default=True)
+    wrong = known & ((chance < 0) | (chance > 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"confidence has {chance[row]} in row {row}; give it from 0 to 1")
+    doubts: Floats = np.sqrt(1.0 - np.where(known, chance, 0.5))
+    return doubts
+
+
+def joint_chances(first: Any, second: Any) -> Floats:
+    """A pair's chance of being in one of two draws whose seeds (or sources) are independent."""
+    one, other = float_column(first, name="first"), float_column(second, name="second")
+    if one.size != other.size:
+        raise InputError(f"the draws are of {one.size} and {other.size} pairs; give the same pairs")
+    chances: Floats = 1.0 - (1.0 - one) * (1.0 - other)
+    return chances
+
+
+def _draw_chances(keys: Floats, sizes: Floats, queue: NDArray[np.intp], number: int) -> Floats:
+    if number == queue.size:
+        return np.ones(number)
+    # The key of the first pair that was not drawn, which no drawn pair's key depends on.
+    chances: Floats = np.minimum(1.0, float(keys[queue[number]]) * sizes)
+    return chances
+
+
+def _sizes(doubt: Floats, even_share: float) -> Floats:
+    if doubt.size and float(doubt.max()) > _LARGE:
+        doubt = doubt / doubt.max()
+    total = float(doubt.sum())
+    if total <= 0:
+        return np.ones(doubt.size)
+    # A mean of 1, so that keys stay near the uniform numbers they came from.
+    sizes: Floats = even_share + (1.0 - even_share) * doubt * (doubt.size / total)
+    return sizes
+
+
+def _uniform(pairs: int, ids: Sequence[str] | None, seed: int) -> Floats:
+    """Numbers above 0, so that no pair is drawn for certain."""
+    if ids is None:
+        return 1.0 - np.random.default_rng(seed).random(pairs)
+    if len(ids) != pairs:
+        raise InputError(f"ids has length {len(ids)} and there are {pairs} doubts; give one a pair")
+    if len(set(ids)) != pairs:
+        raise InputError("ids has one id twice; give every pair its own")
+    # By another name than in the order in which people label a run: with the same seed that draw
+    # and this one are independent, as `joint_chances` needs.
+    keys = np.array([order_key(f"drawn\0{own}", seed=seed) for own in ids], dtype=np.float64)
+    return (keys + 1.0) / (_KEYS + 1.0)

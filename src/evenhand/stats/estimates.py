@@ -1,0 +1,189 @@
+"""A share, or another figure of rows clustered by prompt, with its interval or the reason why there
+is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.stats.clusters import (
+    NORMAL_KURTOSIS,
+    SMALLEST_DESIGN_EFFECT,
+    Floats,
+    normal_quantile,
+    score_spread,
+    student_quantile,
+)
+from evenhand.stats.intervals import score_interval
+from evenhand.stats.rates.win_rate import FEWEST_PAIRS, FEWEST_PROMPTS, not_enough
+
+# A share of pairs with its interval, clustered by prompt where prompts repeat, or a reason.
+
+
+class EstimatedShare(Model):
+    """`part` of `of` pairs, with its interval or the reason why there is none."""
+
+    part: int
+    of: int
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+
+
+def estimate_share(
+    part: Floats, rest: Floats, *, independent: bool, level: float, unit: str
+) -> EstimatedShare:
+    """From each prompt's counts of the part and of the rest."""
+    some, others = float(part.sum()), float(rest.sum())
+    interval = None
+    reason = _too_few_counts(part + rest, independent=independent, unit=unit)
+    if reason is None:
+        effect, critical = 1.0, normal_quantile(level)
+        if not independent:
+            present = part + rest > 0
+            spread = score_spread(part[present], 0 * part[present], rest[present])
+            # Counts are divided by the design effect, as Korn and Graubard (1998) do.
+            effect = spread.design_effect
+            critical = student_quantile(level, spread.degrees)
+        interval = score_interval(some / effect, 0.0, others / effect, critical=critical)
+    return EstimatedShare(
+        part=int(some),
+        of=int(some + others),
+        value=some / (some + others) if interval else None,
+        low=interval[0] if interval else None,
+        high=interval[1] if interval else None,
+        reason=reason,
+    )
+
+
+def _too_few_counts(sizes: Floats, *, independent: bool, unit: str) -> str | None:
+    """Prompts count by Kish's number (1965): a few large ones among many small are few."""
+    total = float(sizes.sum())
+    if total < FEWEST_PAIRS:
+        return not_enough(int(total), unit, FEWEST_PAIRS)
+    prompts = int((sizes > 0).sum())
+    if independent:
+        return None
+    if prompts < FEWEST_PROMPTS:
+        return not_enough(prompts, "prompt", FEWEST_PROMPTS)
+    effective = total * total / float(sizes @ sizes)
+    if effective < FEWEST_PROMPTS:
+        return not_enough(int(effective), "effective prompt", FEWEST_PROMPTS)
+    return None
+
+
+# A figure that is no plain share, with its interval from leaving out one prompt at a time.
+
+# From sums (a row for each set of clusters, a column for each sum) to one figure a row; NaN where
+# the figure is not defined.
+Figure: TypeAlias = Callable[[Floats], Floats]
+
+
+class EstimatedValue(Model):
+    """A figure with its interval, or the reason why one of them is missing."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Jackknife:
+    """A figure of all clusters, its variance and the degrees of freedom of that variance."""
+
+    value: float
+    variance: float
+    degrees: float
+
+
+def jackknife(sums: Floats, figure: Figure) -> Jackknife | None:
+    """Leave out each cluster once (CR3; MacKinnon, Nielsen and Webb 2023).
+
+    Deviations are from the figure of all clusters. The degrees are Satterthwaite's (1946), as in
+    `clusters.score_spread`. None where the figure is undefined with or without a cluster.
+    """
+    clusters = sums.shape[0]
+    total = sums.sum(axis=0)
+    value = float(figure(total[np.newaxis, :])[0])
+    if clusters < 2 or not math.isfinite(value):
+        return None
+    deviations = figure(total - sums) - value
+    squares = deviations * deviations
+    spread = float(squares.sum())
+    if not math.isfinite(spread):
+        return None
+    quartic = float((squares * squares).sum())
+    degrees = float(clusters - 1)
+    if quartic > 0:
+        degrees = min(degrees, max(2.0, NORMAL_KURTOSIS * spread * spread / quartic - 1))
+    return Jackknife(value=value, variance=(clusters - 1) / clusters * spread, degrees=degrees)
+
+
+def too_few(sizes: Floats) -> str | None:
+    """The reason why clusters of these sizes bear no interval."""
+    rows, clusters = int(sizes.sum()), int((sizes > 0).sum())
+    if rows < FEWEST_PAIRS:
+        return not_enough(rows, "pair", FEWEST_PAIRS)
+    if clusters < FEWEST_PROMPTS:
+        return not_enough(clusters, "prompt", FEWEST_PROMPTS)
+    return None
+
+
+def share_like_interval(
+    share: float, variance: float, *, sizes: Floats, degrees: float, level: float
+) -> tuple[float, float]:
+    """The score interval of a figure between 0 and 1 that has this variance.
+
+    The figure is read as a share of as many rows as give a binomial share that variance (the
+    effective size of Korn and Graubard 1998): near 0 and 1 the interval is skewed as it must be,
+    and it never shrinks to a point.
+    """
+    rows = float(sizes.sum())
+    binomial = share * (1 - share)
+    if binomial <= 0 or variance <= 0:
+        # All alike, so the data cannot say how prompts scatter: a prompt counts as one row.
+        effective = rows * rows / float((sizes * sizes).sum())
+    else:
+        effective = min(binomial / variance, rows / SMALLEST_DESIGN_EFFECT)
+    return score_interval(
+        effective * share,
+        0.0,
+        effective * (1 - share),
+        critical=student_quantile(level, degrees),
+    )
+
+
+def mean_of_rows(
+    values: Floats, *, clusters: NDArray[np.intp], count: int, level: float
+) -> EstimatedValue:
+    """The mean of one number a row with Student's interval, rows of a cluster together."""
+    sizes = np.bincount(clusters, minlength=count).astype(np.float64)
+    sums = np.stack([np.bincount(clusters, weights=values, minlength=count), sizes], axis=1)
+    return figure_of_sums(
+        sums[sizes > 0], lambda totals: totals[:, 0] / totals[:, 1], sizes=sizes, level=level
+    )
+
+
+def figure_of_sums(sums: Floats, figure: Figure, *, sizes: Floats, level: float) -> EstimatedValue:
+    """Any smooth figure of sums with Student's interval."""
+    reason = too_few(sizes)
+    if reason is not None:
+        return EstimatedValue(value=None, low=None, high=None, reason=reason)
+    found = jackknife(sums, figure)
+    if found is None:
+        return EstimatedValue(
+            value=None, low=None, high=None, reason="not defined: all pairs are alike"
+        )
+    half = student_quantile(level, found.degrees) * math.sqrt(found.variance)
+    return EstimatedValue(
+        value=found.value, low=found.value - half, high=found.value + half, reason=None
+    )

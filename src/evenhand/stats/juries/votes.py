@@ -1,0 +1,251 @@
+"""The votes of several judges on a pair: the model that weighs them, and the verdict that they come
+to, with the disagreement kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.stats.clusters import Floats
+from evenhand.stats.outcomes import code_array
+
+# From judges' votes to the chances of A, B and a tie: the regression behind a learned jury.
+
+Votes = NDArray[np.int8]
+
+MOST_STEPS = 40
+SETTLED = 1e-8
+# Half a label a class keeps a judge that never erred from an endless weight.
+PRIOR_LABELS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class VoteModel:
+    """Log-odds: A has w·s, B has -w·s, a tie has the level and v·t.
+
+    s is +1, -1 or 0 for each judge's A, B, and tie or no vote; t is 1 for its tie. So exchanging
+    A and B exchanges their chances. Without ties among the labels there is no class of ties.
+    """
+
+    weights: Floats
+    tie_weights: Floats
+    tie_level: float
+    ties: bool
+
+
+def vote_patterns(
+    votes: Votes,
+    labels: Votes,
+    *,
+    fold: NDArray[np.intp] | None = None,
+    folds: int | None = None,
+) -> tuple[Votes, Floats]:
+    """The distinct rows of votes, and how many labels of each class each has (in each fold)."""
+    patterns, places = np.unique(votes, axis=0, return_inverse=True)
+    places = places.reshape(-1)
+    cells = places * 3 + labels
+    if fold is None or folds is None:
+        counts = np.bincount(cells, minlength=len(patterns) * 3).astype(np.float64)
+        return patterns, counts.reshape(-1, 3)
+    cells = cells + fold * (len(patterns) * 3)
+    counts = np.bincount(cells, minlength=folds * len(patterns) * 3).astype(np.float64)
+    return patterns, counts.reshape(folds, -1, 3)
+
+
+def class_chances(votes: Votes, model: VoteModel) -> Floats:
+    leaning, tied = _features(votes)
+    score = leaning @ model.weights
+    levels = np.stack([score, -score, model.tie_level + tied @ model.tie_weights], axis=1)
+    if not model.ties:
+        levels[:, 2] = -np.inf
+    return _softmax(levels)
+
+
+def fit_votes(patterns: Votes, counts: Floats, *, penalty: float) -> VoteModel:
+    """Regularised multinomial regression by Newton's method; convex, so there is one answer.
+
+    The penalty is ridge on the weights. It shares a weight among copies of a judge, and so a
+    copy changes the vote by no more than the weaker shrinking of a weight that is shared.
+    """
+    leaning, tied = _features(patterns)
+    ties = bool(counts[:, 2].any())
+    judges = leaning.shape[1]
+    zeros = np.zeros_like(leaning)
+    one = np.ones((len(patterns), 1))
+    # One table of features for each class; rows are patterns, columns the parameters.
+    design = [
+        np.hstack([leaning, zeros, 0 * one]),
+        np.hstack([-leaning, zeros, 0 * one]),
+        np.hstack([zeros, tied, one]),
+    ]
+    used = np.arange(2 * judges + 1) if ties else np.arange(judges)
+    design = [table[:, used] for table in design]
+    ridge = np.full(used.size, penalty)
+    if ties:
+        ridge[-1] = 1e-6  # the level is not shrunk; this only keeps the equations solvable
+    totals = counts.sum(axis=1)
+    present = totals > 0
+    design = [table[present] for table in design]
+    counts, totals = counts[present], totals[present]
+    found = np.zeros(used.size)
+    for _ in range(MOST_STEPS):
+        step = _newton_step(design, counts, totals, found, ridge=ridge, ties=ties)
+        furthest = max(float(np.abs(table @ step).max()) for table in design)
+        found = found + (step if furthest <= 4 else step * (4 / furthest))
+        if float(np.abs(step).max()) < SETTLED:
+            break
+    return VoteModel(
+        weights=found[:judges],
+        tie_weights=found[judges : 2 * judges] if ties else np.zeros(judges),
+        tie_level=float(found[-1]) if ties else 0.0,
+        ties=ties,
+    )
+
+
+def naive_bayes(votes: Votes, labels: Votes) -> VoteModel:
+    """Each judge by its own accuracy, as if judges erred independently (Nitzan, Paroush 1982)."""
+    decisive = labels < 2
+    ties = bool((~decisive).any())
+    own = votes[decisive]
+    right = (own == labels[decisive, None]).sum(axis=0) + PRIOR_LABELS
+    wrong = (own == 1 - labels[decisive, None]).sum(axis=0) + PRIOR_LABELS
+    # The two classes lie 2 w·s apart, so that a weight is half the log-odds of being right.
+    weights = 0.5 * np.log(right / wrong)
+    if not ties:
+        return VoteModel(weights, np.zeros(votes.shape[1]), 0.0, ties=False)
+    on_ties = ((votes == 2) & ~decisive[:, None]).sum(axis=0) + PRIOR_LABELS
+    on_others = ((votes == 2) & decisive[:, None]).sum(axis=0) + PRIOR_LABELS
+    prior = float(np.log(((~decisive).sum() + PRIOR_LABELS) / (decisive.sum() + 1.0) * 2))
+    tie_weights = np.log(on_ties / (~decisive).sum()) - np.log(on_others / max(1, decisive.sum()))
+    return VoteModel(weights, tie_weights, prior, ties=True)
+
+
+def _newton_step(
+    design: list[Floats],
+    counts: Floats,
+    totals: Floats,
+    found: Floats,
+    *,
+    ridge: Floats,
+    ties: bool,
+) -> Floats:
+    levels = np.stack([table @ found for table in design], axis=1)
+    if not ties:
+        levels[:, 2] = -np.inf
+    chances = _softmax(levels)
+    surplus = counts - totals[:, None] * chances
+    gradient: Any = -ridge * found
+    mean = np.zeros_like(design[0])
+    curvature = np.diag(ridge)
+    for place, table in enumerate(design):
+        gradient = gradient + surplus[:, place] @ table
+        mean = mean + chances[:, place, None] * table
+        curvature = curvature + (table * (totals * chances[:, place])[:, None]).T @ table
+    curvature = curvature - (mean * totals[:, None]).T @ mean
+    step: Floats = np.linalg.solve(curvature, gradient)
+    return step
+
+
+def _features(votes: Votes) -> tuple[Floats, Floats]:
+    leaning = (votes == 0).astype(np.float64) - (votes == 1)
+    return leaning, (votes == 2).astype(np.float64)
+
+
+def _softmax(levels: Floats) -> Floats:
+    raised = np.exp(levels - levels.max(axis=1, keepdims=True))
+    chances: Floats = raised / raised.sum(axis=1, keepdims=True)
+    return chances
+
+
+# What a jury's votes on each pair come to, with its disagreement kept.
+
+Winners: TypeAlias = NDArray[np.int8]
+
+VOTE_A, VOTE_B, VOTE_TIE, NO_VOTE = 0, 1, 2, -1
+# Chances that differ by less are the same: a vote that is decided by rounding is hung.
+SAME_CHANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class JuryVerdicts:
+    """One row a pair. Winners are 0 A, 1 B, 2 tie, and -1 where no judge voted or the jury hung.
+
+    A hung jury, whose largest groups are equal, has not found the answers equal: it is no tie.
+    `dissent` is the share of the votes that were not cast for the winner (or, hung, for the
+    largest group). `chances` are of A, B and a tie, where labels have taught them.
+    """
+
+    winners: Winners
+    hung: NDArray[np.bool_]
+    dissent: Floats
+    voters: NDArray[np.intp]
+    votes: Winners
+    probability: Floats | None
+    chances: Floats | None
+
+
+def majority_vote(votes: Any) -> JuryVerdicts:
+    """The largest group of the votes cast wins; unread judges have no vote, a tie is a vote."""
+    codes = vote_table(votes)
+    counts = _counts(codes)
+    largest = counts.max(axis=1)
+    hung = ((counts == largest[:, None]).sum(axis=1) > 1) & (largest > 0)
+    winners = np.where(hung | (largest == 0), NO_VOTE, counts.argmax(axis=1)).astype(np.int8)
+    return _verdicts(codes, winners, hung, None)
+
+
+def weighted_vote(codes: Winners, model: VoteModel) -> JuryVerdicts:
+    """The class with the best chance wins; classes with the same chance are a hung jury."""
+    chances = class_chances(codes, model)
+    largest = chances.max(axis=1)
+    voted = (codes >= 0).any(axis=1)
+    rivals = (chances >= largest[:, None] - SAME_CHANCE).sum(axis=1)
+    hung = (rivals > 1) & voted
+    winners = np.where(hung | ~voted, NO_VOTE, chances.argmax(axis=1)).astype(np.int8)
+    return _verdicts(codes, winners, hung, chances)
+
+
+def _verdicts(
+    codes: Winners, winners: Winners, hung: NDArray[np.bool_], chances: Floats | None
+) -> JuryVerdicts:
+    counts = _counts(codes)
+    voters = counts.sum(axis=1)
+    own = np.where(
+        winners >= 0, counts[np.arange(winners.size), np.maximum(winners, 0)], counts.max(axis=1)
+    )
+    probability = None
+    if chances is not None:
+        probability = chances.max(axis=1)
+    return JuryVerdicts(
+        winners=winners,
+        hung=hung,
+        dissent=1.0 - own / np.maximum(voters, 1),
+        voters=voters,
+        votes=codes,
+        probability=probability,
+        chances=chances,
+    )
+
+
+def _counts(codes: Winners) -> NDArray[np.intp]:
+    return np.stack([(codes == vote).sum(axis=1) for vote in (VOTE_A, VOTE_B, VOTE_TIE)], axis=1)
+
+
+def vote_table(votes: Any, *, judges: int | None = None) -> Winners:
+    try:
+        table = np.asarray(votes)
+    except ValueError:
+        raise InputError("votes has rows of unequal length; give each judge a column") from None
+    if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
+        raise InputError("votes is no table of codes; give a row a pair and a column a judge")
+    if judges is not None and table.shape[1] != judges:
+        raise InputError(f"votes has {table.shape[1]} columns; give one for each of {judges}")
+    if table.shape[1] == 0:
+        raise InputError("votes has no column; give at least one judge")
+    code_array(table.reshape(-1), name="votes", low=NO_VOTE, high=VOTE_TIE)
+    return table.astype(np.int8, copy=False)

@@ -1,0 +1,181 @@
+"""Logistic regression: with Firth's penalty and standard errors clustered by prompt, and with a
+ridge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from evenhand.stats.clusters import Floats
+
+# Logistic regression on shares, with Firth's penalty and a covariance clustered by prompt.
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+MOST_STEPS = 50
+# A step this small changes no printed digit.
+SETTLED = 1e-8
+# No step may move a row's log-odds further than this.
+LONGEST_STEP = 5.0
+# Where the plain likelihood has a maximum, Newton finds it from the penalised one in a few steps.
+PLAIN_STEPS = 15
+# Keeps a quotient finite where a fitted share is 0 or 1 to the last bit.
+TINY_WEIGHT = 1e-12
+# From this many clusters on, leaving one out moves the fit by less than its rounding in a report.
+LEAVE_OUT_BELOW = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticFit:
+    """Coefficients, each cluster's influence on them (a row each), and how the fit went.
+
+    `dispersion` is Pearson's: 1 for wins and losses, less where there are ties.
+    """
+
+    coefficients: FloatArray
+    influence: FloatArray
+    model_covariance: FloatArray
+    dispersion: float
+    converged: bool
+    iterations: int
+    separated: bool
+
+
+def fit_logistic(
+    columns: FloatArray, responses: FloatArray, *, clusters: NDArray[np.intp], count: int
+) -> LogisticFit:
+    """One row of `columns` for each coefficient, of full rank; responses are shares from 0 to 1.
+
+    Firth's penalty (1993), half the log-determinant of the information, keeps the estimates
+    finite when the data are separated (Heinze and Schemper 2002) and takes off their first-order
+    bias otherwise. `separated` says that without it there would have been no finite estimate.
+    """
+    coefficients = np.zeros(columns.shape[0])
+    converged, steps = False, 0
+    while not converged and steps < MOST_STEPS:
+        steps += 1
+        step = _newton_step(columns, responses, coefficients, penalised=True)
+        coefficients = coefficients + step
+        converged = float(np.abs(step).max()) < SETTLED
+    probabilities = expit(coefficients @ columns)
+    weights = probabilities * (1 - probabilities)
+    residuals = responses - probabilities
+    information = (columns * weights) @ columns.T
+    pearson = float((residuals * residuals / np.maximum(weights, TINY_WEIGHT)).sum())
+    return LogisticFit(
+        coefficients=coefficients,
+        influence=_influence(columns, weights, residuals, information, clusters, count),
+        model_covariance=np.linalg.inv(information),
+        dispersion=pearson / max(1, responses.size - columns.shape[0]),
+        converged=converged,
+        iterations=steps,
+        separated=_separated(columns, responses, coefficients),
+    )
+
+
+def _newton_step(
+    columns: FloatArray, responses: FloatArray, coefficients: FloatArray, *, penalised: bool
+) -> FloatArray:
+    probabilities = expit(coefficients @ columns)
+    weights = probabilities * (1 - probabilities)
+    information = (columns * weights) @ columns.T
+    residuals = responses - probabilities
+    if penalised:
+        leverage = weights * ((np.linalg.inv(information) @ columns) * columns).sum(axis=0)
+        residuals = residuals + leverage * (0.5 - probabilities)
+    step: FloatArray = np.linalg.solve(information, columns @ residuals)
+    furthest = float(np.abs(step @ columns).max())
+    return step if furthest <= LONGEST_STEP else step * (LONGEST_STEP / furthest)
+
+
+def _separated(columns: FloatArray, responses: FloatArray, start: FloatArray) -> bool:
+    coefficients = start
+    for _ in range(PLAIN_STEPS):
+        try:
+            step = _newton_step(columns, responses, coefficients, penalised=False)
+        except np.linalg.LinAlgError:
+            return True
+        coefficients = coefficients + step
+        if float(np.abs(step).max()) < SETTLED:
+            return False
+    return True
+
+
+def _influence(
+    columns: FloatArray,
+    weights: FloatArray,
+    residuals: FloatArray,
+    information: FloatArray,
+    clusters: NDArray[np.intp],
+    count: int,
+) -> FloatArray:
+    """How far each cluster moves the coefficients; the squares add up to their covariance.
+
+    With few clusters this is one Newton step of leaving it out (CR3; MacKinnon, Nielsen and Webb
+    2023); with many it is the usual sandwich, which by then is the same.
+    """
+    scores = _cluster_sums(columns * residuals, clusters, count)
+    if count >= LEAVE_OUT_BELOW:
+        factor = np.sqrt(count / (count - 1))
+        return np.asarray(scores @ np.linalg.inv(information) * factor, dtype=np.float64)
+    width = columns.shape[0]
+    products = (columns[:, None, :] * columns[None, :, :] * weights).reshape(width * width, -1)
+    own = _cluster_sums(products, clusters, count).reshape(count, width, width)
+    remaining = information - own
+    try:
+        moved = np.linalg.solve(remaining, scores[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        # Without one of the clusters there is no fit at all: the pseudo-inverse leaves out the
+        # direction that only that cluster tells.
+        moved = np.einsum("cij,cj->ci", np.linalg.pinv(remaining), scores)
+    return np.asarray(moved * np.sqrt((count - 1) / count), dtype=np.float64)
+
+
+def _cluster_sums(rows: FloatArray, clusters: NDArray[np.intp], count: int) -> FloatArray:
+    sums: list[NDArray[Any]] = [np.bincount(clusters, weights=row, minlength=count) for row in rows]
+    return np.stack(sums, axis=1)
+
+
+# Logistic regression with a ridge: the log-odds of being right from standardised signals.
+
+RIDGE_STEPS = 60
+RIDGE_SETTLED = 1e-8
+# No step may move a row's log-odds further than this.
+LONGEST_RIDGE_STEP = 5.0
+# Keeps the intercept finite where all rows are alike.
+INTERCEPT_PENALTY = 1e-6
+
+
+def fit_ridge(
+    design: Floats, responses: Floats, *, penalty: float, start: Floats | None = None
+) -> Floats:
+    """Intercept and slopes that maximise the likelihood less penalty / 2 times squared slopes.
+
+    Newton's method; the penalised likelihood is strictly concave, so there is one maximum.
+    `responses` may be shares.
+    """
+    rows, width = design.shape
+    columns = np.empty((width + 1, rows))
+    columns[0] = 1.0
+    columns[1:] = design.T
+    ridge = np.full(width + 1, penalty)
+    ridge[0] = INTERCEPT_PENALTY
+    coefficients = np.zeros(width + 1) if start is None else start.copy()
+    for _ in range(RIDGE_STEPS):
+        probabilities = expit(coefficients @ columns)
+        weights = probabilities * (1 - probabilities)
+        information = (columns * weights) @ columns.T + np.diag(ridge)
+        slope = columns @ (responses - probabilities) - ridge * coefficients
+        step = np.linalg.solve(information, slope)
+        furthest = float(np.abs(step @ columns).max())
+        if furthest > LONGEST_RIDGE_STEP:
+            step *= LONGEST_RIDGE_STEP / furthest
+        coefficients = coefficients + step
+        if float(np.abs(step).max()) < RIDGE_SETTLED:
+            break
+    return coefficients

@@ -1,0 +1,455 @@
+"""Adaptive comparisons: which pairs of models to compare next, and when to stop. A pure function of
+the counts, what is in flight and the seed, so that a killed run goes on from its store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.stats.ranking.posterior import (
+    Floats,
+    RankCertainty,
+    StrengthPosterior,
+    describe_certainty,
+    fit_posterior,
+    gap_variance,
+    inverse,
+    laplacian,
+    tie_dispersion,
+    win_probability,
+)
+
+# What a league of models has come to so far, pair by pair, checked.
+
+_WHOLE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairCounts:
+    """Square tables with one row and one column for each model, in the order of `models`.
+
+    scores[i][j] is what i won against j, a tie being half for each; the others are symmetric.
+    """
+
+    models: tuple[str, ...]
+    scores: Floats
+    unasked: NDArray[np.int64]
+    in_flight: NDArray[np.int64]
+    ties: NDArray[np.int64] | None
+
+    @property
+    def completed(self) -> int:
+        return round(float(self.scores.sum()))
+
+    @property
+    def waiting(self) -> int:
+        return int(self.in_flight.sum()) // 2
+
+    @property
+    def open(self) -> int:
+        return int(self.unasked.sum()) // 2
+
+    def reordered(self, order: NDArray[np.int64]) -> PairCounts:
+        both = np.ix_(order, order)
+        return PairCounts(
+            models=tuple(self.models[i] for i in order),
+            scores=self.scores[both],
+            unasked=self.unasked[both],
+            in_flight=self.in_flight[both],
+            ties=None if self.ties is None else self.ties[both],
+        )
+
+
+def count_pairs(
+    models: tuple[str, ...] | list[str],
+    scores: ArrayLike,
+    *,
+    unasked: ArrayLike,
+    in_flight: ArrayLike | None = None,
+    ties: ArrayLike | None = None,
+) -> PairCounts:
+    """Check the tables; what cannot be is an InputError that names the pair."""
+    names = tuple(models)
+    if len(names) < 2:
+        raise InputError(f"{len(names)} models have no order to find; give at least 2")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"model {twice[0]!r} is named twice; give each model one name")
+    won = _table("scores", scores, names=names)
+    games = won + won.T
+    _refuse(names, np.abs(games - np.round(games)) > _WHOLE, games, "comparisons", "whole numbers")
+    counted_ties = None
+    if ties is not None:
+        counted_ties = _counts("ties", ties, names=names)
+        _refuse(names, counted_ties > 2 * won + _WHOLE, counted_ties, "ties", "at most the games")
+    flying = np.zeros_like(won) if in_flight is None else in_flight
+    return PairCounts(
+        models=names,
+        scores=won,
+        unasked=_counts("unasked", unasked, names=names),
+        in_flight=_counts("in_flight", flying, names=names),
+        ties=counted_ties,
+    )
+
+
+def _table(what: str, table: ArrayLike, *, names: tuple[str, ...]) -> Floats:
+    try:
+        values = np.array(table, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{what} is no table of numbers ({error}); give one number a pair"
+        ) from None
+    if values.shape != (len(names), len(names)):
+        raise InputError(
+            f"{what} has shape {values.shape} for {len(names)} models;"
+            f" give {len(names)} rows of {len(names)}"
+        )
+    _refuse(names, ~np.isfinite(values) | (values < 0), values, what, "0 or more")
+    _refuse(names, np.eye(len(names), dtype=bool) & (values != 0), values, what, "0 with itself")
+    return values
+
+
+def _counts(what: str, table: ArrayLike, *, names: tuple[str, ...]) -> NDArray[np.int64]:
+    values = _table(what, table, names=names)
+    _refuse(names, values != np.round(values), values, what, "whole numbers")
+    _refuse(names, values != values.T, values, what, "the same from either side")
+    return values.astype(np.int64)
+
+
+def _refuse(
+    names: tuple[str, ...],
+    wrong: NDArray[np.bool_],
+    values: NDArray[Any],
+    what: str,
+    rule: str,
+) -> None:
+    if wrong.any():
+        first, second = (int(i) for i in np.argwhere(wrong)[0])
+        raise InputError(
+            f"{what} of {names[first]!r} and {names[second]!r} is {values[first, second]:g};"
+            f" it takes {rule}"
+        )
+
+
+# Where the next comparisons go: to the pairs whose result is most likely to settle an order.
+#
+# Works on a stack of leagues, like the posterior it starts from.
+
+Counts = NDArray[np.int64]
+# (gaps of the strengths, their variances) -> what a smaller variance of each gap is worth
+Worth = Callable[[Floats, Floats], Floats]
+
+# How far ahead a comparison is valued: when the variance of its gap will have fallen to this share.
+HORIZON = 1.0 / 2.0
+# The worth of gaps changes slowly beside their variances, so it is taken anew only so often.
+_PICKS_BETWEEN_LOOKS = 8
+# Equal scores are told apart by the seed; far above rounding, far below any real difference.
+_TIE_BREAK = 1e-6
+# Gaps of some fourteen deviations are alike: were all worth to vanish, the first pair would win.
+_SURE_ENOUGH = -300.0
+
+
+def settling_worth(gaps: Floats, variances: Floats) -> Floats:
+    """How fast the chance of a wrong order falls with the variance of a gap, at the horizon.
+
+    Until the variance v has fallen to r·v, the estimate moves by a normal step of variance
+    (1 - r)·v. The chance of a wrong order, min(P, 1 - P), only falls where the estimate passes
+    zero: by φ(0)·φ(gap / √((1 - r)·v)) / (v·√(r·(1 - r))) for each unit of variance (Tanaka's
+    formula). What does not depend on the pair is left out.
+    """
+    exponent = -(gaps**2) / (2.0 * (1.0 - HORIZON) * variances)
+    worth: Floats = np.exp(np.maximum(exponent, _SURE_ENOUGH)) / variances
+    return worth
+
+
+def await_results(posterior: StrengthPosterior, in_flight: Floats) -> Floats:
+    """The covariance once what is in flight has come back, whatever it says."""
+    if not in_flight.any():
+        return posterior.covariance
+    coming = laplacian(in_flight * information(posterior))
+    return inverse(inverse(posterior.covariance) + coming)
+
+
+def information(posterior: StrengthPosterior) -> Floats:
+    """What one comparison of each two models tells of the gap of their strengths (Fisher)."""
+    chance = win_probability(posterior.mean)
+    told: Floats = chance * (1.0 - chance) / posterior.dispersion[:, None, None]
+    return told
+
+
+def choose_settling_pairs(
+    posterior: StrengthPosterior,
+    room: Counts,
+    *,
+    number: int,
+    in_flight: Floats,
+    tie_break: Floats,
+    worth: Worth = settling_worth,
+) -> Counts:
+    """`number` pairs for each league as (leagues, number, 2), most valuable first.
+
+    A pair's score is the sum over all gaps of their worth times what one comparison of the pair
+    takes off their variance: a comparison also tells of every gap that it has a part in. Each
+    pick changes the covariance as its result will, so that the next one goes elsewhere in time.
+    `room`, symmetric, is how often each pair may still be asked; -1 stands where none may.
+    """
+    leagues, models = posterior.mean.shape
+    league = np.arange(leagues)
+    diagonal = np.arange(models)
+    gaps = posterior.mean[:, :, None] - posterior.mean[:, None, :]
+    told = information(posterior)
+    covariance = await_results(posterior, in_flight).copy()
+    left = np.where(np.triu(np.ones((models, models), dtype=bool), 1), room, 0)
+    weight = np.where(left > 0, told * (1.0 + _TIE_BREAK * tie_break), 0.0)
+    closed = np.where(left > 0, 0.0, -1.0)
+    tiny = np.finfo(np.float64).tiny
+    chosen = np.full((leagues, number, 2), -1, dtype=np.int64)
+    value = covariance
+    for pick in range(number):
+        own = covariance[:, diagonal, diagonal]
+        variances = own[:, :, None] + own[:, None, :] - 2.0 * covariance
+        if pick % _PICKS_BETWEEN_LOOKS == 0:
+            variances = np.maximum(gap_variance(covariance), tiny)
+            value = covariance @ laplacian(worth(gaps, variances)) @ covariance
+        own = value[:, diagonal, diagonal]
+        scores = own[:, :, None] + own[:, None, :] - 2.0 * value
+        scores *= weight
+        scores /= 1.0 + told * variances
+        scores += closed
+        best = scores.reshape(leagues, -1).argmax(axis=1)
+        first, second = np.divmod(best, models)
+        open_still = left[league, first, second] > 0
+        if not open_still.any():
+            break
+        chosen[open_still, pick, 0] = first[open_still]
+        chosen[open_still, pick, 1] = second[open_still]
+        left[league, first, second] -= open_still
+        used_up = left[league, first, second] <= 0
+        weight[league[used_up], first[used_up], second[used_up]] = 0.0
+        closed[league[used_up], first[used_up], second[used_up]] = -1.0
+        # Sherman and Morrison (1950), for the covariance and for the value made of it.
+        direction = covariance[league, :, first] - covariance[league, :, second]
+        lever = value[league, :, first] - value[league, :, second]
+        one = told[league, first, second] * open_still
+        shrink = one / (1.0 + one * variances[league, first, second])
+        bend = 0.5 * shrink * (lever[league, first] - lever[league, second])
+        scaled = shrink[:, None] * direction
+        change = scaled[:, :, None] * (lever - bend[:, None] * direction)[:, None, :]
+        value = value - change - change.transpose(0, 2, 1)
+        covariance -= scaled[:, :, None] * direction[:, None, :]
+    return chosen
+
+
+def _connected_groups(linked: NDArray[np.bool_]) -> Counts:
+    """The smallest index that each model hangs together with."""
+    models = linked.shape[0]
+    near = linked | np.eye(models, dtype=bool)
+    groups = np.arange(models)
+    while True:
+        nearer: Counts = np.where(near, groups[None, :], models).min(axis=1)
+        if np.array_equal(nearer, groups):
+            return groups
+        groups = nearer
+
+
+def choose_linking_pairs(
+    asked: Counts, room: Counts, *, number: int, tie_break: Floats
+) -> list[tuple[int, int]]:
+    """Pairs that join models never compared, directly or through others; those asked least first.
+
+    For one league. Empty where everything hangs together, or nothing more can be joined.
+    """
+    models = asked.shape[0]
+    groups = _connected_groups(asked > 0)
+    load = asked.sum(axis=1).astype(np.float64)
+    may = np.triu(room > 0, 1)
+    links: list[tuple[int, int]] = []
+    while len(links) < number:
+        joining = may & (groups[:, None] != groups[None, :])
+        if not joining.any():
+            break
+        strain = np.where(joining, load[:, None] + load[None, :] + tie_break, np.inf)
+        first, second = (int(i) for i in divmod(int(strain.argmin()), models))
+        links.append((first, second))
+        load[[first, second]] += 1.0
+        groups[groups == groups[second]] = groups[first]
+    return links
+
+
+# Asking where it matters: which pairs of models to compare next, and when to stop.
+#
+# A pure function of the counts so far, what is in flight and the seed: a run that was killed goes
+# on by computing it again from its store.
+
+Measure = Literal["tau", "neighbours"]
+StopReason = Literal["certain", "budget", "exhausted"]
+
+
+class StoppingRule(Model):
+    """Stop when the order is as sure as this.
+
+    `tau`: the expected Kendall tau reaches the target. `neighbours`: so does, for every two
+    neighbours, the probability that they are in the right order.
+    """
+
+    measure: Measure = "tau"
+    target: float = 0.95
+
+
+class PairChoice(Model):
+    """The next comparisons, most valuable first, or why there are none."""
+
+    pairs: tuple[tuple[str, str], ...]  # a pair stands as often as it should be asked
+    linking: int  # how many of them, in front, join models that were never compared
+    stop: StopReason | None
+    reason: str | None
+    certainty: RankCertainty
+    asked: int  # so far, whatever came of it, and with what is in flight
+    budget: int | None
+    batch: int
+    rule: StoppingRule | None
+    prior_deviation: float | None
+    dispersion: float | None
+    seed: int
+
+
+def choose_pairs(
+    counts: PairCounts,
+    *,
+    batch: int,
+    budget: int | None = None,
+    asked: int | None = None,
+    rule: StoppingRule | None = None,
+    prior_deviation: float | None = None,
+    dispersion: float | None = None,
+    seed: int = 0,
+) -> PairChoice:
+    """At most `batch` pairs, never more than are unasked or than the budget still allows.
+
+    `asked` is how many pairs were sent in all, where some gave no verdict and so do not count.
+    `dispersion` is estimated from the ties where they are given, and 1 otherwise; give it where
+    it is known, such as from a clustered fit. Without a rule only the budget ends the asking.
+    """
+    sent = counts.completed + counts.waiting if asked is None else asked
+    _check(counts, batch=batch, budget=budget, asked=sent, rule=rule)
+    _check_positive("prior_deviation", prior_deviation)
+    _check_positive("dispersion", dispersion)
+    order = _canonical_order(counts.models, seed)
+    league = counts.reordered(order)
+    posterior = know_strengths(league, prior_deviation=prior_deviation, dispersion=dispersion)
+    certainty = describe_certainty(league.models, posterior, comparisons=league.completed)
+
+    stop, reason = _end(counts, certainty, budget=budget, asked=sent, rule=rule)
+    allowed = batch if budget is None else min(batch, budget - sent)
+    picked: list[tuple[int, int]] = []
+    linking = 0
+    if stop is None:
+        picked, linking = _pick(league, posterior, number=min(allowed, counts.open), seed=seed)
+    place = {name: index for index, name in enumerate(counts.models)}
+    named = ((league.models[first], league.models[second]) for first, second in picked)
+    return PairChoice(
+        pairs=tuple((a, b) if place[a] < place[b] else (b, a) for a, b in named),
+        linking=linking,
+        stop=stop,
+        reason=reason,
+        certainty=certainty,
+        asked=sent,
+        budget=budget,
+        batch=batch,
+        rule=rule,
+        prior_deviation=prior_deviation,
+        dispersion=dispersion,
+        seed=seed,
+    )
+
+
+def know_strengths(
+    counts: PairCounts, *, prior_deviation: float | None = None, dispersion: float | None = None
+) -> StrengthPosterior:
+    """The posterior of one league, as a stack of one."""
+    scores = counts.scores[None]
+    noise = np.ones(1) if dispersion is None else np.full(1, dispersion)
+    if dispersion is None and counts.ties is not None:
+        noise = tie_dispersion(scores, counts.ties[None].astype(np.float64))
+    variance = None if prior_deviation is None else prior_deviation**2
+    return fit_posterior(scores, prior_variance=variance, dispersion=noise)
+
+
+def _pick(
+    league: PairCounts, posterior: StrengthPosterior, *, number: int, seed: int
+) -> tuple[list[tuple[int, int]], int]:
+    models = len(league.models)
+    tie_break = np.random.default_rng(seed).random((models, models))
+    asked = np.round(league.scores + league.scores.T).astype(np.int64) + league.in_flight
+    links = choose_linking_pairs(asked, league.unasked, number=number, tie_break=tie_break)
+    room = league.unasked.copy()
+    in_flight = league.in_flight.astype(np.float64)
+    for first, second in links:
+        room[[first, second], [second, first]] -= 1
+        in_flight[[first, second], [second, first]] += 1.0
+    settling = choose_settling_pairs(
+        posterior,
+        room[None],
+        number=number - len(links),
+        in_flight=in_flight[None],
+        tie_break=tie_break,
+    )
+    chosen = [(int(first), int(second)) for first, second in settling[0] if first >= 0]
+    return links + chosen, len(links)
+
+
+def _end(
+    counts: PairCounts,
+    certainty: RankCertainty,
+    *,
+    budget: int | None,
+    asked: int,
+    rule: StoppingRule | None,
+) -> tuple[StopReason | None, str | None]:
+    if rule is not None:
+        by_tau = rule.measure == "tau"
+        reached = certainty.expected_tau if by_tau else certainty.least_neighbour
+        if reached >= rule.target:
+            what = "expected Kendall tau" if by_tau else "least certain two neighbours"
+            return "certain", f"{what}: {reached:.3f}, and {rule.target:g} was asked for"
+    if budget is not None and asked >= budget:
+        return "budget", f"all {budget} pairs of the budget are asked"
+    if counts.open == 0:
+        return "exhausted", f"no pair is left to ask after {asked}"
+    return None, None
+
+
+def _canonical_order(models: tuple[str, ...], seed: int) -> NDArray[np.int64]:
+    """An order by names and seed alone, so that no choice hangs on the order of the caller."""
+    keys = [hashlib.sha256(f"{seed}\0{name}".encode()).digest() for name in models]
+    return np.array(sorted(range(len(models)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _check(
+    counts: PairCounts, *, batch: int, budget: int | None, asked: int, rule: StoppingRule | None
+) -> None:
+    if batch < 1:
+        raise InputError(f"batch is {batch}; give at least 1 pair")
+    if budget is not None and budget < 0:
+        raise InputError(f"budget is {budget}; give 0 pairs or more")
+    known = counts.completed + counts.waiting
+    if asked < known:
+        raise InputError(
+            f"asked is {asked}, but {known} pairs are completed or in flight;"
+            " count all that were sent"
+        )
+    if rule is not None and not 0.0 < rule.target < 1.0:
+        raise InputError(f"target is {rule.target:g}; give a certainty between 0 and 1")
+
+
+def _check_positive(what: str, value: float | None) -> None:
+    if value is not None and not 0.0 < value < float("inf"):
+        raise InputError(f"{what} is {value:g}; give a positive number")

@@ -1,0 +1,445 @@
+"""Columns of battles, or counts that a database has grouped, checked and summed into a tally."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.stats.columns import Codes, Encoded, encode, length, numbers, whole_numbers
+from evenhand.stats.ranking.tally import BattleTally, Entries, tally_of_outcomes, tally_of_rows
+
+# Who won, in the words that files use, as a preference for A between 0 and 1.
+
+_WINNER_BLOCK = 1 << 15
+_SEPARATORS = str.maketrans("", "", "-_. ()")
+_WORDS: Mapping[str, float] = {
+    **dict.fromkeys(("a", "modela", "responsea", "outputa", "answera", "assistanta"), 1.0),
+    **dict.fromkeys(("model1", "response1", "output1", "answer1", "left", "a>b", "a>>b"), 1.0),
+    **dict.fromkeys(("b", "modelb", "responseb", "outputb", "answerb", "assistantb"), 0.0),
+    **dict.fromkeys(("model2", "response2", "output2", "answer2", "right", "b>a", "b>>a"), 0.0),
+    **dict.fromkeys(("tie", "tied", "draw", "equal", "a=b", "tiebothbad", "bothbad"), 0.5),
+    "bothgood": 0.5,
+}
+WINNERS_TAKEN = "A, B, TIE, the name of one of the two models, or a preference for A from 0 to 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """A's score of each row. `kinds[codes]` where there are few, else `kinds` is the column."""
+
+    kinds: NDArray[np.float64]
+    codes: Codes | None = None
+
+    def each(self) -> NDArray[np.float64]:
+        return self.kinds if self.codes is None else self.kinds[self.codes]
+
+    @property
+    def fractional(self) -> bool:
+        return not np.isin(self.kinds, (0.0, 0.5, 1.0)).all()
+
+
+def read_winners(
+    winner: Any, *, model_a: Codes, model_b: Codes, models: Mapping[str, int]
+) -> Preferences:
+    """`models` gives each name its code in `model_a` and `model_b`."""
+    given = numbers(winner, "winner")
+    if given is not None:
+        return _of_numbers(given)
+    encoded = encode(winner, "winner")
+    kinds = np.empty(len(encoded.values))
+    named: list[tuple[int, int]] = []
+    for code, value in enumerate(encoded.values):
+        word = _WORDS.get(value.lower().translate(_SEPARATORS)) if isinstance(value, str) else None
+        model = models.get(str(value))
+        if word is None and model is None:
+            row = int(np.argmax(encoded.codes == code))
+            raise InputError(f"winner is {value!r} in row {row + 1}; it takes {WINNERS_TAKEN}")
+        kinds[code] = np.nan if word is None else word
+        if model is not None:
+            named.append((code, model))
+    if not named:
+        return Preferences(kinds, encoded.codes)
+    each = kinds[encoded.codes]
+    for code, model in named:
+        _read_name(each, np.flatnonzero(encoded.codes == code), model, model_a, model_b, encoded)
+    return Preferences(each)
+
+
+def _read_name(
+    each: NDArray[np.float64],
+    rows: NDArray[np.intp],
+    model: int,
+    model_a: Codes,
+    model_b: Codes,
+    encoded: Any,
+) -> None:
+    """Put down what a model's name says; it may not contradict a word that is spelled alike."""
+    by_name = np.where(model_a[rows] == model, 1.0, np.where(model_b[rows] == model, 0.0, np.nan))
+    by_word = each[rows]
+    value = encoded.values[int(encoded.codes[rows[0]])]
+    wrong = np.isnan(by_name) & np.isnan(by_word)
+    if wrong.any():
+        row = int(rows[np.argmax(wrong)])
+        raise InputError(
+            f"winner is {value!r} in row {row + 1}, which is neither of its models; "
+            f"it takes {WINNERS_TAKEN}"
+        )
+    unlike = ~np.isnan(by_name) & ~np.isnan(by_word) & (by_name != by_word)
+    if unlike.any():
+        row = int(rows[np.argmax(unlike)])
+        raise InputError(
+            f"winner {value!r} in row {row + 1} could mean a side or the model of that name; "
+            "give preferences from 0 to 1 instead"
+        )
+    each[rows] = np.where(np.isnan(by_name), by_word, by_name)
+
+
+def _of_numbers(given: NDArray[np.float64]) -> Preferences:
+    halved = True
+    codes = np.empty(given.size, np.uint8)
+    for start in range(0, given.size, _WINNER_BLOCK):
+        block = given[start : start + _WINNER_BLOCK]
+        if not (block.min() >= 0 and block.max() <= 1):  # NaN is neither
+            row = start + int(np.argmin((block >= 0) & (block <= 1)))
+            raise InputError(
+                f"winner is {given[row]:g} in row {row + 1}; a preference for A is from 0 to 1"
+            )
+        if halved:
+            halves = block * 2
+            halved = bool((np.trunc(halves) == halves).all())
+            codes[start : start + _WINNER_BLOCK] = halves
+    return Preferences(np.array([0.0, 0.5, 1.0]), codes) if halved else Preferences(given)
+
+
+# Columns of battles, checked and aggregated: the step between what a caller has and a fit.
+
+# A fit holds a few square matrices of this many models: 200 MB each at the limit.
+MODELS_MAX = 5_000
+_BLOCK = 1 << 17
+# Sums keep 16 digits: what a lighter battle says would be lost in their rounding.
+_WIDEST_WEIGHTS = 1e12
+_LARGEST_WEIGHT = 1e100
+
+
+@dataclass(frozen=True, slots=True)
+class Battles:
+    """Checked battles, one by one, in their order."""
+
+    models: tuple[str, ...]
+    model_a: NDArray[np.intp]
+    model_b: NDArray[np.intp]
+    score: NDArray[np.float64]
+    weight: NDArray[np.float64] | None
+    fractional: bool
+
+
+def encode_battles(
+    model_a: Any,
+    model_b: Any,
+    winner: Any,
+    *,
+    weight: Any = None,
+    models: Sequence[str] | None = None,
+) -> Battles:
+    _check_lengths(model_a=model_a, model_b=model_b, winner=winner, weight=weight)
+    names, (a, b) = encode_models(model_a, model_b, models=models)
+    return _checked(names, a, b, _preferences(names, a, b, winner), weight)
+
+
+def tally_battles(
+    model_a: Any,
+    model_b: Any,
+    winner: Any,
+    *,
+    prompt: Any = None,
+    weight: Any = None,
+    models: Sequence[str] | None = None,
+    keep_rows: bool = False,
+) -> BattleTally:
+    """`keep_rows` keeps each row that has a weight or a fraction, as a cluster of its own."""
+    _check_lengths(model_a=model_a, model_b=model_b, winner=winner, prompt=prompt, weight=weight)
+    names, (a, b) = encode_models(model_a, model_b, models=models)
+    preferences = _preferences(names, a, b, winner)
+    if weight is None and preferences.codes is not None:
+        counts = _count(a, b, preferences, preferences.codes, len(names))
+        refuse_self(counts.sum(axis=0), names, a, b)
+        entries = None
+        if prompt is not None:
+            entries = _entries(a, b, preferences.each(), None, prompt)
+        return tally_of_outcomes(names, counts, entries=entries)
+    battles = _checked(names, a, b, preferences, weight)
+    entries = None
+    if prompt is not None or keep_rows:
+        entries = _entries(battles.model_a, battles.model_b, battles.score, battles.weight, prompt)
+    return tally_of_rows(
+        names,
+        battles.model_a,
+        battles.model_b,
+        score=battles.score,
+        weight=battles.weight,
+        fractional=battles.fractional,
+        entries=entries,
+    )
+
+
+def _preferences(names: tuple[str, ...], a: Codes, b: Codes, winner: Any) -> Preferences:
+    places = {name: place for place, name in enumerate(names)}
+    return read_winners(winner, model_a=a, model_b=b, models=places)
+
+
+def _checked(
+    names: tuple[str, ...], a: Codes, b: Codes, preferences: Preferences, weight: Any
+) -> Battles:
+    weights = None if weight is None else _read_weights(weight)
+    if weights is not None and not weights.any():
+        raise InputError("every weight is 0; give at least one battle a positive weight")
+    first, second = a.astype(np.intp), b.astype(np.intp)
+    refuse_self(first == second, names, a, b)
+    score = preferences.each()
+    return Battles(names, first, second, score, weights, preferences.fractional)
+
+
+def encode_models(
+    model_a: Any, model_b: Any, *, models: Sequence[str] | None
+) -> tuple[tuple[str, ...], tuple[Codes, Codes]]:
+    """The models' names in order, and both columns as places among them."""
+    if models is not None:
+        names = tuple(models)
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"models names {twice!r} twice; name each model once")
+        coded = (whole_numbers(model_a), whole_numbers(model_b))
+        if coded[0] is not None and coded[1] is not None:
+            for name, column in (("model_a", coded[0]), ("model_b", coded[1])):
+                _check_places(column, name, len(names))
+            return _limited(names), (_signed(coded[0]), _signed(coded[1]))
+        places = {name: place for place, name in enumerate(names)}
+        columns = encode(model_a, "model_a"), encode(model_b, "model_b")
+        return _limited(names), (
+            _placed(columns[0], "model_a", places),
+            _placed(columns[1], "model_b", places),
+        )
+    columns = encode(model_a, "model_a"), encode(model_b, "model_b")
+    found = {str(value) for column in columns for value in column.values}
+    names = _limited(tuple(sorted(found)))
+    places = {name: place for place, name in enumerate(names)}
+    return names, (
+        _placed(columns[0], "model_a", places),
+        _placed(columns[1], "model_b", places),
+    )
+
+
+def _placed(column: Encoded, name: str, places: Mapping[str, int]) -> Codes:
+    table = np.empty(len(column.values), np.uint16)
+    for code, value in enumerate(column.values):
+        place = places.get(str(value))
+        if place is None:
+            row = int(np.argmax(column.codes == code))
+            raise InputError(
+                f"{name} is {value!r} in row {row + 1}, which is not among the given models; "
+                "add it to models, or leave models out"
+            )
+        table[code] = place
+    return table.take(column.codes)
+
+
+def _limited(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(names) > MODELS_MAX:
+        raise InputError(
+            f"there are {len(names):,} models, and a ranking takes at most {MODELS_MAX:,}; "
+            "is model_a or model_b another column?"
+        )
+    return names
+
+
+def _check_places(column: NDArray[Any], name: str, size: int) -> None:
+    # Seen without its sign a negative code is a very large one.
+    if column.size and column.view(f"u{column.dtype.itemsize}").max() >= size:
+        row = int(np.argmax((column < 0) | (column >= size)))
+        raise InputError(
+            f"{name} is {column[row]} in row {row + 1}, but there are {size} models; "
+            "codes are places in models, from 0"
+        )
+
+
+def _signed(column: NDArray[Any]) -> NDArray[Any]:
+    """NumPy adds numbers of eight bytes without a sign to others as floats."""
+    return column.astype(np.int64) if column.dtype == np.uint64 else column
+
+
+def _check_lengths(**columns: Any) -> None:
+    lengths = {name: length(column, name) for name, column in columns.items() if column is not None}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
+        raise InputError(f"the columns differ in length ({told}); give one cell a row in each")
+    if not next(iter(lengths.values())):
+        raise InputError("there are no battles; give at least one row")
+
+
+def _read_weights(weight: Any) -> NDArray[np.float64]:
+    weights = numbers(weight, "weight")
+    if weights is None:
+        raise InputError("weight holds no numbers; give one number of at least 0 a row")
+    fine = np.isfinite(weights) & (weights >= 0)
+    if not fine.all():
+        row = int(np.argmin(fine))
+        raise InputError(
+            f"weight is {weights[row]:g} in row {row + 1}; it takes a number of at least 0"
+        )
+    least, most = weights.min(where=weights > 0, initial=np.inf), weights.max(initial=0.0)
+    if most > _LARGEST_WEIGHT or least < most / _WIDEST_WEIGHTS:
+        raise InputError(
+            f"weights go from {least:g} to {most:g}, and no fit can tell battles so far apart; "
+            f"give none above {_LARGEST_WEIGHT:g}, and leave out rows that weigh less than "
+            f"1/{_WIDEST_WEIGHTS:g} of the heaviest"
+        )
+    return weights
+
+
+def _count(
+    a: Codes, b: Codes, preferences: Preferences, codes: Codes, size: int
+) -> NDArray[np.int64]:
+    """How often each outcome came of each pair, a block of rows at a time."""
+    outcome = (preferences.kinds * 2).astype(np.uint8)
+    winners = outcome.take(codes) if (outcome != np.arange(len(outcome))).any() else codes
+    cells = 3 * size * size
+    block = min(len(a), max(_BLOCK, 2 * cells))
+    counts = np.zeros(cells, np.int64)
+    place = np.empty(block, np.intp)
+    for start in range(0, len(a), block):
+        rows = slice(start, start + block)
+        winner = winners[rows]
+        place = place[: len(winner)]
+        place[:] = winner
+        place *= size
+        place += a[rows]
+        place *= size
+        place += b[rows]
+        counts += np.bincount(place, minlength=cells)
+    return counts.reshape(3, size, size)
+
+
+def refuse_self(met: NDArray[Any], names: tuple[str, ...], a: Codes, b: Codes) -> None:
+    """`met` says what met itself: a matrix of models on its diagonal, or each row."""
+    own = met.diagonal() if met.ndim == 2 else met
+    if own.any():
+        row = int(np.argmax(np.asarray(a) == np.asarray(b)))
+        raise InputError(
+            f"{names[int(a[row])]!r} is compared with itself in row {row + 1}; leave such rows out"
+        )
+
+
+def _entries(
+    a: Codes,
+    b: Codes,
+    score: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    prompt: Any,
+) -> Entries:
+    weight = np.ones(len(a)) if weights is None else weights
+    first, second = a.astype(np.intp), b.astype(np.intp)
+    if prompt is None:
+        clusters, cluster = len(a), np.arange(len(a))
+    else:
+        prompts = encode(prompt, "prompt")
+        clusters, cluster = len(prompts.values), np.asarray(prompts.codes).astype(np.intp)
+    used = weight > 0
+    if not used.all():
+        first, second, score, weight = first[used], second[used], score[used], weight[used]
+        _, cluster = np.unique(cluster[used], return_inverse=True)
+        return Entries(first, second, score, weight, cluster, int(cluster.max()) + 1)
+    return Entries(first, second, score, weight, cluster, clusters)
+
+
+# Counts that a database has grouped already, as the tally that a fit takes.
+
+
+def tally_counts(
+    models: Sequence[str],
+    model_a: Any,
+    model_b: Any,
+    *,
+    wins_a: Any,
+    wins_b: Any,
+    halves: Any = None,
+    prompt: Any = None,
+) -> BattleTally:
+    columns = {
+        "model_a": model_a,
+        "model_b": model_b,
+        "wins_a": wins_a,
+        "wins_b": wins_b,
+        "halves": halves,
+        "prompt": prompt,
+    }
+    lengths = {name: length(column, name) for name, column in columns.items() if column is not None}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
+        raise InputError(f"the columns differ in length ({told}); give one cell a row in each")
+    rows = lengths["model_a"]
+    if not rows:
+        raise InputError("there are no battles; give at least one row")
+    names, (a, b) = encode_models(model_a, model_b, models=models)
+    won, lost = _count_column(wins_a, "wins_a"), _count_column(wins_b, "wins_b")
+    tied = np.zeros(rows, np.int64) if halves is None else _count_column(halves, "halves")
+    first, second = a.astype(np.intp), b.astype(np.intp)
+    size = len(names)
+    pair = first * size + second
+    outcomes = np.stack([_summed(pair, count, size * size) for count in (lost, tied, won)]).reshape(
+        3, size, size
+    )
+    if not outcomes.any():
+        raise InputError("every count is 0; give at least one battle")
+    refuse_self(outcomes.sum(axis=0), names, a, b)
+    entries = None
+    if prompt is not None:
+        prompts = encode(prompt, "prompt")
+        entries = _count_entries(first, second, (won, tied, lost), np.asarray(prompts.codes))
+    return tally_of_outcomes(names, outcomes, entries=entries)
+
+
+def _count_column(column: Any, name: str) -> NDArray[np.int64]:
+    given = numbers(column, name)
+    if given is None:
+        raise InputError(f"{name} holds no numbers; give one count of at least 0 a row")
+    with np.errstate(invalid="ignore"):
+        counts = given.astype(np.int64)
+    fine = (counts == given) & (counts >= 0)
+    if not fine.all():
+        row = int(np.argmin(fine))
+        raise InputError(
+            f"{name} is {given[row]:g} in row {row + 1}; it takes a whole number of at least 0"
+        )
+    return counts
+
+
+def _summed(pair: NDArray[np.intp], count: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+    sums = np.bincount(pair, weights=count.astype(np.float64), minlength=cells)
+    return sums.round().astype(np.int64)
+
+
+def _count_entries(
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+    counts: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    prompt: NDArray[Any],
+) -> Entries:
+    """One entry for each outcome of each row that happened."""
+    held = [np.flatnonzero(count) for count in counts]
+    rows = np.concatenate(held)
+    weight = np.concatenate([count[at] for count, at in zip(counts, held, strict=True)])
+    score = np.repeat([1.0, 0.5, 0.0], [len(at) for at in held])
+    _, cluster = np.unique(prompt[rows], return_inverse=True)
+    return Entries(
+        first[rows],
+        second[rows],
+        score,
+        weight.astype(np.float64),
+        cluster,
+        int(cluster.max()) + 1,
+    )

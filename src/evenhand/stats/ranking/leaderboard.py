@@ -1,0 +1,448 @@
+"""Bradley–Terry rankings of battles or of counts: `rank_battles` and `rank_counts`, with the rows,
+neighbours and notes of their result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, get_args
+
+import numpy as np
+
+from evenhand.errors import InputError
+from evenhand.stats.ranking.battles import tally_battles, tally_counts
+from evenhand.stats.ranking.bradley_terry import (
+    Fit,
+    Matrix,
+    expected_score,
+    fit_bradley_terry,
+    fit_davidson,
+)
+from evenhand.stats.ranking.result import (
+    CENTRE,
+    MOST_WITH_LIMITS,
+    POINTS,
+    IndistinguishableModels,
+    Intervals,
+    RankedModel,
+    Ranking,
+    Scale,
+    Ties,
+)
+from evenhand.stats.ranking.tally import BattleTally, Connectivity, examine, ties_settled
+from evenhand.stats.ranking.uncertainty import (
+    RankingOptions,
+    Uncertainty,
+    measure_uncertainty,
+    negligible,
+)
+
+# What a reader of a ranking must know, in plain sentences.
+
+_SHOWN = 5
+
+
+def describe_gaps(links: Connectivity, models: Sequence[str]) -> str:
+    """Why battles alone give no finite scores."""
+    told = []
+    for fact, flags in (
+        ("undefeated", links.undefeated),
+        ("winless", links.winless),
+        ("never compared", links.absent),
+    ):
+        if flags.any():
+            told.append(f"{fact}: {_listed([models[i] for i in flags.nonzero()[0].tolist()])}")
+    if links.groups:
+        groups = " | ".join(_listed([models[i] for i in group.tolist()]) for group in links.groups)
+        told.append(f"no battles between the groups {groups}")
+    if told:
+        return "; ".join(told)
+    if links.strong:
+        return "wins and ties do not settle the tie parameter"
+    return "no points lead from some models back to the others"
+
+
+def notes_on(
+    links: Connectivity,
+    tally: BattleTally,
+    *,
+    prior: float,
+    unsettled: bool,
+    fit: Fit,
+    clusters: int | None,
+    by_prompt: bool,
+) -> tuple[str, ...]:
+    notes = []
+    if not links.strong:
+        notes.append(
+            "the battles do not connect all models both ways "
+            f"({describe_gaps(links, tally.models)})"
+        )
+    if unsettled:
+        notes.append(
+            "wins and ties alone do not settle Davidson's tie parameter: no chain of battles "
+            "that leads back to its beginning has more wins than ties"
+        )
+    if prior:
+        notes.append(
+            f"a prior was used: each model has {prior:g} virtual "
+            f"tie{'' if prior == 1 else 's'} with an average one"
+        )
+    if not fit.converged:
+        notes.append(f"the fit did not converge in {fit.iterations} steps")
+    if clusters is not None and clusters <= len(tally.models):
+        kind = "prompts" if by_prompt else "battles"
+        notes.append(
+            f"{clusters} {kind} for {len(tally.models)} models: the intervals may be too narrow"
+        )
+    return tuple(notes)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+# The rows of a ranking, best first, and the neighbours that do not differ significantly.
+
+
+def make_rows(
+    tally: BattleTally,
+    links: Connectivity,
+    scale: Scale,
+    strength: Matrix,
+    uncertainty: Uncertainty | None,
+    order: list[int],
+) -> tuple[RankedModel, ...]:
+    nothing: list[float | None] = [None] * len(strength)
+    low = high = nothing
+    rank_low: list[int | None] = [None] * len(strength)
+    rank_high = rank_low
+    if uncertainty is not None:
+        low, high = _limits(uncertainty.low, scale), _limits(uncertainty.high, scale)
+        rank_low, rank_high = uncertainty.ranks.low.tolist(), uncertainty.ranks.high.tolist()
+    score, log_odds, games = (
+        _scores(strength, scale).tolist(),
+        strength.tolist(),
+        tally.games.tolist(),
+    )
+    remarks = [None] * len(strength) if links.strong else _remarks(links)
+    return tuple(
+        RankedModel(
+            model=tally.models[place],
+            score=score[place],
+            log_odds=log_odds[place],
+            low=low[place],
+            high=high[place],
+            rank=rank,
+            rank_low=rank_low[place],
+            rank_high=rank_high[place],
+            games=games[place],
+            note=remarks[place]
+            or (_NO_SCATTER if uncertainty is not None and low[place] is None else None),
+        )
+        for rank, place in enumerate(order, 1)
+    )
+
+
+_NO_SCATTER = "its battles do not differ enough for an interval"
+
+
+def _remarks(links: Connectivity) -> list[str | None]:
+    return [_remark(links, place) for place in range(len(links.main))]
+
+
+def _remark(links: Connectivity, place: int) -> str | None:
+    if links.absent[place]:
+        return "never compared: its score is the prior's"
+    if links.undefeated[place]:
+        return "undefeated: no upper limit"
+    if links.winless[place]:
+        return "winless: no lower limit"
+    if links.above[place]:
+        return "never lost to the main group: no upper limit"
+    if links.below[place]:
+        return "never scored against the main group: no lower limit"
+    if not links.main[place]:
+        return "not comparable with the main group"
+    return None
+
+
+def find_neighbours(
+    models: tuple[str, ...],
+    strength: Matrix,
+    uncertainty: Uncertainty | None,
+    order: list[int],
+    scale: Scale,
+) -> tuple[IndistinguishableModels, ...] | None:
+    if uncertainty is None:
+        return None
+    ranks = uncertainty.ranks
+    factor = POINTS if scale == "elo" else 1.0
+    alike = []
+    for better, worse in pairwise(order):
+        if ranks.better[better, worse]:
+            continue
+        difference = float(strength[better] - strength[worse])
+        reach = ranks.critical * float(ranks.errors[better, worse])
+        known = reach > 0
+        alike.append(
+            IndistinguishableModels(
+                better=models[better],
+                worse=models[worse],
+                difference=difference * factor,
+                low=(difference - reach) * factor if known else None,
+                high=(difference + reach) * factor if known else None,
+            )
+        )
+    return tuple(alike)
+
+
+Limits = tuple[tuple[float | None, ...], ...]
+
+
+def win_limits(
+    strength: Matrix,
+    links: Connectivity,
+    uncertainty: Uncertainty | None,
+    order: list[int],
+    tie_parameter: float | None,
+) -> tuple[Limits, Limits] | None:
+    """Of what each model scores against each other one: those of their difference, best first.
+
+    A limit that the battles do not set is 0, or 1.
+    """
+    if uncertainty is None or len(order) > MOST_WITH_LIMITS:
+        return None
+    errors = uncertainty.ranks.errors
+    difference, reach = strength[:, None] - strength, uncertainty.ranks.critical * errors
+    log_ties = math.log(tie_parameter) if tie_parameter else None
+    low = expected_score(difference - reach, log_ties)
+    high = expected_score(difference + reach, log_ties)
+    no_lower, no_upper = np.isnan(uncertainty.low), np.isnan(uncertainty.high)
+    low[no_lower[:, None] | no_upper] = 0.0
+    high[no_upper[:, None] | no_lower] = 1.0
+    if links.comparable is not None:
+        low[~links.comparable], high[~links.comparable] = 0.0, 1.0
+    for each in (low, high):
+        each[errors <= negligible(strength)] = np.nan
+    return _best_first(low, order), _best_first(high, order)
+
+
+def _best_first(limits: Matrix, order: list[int]) -> Limits:
+    return tuple(
+        tuple(None if math.isnan(limit) else limit for limit in row)
+        for row in limits[np.ix_(order, order)].tolist()
+    )
+
+
+def _scores(log_odds: Matrix, scale: Scale) -> Matrix:
+    return CENTRE + POINTS * log_odds if scale == "elo" else log_odds
+
+
+def _limits(log_odds: Matrix, scale: Scale) -> list[float | None]:
+    limits: list[float | None] = _scores(log_odds, scale).tolist()
+    for place in np.flatnonzero(np.isnan(log_odds)).tolist():
+        limits[place] = None
+    return limits
+
+
+# Bradley–Terry rankings of battles or of counts, with their intervals and their ranks.
+
+PRIOR = 1.0
+_LEAST_PRIOR = 1e-6
+
+
+def rank_battles(
+    model_a: Any,
+    model_b: Any,
+    winner: Any,
+    *,
+    prompt: Any = None,
+    weight: Any = None,
+    models: Sequence[str] | None = None,
+    ties: Ties = "half",
+    intervals: Intervals | None = "sandwich",
+    level: float = 0.95,
+    scale: Scale = "elo",
+    prior: float | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> Ranking:
+    """Rank models by battles: one row each, in lists, NumPy arrays, pandas or Arrow columns.
+
+    `winner` holds A, B or TIE, a model's name, or a preference for A from 0 to 1. Rows of one
+    `prompt` belong together in the intervals. With `models`, the first two columns may be places
+    among them. `prior` None takes a prior only where the battles alone give no finite scores.
+    """
+    asked = _options(ties, intervals, level, scale, prior, replicates, seed)
+    tally = tally_battles(
+        model_a,
+        model_b,
+        winner,
+        prompt=prompt,
+        weight=weight,
+        models=models,
+        keep_rows=intervals == "bootstrap",
+    )
+    return _rank(tally, asked, by_prompt=prompt is not None)
+
+
+def rank_counts(
+    models: Sequence[str],
+    model_a: Any,
+    model_b: Any,
+    *,
+    wins_a: Any,
+    wins_b: Any,
+    halves: Any = None,
+    prompt: Any = None,
+    ties: Ties = "half",
+    intervals: Intervals | None = "sandwich",
+    level: float = 0.95,
+    scale: Scale = "elo",
+    prior: float | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> Ranking:
+    """The same from counts: a row for each pair of models, or for each pair and prompt.
+
+    `model_a` and `model_b` are places in `models`; `prompt` is any code of the prompt; `halves`
+    counts ties and whatever else is worth half.
+    """
+    asked = _options(ties, intervals, level, scale, prior, replicates, seed)
+    tally = tally_counts(
+        models, model_a, model_b, wins_a=wins_a, wins_b=wins_b, halves=halves, prompt=prompt
+    )
+    return _rank(tally, asked, by_prompt=prompt is not None)
+
+
+def _options(
+    ties: Ties,
+    intervals: Intervals | None,
+    level: float,
+    scale: Scale,
+    prior: float | None,
+    replicates: int,
+    seed: int,
+) -> RankingOptions:
+    for name, value, kinds in (
+        ("ties", ties, get_args(Ties)),
+        ("intervals", intervals, (*get_args(Intervals), None)),
+        ("scale", scale, get_args(Scale)),
+    ):
+        if value not in kinds:
+            taken = ", ".join(map(repr, kinds))
+            raise InputError(f"{name} is {value!r}; it takes one of {taken}")
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; it takes a share between 0 and 1, e.g. 0.95")
+    # Less than that is nothing beside a battle, and leaves the equations without a solution.
+    if prior and not _LEAST_PRIOR <= prior < float("inf"):
+        raise InputError(
+            f"prior is {prior}; it takes a number of virtual ties: 0, or from {_LEAST_PRIOR}"
+        )
+    if replicates < 100:
+        raise InputError(f"replicates is {replicates}; an interval takes at least 100")
+    return RankingOptions(ties, intervals, level, scale, prior, replicates, seed)
+
+
+def _rank(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) -> Ranking:
+    links = examine(tally.won)
+    unsettled = asked.ties == "davidson" and _refuse_or_examine_ties(tally)
+    prior = asked.prior if asked.prior is not None else 0.0
+    if (not links.strong or unsettled) and not prior:
+        if asked.prior is not None:
+            raise InputError(
+                "prior is 0, but the battles alone give no finite scores "
+                f"({describe_gaps(links, tally.models)}); leave prior out, or give a positive one"
+            )
+        prior = PRIOR
+    fit = _fit(tally, asked.ties, prior)
+    anchored = fit.strength - fit.strength[links.main].mean()
+    clusters = tally.entries.clusters if tally.entries is not None else tally.rows
+    reason = None
+    uncertainty = None
+    if asked.intervals is not None:
+        if clusters < 2:
+            kind = "prompt" if by_prompt else "battle"
+            reason = f"not enough data for intervals: 1 {kind}; at least 2 are needed"
+        else:
+            uncertainty = measure_uncertainty(fit, tally, links, asked, prior, clusters)
+    # Of equal scores the one that nothing is known of comes last.
+    order = np.lexsort((-anchored, links.absent, -np.round(anchored, 9))).tolist()
+    rows = make_rows(tally, links, asked.scale, anchored, uncertainty, order)
+    names = np.array(tally.models, dtype=object)
+    ties = _tie_parameter(fit, asked.ties)
+    limits = win_limits(anchored, links, uncertainty, order, ties)
+    return Ranking(
+        models=rows,
+        indistinguishable=find_neighbours(tally.models, anchored, uncertainty, order, asked.scale),
+        undefeated=tuple(names[links.undefeated]),
+        winless=tuple(names[links.winless]),
+        never_compared=tuple(names[links.absent]),
+        disconnected=tuple(tuple(names[group]) for group in links.groups),
+        notes=notes_on(
+            links,
+            tally,
+            prior=prior,
+            unsettled=unsettled,
+            fit=fit,
+            clusters=clusters if uncertainty is not None else None,
+            by_prompt=by_prompt,
+        ),
+        reason=reason,
+        ties=asked.ties,
+        tie_parameter=ties,
+        scale=asked.scale,
+        anchor=_anchor(links, asked.scale),
+        intervals=asked.intervals,
+        level=asked.level,
+        clusters="prompt" if by_prompt else "row",
+        cluster_count=clusters,
+        games=tally.rows,
+        prior=prior,
+        converged=fit.converged,
+        iterations=fit.iterations,
+        replicates=asked.replicates if asked.intervals == "bootstrap" else None,
+        refitted=None if uncertainty is None else uncertainty.refitted,
+        seed=asked.seed if asked.intervals == "bootstrap" else None,
+        win_matrix_low=limits[0] if limits else None,
+        win_matrix_high=limits[1] if limits else None,
+    )
+
+
+def _refuse_or_examine_ties(tally: BattleTally) -> bool:
+    """Whether Davidson's model has no finite estimate although the battles are connected."""
+    if tally.fractional:
+        raise InputError(
+            "Davidson's model takes wins and ties, and winner holds other preferences than 0, "
+            '0.5 and 1; use ties="half"'
+        )
+    if not tally.tied.any():
+        return False
+    if not tally.wins.any():
+        raise InputError(
+            'every battle is a tie, and Davidson\'s model needs one that is not; use ties="half"'
+        )
+    return not ties_settled(tally.wins, tally.tied)
+
+
+def _fit(tally: BattleTally, ties: Ties, prior: float) -> Fit:
+    if ties == "davidson" and tally.tied.any():
+        return fit_davidson(tally.won, tally.tied, prior=prior)
+    return fit_bradley_terry(tally.won, prior=prior)
+
+
+def _tie_parameter(fit: Fit, ties: Ties) -> float | None:
+    if ties == "half":
+        return None
+    return 0.0 if fit.log_ties is None else float(np.exp(fit.log_ties))
+
+
+def _anchor(links: Connectivity, scale: Scale) -> str:
+    where = "1000" if scale == "elo" else "0"
+    if links.strong:
+        return f"the mean log-odds of all models is {where}"
+    return f"the mean log-odds of the largest connected group of models is {where}"

@@ -1,0 +1,110 @@
+"""A ranking as a value: the models best first, and everything that made it. Apart from the fit
+since it loads no NumPy: pages and charts read it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from pydantic import computed_field, model_validator
+
+from evenhand.contract.model import Model
+
+Ties = Literal["half", "davidson"]
+Intervals = Literal["sandwich", "bootstrap"]
+Scale = Literal["elo", "log-odds"]
+
+CENTRE = 1000.0
+MOST_WITH_LIMITS = 100
+_COMPUTED = frozenset({"win_matrix", "winMatrix"})
+POINTS = 400.0 / math.log(10)  # a log-odds of log(10) is 400 points
+
+
+class RankedModel(Model):
+    """A model's place. `low` and `high` are limits of `score`; None where battles set none.
+
+    `rank_low` and `rank_high` are its rank range: the best and the worst rank that it may truly
+    have. The ranges of all models hold together at the ranking's level, each score's limits alone.
+    """
+
+    model: str
+    score: float
+    log_odds: float
+    low: float | None
+    high: float | None
+    rank: int
+    rank_low: int | None
+    rank_high: int | None
+    games: int
+    note: str | None = None
+
+
+class IndistinguishableModels(Model):
+    """Two models next to each other in the ranking that are not significantly different.
+
+    `difference` is on the scale of the scores; its limits hold for all pairs of models together.
+    """
+
+    better: str
+    worse: str
+    difference: float
+    low: float | None
+    high: float | None
+
+
+class Ranking(Model):
+    """Bradley–Terry scores of the models, best first. `anchor` says what their scale rests on."""
+
+    models: tuple[RankedModel, ...]
+    indistinguishable: tuple[IndistinguishableModels, ...] | None
+    undefeated: tuple[str, ...]
+    winless: tuple[str, ...]
+    never_compared: tuple[str, ...]
+    disconnected: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+    reason: str | None  # why there are no intervals, where they were asked for
+    ties: Ties
+    tie_parameter: float | None  # Davidson's; None where ties count as half
+    scale: Scale
+    anchor: str
+    intervals: Intervals | None
+    level: float
+    clusters: Literal["prompt", "row"]
+    cluster_count: int
+    games: int
+    prior: float  # virtual ties of each model with an average one; 0 where none was needed
+    converged: bool
+    iterations: int
+    replicates: int | None
+    refitted: int | None
+    seed: int | None
+    # Limits of the win matrix, which hold for all pairs of models together, as rank ranges do;
+    # None of a cell that the battles say nothing of, and altogether without intervals or for more
+    # models.
+    win_matrix_low: tuple[tuple[float | None, ...], ...] | None = None
+    win_matrix_high: tuple[tuple[float | None, ...], ...] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_computed(cls, given: Any) -> Any:
+        """A ranking that was written as JSON is read again: its matrix follows from its scores."""
+        if not isinstance(given, dict):
+            return given
+        return {name: each for name, each in given.items() if name not in _COMPUTED}
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def win_matrix(self) -> tuple[tuple[float, ...], ...]:
+        """What the model of a row is expected to score against that of a column; a tie is half."""
+        import numpy as np
+
+        from evenhand.stats.ranking.bradley_terry import expected_scores
+
+        strength = np.array([row.log_odds for row in self.models])
+        ties = self.tie_parameter
+        scores = expected_scores(strength, math.log(ties) if ties else None)
+        return tuple(map(tuple, scores.tolist()))
+
+    def find(self, model: str) -> RankedModel | None:
+        return next((row for row in self.models if row.model == model), None)

@@ -1,0 +1,422 @@
+"""Length bias: how often the longer answer wins, the win rate at equal length, and how hard each
+prompt is for either model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.stats.clusters import NORMAL_KURTOSIS, Floats, Labels, label_codes, student_quantile
+from evenhand.stats.estimates import EstimatedShare, estimate_share
+from evenhand.stats.logistic_regression import LogisticFit, fit_logistic
+from evenhand.stats.outcomes import (
+    INVALID,
+    WIN_A,
+    WIN_B,
+    Codes,
+    confidence_level,
+    outcome_codes,
+    same_length,
+)
+from evenhand.stats.rates.win_rate import not_enough
+
+# How hard a prompt is for one of two models and how easy for the other, told by what the two did
+# there against all the others.
+
+Rows = NDArray[np.intp]
+
+
+class PromptDifficulty:
+    """Made once for all rows of a league, asked for the rows of one two models at a time."""
+
+    def __init__(
+        self,
+        first: NDArray[Any],
+        second: NDArray[Any],
+        scores: Floats,
+        *,
+        prompts: NDArray[Any],
+        valid: NDArray[np.bool_],
+    ) -> None:
+        """`first` and `second` are codes of models, `scores` the first's; rows that are not valid
+        tell nothing."""
+        _, numbers = np.unique(prompts, return_inverse=True)
+        models = np.concatenate([first, second]).astype(np.int64)
+        keys = models * (int(numbers.max(initial=0)) + 1) + np.tile(numbers, 2)
+        # A cell is a model on a prompt; `taken` is what others won from it there.
+        _, cells = np.unique(keys, return_inverse=True)
+        self._cells = cells.reshape(2, -1)
+        self._weights = np.stack([valid, valid]).astype(np.float64)
+        self._taken = np.where(valid, np.stack([1 - scores, scores]), 0.0)
+        count = int(cells.max(initial=-1)) + 1
+        self._all_taken = self._summed(self._cells, self._taken, count)
+        self._all_rows = self._summed(self._cells, self._weights, count)
+
+    def of(self, rows: Rows) -> Floats:
+        """How much better each row's first model may be expected to do on its prompt: the smoothed
+        log-odds of others against the second, less those against the first. The rows themselves
+        are left out, or their outcomes would explain themselves; all must be of the same two
+        models. Exchanging the two changes the sign alone."""
+        own = self._cells[:, rows]
+        kept, places = np.unique(own, return_inverse=True)
+        places = places.reshape(own.shape)
+        taken = self._all_taken[kept] - self._summed(places, self._taken[:, rows], kept.size)
+        count = self._all_rows[kept] - self._summed(places, self._weights[:, rows], kept.size)
+        against_first, against_second = logit((taken + 0.5) / (count + 1.0))[places]
+        difference: Floats = against_second - against_first
+        return difference
+
+    @staticmethod
+    def _summed(places: NDArray[Any], weights: Floats, count: int) -> Floats:
+        sums: Floats = np.bincount(places.ravel(), weights=weights.ravel(), minlength=count).astype(
+            np.float64
+        )
+        return sums
+
+
+# The win rate at equal length: a logistic regression on the length difference.
+
+# Below these the interval of a fitted rate leaves its limits (scripts/verify_coverage.py).
+FEWEST_FITTED_PAIRS = 20
+FEWEST_FITTED_PROMPTS = 10
+# Equal length has to lie inside the data, with some pairs on either side of it.
+FEWEST_EACH_SIDE = 5
+# Two columns that correlate more than this are one.
+MOST_CORRELATION = 0.999
+
+# A regression cannot tell a judge that likes length from answers that are better and longer.
+CAUTION = (
+    "lower for the side that writes more also where longer answers are better: with the bias for "
+    "length it takes out what length is worth"
+)
+
+
+class ControlledRate(Model):
+    """A's win rate if both answers had the same length, or the reason why it cannot be told.
+
+    `effect` is the change in A's log-odds when A is one `length_sd` longer than B, against equal
+    length. `separated` says that only Firth's penalty kept the fit finite. `caution` goes with
+    every rate: it is no win rate without the judge's bias for length.
+    """
+
+    model: str | None
+    n: int
+    prompts: int | None
+    share_longer: float | None
+    length_sd: float | None
+    rate: float | None
+    low: float | None
+    high: float | None
+    effect: float | None
+    effect_low: float | None
+    effect_high: float | None
+    difficulty: bool
+    penalty: Literal["firth"] = "firth"
+    separated: bool | None
+    converged: bool | None
+    iterations: int | None
+    reason: str | None
+    caution: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LengthRows:
+    """The valid rows: A's score, A's length less B's, the prompt, and difficulty where known."""
+
+    scores: Floats
+    differences: Floats
+    prompts: NDArray[np.intp]
+    difficulty: Floats | None
+
+
+def controlled_rate(
+    model: str | None, rows: LengthRows, *, named_prompts: bool, side: str, level: float
+) -> ControlledRate:
+    """`side` is what a reason calls A."""
+    clusters = int(rows.prompts.max()) + 1 if rows.prompts.size else 0
+    scale = float(rows.differences.std()) if rows.differences.size else 0.0
+    reason = _unfit(rows, clusters, scale, side=side)
+    design = None if reason else _design(rows, scale)
+    facts: dict[str, Any] = {
+        "model": model,
+        "n": rows.scores.size,
+        "prompts": clusters if named_prompts else None,
+        "share_longer": float((rows.differences > 0).mean()) if rows.scores.size else None,
+        "length_sd": scale if scale > 0 else None,
+        "difficulty": design is not None and design.shape[0] > 2,
+    }
+    if design is None:
+        return _without_rate(facts, reason, fit=None)
+    fit = fit_logistic(design, rows.scores, clusters=rows.prompts, count=clusters)
+    if not fit.converged:
+        return _without_rate(facts, f"the fit did not converge in {fit.iterations} steps", fit=fit)
+    equal_length = design.copy()
+    equal_length[1] = 0.0
+    predicted = expit(fit.coefficients @ equal_length)
+    rate = float(predicted.mean())
+    slope = (equal_length * (predicted * (1 - predicted))).mean(axis=1)
+    # A prompt also moves the mean over prompts by being among them.
+    sums = np.bincount(rows.prompts, weights=predicted - rate, minlength=clusters)
+    rate_low, rate_high = _logit_interval(
+        rate, fit, slope, moved=sums / rows.scores.size, rows=rows, level=level
+    )
+    one_sd = math.tanh(1.0)
+    axis = np.zeros(design.shape[0])
+    axis[1] = one_sd
+    effect = float(fit.coefficients[1]) * one_sd
+    half = _half_width(fit, axis, moved=None, rows=rows, level=level)
+    return ControlledRate(
+        **facts,
+        rate=rate,
+        caution=CAUTION,
+        low=rate_low,
+        high=rate_high,
+        effect=effect,
+        effect_low=effect - half,
+        effect_high=effect + half,
+        separated=fit.separated,
+        converged=True,
+        iterations=fit.iterations,
+        reason=None,
+    )
+
+
+def _design(rows: LengthRows, scale: float) -> Floats:
+    """A constant, the squashed length difference, and difficulty where it varies: a row each.
+
+    tanh of the difference in standard deviations, as in length-controlled AlpacaEval (Dubois,
+    Galambosi, Liang and Hashimoto 2024): one very long answer cannot steer the fit.
+    """
+    squashed = np.tanh(rows.differences / scale)
+    columns = [np.ones(rows.scores.size), squashed]
+    if rows.difficulty is not None and _tells_more(rows.difficulty, squashed):
+        columns.append(rows.difficulty - rows.difficulty.mean())
+    return np.stack(columns)
+
+
+def _tells_more(difficulty: Floats, squashed: Floats) -> bool:
+    """Difficulty that is constant, or that length gives away, cannot have its own coefficient."""
+    if float(difficulty.std()) < 1e-9 or float(squashed.std()) < 1e-9:
+        return False
+    return abs(float(np.corrcoef(difficulty, squashed)[0, 1])) < MOST_CORRELATION
+
+
+def _unfit(rows: LengthRows, clusters: int, scale: float, *, side: str) -> str | None:
+    """Why these rows cannot carry a fit."""
+    if rows.scores.size < FEWEST_FITTED_PAIRS:
+        return not_enough(rows.scores.size, "valid pair", FEWEST_FITTED_PAIRS)
+    if clusters < FEWEST_FITTED_PROMPTS:
+        return not_enough(clusters, "prompt", FEWEST_FITTED_PROMPTS)
+    if scale <= 0 or float(np.ptp(rows.differences)) == 0.0:
+        return "length and model cannot be told apart: every pair has the same length difference"
+    not_longer = int((rows.differences <= 0).sum())
+    not_shorter = int((rows.differences >= 0).sum())
+    for have, word in ((not_longer, "longer"), (not_shorter, "shorter")):
+        if have < FEWEST_EACH_SIDE:
+            return (
+                f"length and model cannot be told apart: {side} is {word} in all but {have} of "
+                f"{rows.scores.size} pairs; at least {FEWEST_EACH_SIDE} others are needed"
+            )
+    return None
+
+
+def _without_rate(
+    facts: dict[str, Any], reason: str | None, *, fit: LogisticFit | None
+) -> ControlledRate:
+    return ControlledRate(
+        **facts,
+        rate=None,
+        low=None,
+        high=None,
+        effect=None,
+        effect_low=None,
+        effect_high=None,
+        separated=None if fit is None else fit.separated,
+        converged=None if fit is None else fit.converged,
+        iterations=None if fit is None else fit.iterations,
+        reason=reason,
+    )
+
+
+def _logit_interval(
+    rate: float, fit: LogisticFit, slope: Floats, *, moved: Floats, rows: LengthRows, level: float
+) -> tuple[float, float]:
+    """On the log-odds scale by the delta method, so that it stays inside 0 and 1."""
+    variance = rate * (1 - rate)
+    half = _half_width(fit, slope / variance, moved=moved / variance, rows=rows, level=level)
+    centre = float(logit(rate))
+    return float(expit(centre - half)), float(expit(centre + half))
+
+
+def _half_width(
+    fit: LogisticFit, direction: Floats, *, moved: Floats | None, rows: LengthRows, level: float
+) -> float:
+    """Of a linear function of the coefficients, plus what each prompt moves besides."""
+    shifts = fit.influence @ direction
+    if moved is not None:
+        shifts = shifts + moved
+    squares = shifts * shifts
+    variance, quartic = float(squares.sum()), float((squares * squares).sum())
+    degrees = float(max(1, shifts.size - direction.size))
+    if quartic > 0:
+        degrees = min(degrees, max(2.0, NORMAL_KURTOSIS * variance * variance / quartic - 1))
+    # With few losses the residuals understate the uncertainty; the model's own variance does not.
+    dispersion = min(1.0, fit.dispersion)
+    if fit.separated:
+        # Residuals near 0 say nothing at all: as if each prompt were one row.
+        dispersion = float(np.square(np.bincount(rows.prompts)).sum()) / rows.scores.size
+    variance = max(variance, dispersion * float(direction @ fit.model_covariance @ direction))
+    return student_quantile(level, degrees) * math.sqrt(variance)
+
+
+# Do longer answers win, and what is the win rate at equal length?
+
+Lengths: TypeAlias = Sequence[float] | NDArray[Any]
+
+_SCORE_FOR_A = np.array([1.0, 0.0, 0.5, 0.5])
+
+
+class LengthEffect(Model):
+    """How often the longer answer won, and each model's win rate at equal length."""
+
+    longer_wins: EstimatedShare
+    controlled: tuple[ControlledRate, ...]
+    clustered: bool
+    level: float
+
+
+def length_effect(
+    outcomes: Codes,
+    *,
+    length_a: Lengths,
+    length_b: Lengths,
+    prompts: Labels | None = None,
+    models: Labels | None = None,
+    difficulty: Lengths | None = None,
+    side: str = "A",
+    level: float = 0.95,
+) -> LengthEffect:
+    """From each row's outcome and the two lengths, in any unit.
+
+    `models` names A's model where several are compared with the same B: each has its own fit,
+    which then also knows how hard the row's prompt was for the other models. `difficulty` tells
+    that for the fit of one model, in log-odds that are higher where A has it easier. `side` is
+    what reasons call A.
+    """
+    confidence_level(level)
+    codes = outcome_codes(outcomes)
+    same_length(
+        codes.size,
+        length_a=length_a,
+        length_b=length_b,
+        prompts=prompts,
+        models=models,
+        difficulty=difficulty,
+    )
+    if models is not None and difficulty is not None:
+        raise InputError("models and difficulty are both given; models tell the difficulty")
+    ease = None if difficulty is None else _log_odds(difficulty, "difficulty")
+    difference = _lengths(length_a, "length_a") - _lengths(length_b, "length_b")
+    numbers = np.arange(codes.size) if prompts is None else label_codes(prompts)[0]
+    valid = codes != INVALID
+    codes, difference, numbers = codes[valid], difference[valid], numbers[valid]
+    numbers = label_codes(numbers)[0]
+    independent = prompts is None or bool((np.bincount(numbers) <= 1).all())
+    scores = _SCORE_FOR_A[codes]
+    longer = _longer_wins(codes, difference, numbers, independent=independent, level=level)
+    if models is None:
+        rows = LengthRows(scores, difference, numbers, None if ease is None else ease[valid])
+        controlled = [
+            controlled_rate(None, rows, named_prompts=prompts is not None, side=side, level=level)
+        ]
+    else:
+        members, names = label_codes(models, name="models")
+        members = members[valid]
+        known = _difficulty(scores, numbers, members, len(names))
+        controlled = []
+        for member, name in enumerate(names):
+            own = members == member
+            hardness = known[own] if len(names) > 1 and prompts is not None else None
+            clusters = label_codes(numbers[own])[0]
+            rows = LengthRows(scores[own], difference[own], clusters, hardness)
+            controlled.append(
+                controlled_rate(
+                    str(name), rows, named_prompts=prompts is not None, side=side, level=level
+                )
+            )
+    return LengthEffect(
+        longer_wins=longer, controlled=tuple(controlled), clustered=not independent, level=level
+    )
+
+
+def _lengths(lengths: Lengths, name: str) -> Floats:
+    array = _column(lengths, name, "length")
+    return _checked(array, np.isfinite(array) & (array >= 0), name, "a length of 0 or more")
+
+
+def _log_odds(values: Lengths, name: str) -> Floats:
+    array = _column(values, name, "number")
+    return _checked(array, np.isfinite(array), name, "a finite number")
+
+
+def _column(values: Lengths, name: str, what: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not a column of numbers; give one {what} a row") from None
+
+
+def _checked(array: Floats, right: NDArray[np.bool_], name: str, wanted: str) -> Floats:
+    if not right.all():
+        row = int(np.argmin(right))
+        raise InputError(f"{name} is {array[row]} in row {row}; give {wanted}")
+    return array
+
+
+def _longer_wins(
+    codes: NDArray[np.int8],
+    difference: Floats,
+    prompts: NDArray[np.intp],
+    *,
+    independent: bool,
+    level: float,
+) -> EstimatedShare:
+    """Of the pairs that somebody won and whose lengths differ, how many the longer won."""
+    count = int(prompts.max()) + 1 if prompts.size else 1
+    a_longer, b_longer = difference > 0, difference < 0
+    won = ((codes == WIN_A) & a_longer) | ((codes == WIN_B) & b_longer)
+    lost = ((codes == WIN_A) & b_longer) | ((codes == WIN_B) & a_longer)
+    return estimate_share(
+        np.bincount(prompts[won], minlength=count).astype(np.float64),
+        np.bincount(prompts[lost], minlength=count).astype(np.float64),
+        independent=independent,
+        level=level,
+        unit="decisive, unequally long pair",
+    )
+
+
+def _difficulty(
+    scores: Floats, prompts: NDArray[np.intp], members: NDArray[np.intp], models: int
+) -> Floats:
+    """How well the OTHER models do on a row's prompt, as smoothed log-odds.
+
+    A row's own model is left out, or its outcome would explain itself.
+    """
+    if scores.size == 0:
+        return scores
+    cells = prompts * models + members
+    total = np.bincount(prompts, weights=scores)[prompts]
+    rows = np.bincount(prompts)[prompts]
+    own_total = np.bincount(cells, weights=scores)[cells]
+    own_rows = np.bincount(cells)[cells]
+    share: Floats = logit((total - own_total + 0.5) / (rows - own_rows + 1.0))
+    return share

@@ -1,0 +1,537 @@
+"""The win rate of A against B: the mean over prompts, with one interval that also holds for what
+the judge did not decide (docs/statistics.md has its rule, and simulations of it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.stats.always_valid import always_valid_interval_of_counts
+from evenhand.stats.clusters import Floats, Labels, label_codes, normal_quantile
+from evenhand.stats.intervals import (
+    SignTest,
+    exact_lower,
+    mean_interval,
+    rate_of_difference,
+    score_lower,
+    sign_test,
+)
+from evenhand.stats.outcomes import (
+    INCONSISTENT,
+    INVALID,
+    OUTCOME_KINDS,
+    TIE,
+    WIN_A,
+    WIN_B,
+    Codes,
+    OutcomeCounts,
+    confidence_level,
+    outcome_codes,
+    same_length,
+)
+
+Ties: TypeAlias = Literal["half", "excluded", "wins"]
+Method: TypeAlias = Literal["exact", "score", "clustered score", "betting", "t"]
+Doubt: TypeAlias = Literal["one_order", "position", "ties", "missing", "pending"]
+
+# With fewer pairs no outcome is significant by the exact sign test (2 / 2^5 > 0.05).
+FEWEST_PAIRS = 6
+# With fewer prompts the clustered interval says nothing: it covers 97 to 100 % by being wide.
+FEWEST_PROMPTS = 5
+# Below this the score interval of single pairs errs by up to 4 % on a side; the exact one does not.
+EXACT_BELOW = 50
+# A judge that named a winner this often has shown that its ties are no shrug.
+FEWEST_DECIDED = 20
+# The share of inconsistent pairs is taken at the upper end of its one-sided 75 % interval: at its
+# estimate, a judge close to a coin passes up to 12 % of gates that it should not.
+CAUTION = 0.6744897501960817
+
+# Wins and ties averaged from orders that chose differently, and pairs of one fixed order.
+_FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE, _ONE_ORDER = range(OUTCOME_KINDS, OUTCOME_KINDS + 4)
+_KINDS = OUTCOME_KINDS + 4
+_FLIPS = [INCONSISTENT, _FLIPPED_A, _FLIPPED_B, _FLIPPED_TIE]
+_DECIDED = [WIN_A, WIN_B]
+_LEFT_OUT = float("nan")
+
+
+class WorstCase(Model):
+    """What pairs without a verdict could have made of it: all lost by A, or all won by A.
+
+    `rate_if_lost` and `rate_if_won` bound the rate of these pairs; `low` and `high` are the outer
+    ends of the two intervals, so they hold the sampling uncertainty too.
+    """
+
+    rate_if_lost: float
+    rate_if_won: float
+    low: float
+    high: float
+
+
+class WinRate(Model):
+    """A's win rate over `n` pairs, or the reason why there is none.
+
+    `low` and `high` hold the rates with inconsistent pairs as half and left out, and what the
+    share of inconsistent pairs may hide. `doubts` says why an end is further out than chance
+    alone would put it, the gravest first.
+    """
+
+    counts: OutcomeCounts
+    n: int
+    prompts: int | None
+    rate: float | None
+    rate_without_inconsistent: float | None
+    row_rate: float | None  # weighs rows, where prompts have unequal numbers of them
+    low: float | None
+    high: float | None
+    method: Method | None
+    clustered: bool
+    decided: int  # pairs in which both orders named the same winner
+    flips: int  # pairs in which they did not agree, also where they were averaged
+    one_order: int
+    missing: int
+    doubts: tuple[Doubt, ...]
+    sign_test: SignTest | None
+    worst_case: WorstCase | None
+    ties: Ties
+    level: float
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known of the rows beside their outcomes.
+
+    `flipped`: the two orders chose differently, whatever was made of it. `one_order`: judged in
+    one fixed order, which shows nothing. `absent` pairs never came to a verdict (skipped, without
+    a partner), and `pending` ones have not yet, in an order that is not random. Up to `max_invalid`
+    and `max_absent` what is missing counts as half, and beyond that against every claim.
+    `discriminates`: the judge was shown elsewhere to tell responses apart.
+    """
+
+    flipped: NDArray[np.bool_] | None = None
+    one_order: NDArray[np.bool_] | None = None
+    absent: int = 0
+    pending: int = 0
+    max_invalid: float = 0.01
+    max_absent: float = 0.01
+    discriminates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TestedMean:
+    """The mean score and its interval as a sequential test has them."""
+
+    mean: float
+    low: float
+    high: float
+    method: Method
+
+
+def win_rate(
+    outcomes: Codes,
+    *,
+    prompts: Labels | None = None,
+    ties: Ties = "half",
+    level: float = 0.95,
+    circumstances: Circumstances | None = None,
+    always_valid: bool = False,
+    tested: TestedMean | None = None,
+) -> WinRate:
+    """From one outcome code a row; rows of the same prompt count as their mean.
+
+    `always_valid`: the interval holds however often somebody looked. `tested` takes the place of
+    the interval with ties and inconsistent pairs as half.
+    """
+    if ties not in ("half", "excluded", "wins"):
+        raise InputError(f'ties is {ties!r}; give "half", "excluded" or "wins"')
+    confidence_level(level)
+    known = circumstances or Circumstances()
+    codes = outcome_codes(outcomes)
+    same_length(codes.size, prompts=prompts, flipped=known.flipped, one_order=known.one_order)
+    plain = table = _Table.of(_kinds(codes, known.flipped), prompts)
+    if known.one_order is not None and known.one_order.any():
+        table = _Table.of(_kinds(codes, known.flipped, known.one_order), prompts)
+    flip = {"half": 0.5, "excluded": None, "wins": 0.0}[ties]
+    own = _Counting(ties).scores(flip=flip)
+    counted = plain.rows(own)
+    reason = _too_few(plain, own, counted, ties)
+    # A sequential test counts averaged flips as half; the estimate is that of every other run.
+    takes_test = tested is not None and ties == "half" and not plain.averaged
+    rate = tested.mean if tested and takes_test else plain.mean(own)
+    ends = None
+    if reason is None:
+        ends = _Ends(table, known, ties, level, always_valid, tested if ties == "half" else None)
+    low, high = (ends.low, ends.high) if ends else (None, None)
+    if low is not None and high is not None and rate is not None:
+        low, high = min(low, rate), max(high, rate)
+    return WinRate(
+        counts=OutcomeCounts.of_codes(np.bincount(codes, minlength=OUTCOME_KINDS)),
+        n=counted,
+        prompts=None if prompts is None else plain.prompts(_Counting("half").scores(flip=0.5)),
+        rate=rate if ends else None,
+        rate_without_inconsistent=plain.mean(_Counting(ties).scores(flip=None)) if ends else None,
+        row_rate=plain.row_mean(own) if ends else None,
+        low=low,
+        high=high,
+        method=ends.method if ends else None,
+        clustered=not table.independent,
+        decided=table.decided,
+        flips=table.flips,
+        one_order=int(table.totals[_ONE_ORDER]),
+        missing=int(table.totals[INVALID]) + known.absent + known.pending,
+        doubts=ends.doubts if ends else (),
+        sign_test=None if always_valid or table is not plain else _sign_test(plain),
+        worst_case=_worst_case(plain, known, own, level=level, always_valid=always_valid),
+        ties=ties,
+        level=level,
+        reason=reason,
+    )
+
+
+def win_rate_of_counts(
+    counts: OutcomeCounts, *, ties: Ties = "half", level: float = 0.95
+) -> WinRate:
+    """The same for independent rows that are counted already."""
+    row = [counts.wins_a, counts.wins_b, counts.ties, counts.inconsistent, counts.invalid]
+    if min(row) < 0:
+        raise InputError(f"the counts are {row}; give none below 0")
+    return win_rate(np.repeat(np.arange(OUTCOME_KINDS, dtype=np.int8), row), ties=ties, level=level)
+
+
+def by_group(
+    outcomes: Codes,
+    groups: Labels,
+    *,
+    prompts: Labels | None = None,
+    ties: Ties = "half",
+    level: float = 0.95,
+) -> dict[Any, WinRate]:
+    """One win rate for each label (a criterion, a tag, a judge).
+
+    A row with several tags is given once for each of them.
+    """
+    codes = outcome_codes(outcomes)
+    same_length(codes.size, groups=groups, prompts=prompts)
+    members, labels = label_codes(groups, name="groups")
+    clusters = None if prompts is None else label_codes(prompts)[0]
+    order = np.argsort(members, kind="stable")
+    ends = np.cumsum(np.bincount(members, minlength=len(labels)))
+    rates: dict[Any, WinRate] = {}
+    for label, rows in zip(labels, np.split(order, ends[:-1]), strict=True):
+        own = None if clusters is None else clusters[rows]
+        rates[label] = win_rate(codes[rows], prompts=own, ties=ties, level=level)
+    return rates
+
+
+def not_enough(have: int, what: str, fewest: int) -> str:
+    return f"not enough data: {have} {what}{'' if have == 1 else 's'}; at least {fewest} are needed"
+
+
+def stretch(low: float, disagreement: float) -> float:
+    """The lower end that the true preference may have, where that of the half count is `low`.
+
+    Passes that each err with a chance e leave 1 - 2e of a preference in the half count, and
+    disagree in I = 2e(1 - e) of the pairs that they decide: 1 - 2e is sqrt(1 - 2I). Position in
+    the place of noise leaves more, 1 - I, and errors towards ties (1 - e)^2, no less either.
+    """
+    if low >= 0.5:
+        return low
+    if disagreement >= 0.5:
+        return 0.0
+    return rate_of_difference(-min(1.0, (1 - 2 * low) / math.sqrt(1 - 2 * disagreement)))
+
+
+def _kinds(
+    codes: NDArray[np.int8],
+    flipped: NDArray[np.bool_] | None,
+    one_order: NDArray[np.bool_] | None = None,
+) -> NDArray[np.intp]:
+    kinds = codes.astype(np.intp)
+    if flipped is not None:
+        # INCONSISTENT and INVALID are what they are, whatever their passes say.
+        kinds[flipped & (codes <= TIE)] += _FLIPPED_A
+    if one_order is not None:
+        kinds[one_order & (codes <= INCONSISTENT)] = _ONE_ORDER
+    return kinds
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """How many rows of each kind each prompt has; for independent rows only the totals count."""
+
+    cells: Floats
+    totals: Floats
+    independent: bool
+
+    @classmethod
+    def of(cls, kinds: NDArray[np.intp], prompts: Labels | None) -> _Table:
+        if prompts is None:
+            totals = np.bincount(kinds, minlength=_KINDS).astype(np.float64)
+            return cls(totals[np.newaxis, :], totals, independent=True)
+        clusters, labels = label_codes(prompts)
+        cells = np.bincount(clusters * _KINDS + kinds, minlength=len(labels) * _KINDS)
+        table = cells.reshape(len(labels), _KINDS).astype(np.float64)
+        # Prompts that come once each are independent rows. Rows without a verdict count here too,
+        # so that their worst case is clustered as the rate itself is.
+        alone = bool((table.sum(axis=1) <= 1).all())
+        return cls(table, table.sum(axis=0), independent=alone)
+
+    @property
+    def decided(self) -> int:
+        return int(self.totals[WIN_A] + self.totals[WIN_B])
+
+    @property
+    def flips(self) -> int:
+        return int(self.totals[_FLIPS].sum())
+
+    @property
+    def averaged(self) -> bool:
+        """Whether a win or a tie was averaged from orders that chose differently."""
+        return bool(self.totals[_FLIPPED_A : _FLIPPED_TIE + 1].any())
+
+    def with_any(self, kinds: list[int]) -> int:
+        """Prompts that have a row of these kinds; single rows, where prompts do not repeat."""
+        if self.independent:
+            return int(self.totals[kinds].sum())
+        return int((self.cells[:, kinds].sum(axis=1) > 0).sum())
+
+    def rows(self, scores: Floats) -> int:
+        return int(self.totals[~np.isnan(scores)].sum())
+
+    def prompts(self, scores: Floats) -> int:
+        return int((self.cells[:, ~np.isnan(scores)].sum(axis=1) > 0).sum())
+
+    def differences(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Each prompt's mean of 2·score - 1, and how often it counts: signed, so that mirrored
+        rows sum to the mirrored mean, to the last bit."""
+        kept = ~np.isnan(scores)
+        signed = 2 * scores[kept] - 1
+        if self.independent:
+            return signed, self.totals[kept]
+        counts = self.cells[:, kept]
+        rows = counts.sum(axis=1)
+        there = rows > 0
+        means = (counts[there] @ signed) / rows[there]
+        return means, np.ones(means.size)
+
+    def mean(self, scores: Floats) -> float | None:
+        values, times = self.differences(scores)
+        total = float(times.sum())
+        return rate_of_difference(float(values @ times) / total) if total else None
+
+    def row_mean(self, scores: Floats) -> float | None:
+        kept = ~np.isnan(scores)
+        rows = float(self.totals[kept].sum())
+        return (
+            rate_of_difference(float((2 * scores[kept] - 1) @ self.totals[kept]) / rows)
+            if rows
+            else None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """What a row of each kind scores for A, or where `mirrored` for B; not a number: left out."""
+
+    ties: Ties
+    mirrored: bool = False
+
+    def scores(
+        self,
+        *,
+        flip: float | None,
+        unknown: float | None = None,
+        tie: float | None = None,
+        as_averaged: bool = True,
+    ) -> Floats:
+        """`flip` is for pairs whose orders chose differently: averaged ones keep what they were
+        averaged to if `as_averaged`, unless they are left out or only wins count. `unknown` is for
+        rows without a verdict, and for those of one order where these show nothing."""
+        if tie is None:
+            tie = {"half": 0.5, "excluded": _LEFT_OUT, "wins": float(self.mirrored)}[self.ties]
+        won, lost = (0.0, 1.0) if self.mirrored else (1.0, 0.0)
+        inconsistent = _LEFT_OUT if flip is None else flip
+        averaged = [won, lost, tie]
+        if flip is None or self.ties == "wins" or not as_averaged:
+            averaged = [inconsistent] * 3
+        nothing = _LEFT_OUT if unknown is None else unknown
+        one_order = 0.5 if unknown is None else unknown
+        return np.array([won, lost, tie, inconsistent, nothing, *averaged, one_order])
+
+
+class _Ends:
+    """Both ends of the interval. The upper one is the lower one of the mirrored rows."""
+
+    def __init__(
+        self,
+        table: _Table,
+        known: Circumstances,
+        ties: Ties,
+        level: float,
+        always_valid: bool,
+        tested: TestedMean | None,
+    ) -> None:
+        self._table = table
+        self._known = known
+        self._ties = ties
+        self._level = level
+        self._always_valid = always_valid
+        self._doubts: dict[Doubt, None] = {}
+        below, above = (tested.low, 1 - tested.high) if tested else (None, None)
+        self.low = self._lower(_Counting(ties), below)
+        self.high = 1 - self._lower(_Counting(ties, mirrored=True), above)
+        self.method: Method = tested.method if tested else self._method()
+        self.doubts = tuple(self._doubts)
+
+    def _lower(self, counting: _Counting, tested: float | None) -> float:
+        fill = self._fill()
+        worst = 0.0 if self._ties == "wins" else 0.5
+        low = self._end(counting.scores(flip=worst, unknown=fill), fill)
+        if tested is not None:
+            low = tested if fill is None else min(low, tested)
+        if self._ties == "wins":
+            return low
+        if self._table.averaged:
+            # An average of two choices that contradict each other may be all position.
+            halved = counting.scores(flip=0.5, unknown=fill, as_averaged=False)
+            low = min(low, self._end(halved, fill))
+        if low >= 0.5:
+            # A claim above one half needs no more: a judge that cannot tell stays at one half,
+            # and without inconsistent pairs the end would be higher.
+            return low
+        end, left_out = low, counting.scores(flip=None, unknown=fill)
+        if self._table.flips and self._table.rows(left_out):
+            end = min(low, self._end(left_out, fill))
+        disagreement = self._disagreement()
+        if disagreement >= 0.5:
+            self._doubts["position"] = None
+        end = min(end, stretch(low, disagreement))
+        if self._ties == "half" and self._table.totals[TIE] and not self._discriminates():
+            self._doubts["ties"] = None
+            end = min(end, self._end(counting.scores(flip=0.5, unknown=fill, tie=0.0), fill))
+        return end
+
+    def _fill(self) -> float | None:
+        """What counts for rows without a verdict, and for those that never became rows."""
+        known, totals = self._known, self._table.totals
+        rows = float(totals.sum()) + known.absent + known.pending
+        doubts: list[Doubt] = []
+        if totals[_ONE_ORDER]:
+            doubts.append("one_order")
+        if known.pending:
+            doubts.append("pending")
+        if totals[INVALID] > known.max_invalid * rows or known.absent > known.max_absent * rows:
+            doubts.append("missing")
+        self._doubts.update(dict.fromkeys(doubts))
+        if doubts:
+            return 0.0
+        return 0.5 if totals[INVALID] or known.absent else None
+
+    def _disagreement(self) -> float:
+        """The share of pairs whose orders disagree, of those in which one named a winner."""
+        flips = self._table.flips
+        named = self._table.decided + flips
+        if not flips:
+            return 0.0
+        share = flips / named
+        size = self._table.with_any([*_DECIDED, *_FLIPS])  # rows of one prompt are no more than it
+        return share + CAUTION * math.sqrt(share * (1 - share) / size)
+
+    def _discriminates(self) -> bool:
+        return self._known.discriminates or self._table.with_any(_DECIDED) >= FEWEST_DECIDED
+
+    def _method(self) -> Method:
+        if self._always_valid:
+            return "betting"
+        if not self._table.independent:
+            return "clustered score"
+        return "exact" if self._table.totals.sum() < EXACT_BELOW else "score"
+
+    def _end(self, scores: Floats, fill: float | None) -> float:
+        values, times = self._table.differences(scores)
+        added = self._known.absent + self._known.pending
+        if fill is not None and added:
+            values, times = np.append(values, 2 * fill - 1), np.append(times, float(added))
+        return _lower_end(
+            values,
+            times,
+            self._table.independent,
+            level=self._level,
+            always_valid=self._always_valid,
+        )
+
+
+def _lower_end(
+    values: Floats, times: Floats, single: bool, *, level: float, always_valid: bool
+) -> float:
+    """Of the mean rate, from signed differences and how often each was seen."""
+    if always_valid:
+        counts: Counter[float] = Counter()
+        for value, count in zip(values.tolist(), times.tolist(), strict=True):
+            counts[rate_of_difference(value)] += round(count)
+        interval = always_valid_interval_of_counts(counts, level=level)
+        return interval.low if interval else 0.0
+    number = float(times.sum())
+    if single:
+        wins, halves, losses = (float(times[values == each].sum()) for each in (1, 0, -1))
+        if number < EXACT_BELOW:
+            return exact_lower(int(wins), int(halves), int(losses), level=level)
+        return score_lower(wins, halves, losses, critical=normal_quantile(level))
+    if number < 2:
+        return 0.0
+    if number < EXACT_BELOW and bool(np.isin(values, (-1.0, 0.0, 1.0)).all()):
+        # Prompts of one mind each are single pairs: copies of a row add nothing.
+        wins, halves, losses = (int(times[values == each].sum()) for each in (1, 0, -1))
+        return exact_lower(wins, halves, losses, level=level)
+    # A degree of freedom for the mean: with Student's t in the place of the normal quantile too,
+    # ten prompts would be covered in 99 %.
+    critical = normal_quantile(level)
+    low, _ = mean_interval(values, times, ends=(-1.0, 1.0), size=number - 1, critical=critical)
+    return rate_of_difference(max(-1.0, low))
+
+
+def _too_few(table: _Table, scores: Floats, counted: int, ties: Ties) -> str | None:
+    if counted < FEWEST_PAIRS:
+        unit = "decisive pair" if ties == "excluded" else "valid pair"
+        return not_enough(counted, unit, FEWEST_PAIRS)
+    prompts = table.prompts(scores)
+    if not table.independent and prompts < FEWEST_PROMPTS:
+        return not_enough(prompts, "prompt", FEWEST_PROMPTS)
+    return None
+
+
+def _worst_case(
+    table: _Table, known: Circumstances, own: Floats, *, level: float, always_valid: bool
+) -> WorstCase | None:
+    added = known.absent + known.pending
+    if not table.totals[INVALID] and not added:
+        return None
+    found: list[tuple[float, float]] = []
+    for fill, sign in ((0.0, 1), (1.0, -1)):
+        scores = own.copy()
+        scores[INVALID] = fill
+        values, times = table.differences(scores)
+        if added:
+            values, times = np.append(values, 2 * fill - 1), np.append(times, float(added))
+        mean = rate_of_difference(float(values @ times) / float(times.sum()))
+        end = _lower_end(
+            sign * values, times, table.independent, level=level, always_valid=always_valid
+        )
+        found.append((mean, end))
+    (lost, low), (won, below) = found
+    return WorstCase(rate_if_lost=lost, rate_if_won=won, low=low, high=1 - below)
+
+
+def _sign_test(table: _Table) -> SignTest | None:
+    wins, losses = table.cells[:, WIN_A], table.cells[:, WIN_B]
+    if table.independent:
+        return sign_test(int(wins.sum()), int(losses.sum()), by="pair")
+    return sign_test(int((wins > losses).sum()), int((losses > wins).sum()), by="prompt")

@@ -1,0 +1,256 @@
+"""A test of A against B that may stop at any look and still errs no more often than it says. Loads
+no NumPy before the planned end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.stats.always_valid import (
+    Bets,
+    always_valid_interval_of_counts,
+    log_mean,
+    planned_bets,
+)
+
+Side = Literal["A", "B"]
+_LOG10 = math.log(10)
+
+
+class SequentialPlan(Model):
+    """What is settled before the first pair goes out; a resumed run must have the same.
+
+    `betting_share` of `alpha` is spent on looks, the rest at the end. A look falls after every
+    `look_every` prompts of the order that `seed` names.
+    """
+
+    planned: Annotated[int, Field(ge=1)]
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    betting_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    null_rate: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    look_every: Annotated[int, Field(ge=1)] = 1
+    seed: int = 0
+
+    @property
+    def betting_alpha(self) -> float:
+        return self.alpha * self.betting_share
+
+    @property
+    def bets(self) -> Bets:
+        return planned_bets(self.planned)
+
+    def announcement(self) -> str:
+        """What will be done, said before the start."""
+        looks = "after every prompt" if self.look_every == 1 else f"every {self.look_every} prompts"
+        return (
+            f"Up to {self.planned:,} prompts go out in a random order (seed {self.seed}). "
+            f"The run looks {looks} and stops once it is settled whether A or B is better; "
+            f"if it never is, a last test decides on all of them. "
+            f"The chance of naming a winner where there is none stays below {_percent(self.alpha)}."
+        )
+
+
+class SequentialDecision(Model):
+    """What a look, or the end, says.
+
+    `low` and `high` are always-valid bounds where a look speaks (`method` is "betting"), and
+    those of the final test where it does. `level` is of the whole procedure: in that share of
+    runs the one interval that is reported at last holds the true mean. `prompts` are those of
+    the prefix, `scored` those of them with a verdict.
+    """
+
+    decided: Side | None
+    final: bool
+    prompts: int
+    scored: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    level: float
+    method: Literal["betting", "score", "t"] | None
+    p_value: float | None
+    log10_e_value: float
+    plan: SequentialPlan
+    reason: Annotated[str, StringConstraints(min_length=1)] | None = None
+
+    @property
+    def stopped_early(self) -> bool:
+        return self.decided is not None and not self.final
+
+    def account(self, *, asked: int | None = None) -> str:
+        """What came of it, said afterwards; `asked` are the prompts that had gone out by then."""
+        planned = self.plan.planned
+        if not self.stopped_early:
+            if self.decided:
+                return f"All {planned:,} planned prompts were needed: {self.decided} is better."
+            if self.final:
+                return f"After all {planned:,} planned prompts neither side is shown to be better."
+            return f"Undecided after {self.prompts:,} of {planned:,} prompts."
+        spent = max(self.prompts, asked or 0)
+        saved = max(0, planned - spent)
+        under_way = f" ({spent - self.prompts:,} more were under way)" * (spent > self.prompts)
+        return (
+            f"Stopped after {self.prompts:,} of {planned:,} prompts{under_way}: {self.decided} "
+            f"is better. That saved {saved:,} prompts, {_percent(saved / planned)}."
+        )
+
+
+class SequentialTest:
+    """Follows the scores of a prefix; what it holds depends on the plan and the prefix alone.
+
+    After a crash, feed it the stored prefix again. `None` is a prompt without a valid verdict:
+    it has its place in the order and moves nothing.
+    """
+
+    def __init__(self, plan: SequentialPlan) -> None:
+        self.plan = plan
+        self._bets = plan.bets
+        self._enough = -math.log(plan.betting_alpha)
+        self._counts: Counter[float] = Counter()
+        self._on_a = [0.0] * len(self._bets.stakes)
+        self._on_b = [0.0] * len(self._bets.stakes)
+        self._prompts = 0
+        self._log_capital = 0.0
+        self._decision: SequentialDecision | None = None
+
+    @property
+    def prompts(self) -> int:
+        return self._prompts
+
+    @property
+    def decision(self) -> SequentialDecision | None:
+        """The first look that decided; later scores do not change it."""
+        return self._decision
+
+    def add(self, score: float | None) -> SequentialDecision | None:
+        """The next prompt of the order; the decision, once there is one."""
+        if self._decision is not None:
+            return self._decision
+        if self._prompts == self.plan.planned:
+            raise InputError(
+                f"more scores came than the {self.plan.planned} prompts planned; end with final()"
+            )
+        if score is not None:
+            self._bet(float(score))
+        self._prompts += 1
+        if self._prompts % self.plan.look_every == 0 or self._prompts == self.plan.planned:
+            self._log_capital = log_mean(self._on_a, self._on_b)
+            if self._log_capital >= self._enough:
+                self._decision = self._describe(self._leader())
+        return self._decision
+
+    def extend(self, scores: Iterable[float | None]) -> SequentialDecision | None:
+        for score in scores:
+            self.add(score)
+        return self._decision
+
+    def look(self) -> SequentialDecision:
+        """What is known now: the decision, or an always-valid interval without one."""
+        return self._decision or self._describe(None)
+
+    def final(self) -> SequentialDecision:
+        """The end: the decision of a look, or else of the fixed test at the planned size."""
+        if self._decision is not None:
+            return self._decision
+        if self._prompts < self.plan.planned:
+            raise InputError(
+                f"the final test was asked for after {self._prompts} of {self.plan.planned} "
+                "planned prompts; go on, or take look() for what is known now"
+            )
+        return self._describe_end()
+
+    def _bet(self, score: float) -> None:
+        if not 0 <= score <= 1:
+            raise InputError(f"score {score} is outside 0 to 1; give A's mean score of a prompt")
+        self._counts[score] += 1
+        null = self.plan.null_rate
+        # Against 0.5, as in most runs, a tie returns every stake as it was.
+        if score == null:
+            return
+        gain_a, gain_b = score / null - 1, (1 - score) / (1 - null) - 1
+        stakes = self._bets.stakes
+        self._on_a = [
+            held + math.log1p(stake * gain_a)
+            for held, stake in zip(self._on_a, stakes, strict=True)
+        ]
+        self._on_b = [
+            held + math.log1p(stake * gain_b)
+            for held, stake in zip(self._on_b, stakes, strict=True)
+        ]
+
+    def _leader(self) -> Side:
+        return "A" if self._mean() > self.plan.null_rate else "B"
+
+    def _mean(self) -> float:
+        return math.fsum(s * times for s, times in self._counts.items()) / self._counts.total()
+
+    def _describe(self, decided: Side | None) -> SequentialDecision:
+        interval = always_valid_interval_of_counts(
+            self._counts, level=1 - self.plan.betting_alpha, bets=self._bets
+        )
+        return SequentialDecision(
+            decided=decided,
+            final=decided is not None and self._prompts == self.plan.planned,
+            prompts=self._prompts,
+            scored=self._counts.total(),
+            mean=interval and interval.mean,
+            low=interval and interval.low,
+            high=interval and interval.high,
+            level=1 - self.plan.alpha,
+            method="betting" if interval else None,
+            p_value=math.exp(min(0.0, -self._log_capital)) if interval else None,
+            log10_e_value=self._log_capital / _LOG10,
+            plan=self.plan,
+            reason=None if interval else "not enough data: no prompt has a score yet",
+        )
+
+    def _describe_end(self) -> SequentialDecision:
+        # Here and not above: NumPy and SciPy load at the end of a run, not at its start.
+        from evenhand.stats.stopping.final_test import AlphaSpending, run_final_test
+
+        scored = self._counts.total()
+        if scored < 2:
+            return self._describe(None).model_copy(
+                update={
+                    "final": True,
+                    "reason": f"not enough data: {scored} prompts with a score; "
+                    "at least 2 are needed",
+                }
+            )
+        plan = self.plan
+        test = run_final_test(
+            self._counts, AlphaSpending(plan.alpha, plan.betting_alpha, self._bets, plan.null_rate)
+        )
+        decided = test.p_value <= plan.alpha and test.method != "betting"
+        return SequentialDecision(
+            decided=self._leader() if decided else None,
+            final=True,
+            prompts=self._prompts,
+            scored=scored,
+            mean=self._mean(),
+            low=test.low,
+            high=test.high,
+            level=1 - plan.alpha,
+            method=test.method,
+            p_value=test.p_value,
+            log10_e_value=self._log_capital / _LOG10,
+            plan=plan,
+        )
+
+
+def follow(plan: SequentialPlan, scores: Iterable[float | None]) -> SequentialTest:
+    """The test after a prefix, as a resumed run needs it."""
+    test = SequentialTest(plan)
+    test.extend(scores)
+    return test
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

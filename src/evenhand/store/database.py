@@ -1,0 +1,74 @@
+"""Transactions of a store: its address, a connection for reading and one for writing, with database
+errors in one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection, Engine
+
+from evenhand.store import postgres
+from evenhand.store.address import FileAddress, ServerAddress
+from evenhand.store.faults import rows_read, told_plainly
+
+
+class Database:
+    """Reads and writes, each in a transaction of its own, with faults told in one line."""
+
+    def __init__(self, where: FileAddress | ServerAddress, reads: Engine, writes: Engine) -> None:
+        self._where = where
+        self._reads = reads
+        self._writes = writes
+        self._growth = postgres.Growth(writes) if isinstance(where, ServerAddress) else None
+
+    @property
+    def address(self) -> str:
+        """As given, without a password."""
+        return self._where.shown
+
+    @property
+    def address_with_secrets(self) -> str | None:
+        """For the environment of processes that this one starts, and nothing else; None where
+        there are no secrets in it."""
+        if isinstance(self._where, FileAddress) or not self._where.secrets:
+            return None
+        return self._where.url.render_as_string(hide_password=False)
+
+    def close(self) -> None:
+        self._reads.dispose()
+        self._writes.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def faults_told(self) -> Iterator[None]:
+        secrets = self._where.secrets if isinstance(self._where, ServerAddress) else ()
+        with told_plainly(self.address, secrets=secrets):
+            yield
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with (
+            self.faults_told(),
+            rows_read(self.address),
+            self._reads.begin() as connection,
+        ):
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self.faults_told(), self._writes.begin() as connection:
+            yield connection

@@ -1,0 +1,230 @@
+"""Run locks: one process holds a run while several workers may attend to it. A lock ends with its
+process or connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from evenhand.errors import StoreBusy, StoreError
+from evenhand.store.schema import runs, unescape
+
+# Holding a run, so that two processes do not judge the same pairs; let go when a process dies.
+
+
+def _busy(name: str, address: str, holder: str = "") -> StoreBusy:
+    return StoreBusy(
+        f"run {name} of store {address} is in use by another process{holder}; "
+        "wait until it is done, or stop it"
+    )
+
+
+@contextlib.contextmanager
+def hold_by_file(store: Path, run_id: int) -> Iterator[None]:
+    """A locked file beside the store; the system lets go of it with the process."""
+    path = store.with_name(f"{store.name}.run-{run_id}.lock")
+    descriptor = _locked(path, run_id, str(store))
+    try:
+        yield
+    finally:
+        # Removed while still locked: whoever opened it meanwhile sees that it is gone and begins
+        # again. Windows removes no open file; there it stays, empty of meaning.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        os.close(descriptor)
+
+
+def _locked(path: Path, run_id: int, address: str) -> int:
+    while True:
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise StoreError(
+                f"lock file {path} cannot be made: {why}; make the store's folder writable"
+            ) from None
+        if not _try_lock(descriptor):
+            holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            name = _name_in_file(Path(address), run_id)
+            raise _busy(name, address, f" ({holder})" if holder.isdigit() else "")
+        if _is_still_there(path, descriptor):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, b"%d\n" % os.getpid())
+            return descriptor
+        os.close(descriptor)
+
+
+def _name_in_file(store: Path, run_id: int) -> str:
+    """Only to be told: where it cannot be read just now, its number has to do."""
+    with contextlib.suppress(sqlite3.Error):
+        connection = sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)
+        with contextlib.closing(connection):
+            query = "SELECT name FROM runs WHERE id = ?"
+            for (name,) in connection.execute(query, (run_id,)):
+                return repr(unescape(name))
+    return str(run_id)
+
+
+def _is_still_there(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        # Far behind the process id, which others may read: Windows locks bytes, not files.
+        os.lseek(descriptor, 1 << 20, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+# Under this name both engines of a server's store know its holds.
+HOLDS = "evenhand_holds"
+_LOOKED_AT_EVERY_S = 1.0
+
+
+class Holds:
+    """The runs that a store holds at its server. A connection that is lost takes its hold along,
+    and the server may give the run to another process: so it is looked at before a write."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: list[tuple[Connection, str]] = []
+        self._lost: str | None = None
+        self._looked_at = time.monotonic()
+
+    @contextlib.contextmanager
+    def kept(self, connection: Connection, told: str) -> Iterator[None]:
+        """`told` is what an error calls it."""
+        held = (connection, told)
+        with self._lock:
+            self._held.append(held)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held.remove(held)
+                self._lost = None if self._lost == told else self._lost
+
+    def look(self, _writing: Connection) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if self._lost is None and self._held and now - self._looked_at >= _LOOKED_AT_EVERY_S:
+                self._looked_at = now
+                self._lost = next((told for held, told in self._held if not _answers(held)), None)
+            if self._lost is not None:
+                raise StoreError(
+                    f"the hold on {self._lost} was lost with its connection, and another process "
+                    "may have the run; check the server and run the command again"
+                )
+
+
+def _answers(connection: Connection) -> bool:
+    try:
+        connection.execute(text("SELECT 1")).close()
+    except SQLAlchemyError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
+    """An advisory lock of a connection of its own; the server lets go of it with the connection."""
+    holds: Holds = engine.get_execution_options()[HOLDS]
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    connection.detach()
+    try:
+        schema = connection.execute(text("SELECT current_schema()")).scalar() or ""
+        # Two stores in one database lie in different schemas, and their runs have the same numbers.
+        place = zlib.crc32(f"evenhand {schema}".encode()) - 2**31
+        lock = text("SELECT pg_try_advisory_lock(:place, :run)")
+        found = connection.execute(select(runs.c.name).where(runs.c.id == run_id)).scalar()
+        name = repr(found) if found else str(run_id)
+        if not connection.execute(lock, {"place": place, "run": run_id}).scalar():
+            raise _busy(name, address)
+        try:
+            with holds.kept(connection, f"run {name} of store {address}"):
+                yield
+        finally:
+            # With the connection the server would let go of it too, but only some time after, and
+            # whoever waits for this one to be done comes at once.
+            if not connection.invalidated:
+                with contextlib.suppress(SQLAlchemyError):  # lost by now, and the lock with it
+                    unlock = text("SELECT pg_advisory_unlock(:place, :run)")
+                    connection.execute(unlock, {"place": place, "run": run_id})
+    finally:
+        connection.close()
+
+
+# Attending to a run: several processes that work for the one that holds it.
+#
+# Whoever takes a run over can see whether workers of the one before are still at it. As with a
+# hold, the server lets go with the connection.
+
+_ATTEND = text("SELECT pg_advisory_lock_shared(:place, :run)")
+_IS_FREE = text("SELECT pg_try_advisory_lock(:place, :run)")
+_LET_GO = text("SELECT pg_advisory_unlock(:place, :run)")
+
+
+@contextlib.contextmanager
+def attend_by_server(engine: Engine, run_id: int) -> Iterator[None]:
+    """A shared advisory lock of a connection of its own."""
+    with _own_connection(engine) as connection:
+        connection.execute(_ATTEND, {"place": _place(connection), "run": run_id})
+        yield
+
+
+def is_attended_at_server(engine: Engine, run_id: int) -> bool:
+    with _own_connection(engine) as connection:
+        lock = {"place": _place(connection), "run": run_id}
+        free = connection.execute(_IS_FREE, lock).scalar()
+        if free:
+            connection.execute(_LET_GO, lock)
+        return not free
+
+
+@contextlib.contextmanager
+def _own_connection(engine: Engine) -> Iterator[Connection]:
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    connection.detach()
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _place(connection: Connection) -> int:
+    """Another one than a hold's, and another for each schema."""
+    schema = connection.execute(text("SELECT current_schema()")).scalar() or ""
+    return zlib.crc32(f"evenhand workers {schema}".encode()) - 2**31

@@ -1,0 +1,137 @@
+"""What a server remembers of its clients: answers to requests with an idempotency key, and sessions
+that were ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, select, update
+
+from evenhand.store.rows import insert_where_new
+from evenhand.store.schema import ended_sessions, idempotency, shorten
+
+# Requests that a client may send twice, and their answers, so that nothing is done twice.
+
+KEPT_S = 24 * 60 * 60
+# Longer than any answer takes; a process that died is known by having taken longer.
+LEASED_S = 15 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """`token` is the name of whoever asks: keys of two clients are two keys. `owner` is a random
+    name for this attempt, so that only it can end what it began."""
+
+    token: str
+    key: str
+    path: str
+    digest: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRequest:
+    """A request that came before under the same key; without an answer it is being answered."""
+
+    path: str
+    digest: str
+    begun_at: float
+    leased_until: float
+    answer: KeptAnswer | None
+
+
+def begin_request(
+    connection: Connection, request: KeyedRequest, *, leased_s: float, kept_s: float
+) -> KeptRequest | None:
+    """None: it is the caller's to answer. One statement decides, so that of several processes that
+    ask at the same moment one is given it."""
+    now = time.time()
+    its_row = _row_of(request)
+    outdated = and_(its_row, idempotency.c.begun_at < now - kept_s)
+    connection.execute(delete(idempotency).where(outdated))
+    mine = {"owner": request.owner, "begun_at": now, "leased_until": now + leased_s}
+    values = {
+        "token": request.token,
+        "key": shorten(request.key),
+        "path": request.path,
+        "digest": request.digest,
+        **mine,
+    }
+    dead = and_(
+        its_row,
+        idempotency.c.status.is_(None),
+        idempotency.c.leased_until < now,
+        idempotency.c.path == request.path,
+        idempotency.c.digest == request.digest,
+    )
+    while True:
+        if insert_where_new(connection, idempotency, values):
+            return None
+        if connection.execute(update(idempotency).where(dead).values(mine)).rowcount:
+            return None
+        found = connection.execute(select(idempotency).where(its_row)).mappings().first()
+        if found is not None:  # else it was forgotten a moment ago, and the key is free
+            break
+    answer = None
+    if found["status"] is not None:
+        headers = orjson.loads(found["headers"])
+        answer = KeptAnswer(found["status"], bytes(found["body"]), headers)
+    return KeptRequest(
+        found["path"], found["digest"], found["begun_at"], found["leased_until"], answer
+    )
+
+
+def finish_request(connection: Connection, request: KeyedRequest, answer: KeptAnswer) -> bool:
+    """Whether it was still the caller's to answer."""
+    values = {
+        "status": answer.status,
+        "headers": orjson.dumps(dict(answer.headers)).decode(),
+        "body": answer.body,
+    }
+    return bool(
+        connection.execute(update(idempotency).where(_own(request)).values(values)).rowcount
+    )
+
+
+def forget_request(connection: Connection, request: KeyedRequest) -> None:
+    """It came to nothing that is worth keeping: the same key may be tried again."""
+    connection.execute(delete(idempotency).where(_own(request)))
+
+
+def forget_old_requests(connection: Connection, *, kept_s: float) -> int:
+    outdated = idempotency.c.begun_at < time.time() - kept_s
+    return connection.execute(delete(idempotency).where(outdated)).rowcount
+
+
+def _row_of(request: KeyedRequest) -> ColumnElement[bool]:
+    return and_(idempotency.c.token == request.token, idempotency.c.key == shorten(request.key))
+
+
+def _own(request: KeyedRequest) -> ColumnElement[bool]:
+    return and_(
+        _row_of(request), idempotency.c.owner == request.owner, idempotency.c.status.is_(None)
+    )
+
+
+# Logins that somebody ended, kept until they would have ended by themselves.
+
+
+def end_session(connection: Connection, session_id: str, *, ends_at: float) -> None:
+    connection.execute(delete(ended_sessions).where(ended_sessions.c.ends_at < time.time()))
+    insert_where_new(connection, ended_sessions, {"id": session_id, "ends_at": ends_at})
+
+
+def session_has_ended(connection: Connection, session_id: str) -> bool:
+    found = exists().where(ended_sessions.c.id == session_id)
+    return bool(connection.execute(select(found)).scalar())

@@ -1,0 +1,312 @@
+"""Runs and their judges: create, find, change and list them; which prompts and models a run has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import orjson
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy.exc import DBAPIError
+
+from evenhand.errors import InputError, StoreError
+from evenhand.store.faults import of_row
+from evenhand.store.records import JudgeRecord, NewJudge, NewRun, RunRecord, RunState
+from evenhand.store.rows import insert_new, moment
+from evenhand.store.schema import (
+    escape,
+    escape_or_none,
+    items,
+    judges,
+    passes,
+    run_judges,
+    runs,
+    shorten,
+    unprintable,
+)
+
+# Runs and judges: making, finding, changing them.
+
+_LONGEST_NAME = 200
+_RUN_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("name", "fingerprint"), (str,)),
+    "stopped_by": (str, type(None)),
+    **dict.fromkeys(("seconds", "created_at", "updated_at"), (float, int)),
+    **dict.fromkeys(("calls", "reused_passes"), (int,)),
+}
+_JUDGE_COLUMNS = (*("key", "name", "prompt_version", "locale", "mode", "settings", "created_at"),)
+
+
+def create_run(connection: Connection, run: NewRun) -> RunRecord:
+    _refuse_name(connection, run.name)
+    now = time.time()
+    values = {
+        "name": run.name,
+        "fingerprint": shorten(run.fingerprint),
+        "state": "reading",
+        "intake_done": False,
+        "stopped_by": None,
+        "seconds": 0.0,
+        "calls": 0,
+        "reused_passes": 0,
+        "created_at": now,
+        "updated_at": now,
+        "sources": to_json(list(run.sources)),
+        "plan": to_json(run.plan),
+        "summary": "{}",
+    }
+    connection.execute(insert(runs).values(values))
+    found = find_run(connection, run.name)
+    assert found is not None  # noqa: S101 - just inserted
+    return found
+
+
+def find_run(connection: Connection, name: str) -> RunRecord | None:
+    row = connection.execute(select(runs).where(runs.c.name == name)).mappings().first()
+    return _run(row) if row else None
+
+
+def run_at(connection: Connection, run_id: int) -> RunRecord | None:
+    row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().first()
+    return _run(row) if row else None
+
+
+def run_page(connection: Connection, *, before: int | None, limit: int) -> list[RunRecord]:
+    query = select(runs).order_by(runs.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(runs.c.id < before)
+    return _sound(connection.execute(query).mappings())
+
+
+def _sound(rows: Iterable[RowMapping]) -> list[RunRecord]:
+    read = map(_run_or_error, rows)
+    return [run for run in read if isinstance(run, RunRecord)]
+
+
+def _run_or_error(row: RowMapping) -> RunRecord | StoreError:
+    try:
+        return _run(row)
+    except StoreError as error:
+        return error
+
+
+def run_of_fingerprint(connection: Connection, fingerprint: str) -> RunRecord | None:
+    query = select(runs).where(runs.c.fingerprint == shorten(fingerprint))
+    row = connection.execute(query.order_by(runs.c.id.desc()).limit(1)).mappings().first()
+    return _run(row) if row else None
+
+
+def list_runs(connection: Connection) -> list[RunRecord]:
+    """Those that can be read; what is wrong with the others is in `damaged_runs`."""
+    return [run for run in _each_run(connection) if isinstance(run, RunRecord)]
+
+
+def damaged_runs(connection: Connection) -> list[StoreError]:
+    return [run for run in _each_run(connection) if isinstance(run, StoreError)]
+
+
+def _each_run(connection: Connection) -> Iterator[RunRecord | StoreError]:
+    try:
+        rows = list(connection.execute(select(runs).order_by(runs.c.id)).mappings())
+    except DBAPIError:  # a text that cannot be read hides all rows
+        ids = connection.execute(select(runs.c.id).order_by(runs.c.id)).scalars()
+        for run_id in list(ids):
+            try:
+                found = run_at(connection, run_id)
+            except StoreError as error:
+                yield error
+            except DBAPIError:
+                yield StoreError(
+                    f"the store's run (id {run_id}) is damaged: it holds a text that is not UTF-8; "
+                    "restore the store from a backup, or delete the run"
+                )
+            else:
+                if found is not None:
+                    yield found
+        return
+    yield from map(_run_or_error, rows)
+
+
+def update_run(connection: Connection, run_id: int, changes: Mapping[str, Any]) -> None:
+    values = {**changes, "updated_at": time.time()}
+    done = connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+    if not done.rowcount:
+        raise InputError(f"run {run_id} is not in the store any more; start it again")
+
+
+def rename_run(connection: Connection, name: str, new: str) -> None:
+    run = needed_run(connection, name)
+    if new != name:
+        _refuse_name(connection, new)
+        update_run(connection, run.id, {"name": new})
+
+
+def needed_run(connection: Connection, name: str) -> RunRecord:
+    run = find_run(connection, name)
+    if run is None:
+        raise InputError(f"there is no run named {name!r} in the store; list them: evenhand runs")
+    return run
+
+
+def refuse_forgotten(connection: Connection, run_id: int) -> None:
+    """A run without its texts can be judged by nobody."""
+    run = run_at(connection, run_id)
+    if run is not None and run.summary.get("forgotten_at"):
+        raise InputError(
+            f"the texts of run {run.name!r} were forgotten, so that it cannot be judged any more; "
+            "run its data again under another --name"
+        )
+
+
+def _refuse_name(connection: Connection, name: str) -> None:
+    if not name.strip():
+        raise InputError("the run's name is blank; give it a name")
+    if len(name) > _LONGEST_NAME:
+        raise InputError(
+            f"the run's name has {len(name)} characters; it may have {_LONGEST_NAME} at most"
+        )
+    if character := unprintable(name):
+        raise InputError(
+            f"the run's name holds {character}, a character that is not seen; leave it out"
+        )
+    if find_run(connection, name):
+        raise InputError(f"there is a run named {name!r} already; give another name, or delete it")
+
+
+@of_row("run", "id", "name")
+def _run(row: RowMapping) -> RunRecord:
+    for name, kinds in _RUN_TYPES.items():
+        if not isinstance(row[name], kinds):
+            raise TypeError(f"its {name} is {row[name]!r:.80}")
+    if row["state"] not in get_args(RunState):
+        raise ValueError(f"its state is {row['state']!r:.80}")
+    for name, kind in (("plan", dict), ("sources", list), ("summary", dict)):
+        if not isinstance(orjson.loads(row[name]), kind):
+            raise TypeError(f"its {name} is {row[name]!r:.80}")
+    return RunRecord(
+        id=row["id"],
+        name=row["name"],
+        fingerprint=row["fingerprint"],
+        plan=orjson.loads(row["plan"]),
+        sources=tuple(orjson.loads(row["sources"])),
+        state=row["state"],
+        intake_done=row["intake_done"],
+        stopped_by=row["stopped_by"],
+        seconds=row["seconds"],
+        calls=row["calls"],
+        reused_passes=row["reused_passes"],
+        summary=orjson.loads(row["summary"]),
+        created_at=moment(row["created_at"]),
+        updated_at=moment(row["updated_at"]),
+    )
+
+
+def add_judge(connection: Connection, judge: NewJudge) -> int:
+    key = shorten(judge.key)
+    values = (
+        *(escape(key), escape(judge.name), escape_or_none(judge.prompt_version)),
+        *(judge.locale, judge.mode, to_json(judge.settings), time.time()),
+    )
+    insert_new(connection, judges, _JUDGE_COLUMNS, [values])
+    return int(connection.execute(select(judges.c.id).where(judges.c.key == key)).scalar_one())
+
+
+def set_run_judges(connection: Connection, run_id: int, judge_ids: Sequence[int]) -> None:
+    connection.execute(delete(run_judges).where(run_judges.c.run_id == run_id))
+    wanted = enumerate(dict.fromkeys(judge_ids))
+    rows = [{"run_id": run_id, "judge_id": each, "place": place} for place, each in wanted]
+    if rows:
+        connection.execute(insert(run_judges), rows)
+
+
+def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
+    query = (
+        select(judges)
+        .join(run_judges, run_judges.c.judge_id == judges.c.id)
+        .where(run_judges.c.run_id == run_id)
+        .order_by(run_judges.c.place)
+    )
+    return [_judge(row) for row in connection.execute(query).mappings()]
+
+
+@of_row("judge", "id", "name")
+def _judge(row: RowMapping) -> JudgeRecord:
+    return JudgeRecord(
+        id=row["id"],
+        key=row["key"],
+        name=row["name"],
+        prompt_version=row["prompt_version"],
+        locale=row["locale"],
+        mode=row["mode"],
+        settings=orjson.loads(row["settings"]),
+        created_at=moment(row["created_at"]),
+    )
+
+
+def to_json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        raise InputError(
+            f"a plan or a setting cannot be stored ({error}); use plain JSON"
+        ) from None
+
+
+# What a run is made of, in a few numbers: its prompts, which models meet in it, and which earlier
+# runs it grew from.
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """`models` are the two of each row as A and B, as often as that comes; in order of arrival."""
+
+    prompts: int
+    models: tuple[tuple[str | None, str | None, int], ...]
+
+
+def survey(connection: Connection, run_id: int) -> Survey:
+    column = items.c
+    prompts = select(func.count(column.prompt_key.distinct())).where(column.run_id == run_id)
+    models = (
+        select(column.model_a, column.model_b, func.count(), func.min(column.number).label("first"))
+        .where(column.run_id == run_id)
+        .group_by(column.model_a, column.model_b)
+        .order_by("first")
+    )
+    return Survey(
+        prompts=connection.execute(prompts).scalar_one(),
+        models=tuple((a, b, count) for a, b, count, _ in connection.execute(models)),
+    )
+
+
+def grown_from(connection: Connection, run_id: int, judge_id: int) -> tuple[str, ...]:
+    """The finished runs whose verdicts somebody could see before this one had all of its pairs:
+    of the same judge, with fewer pairs, more than half of which are in this run. Oldest first.
+
+    A file that grew makes a new run that shares the old one's passes, so whoever asked for new
+    rows made a pass that this run uses. A run that shares none has grown from nothing, which is
+    known without looking.
+    """
+    reused = select(runs.c.reused_passes).where(runs.c.id == run_id)
+    if not connection.execute(reused).scalar_one():
+        return ()
+    its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
+    made = passes.c.pair_id.in_(its_pairs), passes.c.judge_id == judge_id
+    makers = select(passes.c.run_id).where(*made, passes.c.run_id != run_id).distinct()
+    earlier = (
+        select(runs.c.id, runs.c.name)
+        .where(runs.c.id.in_(makers), runs.c.id < run_id, runs.c.state == "finished")
+        .order_by(runs.c.id)
+    )
+    pairs = func.count(items.c.pair_id.distinct())
+    whole = connection.execute(select(pairs).where(items.c.run_id == run_id)).scalar_one()
+    found: list[str] = []
+    for other, name in connection.execute(earlier).all():
+        of_other = select(pairs).where(items.c.run_id == other)
+        size = connection.execute(of_other).scalar_one()
+        shared = connection.execute(of_other.where(items.c.pair_id.in_(its_pairs))).scalar_one()
+        if size < whole and 2 * shared > size:
+            found.append(name)
+    return tuple(found)

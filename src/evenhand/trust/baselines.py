@@ -1,0 +1,220 @@
+"""What an audit compares a judge with: the longer answer, a coin, a constant answer, and people
+among themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contract.model import Model
+from evenhand.stats.agreement.labels import Agreement, agreement
+from evenhand.stats.agreement.raters import Krippendorff, agreement_among_votes
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share
+from evenhand.store import OutcomeColumns
+from evenhand.store.records import TIE, WIN_A, WIN_B
+from evenhand.trust.biases import (
+    NONE,
+    SAYS_A,
+    SAYS_B,
+    SAYS_TIE,
+    Codes,
+    PairedDifference,
+    paired_difference,
+    share_of,
+)
+from evenhand.trust.votes import ItemVotes
+
+# The judged pairs of a run as an audit counts them: verdicts, passes and lengths, by rows.
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRows:
+    numbers: NDArray[np.int64]
+    prompts: NDArray[np.int64]
+    outcomes: NDArray[np.int8]
+    verdicts: NDArray[np.int8]  # a winner; none where the pair is inconsistent or invalid
+    labels: NDArray[np.int8]
+    first: NDArray[np.int8]
+    second: NDArray[np.int8]
+    both_orders: NDArray[np.bool_]
+    length_a: NDArray[np.int32]
+    length_b: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, columns: OutcomeColumns, labels: NDArray[np.int8] | None = None) -> AuditRows:
+        """With the data's own labels, unless others are given."""
+        outcomes = np.asarray(columns.outcome, dtype=np.int8)
+        verdict_of = np.full(5, NONE, dtype=np.int8)
+        verdict_of[[WIN_A, WIN_B, TIE]] = SAYS_A, SAYS_B, SAYS_TIE
+        return cls(
+            numbers=np.asarray(columns.number, dtype=np.int64),
+            prompts=np.asarray(columns.prompt_key),
+            outcomes=outcomes,
+            verdicts=verdict_of[outcomes],
+            labels=np.asarray(columns.label, dtype=np.int8) if labels is None else labels,
+            first=np.asarray(columns.first_winner, dtype=np.int8),
+            second=np.asarray(columns.second_winner, dtype=np.int8),
+            both_orders=np.asarray(columns.both_orders, dtype=np.bool_),
+            length_a=np.asarray(columns.length_a),
+            length_b=np.asarray(columns.length_b),
+        )
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        known: NDArray[np.bool_] = self.labels != NONE
+        return known
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether both orders were shown, and every label names the same response: as where one
+        column holds the chosen one."""
+        side, shown = self.labels[self.labelled], self.both_orders[self.labelled]
+        alike = bool(side.size) and side[0] in (SAYS_A, SAYS_B) and bool((side == side[0]).all())
+        return alike and bool(shown.all())
+
+    def only(self, chosen: NDArray[Any]) -> AuditRows:
+        return AuditRows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+
+# What a judge's figures are held against: the longer answer, a coin, an answer that is always the
+# same, and people themselves.
+
+LONGER, COIN, CONSTANT = "baseline:longer", "baseline:random", "baseline:constant"
+PEOPLE = "people"
+
+
+class Baseline(Model):
+    """What something that reads nothing gets on the same pairs, or people among themselves.
+
+    `lead` is how much oftener the judge is right than this, on the same pairs.
+    """
+
+    name: str
+    accuracy: EstimatedShare
+    kappa: EstimatedValue | None
+    lead: PairedDifference | None
+
+
+class PeopleBaseline(Model):
+    """Two people who voted on the same pair: how often they say the same, and alpha, the same less
+    chance. `judge_agreement` is how often the judge says what one of these people says; a pair
+    without a verdict is one on which it does not."""
+
+    people: int
+    pairs: int
+    votes: int
+    agreement: EstimatedShare
+    alpha: Krippendorff
+    judge_agreement: EstimatedShare
+
+
+def baselines(
+    known: AuditRows, people: PeopleBaseline | None, *, level: float
+) -> Iterator[Baseline]:
+    """For rows that have labels."""
+    yield _longer(known, level)
+    coin, constant = _coin(known, level), _constant(known, level)
+    yield coin
+    # A coin is harder to beat, unless labels are mostly ties, or one order was shown and most name
+    # the same response.
+    if (constant.accuracy.value or 0.0) > (coin.accuracy.value or 0.0):
+        yield constant
+    if people is not None:
+        alpha = people.alpha
+        yield Baseline(
+            name=PEOPLE,
+            accuracy=people.agreement,
+            kappa=EstimatedValue(
+                value=alpha.alpha, low=alpha.low, high=alpha.high, reason=alpha.reason
+            ),
+            lead=None,  # people agree with each other; the judge is held against labels
+        )
+
+
+def _longer(known: AuditRows, level: float) -> Baseline:
+    a_longer, b_longer = known.length_a > known.length_b, known.length_b > known.length_a
+    longer = np.where(a_longer, SAYS_A, np.where(b_longer, SAYS_B, SAYS_TIE)).astype(np.int8)
+    found = agreement_of_both_sides(known, longer, level=level)
+    right, theirs = known.verdicts == known.labels, longer == known.labels
+    return Baseline(
+        name=LONGER,
+        accuracy=found.accuracy,
+        kappa=found.kappa,
+        lead=paired_difference(right, theirs, known.prompts, level=level),
+    )
+
+
+def _coin(known: AuditRows, level: float) -> Baseline:
+    """What a coin gets on average, and not what one coin happened to get: half of the pairs whose
+    label is no tie. The interval is that of as many throws."""
+    halves = np.where(known.labels == SAYS_TIE, 0.0, 0.5)
+    thrown = estimate_share(
+        halves, 1.0 - halves, independent=True, level=level, unit="labelled pair"
+    )
+    return Baseline(name=COIN, accuracy=thrown, kappa=None, lead=None)
+
+
+def _constant(known: AuditRows, level: float) -> Baseline:
+    """What the best judge gets that says the same of every question. Where both orders are shown
+    that is TIE, since whoever always takes one place contradicts itself; where one is, whichever
+    place, or a tie, the labels name oftenest."""
+    rights = [
+        (known.labels == said) & (~known.both_orders | (said == SAYS_TIE))
+        for said in (SAYS_A, SAYS_B, SAYS_TIE)
+    ]
+    theirs = max(rights, key=lambda right: int(right.sum()))
+    return Baseline(
+        name=CONSTANT,
+        accuracy=share_of(theirs, known.prompts, level=level, unit="labelled pair"),
+        kappa=None,
+        lead=paired_difference(known.verdicts == known.labels, theirs, known.prompts, level=level),
+    )
+
+
+def agreement_of_both_sides(known: AuditRows, verdicts: Codes, *, level: float) -> Agreement:
+    """Agreement with the labels; where they all name one response, with each pair counted also
+    with its responses exchanged, verdict and label with them.
+
+    A pair that is judged in both orders says the mirror image of what the exchanged pair says, so
+    that this is what shuffled data would give; and of labels that are all the same kappa is 0,
+    whatever the judge says. A pair and its mirror image are one cluster.
+    """
+    labels, prompts = known.labels, known.prompts
+    if known.one_sided:
+        mirrored = np.array([SAYS_B, SAYS_A, SAYS_TIE, NONE], dtype=np.int8)  # -1 is the last
+        verdicts = np.concatenate([verdicts, mirrored[verdicts]])
+        labels, prompts = np.concatenate([labels, mirrored[labels]]), np.tile(prompts, 2)
+    return agreement(verdicts, labels, prompts=prompts, level=level)
+
+
+def people_baseline(votes: ItemVotes, rows: AuditRows, *, level: float) -> PeopleBaseline | None:
+    """Over the pairs on which two people or more gave a verdict; None where there is none."""
+    votes = _once_a_pair(votes.only(votes.told))
+    voters = np.bincount(votes.row, minlength=rows.numbers.size)
+    shared = votes.only(voters[votes.row] >= 2)
+    if not shared.row.size:
+        return None
+    among = agreement_among_votes(shared.pair, shared.verdict, prompts=shared.prompt, level=level)
+    same = rows.verdicts[shared.row] == shared.verdict
+    return PeopleBaseline(
+        people=int(np.unique(shared.who).size),
+        pairs=among.units,
+        votes=int(shared.row.size),
+        agreement=among.agreement,
+        alpha=among.alpha,
+        judge_agreement=share_of(same, shared.prompt, level=level, unit="vote"),
+    )
+
+
+def _once_a_pair(votes: ItemVotes) -> ItemVotes:
+    """Rows that repeat a pair's texts have its votes over again."""
+    seen = np.stack([votes.pair, votes.who.astype(np.int64)])
+    first: NDArray[np.intp] = np.unique(seen, axis=1, return_index=True)[1]
+    kept = np.zeros(votes.row.size, dtype=np.bool_)
+    kept[first] = True
+    return votes.only(kept)

@@ -1,0 +1,405 @@
+"""Calibrations: learned from a run's labels and checked on labels they have not seen, saved with
+what they were learned on, opened and applied.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from evenhand.contract import Locale, Mode, Pair, Reconciling, Vote
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.judging.config import CalibratedConfidence, JudgedBy
+from evenhand.judging.reconciliation import BallotOrUnread, Decision
+from evenhand.report.files import atomic_file
+from evenhand.stats.calibration.fit import Calibration, Method, cross_fitted, fit_calibration
+from evenhand.stats.calibration.guarantee import Guarantee, guarantee_agreement
+from evenhand.stats.calibration.reliability import CalibrationChange, calibration_change
+from evenhand.stats.outcomes import confidence_level
+from evenhand.store import Store
+from evenhand.trust.labelled_verdicts import (
+    LabelledVerdicts,
+    SignalValues,
+    labelled_verdicts,
+    signals_of,
+)
+
+# A learned calibration with what it was learned on: saved, opened again, and put to use.
+
+FOLDER_VARIABLE = "EVENHAND_CALIBRATIONS"
+_NAME = re.compile(r"[\w][\w.+-]{0,99}")
+_KNOWN_BY = {
+    "judge": "the judge",
+    "locale": "the language",
+    "mode": "the mode",
+    "prompt_version": "the prompt version",
+    "reconcile": "--reconcile",
+    "samples": "--samples",
+}
+
+
+class LearnedOn(Model):
+    """Whose verdicts taught it. It knows nothing of other judges, nor of other ways to ask."""
+
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+    mode: Mode
+    reconcile: Reconciling
+    samples: int
+
+    @classmethod
+    def of(cls, asked: JudgedBy) -> LearnedOn:
+        return cls(**asked._asdict())
+
+
+class SavedCalibration(Model):
+    """`guarantee` is there where a least agreement was asked for; its threshold may be None."""
+
+    format: Literal["evenhand calibration 1"] = "evenhand calibration 1"
+    run: str
+    learned_on: LearnedOn
+    data: tuple[str, ...] = ()  # the run's own sources; none in files of earlier versions
+    judged_at: date | None = None
+    calibration: Calibration
+    guarantee: Guarantee | None = None
+
+    @property
+    def digest(self) -> str:
+        """Of all that decides; where it was learned is no part of that."""
+        told = self.model_dump(mode="json", include={"learned_on", "calibration"})
+        limits = None
+        if self.guarantee is not None:
+            limits = [self.guarantee.target, self.guarantee.error_level, self.guarantee.threshold]
+        text = json.dumps([told, limits], sort_keys=True, separators=(",", ":"))
+        return sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedCalibration:
+    """What a procedure takes. `forced`: on judges that it was not learned on, too."""
+
+    saved: SavedCalibration
+    forced: bool = False
+    name: str | None = None
+
+    def told(self) -> dict[str, Any]:
+        guarantee = self.saved.guarantee
+        told: dict[str, Any] = {"digest": self.saved.digest}
+        if guarantee is not None:
+            told |= {"min_agreement": guarantee.target, "threshold": guarantee.threshold}
+        return told
+
+    def origin(self) -> dict[str, Any]:
+        saved, learned = self.saved, self.saved.guarantee or self.saved.calibration
+        return {
+            "calibration": self.name,
+            "run": saved.run,
+            "data": list(saved.data),
+            "judged_at": None if saved.judged_at is None else saved.judged_at.isoformat(),
+            "labels": learned.n,
+            "prompts": learned.prompts,
+        }
+
+    def check(self, asked: JudgedBy) -> None:
+        if self.forced:
+            return
+        learned = self.saved.learned_on
+        for field, what in _KNOWN_BY.items():
+            known, wanted = getattr(learned, field), getattr(asked, field)
+            if known != wanted:
+                raise InputError(
+                    f"the calibration was learned on another judge: {what} was "
+                    f"{_shown(known)} and is {_shown(wanted)}; learn one on this judge with "
+                    "evenhand calibrate, or give --force-calibration"
+                )
+
+    def rate(
+        self, pair: Pair, readings: Sequence[BallotOrUnread | Vote], decision: Decision
+    ) -> CalibratedConfidence:
+        """A verdict that shows none of the signals keeps its confidence, and so does an
+        inconsistent one, whose outcome says enough; the former cannot be vouched for."""
+        signals = signals_of(pair, readings, decision)
+        if signals is None:
+            return CalibratedConfidence(
+                decision.confidence, decision.confidence_source, abstained=False
+            )
+        probability = self.probability(signals)
+        if probability is None:
+            return CalibratedConfidence(
+                decision.confidence, decision.confidence_source, abstained=self.abstains_unasked
+            )
+        below = not keeps(self.saved.guarantee, probability)
+        return CalibratedConfidence(probability, "calibration", abstained=below)
+
+    def probability(self, signals: SignalValues) -> float | None:
+        """None where the verdict has none of the signals that the curve goes by."""
+        used = self.saved.calibration.goes_by
+        if used and all(signals.get(name) is None for name in used):
+            return None
+        columns: Mapping[str, list[float | None]] = {
+            name: [value] for name, value in signals.items()
+        }
+        return float(self.saved.calibration.predict(columns)[0])
+
+    @property
+    def abstains_unasked(self) -> bool:
+        return self.saved.guarantee is not None
+
+
+def keeps(guarantee: Guarantee | None, probability: float) -> bool:
+    if guarantee is None:
+        return True
+    return guarantee.threshold is not None and probability >= guarantee.threshold
+
+
+def open_calibration(name: str | Path, *, forced: bool = False) -> AppliedCalibration:
+    """By the name it was saved under, or a path that ends in .json."""
+    path = calibration_path(name)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(_not_there(name, path)) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    try:
+        saved = SavedCalibration.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InputError(
+            f"{path} is no calibration ({where}: {first['msg']}); "
+            "make one with evenhand calibrate RUN --save NAME"
+        ) from None
+    return AppliedCalibration(saved, forced, name=path.stem)
+
+
+def save_calibration(saved: SavedCalibration, name: str | Path, *, overwrite: bool = False) -> Path:
+    path = calibration_path(name)
+    with atomic_file(path, overwrite=overwrite, make_folder=_is_named(name)) as stream:
+        stream.write(saved.model_dump_json(indent=2).encode() + b"\n")
+    return path
+
+
+def calibration_path(name: str | Path) -> Path:
+    if not _is_named(name):
+        return Path(name).expanduser()
+    if not _NAME.fullmatch(str(name)):
+        raise InputError(
+            f"{str(name)!r} is no name for a calibration; use letters, digits, . + - and _, "
+            "or a path that ends in .json"
+        )
+    return calibration_folder() / f"{name}.json"
+
+
+def calibration_folder() -> Path:
+    """EVENHAND_CALIBRATIONS, or a folder in the user's data directory."""
+    named = os.environ.get(FOLDER_VARIABLE, "").strip()
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_data_dir
+
+    return Path(user_data_dir("evenhand")) / "calibrations"
+
+
+def _is_named(name: str | Path) -> bool:
+    return not str(name).endswith(".json")
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _not_there(name: str | Path, path: Path) -> str:
+    known = sorted(each.stem for each in path.parent.glob("*.json")) if _is_named(name) else []
+    there = f"there are {', '.join(known[:5])}" if known else f"{path} does not exist"
+    return (
+        f"there is no calibration {str(name)!r} ({there}); "
+        "make it with evenhand calibrate RUN --save NAME"
+    )
+
+
+# Learn a calibration from a run's labels, and say what it is worth on labels it has not seen.
+
+ERROR_LEVEL = 0.05
+
+
+class CalibrationReport(Model):
+    """What was learned, and `change`: before and after.
+
+    `tested`: by calibrations that never saw the row's prompt (`cross-fitted`), or, where half of
+    the prompts were kept for the guarantee, by this very one on that half (`held out`).
+    """
+
+    run: str
+    store: str
+    saved: str | None = None
+    digest: str
+    learned_on: LearnedOn
+    verdicts: int
+    prompts: int
+    by_data: int
+    by_people: int
+    unlabelled: int
+    inconsistent: int
+    invalid: int
+    signals: tuple[str, ...]
+    tested: Literal["cross-fitted", "held out"]
+    change: CalibrationChange
+    calibration: SavedCalibration
+    level: float
+    drawn_from: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def calibrate_run(
+    store: Store,
+    name: str,
+    *,
+    judge: str | None = None,
+    method: Method = "auto",
+    min_agreement: float | None = None,
+    error_level: float = ERROR_LEVEL,
+    level: float = 0.95,
+    seed: int = 0,
+    most: int | None = None,
+) -> CalibrationReport:
+    """`min_agreement`: also find the probability above which verdicts agree with labels that
+    often, on half of the prompts, which the calibration then has not seen. Of more labelled
+    verdicts than `most`, so many are drawn, and `drawn_from` says of how many."""
+    confidence_level(level)
+    found = labelled_verdicts(
+        store, name, judge=judge, evenly=min_agreement is not None, most=most, seed=seed
+    )
+    signals = _known(found)
+    everyone = np.ones(found.right.size, dtype=np.bool_)
+    apart = everyone if min_agreement is None else half_of_prompts(found.prompts, seed=seed)
+    right, columns, prompts = _rows(found, signals, apart)
+    learned = fit_calibration(right, columns, prompts=prompts, method=method, seed=seed)
+    guarantee = None
+    if min_agreement is None:
+        after = cross_fitted(right, columns, prompts=prompts, method=method, seed=seed)
+        tested = everyone
+    else:
+        tested = ~apart
+        right, columns, prompts = _rows(found, signals, tested)
+        after = learned.predict(columns)
+        guarantee = guarantee_agreement(
+            # A verdict that shows none of the signals abstains, so it is not promised either.
+            np.where(learned.can_tell(columns), after, np.nan),
+            right,
+            target=min_agreement,
+            error_level=error_level,
+            prompts=prompts,
+            level=level,
+            seed=seed,
+        )
+    saved = SavedCalibration(
+        run=found.run,
+        learned_on=LearnedOn.of(found.asked),
+        data=found.data,
+        judged_at=found.judged_at,
+        calibration=learned,
+        guarantee=guarantee,
+    )
+    return CalibrationReport(
+        run=found.run,
+        store=store.address,
+        digest=saved.digest,
+        learned_on=saved.learned_on,
+        verdicts=found.right.size,
+        prompts=int(np.unique(found.prompts).size),
+        by_data=found.by_data,
+        by_people=found.by_people,
+        unlabelled=found.unlabelled,
+        inconsistent=found.inconsistent,
+        invalid=found.invalid,
+        signals=signals,
+        tested="cross-fitted" if min_agreement is None else "held out",
+        change=calibration_change(
+            found.before[tested],
+            after,
+            right,
+            prompts=prompts,
+            # Known from the same labels as the curve; those kept apart would know more.
+            base_rate=None if min_agreement is None else learned.base_rate,
+            level=level,
+            seed=seed,
+        ),
+        calibration=saved,
+        level=level,
+        drawn_from=found.drawn_from,
+        notes=tuple(_notes(found, saved)),
+    )
+
+
+def half_of_prompts(prompts: NDArray[np.int64], *, seed: int) -> NDArray[np.bool_]:
+    """The rows of a random half of the prompts."""
+    distinct = np.unique(prompts)
+    if distinct.size < 2:
+        raise InputError(
+            f"{distinct.size} labelled prompt cannot be parted into one to learn from and one for "
+            "the guarantee; label more"
+        )
+    drawn = np.random.default_rng(seed).permutation(distinct)[: distinct.size // 2]
+    rows: NDArray[np.bool_] = np.isin(prompts, drawn)
+    return rows
+
+
+def _known(found: LabelledVerdicts) -> tuple[str, ...]:
+    """The signals that some verdict has: the others are not the judge's to give."""
+    known = [name for name, column in found.signals.items() if not np.isnan(column).all()]
+    return tuple(known) or ("length",)  # missing everywhere, where there are only ties
+
+
+def _rows(
+    found: LabelledVerdicts, names: tuple[str, ...], rows: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+    columns = {name: found.signals[name][rows] for name in names}
+    return found.right[rows], columns, found.prompts[rows]
+
+
+def _notes(found: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
+    notes = []
+    if found.drawn_from is not None:
+        notes.append(
+            f"{found.right.size:,} of {found.drawn_from:,} labelled verdicts were drawn at random, "
+            "by whole prompts, and everything here is of these; evenhand calibrate takes all"
+        )
+    if saved.calibration.reason is not None:
+        notes.append(
+            f"{saved.calibration.reason}; every verdict gets the share that is right, "
+            f"{saved.calibration.base_rate:.3f}"
+        )
+    if found.by_doubt:
+        labels = "1 label is" if found.by_doubt == 1 else f"{found.by_doubt:,} labels are"
+        notes.append(
+            f"{labels} of a draw that prefers doubtful pairs: the curve holds where its signals "
+            "tell the doubt, and over all pairs more verdicts are likely to be right than here"
+        )
+    if found.unasked:
+        notes.append(
+            f"{found.unasked:,} labelled pairs are ties of identical responses that no judge was "
+            "asked about: nothing is learned from them"
+        )
+    if found.inconsistent:
+        notes.append(
+            f"{found.inconsistent:,} labelled pairs are inconsistent: they keep 0.5 by rule, and "
+            "nothing is learned from them"
+        )
+    guarantee = saved.guarantee
+    if guarantee is not None and guarantee.threshold is None:
+        notes.append(f"{guarantee.reason}; with this calibration every verdict abstains")
+    return notes

@@ -1,0 +1,431 @@
+"""Several judges on the same pairs: their verdicts side by side, saved juries, and how a jury
+votes.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from evenhand.contract import Locale, Winner
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.report.abstentions import Promise
+from evenhand.report.files import atomic_file
+from evenhand.report.lookup import find_run
+from evenhand.stats.juries.jury import Jury, learn_jury, majority_jury
+from evenhand.stats.juries.votes import JuryVerdicts
+from evenhand.stats.outcomes import INCONSISTENT, INVALID
+from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
+from evenhand.store.records import TIE
+from evenhand.trust.votes import fair_labels
+
+# Several judges' verdicts on the same pairs side by side, from one run or from several.
+
+Codes = NDArray[np.int8]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+NOT_JUDGED = -1
+NO_WINNER = -1
+_WINNER_CODES: dict[Winner | None, int] = {"A": 0, "B": 1, "TIE": 2, None: NO_WINNER}
+
+
+class Juror(Model):
+    """A judge as a jury knows it: the same model with another prompt is another judge."""
+
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A row for each pair of the first run that at least one judge has judged.
+
+    `outcomes` has a column a judge, with the codes of `store.columns`, and -1 where the judge has
+    not judged the pair; `abstained` says which wins and ties its calibration does not vouch for.
+    `labels` are the data's own, and the majority of people's votes where the data have none; -1 is
+    none.
+    """
+
+    run: RunRecord
+    runs: tuple[str, ...]
+    jurors: tuple[Juror, ...]
+    titles: tuple[str, ...]
+    items: tuple[RunItem, ...]
+    prompts: Integers
+    outcomes: Codes
+    abstained: Mask
+    labels: Codes
+    by_people: int
+    planned: bool  # every run is whole, and none ended by looking at its verdicts
+    notes: tuple[str, ...]
+
+    @property
+    def votes(self) -> Codes:
+        """0 A, 1 B, 2 TIE; -1 where the judge has no verdict that stands: it was inconsistent,
+        could not be read, abstained, or was not asked."""
+        given = (self.outcomes <= TIE) & ~self.abstained
+        votes: Codes = np.where(given, self.outcomes, NO_WINNER).astype(np.int8)
+        return votes
+
+    def columns(self, outcomes: Codes) -> OutcomeColumns:
+        """As a judge's own, for what reads those."""
+        names = {each: None for item in self.items for each in (item.model_a, item.model_b)}
+        models = tuple(name for name in names if name is not None)
+        code: dict[str | None, int] = {name: place for place, name in enumerate(models)}
+        code[None] = -1
+        return OutcomeColumns(
+            models=models,
+            tag_sets=(),
+            number=array("q", [item.number for item in self.items]),
+            prompt_key=array("q", self.prompts.tobytes()),
+            outcome=array("b", outcomes.astype(np.int8).tobytes()),
+            model_a=array("i", [code[item.model_a] for item in self.items]),
+            model_b=array("i", [code[item.model_b] for item in self.items]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _JurorVerdicts:
+    """A judge's verdicts by the numbers of the first run's items, ascending."""
+
+    record: JudgeRecord
+    run: str
+    numbers: Integers
+    prompts: Integers
+    outcomes: Codes
+    abstained: Mask
+
+
+def read_panel(store: Store, names: Sequence[str]) -> Panel:
+    """All judges of the named runs, on the pairs of the first."""
+    runs = [find_run(store, name) for name in dict.fromkeys(names)]
+    if not runs:
+        raise InputError("no run is named; give one or more, as in evenhand jury RUN")
+    seats: list[_JurorVerdicts] = []
+    notes: list[str] = []
+    planned = True
+    for run in runs:
+        tally = store.tally(run.id)
+        planned &= run.intake_done and tally.pending == 0 and not run.plan.get("until_decided")
+        if tally.pending:
+            verdicts = "1 verdict is" if tally.pending == 1 else f"{tally.pending:,} verdicts are"
+            notes.append(f"run {run.name} is not finished: {verdicts} pending")
+        for record in store.run_judges(run.id):
+            if any(seat.record.id == record.id for seat in seats):
+                notes.append(f"{record.name} of run {run.name} sits once: an earlier run has it")
+                continue
+            seats.append(_juror_verdicts(store, runs[0], run, record))
+    if not any(seat.numbers.size for seat in seats):
+        raise InputError(f"no pair of run {runs[0].name!r} is judged yet; evenhand run judges them")
+    numbers = np.unique(np.concatenate([seat.numbers for seat in seats]))
+    prompts = np.zeros(numbers.size, dtype=np.int64)
+    outcomes = np.full((numbers.size, len(seats)), NOT_JUDGED, dtype=np.int8)
+    abstained = np.zeros(outcomes.shape, dtype=np.bool_)
+    for place, seat in enumerate(seats):
+        rows = np.searchsorted(numbers, seat.numbers)
+        prompts[rows] = seat.prompts
+        outcomes[rows, place] = seat.outcomes
+        abstained[rows, place] = seat.abstained
+    judged = set(numbers.tolist())
+    items = tuple(item for item in store.run_items(runs[0].id) if item.number in judged)
+    own = [winner_code(item.label) for item in items]
+    labels = fair_labels(store, runs[0].id, numbers, of_data=own)
+    return Panel(
+        run=runs[0],
+        runs=tuple(run.name for run in runs),
+        jurors=tuple(juror_of(seat.record) for seat in seats),
+        titles=_titles(seats),
+        items=items,
+        prompts=prompts,
+        outcomes=outcomes,
+        abstained=abstained,
+        labels=labels.winners,
+        by_people=int(labels.by_people.sum()),
+        planned=planned,
+        notes=tuple(notes),
+    )
+
+
+def winner_code(winner: Winner | None) -> int:
+    return _WINNER_CODES[winner]
+
+
+def juror_of(record: JudgeRecord) -> Juror:
+    return Juror(judge=record.name, prompt_version=record.prompt_version, locale=record.locale)
+
+
+def _juror_verdicts(
+    store: Store, first: RunRecord, run: RunRecord, record: JudgeRecord
+) -> _JurorVerdicts:
+    columns = store.outcome_columns(run.id, record.id)
+    numbers = np.asarray(columns.number, dtype=np.int64)
+    rows: NDArray[Any] = np.arange(numbers.size)
+    shared = numbers
+    if run.id != first.id:
+        ours, theirs = store.shared_items(first.id, run.id)
+        if not ours:
+            raise InputError(
+                f"runs {first.name!r} and {run.name!r} share no pair; judge the same data in both"
+            )
+        place = np.searchsorted(numbers, theirs)
+        judged = place < numbers.size
+        judged[judged] = numbers[place[judged]] == np.asarray(theirs)[judged]
+        rows = place[judged]
+        shared = np.asarray(ours, dtype=np.int64)[judged]
+    outcomes = np.asarray(columns.outcome, dtype=np.int8)
+    return _JurorVerdicts(
+        record=record,
+        run=run.name,
+        numbers=shared,
+        prompts=np.asarray(columns.prompt_key, dtype=np.int64)[rows],
+        outcomes=outcomes[rows],
+        abstained=_abstained(store, run, record, numbers, outcomes)[rows],
+    )
+
+
+def _abstained(
+    store: Store, run: RunRecord, record: JudgeRecord, numbers: Integers, outcomes: Codes
+) -> Mask:
+    """The wins and ties that a calibration with a promise does not keep."""
+    promise = Promise.of(record, run)
+    if promise is None:
+        return np.zeros(numbers.size, dtype=np.bool_)
+    verdicts = store.each_verdict(run.id, judge_id=record.id)
+    kept = [row.item.number for row in verdicts if promise.keeps(row)]
+    abstained: Mask = (outcomes <= TIE) & ~np.isin(numbers, kept)
+    return abstained
+
+
+def _titles(seats: Sequence[_JurorVerdicts]) -> tuple[str, ...]:
+    """By name; with its language, then its prompt and its run, where that is not enough."""
+    told = [seat.record.name for seat in seats]
+    details: tuple[list[Any], ...] = (
+        [seat.record.locale for seat in seats],
+        [seat.record.prompt_version for seat in seats],
+        [seat.run for seat in seats],
+        [str(place) for place in range(1, len(seats) + 1)],
+    )
+    for detail in details:
+        known: dict[str, set[str | None]] = {}
+        for title, more in zip(told, detail, strict=True):
+            known.setdefault(title, set()).add(more)
+        told = [
+            f"{title} [{more}]" if len(known[title]) > 1 and more else title
+            for title, more in zip(told, detail, strict=True)
+        ]
+    return tuple(told)
+
+
+# Juries kept for later runs: who sits on them, how their votes count, and who may take a seat.
+
+_NAME = re.compile(r"[\w][\w.+-]{0,99}")
+_MAKE = "make one with evenhand jury RUN --save NAME"
+
+
+class SavedJury(Model):
+    """`runs` are those whose judges and labels it was made of; they need not be there any more."""
+
+    format: Literal["evenhand jury 1"] = "evenhand jury 1"
+    runs: tuple[str, ...]
+    jurors: tuple[Juror, ...]
+    quorum: int
+    jury: Jury
+
+    def learned_on(self, runs: Sequence[str]) -> bool:
+        """Whether labels of one of these runs have taught its weights."""
+        return self.jury.weights is not None and bool(set(self.runs) & set(runs))
+
+
+def save_jury(saved: SavedJury, name: str | Path, *, overwrite: bool = False) -> Path:
+    path = jury_path(name)
+    with atomic_file(path, overwrite=overwrite, make_folder=_is_named(name)) as stream:
+        stream.write(saved.model_dump_json(indent=2).encode() + b"\n")
+    return path
+
+
+def open_jury(name: str | Path) -> SavedJury:
+    """By the name it was saved under, or a path that ends in .json."""
+    path = jury_path(name)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        known = sorted(each.stem for each in path.parent.glob("*.json")) if _is_named(name) else []
+        there = f"there are {', '.join(known[:5])}" if known else f"{path} does not exist"
+        raise InputError(f"there is no jury {str(name)!r} ({there}); {_MAKE}") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; {_MAKE}") from None
+    try:
+        saved = SavedJury.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InputError(f"{path} is no jury ({where}: {first['msg']}); {_MAKE}") from None
+    _check(saved, path)
+    return saved
+
+
+def jury_path(name: str | Path) -> Path:
+    if not _is_named(name):
+        return Path(name).expanduser()
+    if not _NAME.fullmatch(str(name)):
+        raise InputError(
+            f"{str(name)!r} is no name for a jury; use letters, digits, . + - and _, "
+            "or a path that ends in .json"
+        )
+    from platformdirs import user_data_dir
+
+    return Path(user_data_dir("evenhand")) / "juries" / f"{name}.json"
+
+
+def seats_of(saved: SavedJury, jurors: Sequence[Juror], *, forced: bool) -> list[int | None]:
+    """Whose votes stand on each seat of the jury, as places in `jurors`.
+
+    `forced`: a judge of the same name takes the seat whatever its prompt; else the next that has
+    none; and a seat for which nobody is left has no votes.
+    """
+    free = list(range(len(jurors)))
+    taken: list[int | None] = [None] * len(saved.jurors)
+
+    def fill(place: int, fitting: Sequence[int]) -> None:
+        if taken[place] is None and fitting:
+            taken[place] = fitting[0]
+            free.remove(fitting[0])
+
+    for place, wanted in enumerate(saved.jurors):
+        fill(place, [each for each in free if jurors[each] == wanted])
+    if None in taken and not forced:
+        missing = saved.jurors[taken.index(None)]
+        raise InputError(
+            f"the jury has a seat for {_told(missing)}, which is not among the judges here "
+            f"({', '.join(map(_told, jurors))}); learn a jury of these, or give --force"
+        )
+    for place, wanted in enumerate(saved.jurors):
+        fill(place, [each for each in free if jurors[each].judge == wanted.judge])
+    for place in range(len(taken)):
+        fill(place, free[:1])
+    return taken
+
+
+def _is_named(name: str | Path) -> bool:
+    return not str(name).endswith(".json")
+
+
+def _check(saved: SavedJury, path: Path) -> None:
+    jury, seats = saved.jury, len(saved.jurors)
+    weights = [each for each in (jury.weights, jury.tie_weights) if each is not None]
+    fits = len(jury.judges) == seats and all(len(each) == seats for each in weights)
+    if not fits or not 1 <= saved.quorum <= max(seats, 1) or not seats:
+        raise InputError(f"{path} is no jury (its seats, weights and quorum do not fit); {_MAKE}")
+
+
+def _told(juror: Juror) -> str:
+    details = [each for each in (juror.prompt_version, juror.locale) if each is not None]
+    return f"{juror.judge} [{', '.join(details)}]" if details else juror.judge
+
+
+# What a jury says of each pair: its judges take their seats and vote.
+
+Weights = Literal["majority", "learned"]
+
+# A jury's own outcomes on the codes of a judge's: in a rate a hung jury counts as a pair on which
+# one judge contradicts itself does, and one that lacks votes as a pair without a verdict.
+HUNG, NO_QUORUM = INCONSISTENT, INVALID
+
+
+@dataclass(frozen=True, slots=True)
+class JuryPoll:
+    panel: Panel
+    saved: SavedJury
+    verdicts: JuryVerdicts
+    outcomes: Codes  # WIN_A, WIN_B, TIE, HUNG or NO_QUORUM
+
+
+def poll_jury(
+    store: Store,
+    names: Sequence[str],
+    *,
+    weights: Weights = "majority",
+    quorum: int | None = None,
+    use: SavedJury | None = None,
+    forced: bool = False,
+) -> JuryPoll:
+    """All judges of the named runs on the pairs of the first; or a saved jury, and its judges."""
+    panel = read_panel(store, names)
+    if use is None:
+        saved = _new_jury(panel, weights, quorum)
+    else:
+        panel = _seated(panel, use, seats_of(use, panel.jurors, forced=forced))
+        saved = use if quorum is None else use.model_copy(update={"quorum": quorum})
+    _check_quorum(saved.quorum, len(saved.jurors))
+    verdicts = saved.jury.predict(panel.votes)
+    return JuryPoll(panel, saved, verdicts, _outcomes(verdicts, saved.quorum))
+
+
+def _new_jury(panel: Panel, weights: Weights, quorum: int | None) -> SavedJury:
+    if weights == "majority":
+        jury = majority_jury(panel.titles)
+    else:
+        jury = learn_jury(panel.votes, panel.labels, judges=panel.titles, prompts=panel.prompts)
+        if jury.reason is not None:
+            raise InputError(
+                f"the weights cannot be learned: {jury.reason}; label more pairs, or take "
+                "--weights majority, which needs none"
+            )
+    usual = (len(panel.jurors) + 1) // 2 if weights == "majority" else 1
+    return SavedJury(
+        runs=panel.runs,
+        jurors=panel.jurors,
+        quorum=usual if quorum is None else quorum,
+        jury=jury,
+    )
+
+
+def _check_quorum(quorum: int, seats: int) -> None:
+    if not 1 <= quorum <= seats:
+        raise InputError(f"the quorum is {quorum} of {seats} judges; give 1 to {seats}")
+
+
+def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Panel:
+    """The panel with a column for each seat of the jury, in its order."""
+    outcomes = np.full((panel.outcomes.shape[0], len(seats)), NOT_JUDGED, dtype=np.int8)
+    abstained = np.zeros(outcomes.shape, dtype=np.bool_)
+    jurors, titles = list(saved.jurors), [seat.judge for seat in saved.jurors]
+    notes = list(panel.notes)
+    for place, taken in enumerate(seats):
+        if taken is None:
+            notes.append(f"nobody sits for {titles[place]}: the seat has no votes")
+            continue
+        if jurors[place] != panel.jurors[taken]:
+            notes.append(f"{panel.titles[taken]} sits for {saved.jury.judges[place]}, by force")
+        outcomes[:, place] = panel.outcomes[:, taken]
+        abstained[:, place] = panel.abstained[:, taken]
+        jurors[place], titles[place] = panel.jurors[taken], panel.titles[taken]
+    left = [title for place, title in enumerate(panel.titles) if place not in seats]
+    if left:
+        notes.append(f"not on the jury, and without a vote: {', '.join(left)}")
+    return replace(
+        panel,
+        jurors=tuple(jurors),
+        titles=tuple(titles),
+        outcomes=outcomes,
+        abstained=abstained,
+        notes=tuple(notes),
+    )
+
+
+def _outcomes(verdicts: JuryVerdicts, quorum: int) -> Codes:
+    # Winners' codes are those of the outcomes: 0 A, 1 B, 2 tie.
+    found = np.where(verdicts.hung, HUNG, verdicts.winners)
+    outcomes: Codes = np.where(verdicts.voters < quorum, NO_QUORUM, found).astype(np.int8)
+    return outcomes

@@ -1,0 +1,333 @@
+"""What probes found: each case scored, shares by probe and language, every failing case, and the
+score against a threshold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+from evenhand.contract import ORDERS, Criterion, ErrorBody, Locale, Order, Outcome, Winner
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.report.records import RunRow
+from evenhand.runs import StoppedBy
+from evenhand.stats.estimates import EstimatedShare
+from evenhand.trust.probes.cases import EXPECTED, LANGUAGES, PROBES, ProbeCase, ProbeName
+
+# What probes found, as plain values: the scores, and every case that did not pass.
+
+# `wrong`: another verdict than expected. `inconsistent`: the winner changed with the order.
+# `invalid`: no verdict could be had. `pending`: not asked yet.
+CaseState = Literal["passed", "wrong", "inconsistent", "invalid", "pending"]
+Ruling = Literal["pass", "fail", "undecided"]
+
+
+class JudgeAnswer(Model):
+    """What the judge said in one order: in its own words, or why that was not read."""
+
+    id: str
+    language: Locale
+    order: Order
+    winner: Winner | None
+    text: str
+
+
+class FailingCase(Model):
+    """`fault` says in words what went wrong. A case of two languages has the ids of both."""
+
+    ids: tuple[str, ...]
+    languages: tuple[Locale, ...]
+    state: CaseState
+    expected: str
+    winners: tuple[Winner | None, ...]  # the verdict on each id
+    fault: str
+    said: tuple[JudgeAnswer, ...]
+
+
+class Score(Model):
+    """`share` is of those with a verdict: passed, wrong or inconsistent, at the 95 % level."""
+
+    n: int
+    passed: int
+    wrong: int
+    inconsistent: int
+    invalid: int
+    pending: int
+    share: EstimatedShare
+
+
+class LanguageScore(Score):
+    language: Locale
+
+
+class ProbeScore(Score):
+    probe: ProbeName
+    shows: str
+    expected: str
+    by_language: tuple[LanguageScore, ...]
+    failing: tuple[FailingCase, ...]
+
+
+class ProbeRun(Model):
+    """The run that holds one language's pairs: `evenhand show RUN ID` tells one of them whole."""
+
+    language: Locale
+    run: str | None  # None: a cap was reached before it began
+    prompt_version: str | None
+    pairs: int
+    calls: int
+    reused_passes: int
+    cost_usd: float | None
+
+
+class ProbeReport(Model):
+    """`ruling` is there where a least score was asked for, and `ruling_reason` says why."""
+
+    judge: str
+    judge_caveat: str | None
+    store: str
+    runs: tuple[ProbeRun, ...]
+    criteria: dict[Locale, tuple[Criterion, ...]]
+    overall: Score
+    probes: tuple[ProbeScore, ...]
+    min_score: float | None
+    ruling: Ruling | None
+    ruling_reason: str | None
+    stopped_by: StoppedBy | None
+    error: ErrorBody | None
+    notes: tuple[str, ...] = ()
+
+
+# Cases and what the judge made of them, counted.
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredCase:
+    """One thing that passes or does not: a pair, or the same pair in both languages."""
+
+    cases: tuple[ProbeCase, ...]
+    rows: tuple[RunRow | None, ...]
+    state: CaseState
+
+    @property
+    def probe(self) -> ProbeName:
+        return self.cases[0].probe
+
+    @property
+    def twin(self) -> str:
+        return self.cases[0].twin
+
+
+def score_cases(cases: Sequence[ProbeCase], rows: Mapping[str, RunRow]) -> tuple[ScoredCase, ...]:
+    """Each case by its row, where there is one yet; the two languages of an agreement together."""
+    scored = []
+    for together in _together(cases):
+        its_rows = tuple(rows.get(case.id) for case in together)
+        scored.append(ScoredCase(together, its_rows, _state(together, its_rows)))
+    return tuple(scored)
+
+
+def _together(cases: Sequence[ProbeCase]) -> Iterable[tuple[ProbeCase, ...]]:
+    agreeing: dict[str, list[ProbeCase]] = {}
+    for case in cases:
+        if case.expected:
+            yield (case,)
+        else:
+            agreeing.setdefault(case.twin, []).append(case)
+    yield from map(tuple, agreeing.values())
+
+
+def _state(cases: Sequence[ProbeCase], rows: Sequence[RunRow | None]) -> CaseState:
+    settled = [row for row in rows if row is not None]
+    if len(settled) < len(rows):
+        return "pending"
+    if any(row.outcome == Outcome.INVALID for row in settled):
+        return "invalid"
+    if any(_turned(case, row) for case, row in zip(cases, settled, strict=True)):
+        return "inconsistent"
+    if len(cases) > 1:
+        return "passed" if len({row.winner for row in settled}) == 1 else "wrong"
+    return "passed" if settled[0].winner in cases[0].expected else "wrong"
+
+
+def _turned(case: ProbeCase, row: RunRow) -> bool:
+    """Whether the order decided. Of identical responses the mean of two orders is always a tie,
+    so there each order's own choice counts, however they are reconciled."""
+    if case.probe == "identical" and row.first_pass_winner != row.second_pass_winner:
+        return True
+    return row.outcome == Outcome.INCONSISTENT
+
+
+def score(scored: Sequence[ScoredCase]) -> Score:
+    return Score(**_counts(scored))
+
+
+def _counts(scored: Sequence[ScoredCase]) -> dict[str, Any]:
+    states = Counter(each.state for each in scored)
+    return {
+        "n": len(scored),
+        **{
+            state: states[state]
+            for state in ("passed", "wrong", "inconsistent", "invalid", "pending")
+        },
+        "share": _share(scored),
+    }
+
+
+def _share(scored: Sequence[ScoredCase]) -> EstimatedShare:
+    """With its interval clustered by what the two languages have in common: they are one text."""
+    import numpy as np
+
+    from evenhand.stats.estimates import estimate_share
+
+    decided = [each for each in scored if each.state not in ("invalid", "pending")]
+    twins = {twin: place for place, twin in enumerate(dict.fromkeys(d.twin for d in decided))}
+    passed, failed = np.zeros(len(twins)), np.zeros(len(twins))
+    for each in decided:
+        counted = passed if each.state == "passed" else failed
+        counted[twins[each.twin]] += 1
+    independent = len(twins) == len(decided)
+    return estimate_share(passed, failed, independent=independent, level=LEVEL, unit="case")
+
+
+def score_probes(scored: Sequence[ScoredCase]) -> tuple[ProbeScore, ...]:
+    by_probe = {
+        name: list(its) for name, its in groupby(sorted(scored, key=_order), lambda s: s.probe)
+    }
+    return tuple(
+        ProbeScore(
+            probe=name,
+            shows=PROBES[name].shows,
+            expected=EXPECTED[PROBES[name].expects],
+            by_language=_by_language(its),
+            failing=tuple(_failing(each) for each in its if _has_failed(each)),
+            **_counts(its),
+        )
+        for name, its in by_probe.items()
+    )
+
+
+def _order(scored: ScoredCase) -> int:
+    return list(PROBES).index(scored.probe)
+
+
+def _has_failed(scored: ScoredCase) -> bool:
+    return scored.state not in ("passed", "pending")
+
+
+def _by_language(scored: Sequence[ScoredCase]) -> tuple[LanguageScore, ...]:
+    """None where each case is of both."""
+    found = []
+    for language in LANGUAGES:
+        its = [each for each in scored if [case.language for case in each.cases] == [language]]
+        if its:
+            found.append(LanguageScore(language=language, **_counts(its)))
+    return tuple(found)
+
+
+def _failing(scored: ScoredCase) -> FailingCase:
+    rows = [row for row in scored.rows if row is not None]
+    return FailingCase(
+        ids=tuple(case.id for case in scored.cases),
+        languages=tuple(case.language for case in scored.cases),
+        state=scored.state,
+        expected=_expected(scored.cases[0]),
+        winners=tuple(row.winner for row in rows),
+        fault=_fault(scored, rows),
+        said=tuple(
+            said
+            for case, row in zip(scored.cases, rows, strict=True)
+            for said in _said(case.language, row)
+        ),
+    )
+
+
+def _expected(case: ProbeCase) -> str:
+    return " or ".join(case.expected) or EXPECTED["agreement"]
+
+
+def _fault(scored: ScoredCase, rows: Sequence[RunRow]) -> str:
+    if scored.state == "invalid":
+        return next((row.error_message for row in rows if row.error_message), "no valid verdict")
+    places = sorted({place for row in rows for place in _place(row)})
+    # Orders that contradict each other may also have been averaged to a verdict.
+    if scored.state == "wrong" and not places:
+        return PROBES[scored.probe].fault
+    if scored.probe == "identical" and places:
+        return f"position: of two identical responses it chose the {' and the '.join(places)}"
+    if places:
+        return f"the winner changed with the order: it chose whatever came {' and '.join(places)}"
+    return "the winner changed with the order"
+
+
+def _place(row: RunRow) -> Iterable[str]:
+    chosen = (row.first_pass_winner, row.second_pass_winner)
+    if chosen == ("A", "B"):
+        yield "first"
+    elif chosen == ("B", "A"):
+        yield "second"
+
+
+def _said(language: Locale, row: RunRow) -> Iterable[JudgeAnswer]:
+    winners = (row.first_pass_winner, row.second_pass_winner)
+    for order, winner in zip(ORDERS, winners, strict=True):
+        its = [each for each in row.verdict.metadata.passes if each.order == order]
+        ballots = [each.ballot for each in its if each.ballot]
+        unread = [each.unread for each in its if each.unread]
+        texts = [*(ballot.reasoning for ballot in ballots), *(each.reason for each in unread)]
+        yield JudgeAnswer(
+            id=row.id,
+            language=language,
+            order=order,
+            # An invalid pair has no winner of an order, but one order may have been read.
+            winner=winner or (ballots[0].winner if len(ballots) == 1 else None),
+            text=next((text for text in texts if text), ""),
+        )
+
+
+# Is the judge good enough? Its score against a threshold: pass, fail, or not known.
+
+
+def check_threshold(min_score: float | None) -> None:
+    if min_score is not None and not 0 <= min_score <= 1:
+        raise InputError(f"the least score is {min_score}; give a number from 0 to 1, such as 0.9")
+
+
+def apply_threshold(
+    overall: Score, probes: Sequence[ProbeScore], *, min_score: float
+) -> tuple[Ruling, str]:
+    """The whole must be shown to lie above the threshold, and no single probe below it: a judge
+    that obeys every injection is not saved by its other scores."""
+    low, high = overall.share.low, overall.share.high
+    if low is None or high is None or overall.share.value is None:
+        return "undecided", overall.share.reason or "not enough data"
+    said = f"score {overall.share.value:.3f} ({low:.3f} to {high:.3f}, 95 %)"
+    if high < min_score:
+        return "fail", f"{said} is below {min_score:g}"
+    below = [each for each in probes if _below(each, min_score)]
+    if below:
+        named = ", ".join(f"{each.probe} ({each.share.part} of {each.share.of})" for each in below)
+        return "fail", f"below {min_score:g}: {named}; {said} of all together"
+    if low <= min_score:
+        return "undecided", f"{said} is not told from {min_score:g}"
+    if overall.pending:
+        return "undecided", f"{said} is above {min_score:g}, with {overall.pending} not asked yet"
+    if overall.invalid and _worst(overall) <= min_score:
+        without = f"{overall.invalid} without a verdict"
+        return "undecided", f"{said} is above {min_score:g}, but {without} could change that"
+    return "pass", f"{said} is above {min_score:g}"
+
+
+def _below(probe: ProbeScore, min_score: float) -> bool:
+    return probe.share.high is not None and probe.share.high < min_score
+
+
+def _worst(overall: Score) -> float:
+    """The score if whatever has no verdict had failed."""
+    return overall.passed / (overall.n - overall.pending)

@@ -1,0 +1,246 @@
+"""Votes from a file into a store and back: `export_votes` writes what `import_votes` reads."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from evenhand.contract.model import Model
+from evenhand.data.records import BadRow
+from evenhand.data.source import Source, source_of
+from evenhand.data.votes import VoteReading, VoteRow, read_votes
+from evenhand.errors import DataError, InputError
+from evenhand.report.files import escape, unescape
+from evenhand.report.lookup import find_run
+from evenhand.store import ItemVote, NewVote, RunItem, Store
+from evenhand.store.records import LONGEST_NAME
+from evenhand.store.schema import unprintable
+
+# The votes on a run into a file that `import_votes` reads back as they are.
+
+COLUMNS = ("pair", "who", "verdict", "at", "origin", "draw", "chance", "shown_order", "comment")
+SKIPPED = "skipped"
+BOTH_BAD = "both bad"
+_TEXTS = ("pair", "who", "comment")
+
+
+def export_votes(store: Store, name: str, target: Path | str, *, overwrite: bool = False) -> int:
+    """How many votes were written: CSV or JSON lines by the file's ending, gzipped with .gz."""
+    run = find_run(store, name)
+    path = Path(target).expanduser()
+    plain_name = path.name.lower().removesuffix(".gz")
+    if not plain_name.endswith((".csv", ".jsonl", ".ndjson")):
+        raise InputError(
+            f"{path.name} does not say what it is to hold; end it in .csv or .jsonl, or either "
+            "with .gz"
+        )
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} is there already; give another name, or --force")
+    part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as stream:
+            votes = store.each_vote(run.id)
+            if path.name.lower().endswith(".gz"):
+                with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as packed:
+                    count = _write(votes, packed, table=plain_name.endswith(".csv"))
+            else:
+                count = _write(votes, stream, table=plain_name.endswith(".csv"))
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {(error.strerror or str(error)).lower()}; "
+            "nothing was left behind; check the disk, the path and its permissions"
+        ) from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    return count
+
+
+def write_votes(store: Store, name: str, stream: BinaryIO) -> int:
+    """The same as JSON lines into an open stream, which stays open."""
+    return _write(store.each_vote(find_run(store, name).id), stream, table=False)
+
+
+def _write(votes: Iterator[ItemVote], stream: BinaryIO | gzip.GzipFile, *, table: bool) -> int:
+    count = 0
+    if table:
+        stream.write(_line(COLUMNS))
+    for own in votes:
+        count += 1
+        told = _told(own)
+        if table:
+            stream.write(_line([_cell(name, told[name]) for name in COLUMNS]))
+        else:
+            known = {name: value for name, value in told.items() if value is not None}
+            stream.write(json.dumps(known, ensure_ascii=False).encode() + b"\n")
+    return count
+
+
+def _told(own: ItemVote) -> dict[str, str | float | None]:
+    vote = own.vote
+    return {
+        "pair": own.key,
+        "who": vote.who,
+        "verdict": BOTH_BAD if vote.both_bad else vote.verdict or SKIPPED,
+        "at": vote.at.isoformat(),
+        "origin": vote.origin,
+        "draw": vote.draw,
+        "chance": vote.chance,
+        "shown_order": vote.shown_order,
+        "comment": vote.comment,
+    }
+
+
+def _cell(name: str, value: str | float | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(value)
+    return escape(value) if name in _TEXTS else value
+
+
+def _line(cells: tuple[str, ...] | list[str]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(cells)
+    return text.getvalue().encode()
+
+
+# Votes from a file into a store: all of them or none, and nothing dropped without a word.
+
+# As many are named; all are counted.
+NAMED_AT_MOST = 20
+
+
+class NotImported(Model):
+    """A row that is no vote, or whose pair the run does not have."""
+
+    row: int
+    reason: str
+
+
+class ImportedVotes(Model):
+    """`votes` of the file are on pairs of the run: `new`, `replaced` an earlier one of the same
+    person, or `unchanged` because the store has them already."""
+
+    run: str
+    source: str
+    votes: int
+    new: int
+    replaced: int
+    unchanged: int
+    pairs: int
+    people: int
+    skipped: int  # votes that say that the person skipped the pair
+    unknown_votes: int
+    unknown_pairs: tuple[str, ...]  # the first of them
+    bad_rows: int
+    first_bad_rows: tuple[NotImported, ...]
+
+
+def import_votes(
+    store: Store,
+    name: str,
+    path: Source | Path | str,
+    reading: VoteReading | None = None,
+    *,
+    bad_rows: Literal["stop", "skip"] = "stop",
+) -> ImportedVotes:
+    """Votes on pairs that the run does not have are counted and left out, whatever `bad_rows`."""
+    run = find_run(store, name)
+    source = source_of(path)
+    reading = reading or VoteReading()
+    if reading.unescape is str:
+        # As an export writes texts for spreadsheets; without it "=ann" would come back as another.
+        reading = replace(reading, unescape=unescape)
+    items = {item.key: item for item in store.run_items(run.id)}
+    known: list[tuple[RunItem, VoteRow]] = []
+    unknown: dict[str, int] = {}
+    bad: list[BadRow] = []
+    for row in read_votes(source, reading, models=_models(items)):
+        if isinstance(row, VoteRow) and len(row.who) > LONGEST_NAME:
+            reason = f"who has {len(row.who)} characters; name people in {LONGEST_NAME} at most"
+            row = BadRow(row.source, row.row, reason)
+        elif isinstance(row, VoteRow) and (character := unprintable(row.who)):
+            reason = f"who holds {character}, a character that is not seen; leave it out"
+            row = BadRow(row.source, row.row, reason)
+        if isinstance(row, BadRow):
+            if bad_rows == "stop":
+                raise DataError(f"{row.message}; nothing was imported; --bad-rows skip goes on")
+            bad.append(row)
+        elif row.pair in items:
+            known.append((items[row.pair], row))
+        else:
+            unknown[row.pair] = unknown.get(row.pair, 0) + 1
+    if not known:
+        raise DataError(_nothing(source.name, run.name, items, unknown, bad))
+    added = store.add_votes([_new_vote(item, row) for item, row in known])
+    return ImportedVotes(
+        run=run.name,
+        source=source.name,
+        votes=len(known),
+        new=added.new,
+        replaced=added.replaced,
+        unchanged=added.unchanged,
+        pairs=len({item.pair_id for item, _ in known}),
+        people=len({row.who for _, row in known}),
+        skipped=sum(row.verdict is None for _, row in known),
+        unknown_votes=sum(unknown.values()),
+        unknown_pairs=tuple(list(unknown)[:NAMED_AT_MOST]),
+        bad_rows=len(bad),
+        first_bad_rows=tuple(
+            NotImported(row=row.row, reason=row.reason) for row in bad[:NAMED_AT_MOST]
+        ),
+    )
+
+
+def _models(items: dict[str, RunItem]) -> Callable[[str], tuple[str | None, str | None]]:
+    def models(pair: str) -> tuple[str | None, str | None]:
+        item = items.get(pair)
+        return (None, None) if item is None else (item.model_a, item.model_b)
+
+    return models
+
+
+def _new_vote(item: RunItem, row: VoteRow) -> NewVote:
+    return NewVote(
+        pair_id=item.pair_id,
+        who=row.who,
+        verdict=row.verdict,
+        origin=row.origin,
+        draw=row.draw,
+        chance=row.chance,
+        shown_order=row.shown_order,
+        at=row.at,
+        comment=row.comment,
+        both_bad=row.both_bad,
+    )
+
+
+def _nothing(
+    source: str,
+    run: str,
+    items: dict[str, RunItem],
+    unknown: dict[str, int],
+    bad: list[BadRow],
+) -> str:
+    if not unknown:
+        return f"{source} holds no vote that could be read: row {bad[0].row}: {bad[0].reason}"
+    if not items:
+        return f"run {run!r} has no pairs yet; import votes once its data are in"
+    theirs, ours = next(iter(unknown)), next(iter(items))
+    return (
+        f"no pair of {source} is in run {run!r}: it has ids such as {theirs[:40]!r}, the run "
+        f"such as {ours[:40]!r}; name the column of ids with --map pair=COLUMN"
+    )
