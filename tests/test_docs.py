@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -174,3 +175,11 @@ def test_no_placeholder_is_left_in_a_document() -> None:
             r"\b[A-Z]+_(?:TABLE|TOTAL|FIGURE)\b|being written|TODO", path.read_text("utf-8")
         )
         assert left is None, f"{path.name}: {left}"
+
+
+def test_licence_is_declared_and_shipped() -> None:
+    metadata = tomllib.loads(text("pyproject.toml"))
+    assert metadata["project"]["license"] == "Apache-2.0"
+    assert metadata["project"]["license-files"] == ["LICENSE"]
+    assert "LICENSE" in metadata["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert text("LICENSE").split()[:4] == ["Apache", "License", "Version", "2.0,"]
