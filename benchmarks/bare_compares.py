@@ -20,17 +20,17 @@ from benchmarks.serve_pairs import bodies
 from evenhand.contract import read_pair
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.judging.comparison import compare
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 
 
 async def judged(judge: OpenAIJudge, count: int, *, in_flight: int) -> float:
     pairs = [orjson.loads(body) for body in islice(bodies(), count)]
     left = iter(pairs)
-    procedure = Procedure()
+    config = JudgeConfig()
 
     async def some() -> None:
         for pair in left:
-            await compare(read_pair(pair), judge, procedure)
+            await compare(read_pair(pair), judge, config)
 
     begun = time.process_time()
     await asyncio.gather(*(some() for _ in range(in_flight)))

@@ -16,7 +16,7 @@ ROUNDS = 15
 STARTS = (
     ("bare interpreter", ["-c", "pass"], None),
     ("import evenhand", ["-c", "import evenhand"], 0.25),
-    ("its main names", ["-c", "from evenhand import compare, Pair, Procedure, open_judge"], None),
+    ("its main names", ["-c", "from evenhand import compare, Pair, JudgeConfig, open_judge"], None),
     ("evenhand --help", ["-m", "evenhand", "--help"], 0.5),
 )
 HEAVY = (

@@ -14,7 +14,7 @@ from evenhand.contract import Ballot, Pair, read_pair
 from evenhand.judges import Completion, JudgeCall, Traits
 from evenhand.judging.answers.reader import read
 from evenhand.judging.comparison import settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.judging.notes import notes_on
 from evenhand.judging.reconciliation import reconcile
 from evenhand.prompts import Prompt, Template, built_in_template
@@ -86,11 +86,11 @@ def cpu_us(work: Callable[[], object], *, times: int = 50, rounds: int = 200) ->
 def settle_cpu_us(pair: Pair, judge: Echo, *, times: int = 20, rounds: int = 200) -> float:
     async def all_of_them() -> float:
         best = float("inf")
-        procedure = Procedure()
+        config = JudgeConfig()
         for _ in range(rounds):
             begun = time.process_time_ns()
             for _ in range(times):
-                await settle(pair, judge, procedure)
+                await settle(pair, judge, config)
             best = min(best, (time.process_time_ns() - begun) / times)
         return best / 1e3
 

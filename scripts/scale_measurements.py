@@ -24,7 +24,7 @@ from benchmarks.loopback import LoopbackServer
 from evenhand.contract import read_criteria
 from evenhand.data import ReadOptions
 from evenhand.judges import JudgeOptions, open_judge
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Observer, PairFiles, RunOptions, judge_pairs
 from evenhand.store import NewJudge, NewPass, NewVerdict, Store, open_store
 from evenhand.store.postgres import Growth
@@ -122,7 +122,7 @@ def measure_run(
         mock.patch.object(Store, "write", write),
     ):
         options = JudgeOptions(base_url=f"{server.url}/v1", api_key="none")
-        plan = JudgePlan(open_judge("openai:bench", options), Procedure())
+        plan = JudgePlan(open_judge("openai:bench", options), JudgeConfig())
         run = RunOptions(name="measured", store=address, concurrency=_IN_FLIGHT)
         sources = PairFiles.of([data], reading)
         begun = _now(database_cpu)

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import evenhand
 from evenhand import RunOptions
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
 from evenhand.store import NewVote, Store, open_store
@@ -90,7 +90,7 @@ async def judged(path: Path, pairs: int) -> str:
     judges: list[str | Judge] = [SureJudge(), "baseline:longer", "baseline:random"]
     options = RunOptions(store=path, name="all")
     run = await evenhand.run(
-        list(made_up(pairs)), judges, Procedure(), criteria=["accuracy"], options=options
+        list(made_up(pairs)), judges, JudgeConfig(), criteria=["accuracy"], options=options
     )
     return run.run
 
@@ -149,7 +149,7 @@ def print_all(clock: Clock, store: Store, name: str, folder: Path) -> None:
         lambda: calibrate_run(store, name, judge="sure", min_agreement=0.8),
     )
     # Judged again from its passes, which is a run's work and not counted.
-    calibrated = Procedure(calibration=AppliedCalibration(report.calibration))
+    calibrated = JudgeConfig(calibration=AppliedCalibration(report.calibration))
     rows = list(made_up(report.verdicts))
     again = asyncio.run(
         evenhand.run(

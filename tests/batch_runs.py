@@ -11,7 +11,7 @@ from batch_providers import AnthropicProvider, Provider
 from evenhand.contract import Criterion
 from evenhand.data.options import ReadOptions
 from evenhand.judges import Judge, JudgeOptions, RetryPolicy, open_judge
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import (
     JudgePlan,
     Observer,
@@ -25,7 +25,7 @@ from evenhand.store import JudgedItem, RunRecord, Store, open_store
 
 KEY = "sk-loopback"
 Start = Callable[..., Provider]
-QUICK = Procedure(retry=RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01))
+QUICK = JudgeConfig(retry=RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01))
 
 
 class Hearer(Observer):
@@ -54,7 +54,7 @@ async def by_batch(
     *,
     stop: Stop | None = None,
     hearer: Observer | None = None,
-    procedure: Procedure = QUICK,
+    config: JudgeConfig = QUICK,
     judge: Judge | None = None,
     **options: Any,
 ) -> RunSummary:
@@ -66,7 +66,7 @@ async def by_batch(
         with open_store(at) as store:
             return await judge_pairs(
                 sources,
-                [JudgePlan(judge, procedure)],
+                [JudgePlan(judge, config)],
                 chosen,
                 store=store,
                 stop=stop,

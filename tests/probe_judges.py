@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evenhand.contract import Locale, Winner, flip
 from evenhand.judges import Judge, JudgeCall
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import RunOptions
 from evenhand.store import open_store
 from evenhand.trust.probes.cases import LANGUAGES, ProbeCase
@@ -128,19 +128,19 @@ async def probed(
     *,
     options: RunOptions | None = None,
     min_score: float | None = None,
-    procedure: Callable[[Locale], Procedure] | None = None,
+    config: Callable[[Locale], JudgeConfig] | None = None,
 ) -> ProbeReport:
-    procedures = {each: (procedure or _procedure)(each) for each in LANGUAGES}
+    configs = {each: (config or _config)(each) for each in LANGUAGES}
     with open_store(directory / "store.db") as store:
         return await probe_judge(
             judge,
             cases,
-            procedures,
+            configs,
             options or RunOptions(),
             store=store,
             min_score=min_score,
         )
 
 
-def _procedure(language: Locale) -> Procedure:
-    return Procedure(locale=language)
+def _config(language: Locale) -> JudgeConfig:
+    return JudgeConfig(locale=language)

@@ -12,7 +12,7 @@ from evenhand.contract import ErrorBody, Failure, Order, Pass, Usage, Verdict, W
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judging.comparison import settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.judging.passes import Made
 from evenhand.store import (
     FailedPass,
@@ -117,7 +117,7 @@ def judge_run(store: Store, run_id: int, judge_id: int, rows: dict[str, Row]) ->
         if not row.judged:
             continue
         keeper = _Keeper(work.pair_id, judge_id, run_id)
-        once = Procedure(repairs=0, retry=RetryPolicy(attempts=1))
+        once = JudgeConfig(repairs=0, retry=RetryPolicy(attempts=1))
         settled = asyncio.run(settle(work.pair, ScriptedJudge(row.answer), once, keeper=keeper))
         outcome: Verdict | Failure = settled if isinstance(settled, Verdict) else settled[0]
         passes += keeper.made

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import evenhand
-from evenhand import Procedure, api
+from evenhand import JudgeConfig, api
 from evenhand.errors import InputError, JudgeError, NoVerdict
 from evenhand.judges import JudgeOptions
 from evenhand.settings import Settings
@@ -188,10 +188,10 @@ async def test_samples_are_taken_at_temperature_1_unless_the_settings_say_anothe
 ) -> None:
     server = start_server(tie)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    await evenhand.compare(PAIR, "openai:m", Procedure(samples=2))
+    await evenhand.compare(PAIR, "openai:m", JudgeConfig(samples=2))
     await evenhand.compare(PAIR, "openai:m")
     (tmp_path / "evenhand.toml").write_text("temperature = 0.2", encoding="utf-8")
-    await evenhand.compare(PAIR, "openai:m", Procedure(samples=2))
+    await evenhand.compare(PAIR, "openai:m", JudgeConfig(samples=2))
     temperatures = [request.json["temperature"] for request in server.requests]
     assert temperatures == [1.0] * 4 + [0.0] * 2 + [0.2] * 4
 

@@ -29,7 +29,7 @@ from evenhand.judges import Judge
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.judging.answers.reader import read
 from evenhand.judging.comparison import settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from scripted import make_pair
 
 TWO = make_pair(criteria=list(CRITERIA))
@@ -96,7 +96,7 @@ async def _judged(rows: list[dict[str, str]], url: str) -> list[str]:
 
 
 async def _fate(row: dict[str, str], judge: Judge) -> str:
-    verdict = await settle(read_pair({**row, "criteria": list(CRITERIA)}), judge, Procedure())
+    verdict = await settle(read_pair({**row, "criteria": list(CRITERIA)}), judge, JudgeConfig())
     assert isinstance(verdict, Verdict)
     inconsistent = verdict.metadata.outcome == "inconsistent"
     return "INCONSISTENT" if inconsistent else verdict.winner

@@ -17,7 +17,7 @@ from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Tr
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.judging.ballots import read_reasoned
 from evenhand.judging.comparison import compare, settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import make_template
 from evenhand.tools import output_schema
 from scripted import ScriptedJudge, answer_json, letter_completion
@@ -106,7 +106,7 @@ async def test_a_judge_that_takes_one_pass_at_a_time_is_asked_so() -> None:
             return await super().ask(call)
 
     judge = OneAtATime(lambda call: answer_json("TIE"), Traits(parallel=False))
-    await compare(PAIR, judge, Procedure(samples=2))
+    await compare(PAIR, judge, JudgeConfig(samples=2))
     assert [c.order for c in judge.calls] == ["original", "original", "swapped", "swapped"]
 
 
@@ -141,7 +141,7 @@ async def test_an_unread_answer_is_shown_to_the_judge_once_with_what_was_wrong()
 async def test_repairs_can_be_configured(repairs: int) -> None:
     judge = ScriptedJudge(lambda call: "I like both.")
     with pytest.raises(NoVerdict):
-        await compare(PAIR, judge, Procedure(repairs=repairs))
+        await compare(PAIR, judge, JudgeConfig(repairs=repairs))
     assert len(judge.calls) == 2 * (1 + repairs)
 
 
@@ -171,7 +171,7 @@ async def test_a_failed_pass_keeps_the_other_ones_ballot_and_counts_its_requests
     judge = HalfBroken(
         lambda call: Completion(answer_json("A", criteria=BOTH), usage=Usage(requests=1))
     )
-    settled = await settle(PAIR, judge, Procedure(retry=RetryPolicy(attempts=3, base_s=0)))
+    settled = await settle(PAIR, judge, JudgeConfig(retry=RetryPolicy(attempts=3, base_s=0)))
     assert not isinstance(settled, Verdict)
     failure, raised = settled
     assert raised is error
@@ -214,7 +214,7 @@ def letters(call: JudgeCall) -> Completion:
 
 
 async def test_letter_mode_averages_the_probabilities_of_both_orders() -> None:
-    verdict = await compare(PAIR, ScriptedJudge(letters), Procedure(mode="letter"))
+    verdict = await compare(PAIR, ScriptedJudge(letters), JudgeConfig(mode="letter"))
     # original A .6 B .3 TIE .1; swapped as shown A .5 B .5, so in the caller's labels A .5 B .5
     # mean: A (.6 + .5) / 2 = .55, B (.3 + .5) / 2 = .4, TIE .05
     assert (verdict.winner, verdict.outcome) == ("A", "win")
@@ -229,7 +229,7 @@ async def test_letter_mode_averages_the_probabilities_of_both_orders() -> None:
 
 async def test_letter_mode_asks_once_for_the_whole_and_once_for_each_criterion() -> None:
     judge = ScriptedJudge(letters)
-    await compare(PAIR, judge, Procedure(mode="letter"))
+    await compare(PAIR, judge, JudgeConfig(mode="letter"))
     assert len(judge.calls) == 2 * (1 + 2)
     assert all(call.letters == ("A", "B", "C") for call in judge.calls)
 
@@ -246,15 +246,15 @@ async def test_a_judge_that_does_not_answer_with_a_letter_is_unread(
     completion: Completion, reason: str
 ) -> None:
     with pytest.raises(NoVerdict, match=reason):
-        await compare(PAIR, ScriptedJudge(lambda call: completion), Procedure(mode="letter"))
+        await compare(PAIR, ScriptedJudge(lambda call: completion), JudgeConfig(mode="letter"))
 
 
 async def test_a_judge_that_goes_on_from_a_beginning_gets_one() -> None:
     judge = ScriptedJudge(letters, Traits(continues=True))
     with pytest.raises(NoVerdict):
         # The questions stand one message earlier then; the script looks at the last.
-        await compare(PAIR, ScriptedJudge(lambda c: Completion("")), Procedure(mode="letter"))
-    await settle(PAIR, judge, Procedure(mode="letter"))
+        await compare(PAIR, ScriptedJudge(lambda c: Completion("")), JudgeConfig(mode="letter"))
+    await settle(PAIR, judge, JudgeConfig(mode="letter"))
     assert judge.calls[0].messages[-1].role == "assistant"
 
 
@@ -284,7 +284,7 @@ async def test_confidence_can_come_from_the_verdict_token() -> None:
             {winner: share, other: share / 4, "T": share / 4},
         )
 
-    verdict = await compare(PAIR, ScriptedJudge(answer), Procedure(confidence="logprobs"))
+    verdict = await compare(PAIR, ScriptedJudge(answer), JudgeConfig(confidence="logprobs"))
     # within the menu A has 1 / (1 + 1/4 + 1/4) = 2/3 in both orders
     assert (verdict.winner, verdict.metadata.confidence_source) == ("A", "logprobs")
     assert verdict.confidence == pytest.approx(2 / 3)
@@ -292,7 +292,7 @@ async def test_confidence_can_come_from_the_verdict_token() -> None:
 
 async def test_without_log_probabilities_there_is_no_confidence_and_a_note() -> None:
     judge = ScriptedJudge(lambda call: answer_json("TIE", confidence=0.9))
-    verdict = await compare(PAIR, judge, Procedure(confidence="logprobs"))
+    verdict = await compare(PAIR, judge, JudgeConfig(confidence="logprobs"))
     assert (verdict.confidence, verdict.metadata.confidence_source) == (None, "none")
     assert any("log-probabilities" in note for note in verdict.notes)
 
@@ -312,7 +312,7 @@ async def test_the_probability_is_that_of_the_overall_winner_whatever_comes_last
         return Completion("".join(token.token for token in logprobs), logprobs=logprobs)
 
     pair = PAIR.model_copy(update={"swap_positions": False})
-    verdict = await compare(pair, ScriptedJudge(answer), Procedure(confidence="logprobs"))
+    verdict = await compare(pair, ScriptedJudge(answer), JudgeConfig(confidence="logprobs"))
     assert verdict.confidence == pytest.approx(0.51)
 
 
@@ -326,7 +326,7 @@ async def test_odds_of_verdicts_that_the_judge_would_rather_not_say_are_no_confi
     )
     pair = PAIR.model_copy(update={"swap_positions": False})
     judge = ScriptedJudge(lambda call: Completion(text, logprobs=logprobs))
-    verdict = await compare(pair, judge, Procedure(confidence="logprobs"))
+    verdict = await compare(pair, judge, JudgeConfig(confidence="logprobs"))
     assert (verdict.winner, verdict.confidence) == ("B", None)
 
 
@@ -343,7 +343,7 @@ async def test_letter_mode_leaves_no_question_running_after_an_error() -> None:
             return replace(letters(call), usage=Usage(requests=1))
 
     before = asyncio.all_tasks()
-    settled = await settle(PAIR, Stumbling(letters), Procedure(mode="letter", retry=NO_RETRY))
+    settled = await settle(PAIR, Stumbling(letters), JudgeConfig(mode="letter", retry=NO_RETRY))
     assert asyncio.all_tasks() == before
     assert not isinstance(settled, Verdict)
     # in each order: the whole was answered, then one criterion of two failed
@@ -359,7 +359,7 @@ async def test_a_repair_that_fails_keeps_the_answer_that_was_paid_for() -> None:
 
     usage = Usage(input_tokens=1000, output_tokens=500, requests=1)
     judge = Once(lambda call: Completion("dunno", usage=usage))
-    settled = await settle(PAIR, judge, Procedure(retry=NO_RETRY))
+    settled = await settle(PAIR, judge, JudgeConfig(retry=NO_RETRY))
     assert not isinstance(settled, Verdict)
     failure, error = settled
     assert isinstance(error, NoVerdict)
@@ -375,7 +375,7 @@ async def test_a_refusal_is_told_in_the_callers_labels() -> None:
         return Completion("", finish="refusal", refusal="Response A is harmful.")
 
     with pytest.raises(NoVerdict) as caught:
-        await compare(PAIR, ScriptedJudge(answer), Procedure(repairs=0))
+        await compare(PAIR, ScriptedJudge(answer), JudgeConfig(repairs=0))
     first, second = caught.value.metadata.passes
     assert "Response A is harmful" in first.unread.reason
     assert "Response B is harmful" in second.unread.reason
@@ -395,7 +395,7 @@ async def test_an_answer_withheld_is_named_for_what_it_is(
     completion: Completion, kind: str, mode: Any
 ) -> None:
     with pytest.raises(NoVerdict) as caught:
-        await compare(PAIR, ScriptedJudge(lambda c: completion), Procedure(mode=mode, repairs=0))
+        await compare(PAIR, ScriptedJudge(lambda c: completion), JudgeConfig(mode=mode, repairs=0))
     unread = caught.value.metadata.passes[0].unread
     assert unread.kind == kind
     assert ("token limit" in unread.reason) == (completion.finish == "length")
@@ -429,12 +429,12 @@ async def test_one_order_alone_says_so() -> None:
     assert "Judged in one order only: the position may have decided." in verdict.notes
 
 
-async def test_what_the_procedure_cannot_do_for_this_pair_is_a_value_in_settle() -> None:
+async def test_what_the_config_cannot_do_for_this_pair_is_a_value_in_settle() -> None:
     template = make_template(
         "{criteria}{prompt}{response_a}{response_b}", name="t", locale="en", mode="reasoned"
     )
     pair = PAIR.model_copy(update={"context": "c", "swap_positions": False})
-    settled = await settle(pair, right_judge(), Procedure(template=template))
+    settled = await settle(pair, right_judge(), JudgeConfig(template=template))
     assert not isinstance(settled, Verdict)
     failure, _ = settled
     assert (failure.error.kind, failure.metadata.id) == ("template", "sky")
@@ -449,25 +449,25 @@ async def test_what_the_procedure_cannot_do_for_this_pair_is_a_value_in_settle()
         {"repairs": -1}, {"template": "t.txt"}, {"retry": 3}, {"ask_identical": "no"},
     ],
 )  # fmt: skip
-def test_a_procedure_that_cannot_be_is_refused_at_once(wrong: dict[str, Any]) -> None:
+def test_a_config_that_cannot_be_is_refused_at_once(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"^{next(iter(wrong))} is "):
-        Procedure(**wrong)
+        JudgeConfig(**wrong)
 
 
-# What the procedure refuses, and what it leaves out
+# What the config refuses, and what it leaves out
 
 
 async def test_averaging_one_stated_verdict_is_refused_before_anything_is_asked() -> None:
     judge = right_judge()
     with pytest.raises(InputError, match="nothing to average"):
-        await compare(PAIR, judge, Procedure(reconcile="average"))
+        await compare(PAIR, judge, JudgeConfig(reconcile="average"))
     assert judge.calls == []
 
 
 async def test_a_mode_that_the_judge_does_not_have_is_refused() -> None:
     with pytest.raises(InputError, match="cannot answer in letter mode"):
         await compare(
-            PAIR, right_judge(traits=Traits(modes=("reasoned",))), Procedure(mode="letter")
+            PAIR, right_judge(traits=Traits(modes=("reasoned",))), JudgeConfig(mode="letter")
         )
 
 
@@ -476,7 +476,7 @@ async def test_a_template_of_the_users_is_sent_without_our_schema() -> None:
         "MINE {criteria}{prompt}{response_a}{response_b}", name="t", locale="en", mode="reasoned"
     )
     judge = right_judge()
-    verdict = await compare(PAIR, judge, Procedure(template=template))
+    verdict = await compare(PAIR, judge, JudgeConfig(template=template))
     assert judge.calls[0].messages[0].text.startswith("MINE")
     assert judge.calls[0].answer_schema is None
     assert verdict.metadata.prompt_version == template.version
@@ -488,13 +488,13 @@ async def test_identical_responses_are_judged_and_noted_unless_the_caller_says_o
     asked = await compare(same, judge)
     assert len(judge.calls) == 2
     assert "The two responses are identical." in asked.notes
-    unasked = await compare(same, judge, Procedure(ask_identical=False))
+    unasked = await compare(same, judge, JudgeConfig(ask_identical=False))
     assert len(judge.calls) == 2
     assert (unasked.winner, unasked.confidence, unasked.outcome) == ("TIE", None, "tie")
     assert unasked.metadata.usage.requests == 0
     with pytest.raises(NoVerdict, match="identical"):
         await compare(
-            same.model_copy(update={"allow_tie": False}), judge, Procedure(ask_identical=False)
+            same.model_copy(update={"allow_tie": False}), judge, JudgeConfig(ask_identical=False)
         )
 
 
@@ -508,7 +508,7 @@ async def test_faults_that_can_be_retried_are_retried_and_counted(
     good = chat_reply(answer_json("TIE"), usage={"prompt_tokens": 100, "completion_tokens": 20})
     server = start_server(in_turn(error_reply(500, "oops"), RESET, limited, good, good))
     async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
-        verdict = await compare(PAIR, judge, Procedure(retry=RetryPolicy(attempts=5, base_s=0)))
+        verdict = await compare(PAIR, judge, JudgeConfig(retry=RetryPolicy(attempts=5, base_s=0)))
     usage = verdict.metadata.usage
     assert usage.requests == 5
     assert (usage.input_tokens, usage.output_tokens) == (200, 40)

@@ -11,7 +11,7 @@ import pytest
 from evenhand.demo import demo_pairs
 from evenhand.judges import Judge, JudgeOptions, embedded_model, open_judge
 from evenhand.judging.comparison import compare
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.settings import load_settings
 from mirror import mirrored, plain
 
@@ -35,9 +35,9 @@ async def local() -> AsyncIterator[Judge]:
 @pytest.mark.parametrize("which", [3, 10], ids=["en", "zh"])
 async def test_it_answers_with_probabilities_and_mirrors_itself(local: Judge, which: int) -> None:
     demo = demo_pairs()[which]
-    procedure = Procedure(locale=demo.locale)
-    one = await compare(demo.pair, local, procedure)
-    other = await compare(demo.pair.mirrored(), local, procedure)
+    config = JudgeConfig(locale=demo.locale)
+    one = await compare(demo.pair, local, config)
+    other = await compare(demo.pair.mirrored(), local, config)
     assert one.metadata.confidence_source == "logprobs"
     assert one.overall_reasoning == ""
     assert one.metadata.usage.cost_usd == 0

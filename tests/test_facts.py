@@ -16,7 +16,7 @@ from evenhand.contract import Facts, Order, Pair, Pass, Verdict, Vote, VotePass,
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, Traits
 from evenhand.judging.comparison import decide, settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.judging.passes import Made
 from evenhand.judging.reconciliation import Decision
 from evenhand.judging.reconciliation import decide as decide_readings
@@ -36,14 +36,14 @@ pairs = st.builds(
     allow_tie=st.booleans(),
     swap_positions=st.booleans(),
 )
-procedures = st.sampled_from(
+configs = st.sampled_from(
     [
-        Procedure(repairs=0),
-        Procedure(repairs=0, locale="zh"),
-        Procedure(repairs=0, samples=3),
-        Procedure(repairs=0, samples=2, reconcile="average"),
-        Procedure(repairs=0, mode="letter"),
-        Procedure(repairs=0, ask_identical=False),
+        JudgeConfig(repairs=0),
+        JudgeConfig(repairs=0, locale="zh"),
+        JudgeConfig(repairs=0, samples=3),
+        JudgeConfig(repairs=0, samples=2, reconcile="average"),
+        JudgeConfig(repairs=0, mode="letter"),
+        JudgeConfig(repairs=0, ask_identical=False),
     ]
 )
 
@@ -74,12 +74,12 @@ def without_times(verdict: Verdict) -> Verdict:
 
 
 @settings(deadline=None, max_examples=150)
-@given(pairs, procedures, st.integers(0, 10**6))
+@given(pairs, configs, st.integers(0, 10**6))
 def test_what_is_decided_is_what_the_verdict_says(
-    pair: Pair, procedure: Procedure, salt: int
+    pair: Pair, config: JudgeConfig, salt: int
 ) -> None:
-    settled = asyncio.run(settle(pair, moody(salt), procedure))
-    decided = asyncio.run(decide(pair, moody(salt), procedure))
+    settled = asyncio.run(settle(pair, moody(salt), config))
+    decided = asyncio.run(decide(pair, moody(salt), config))
     if isinstance(settled, Verdict):
         assert isinstance(decided, Facts)
         assert replace(decided, evaluation_time_ms=0) == replace(
@@ -91,14 +91,14 @@ def test_what_is_decided_is_what_the_verdict_says(
 
 
 @settings(deadline=None, max_examples=40)
-@given(pairs, procedures, st.integers(0, 10**6))
+@given(pairs, configs, st.integers(0, 10**6))
 def test_the_prose_of_a_stored_verdict_comes_back_word_for_word(
-    pair: Pair, procedure: Procedure, salt: int
+    pair: Pair, config: JudgeConfig, salt: int
 ) -> None:
-    settled = asyncio.run(settle(pair, moody(salt), procedure))
+    settled = asyncio.run(settle(pair, moody(salt), config))
     with TemporaryDirectory() as folder:
         options = RunOptions(store=Path(folder) / "store.db", name="one")
-        evenhand.run_sync([pair], moody(salt), procedure, options=options)
+        evenhand.run_sync([pair], moody(salt), config, options=options)
         with open_store(options.store) as store:
             (row,) = read_run(store, "one")
     if isinstance(settled, Verdict):
@@ -166,8 +166,8 @@ def plain(winner: str) -> ScriptedJudge:
 
 def test_of_a_plain_answer_a_run_reads_the_vote_and_a_comparison_the_ballot() -> None:
     pair, kept, whole = make_pair(criteria=CRITERIA), Kept(), Kept()
-    asyncio.run(decide(pair, plain("A"), Procedure(), keeper=kept))
-    asyncio.run(settle(pair, plain("A"), Procedure(), keeper=whole))
+    asyncio.run(decide(pair, plain("A"), JudgeConfig(), keeper=kept))
+    asyncio.run(settle(pair, plain("A"), JudgeConfig(), keeper=whole))
     first, second = kept.made
     assert isinstance(first, VotePass)
     assert isinstance(second, VotePass)
@@ -187,13 +187,13 @@ def test_what_is_no_plain_answer_is_read_whole_in_a_run_too() -> None:
         ScriptedJudge(lambda call: Completion(plain_answer("A"), finish="refusal")),
     ):
         kept = Kept()
-        asyncio.run(decide(pair, judge, Procedure(repairs=0), keeper=kept))
+        asyncio.run(decide(pair, judge, JudgeConfig(repairs=0), keeper=kept))
         assert [type(made) for made in kept.made] == [Pass, Pass]
 
 
 def one_run(folder: str, pair: Pair, judge: ScriptedJudge) -> Store:
     options = RunOptions(store=Path(folder) / "store.db", name="one")
-    evenhand.run_sync([pair], judge, Procedure(repairs=0), options=options)
+    evenhand.run_sync([pair], judge, JudgeConfig(repairs=0), options=options)
     return open_store(options.store)
 
 

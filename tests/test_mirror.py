@@ -14,7 +14,7 @@ from evenhand.contract import Pair, Verdict
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
 from evenhand.judging.comparison import compare, settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt, built_in_template
 from mirror import mirrored, plain
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
@@ -111,9 +111,9 @@ async def test_any_pair_and_any_deterministic_judge_mirror(
     def answer(call: JudgeCall) -> str:
         return any_answer(seeded_by(call, str(salt)), names)
 
-    procedure = Procedure(locale=locale, samples=samples, reconcile=how, repairs=salt % 2)
-    one = await settle(pair, ScriptedJudge(answer), procedure)
-    other = await settle(pair.mirrored(), ScriptedJudge(answer), procedure)
+    config = JudgeConfig(locale=locale, samples=samples, reconcile=how, repairs=salt % 2)
+    one = await settle(pair, ScriptedJudge(answer), config)
+    other = await settle(pair.mirrored(), ScriptedJudge(answer), config)
     if pair.response_a == pair.response_b:
         assert plain(result_json(one)) == plain(result_json(other))
     else:
@@ -131,9 +131,9 @@ async def test_letter_mode_mirrors(pair: Pair, salt: int) -> None:
             dict(zip(("A", " B", "C", "Well"), (share / total for share in shares), strict=True))
         )
 
-    procedure = Procedure(mode="letter")
-    one = await settle(pair, ScriptedJudge(answer), procedure)
-    other = await settle(pair.mirrored(), ScriptedJudge(answer), procedure)
+    config = JudgeConfig(mode="letter")
+    one = await settle(pair, ScriptedJudge(answer), config)
+    other = await settle(pair.mirrored(), ScriptedJudge(answer), config)
     if pair.response_a == pair.response_b:
         assert plain(result_json(one)) == plain(result_json(other))
     else:
@@ -179,10 +179,10 @@ async def test_over_a_live_server_the_two_calls_mirror(
         criteria=criteria,
         allow_tie=seed % 3 != 0,
     )
-    procedure = Procedure(locale="zh" if seed % 2 else "en", retry=RetryPolicy(attempts=1))
+    config = JudgeConfig(locale="zh" if seed % 2 else "en", retry=RetryPolicy(attempts=1))
     async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
-        one = await settle(pair, judge, procedure)
-        other = await settle(pair.mirrored(), judge, procedure)
+        one = await settle(pair, judge, config)
+        other = await settle(pair.mirrored(), judge, config)
     assert_mirrors(result_json(one), result_json(other))
 
 
@@ -194,7 +194,7 @@ async def test_identical_responses_never_have_a_winner(
     """Both passes are the same prompt, so a deterministic judge can only tie or contradict."""
     pair = make_pair(response_a=text, response_b=text, allow_tie=allow_tie)
     judge = ScriptedJudge(lambda call: any_answer(seeded_by(call, str(salt)), ["accuracy"]))
-    settled = await settle(pair, judge, Procedure())
+    settled = await settle(pair, judge, JudgeConfig())
     if isinstance(settled, Verdict):
         assert settled.winner == "TIE"
         assert allow_tie

@@ -46,9 +46,9 @@ def test_a_calibration_is_learned_kept_and_opened(judged: str) -> None:
     with pytest.raises(InputError, match="sums"):
         evenhand.calibrate(judged, save="sums")
     evenhand.calibrate(judged, save="sums", overwrite=True)
-    procedure = evenhand.Procedure(calibration=evenhand.open_calibration("sums"))
+    config = evenhand.JudgeConfig(calibration=evenhand.open_calibration("sums"))
     pair = {key: value for key, value in sums(61)[-1].items() if key != "id"}
-    verdict = evenhand.compare_sync(pair | {"criteria": CRITERIA}, "openai:loopback", procedure)
+    verdict = evenhand.compare_sync(pair | {"criteria": CRITERIA}, "openai:loopback", config)
     # 54 of 60 are right and no signal tells which: the share, by Laplace 55 of 62.
     assert verdict.confidence == pytest.approx(55 / 62)
     assert verdict.metadata.confidence_source == "calibration"

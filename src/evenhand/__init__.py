@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from evenhand.judges import JudgeOptions as JudgeOptions
     from evenhand.judges import RetryPolicy as RetryPolicy
     from evenhand.judges.prices import Price as Price
-    from evenhand.judging.config import Procedure as Procedure
+    from evenhand.judging.config import JudgeConfig as JudgeConfig
     from evenhand.prompts import open_template as open_template
     from evenhand.report.ranking import RankOptions as RankOptions
     from evenhand.runs import Progress as Progress
@@ -69,7 +69,7 @@ _HOME = {
     "NoVerdict": "evenhand.errors",
     "Outcome": "evenhand.contract",
     "Pair": "evenhand.contract",
-    "Procedure": "evenhand.judging.config",
+    "JudgeConfig": "evenhand.judging.config",
     "Price": "evenhand.judges.prices",
     "Progress": "evenhand.runs",
     "RankOptions": "evenhand.report.ranking",

@@ -14,7 +14,7 @@ from evenhand.contract import Pair, Verdict, read_criteria, read_pair
 from evenhand.errors import InputError
 from evenhand.judges import Judge, JudgeOptions
 from evenhand.judging import comparison as comparer
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.settings import Settings, load_settings, split_addresses
 from evenhand.sync import run_sync as _in_background
 
@@ -93,20 +93,20 @@ def _open(
 async def compare(
     pair: Pair | Mapping[str, Any],
     judge: str | Judge | None = None,
-    procedure: Procedure | None = None,
+    config: JudgeConfig | None = None,
 ) -> Verdict:
     """Which of two responses is better. A judge given by name is opened and closed here."""
     if judge is not None and not isinstance(judge, str):
         if not _is_judge(judge):
             raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
         checked = read_pair(pair, criteria_needed=judge.traits.needs_prompt)
-        return await comparer.compare(checked, judge, procedure)
-    samples = procedure.samples if procedure else 1
+        return await comparer.compare(checked, judge, config)
+    samples = config.samples if config else 1
     settings = replace(load_settings(), samples=samples)
     checked = read_pair(pair, criteria_needed=judges.reads_prompt(judge or settings.judge))
     opened = _open(settings, judge)
     try:
-        return await comparer.compare(checked, opened, procedure)
+        return await comparer.compare(checked, opened, config)
     finally:
         await opened.close()
 
@@ -114,10 +114,10 @@ async def compare(
 def compare_sync(
     pair: Pair | Mapping[str, Any],
     judge: str | Judge | None = None,
-    procedure: Procedure | None = None,
+    config: JudgeConfig | None = None,
 ) -> Verdict:
     """The same for code that is not async; works inside a running event loop too."""
-    return _in_background(compare(pair, judge, procedure))
+    return _in_background(compare(pair, judge, config))
 
 
 async def rank_responses(
@@ -126,7 +126,7 @@ async def rank_responses(
     *,
     criteria: Sequence[Any],
     judge: str | Judge | None = None,
-    procedure: Procedure | None = None,
+    config: JudgeConfig | None = None,
     context: str | None = None,
     reference: str | None = None,
     allow_tie: bool = True,
@@ -140,10 +140,10 @@ async def rank_responses(
     """
     from evenhand.ranker.responses import AT_ONCE, rank_responses
 
-    async with _judging(judge, procedure) as opened:
+    async with _judging(judge, config) as opened:
 
         async def ask(pair: Pair) -> Verdict:
-            return await comparer.compare(pair, opened, procedure)
+            return await comparer.compare(pair, opened, config)
 
         return await rank_responses(
             prompt,
@@ -161,14 +161,14 @@ async def rank_responses(
 
 
 @asynccontextmanager
-async def _judging(judge: str | Judge | None, procedure: Procedure | None) -> AsyncIterator[Judge]:
+async def _judging(judge: str | Judge | None, config: JudgeConfig | None) -> AsyncIterator[Judge]:
     """The caller's own stays open; one by its name is opened and closed here."""
     if judge is not None and not isinstance(judge, str):
         if not _is_judge(judge):
             raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
         yield judge
         return
-    samples = procedure.samples if procedure else 1
+    samples = config.samples if config else 1
     opened = _open(replace(load_settings(), samples=samples), judge)
     try:
         yield opened
@@ -179,7 +179,7 @@ async def _judging(judge: str | Judge | None, procedure: Procedure | None) -> As
 async def run(
     pairs: str | Path | Iterable[Pair | Mapping[str, Any]],
     judge: str | Judge | Sequence[str | Judge] | None = None,
-    procedure: Procedure | None = None,
+    config: JudgeConfig | None = None,
     *,
     criteria: Sequence[Any] = (),
     columns: Mapping[str, str] | None = None,
@@ -196,8 +196,8 @@ async def run(
     from evenhand.store import open_store
 
     options = options or RunOptions()
-    procedure = procedure or Procedure()
-    settings = replace(load_settings(), samples=procedure.samples)
+    config = config or JudgeConfig()
+    settings = replace(load_settings(), samples=config.samples)
     plans: list[JudgePlan] = []
     ours: list[Judge] = []  # to be closed here
     stop = Stop()
@@ -207,9 +207,9 @@ async def run(
                 ours.append(_open(settings, each))
                 spec = each or settings.judge or ""
                 recipe = JudgeRecipe.of(spec, judge_options(settings, spec))
-                plans.append(JudgePlan(ours[-1], procedure, recipe=recipe))
+                plans.append(JudgePlan(ours[-1], config, recipe=recipe))
             else:
-                plans.append(JudgePlan(each, procedure))
+                plans.append(JudgePlan(each, config))
         sources = _sources(pairs, criteria, columns, [plan.judge for plan in plans])
         try:
             with open_store(options.store or settings.store) as store:
@@ -234,7 +234,7 @@ async def run(
 def run_sync(
     pairs: str | Path | Iterable[Pair | Mapping[str, Any]],
     judge: str | Judge | Sequence[str | Judge] | None = None,
-    procedure: Procedure | None = None,
+    config: JudgeConfig | None = None,
     *,
     criteria: Sequence[Any] = (),
     columns: Mapping[str, str] | None = None,
@@ -245,7 +245,7 @@ def run_sync(
     work = run(
         pairs,
         judge,
-        procedure,
+        config,
         criteria=criteria,
         columns=columns,
         options=options,

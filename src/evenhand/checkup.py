@@ -18,7 +18,7 @@ from evenhand.errors import EvenhandError, SettingsError, Status, exit_code
 from evenhand.judges import Judge, JudgeOptions, RetryPolicy, open_judge
 from evenhand.judges.redaction import shown_url
 from evenhand.judging.comparison import settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.settings import Settings, load_settings
 
 State = Literal["ok", "missing", "warning", "wrong"]
@@ -43,7 +43,7 @@ _TRIAL = Pair(
 )
 
 # What is wrong should be said at once, not after several tries.
-_TRIED_ONCE = Procedure(retry=RetryPolicy(attempts=1))
+_TRIED_ONCE = JudgeConfig(retry=RetryPolicy(attempts=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import EvenhandError, InputError, MissingExtra
 from evenhand.judges import Judge
 from evenhand.judging.comparison import failure_of
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.sync import run_sync
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def anthropic_tool() -> dict[str, Any]:
 
 
 def pydantic_ai_tool(
-    judge: str | Judge | None = None, procedure: Procedure | None = None
+    judge: str | Judge | None = None, config: JudgeConfig | None = None
 ) -> Tool[Any]:
     try:
         from pydantic_ai import Tool
@@ -139,7 +139,7 @@ def pydantic_ai_tool(
         raise MissingExtra("pydantic-ai", "tools") from None
 
     async def pairwise_compare(**arguments: Any) -> dict[str, Any]:
-        return await run_tool(arguments, judge, procedure)
+        return await run_tool(arguments, judge, config)
 
     return Tool.from_schema(
         pairwise_compare, name=NAME, description=DESCRIPTION, json_schema=input_schema()
@@ -147,7 +147,7 @@ def pydantic_ai_tool(
 
 
 def openai_agents_tool(
-    judge: str | Judge | None = None, procedure: Procedure | None = None
+    judge: str | Judge | None = None, config: JudgeConfig | None = None
 ) -> FunctionTool:
     try:
         from agents import FunctionTool
@@ -156,7 +156,7 @@ def openai_agents_tool(
 
     async def pairwise_compare(context: Any, arguments: str) -> str:
         # As JSON: of anything but a string the SDK would send Python's own notation.
-        return json.dumps(await run_tool(arguments, judge, procedure), ensure_ascii=False)
+        return json.dumps(await run_tool(arguments, judge, config), ensure_ascii=False)
 
     return FunctionTool(
         name=NAME,
@@ -169,7 +169,7 @@ def openai_agents_tool(
 
 
 def langchain_tool(
-    judge: str | Judge | None = None, procedure: Procedure | None = None
+    judge: str | Judge | None = None, config: JudgeConfig | None = None
 ) -> StructuredTool:
     try:
         from langchain_core.tools import StructuredTool
@@ -177,10 +177,10 @@ def langchain_tool(
         raise MissingExtra("langchain-core", "tools") from None
 
     async def pairwise_compare(**arguments: Any) -> dict[str, Any]:
-        return await run_tool(arguments, judge, procedure)
+        return await run_tool(arguments, judge, config)
 
     def pairwise_compare_sync(**arguments: Any) -> dict[str, Any]:
-        return run_tool_sync(arguments, judge, procedure)
+        return run_tool_sync(arguments, judge, config)
 
     return StructuredTool.from_function(
         func=pairwise_compare_sync,
@@ -195,11 +195,11 @@ def langchain_tool(
 async def run_tool(
     arguments: str | bytes | Mapping[str, Any],
     judge: str | Judge | None = None,
-    procedure: Procedure | None = None,
+    config: JudgeConfig | None = None,
 ) -> dict[str, Any]:
     """Run a call from its JSON arguments to the contract's JSON result, failures included."""
     try:
-        verdict = await api.compare(_read_arguments(arguments), judge, procedure)
+        verdict = await api.compare(_read_arguments(arguments), judge, config)
     except EvenhandError as error:
         return failure_of(error).model_dump(mode="json")
     return verdict.model_dump(mode="json")
@@ -208,9 +208,9 @@ async def run_tool(
 def run_tool_sync(
     arguments: str | bytes | Mapping[str, Any],
     judge: str | Judge | None = None,
-    procedure: Procedure | None = None,
+    config: JudgeConfig | None = None,
 ) -> dict[str, Any]:
-    return run_sync(run_tool(arguments, judge, procedure))
+    return run_sync(run_tool(arguments, judge, config))
 
 
 def _read_arguments(arguments: str | bytes | Mapping[str, Any]) -> Pair:

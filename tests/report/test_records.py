@@ -8,7 +8,7 @@ import pytest
 from evenhand.contract import Failure, Outcome, Verdict
 from evenhand.errors import InputError
 from evenhand.judging.comparison import settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.report import CriterionResult, RunRow, read_run
 from evenhand.store import NewPass, NewVerdict, Store
 from scripted import ScriptedJudge, make_pair
@@ -84,8 +84,8 @@ def test_identical_responses_that_nobody_was_asked_about_have_unjudged_criteria(
     run_id = make_run(store, "same", [Row("s1", says("A"), judged=False)])
     (judge,) = store.run_judges(run_id)
     pair = make_pair(response_a="x", response_b="x", id="s1")
-    procedure = Procedure(ask_identical=False)
-    verdict = asyncio.run(settle(pair, ScriptedJudge(says("A")), procedure))
+    config = JudgeConfig(ask_identical=False)
+    verdict = asyncio.run(settle(pair, ScriptedJudge(says("A")), config))
     assert isinstance(verdict, Verdict)
     store.write([], [NewVerdict(run_id, 1, judge.id, verdict)])
     (row,) = read_run(store, "same")

@@ -18,12 +18,12 @@ from evenhand.errors import (
     StoreError,
 )
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.store import Store, open_store
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge
 
-QUICK = Procedure(retry=RetryPolicy(attempts=2, base_s=0.001, cap_s=0.01))
+QUICK = JudgeConfig(retry=RetryPolicy(attempts=2, base_s=0.001, cap_s=0.01))
 
 
 @pytest.fixture
@@ -32,12 +32,12 @@ def store(tmp_path: Path) -> Path:
 
 
 async def judged(
-    pairs: Any, judge: Any, store: Path, *, procedure: Procedure = QUICK, **options: Any
+    pairs: Any, judge: Any, store: Path, *, config: JudgeConfig = QUICK, **options: Any
 ) -> RunSummary:
     work = evenhand.run(
         pairs,
         judge,
-        procedure,
+        config,
         criteria=["accuracy"],
         options=RunOptions(store=store, **options),
     )
@@ -125,7 +125,7 @@ async def test_a_cap_on_cost_that_cannot_be_kept_stops_the_run(store: Path) -> N
 async def test_fresh_goes_on_only_with_its_own_plan(store: Path) -> None:
     judge = ScriptedJudge(adds_up_here)
     one = await judged(sums(10), judge, store, fresh=True, max_calls=4)
-    more = await judged(sums(10), judge, store, fresh=True, procedure=Procedure(samples=2))
+    more = await judged(sums(10), judge, store, fresh=True, config=JudgeConfig(samples=2))
     assert more.run != one.run
     assert more.calls == 40
 
@@ -178,11 +178,11 @@ async def test_trying_again_touches_only_what_the_run_uses(store: Path) -> None:
         return adds_up_here(call)
 
     judge = ScriptedJudge(mumbling)
-    plain = Procedure(repairs=0)
-    await judged(sums(4), judge, store, name="both", procedure=plain)
+    plain = JudgeConfig(repairs=0)
+    await judged(sums(4), judge, store, name="both", config=plain)
     one_way = [{**row, "swapPositions": False} for row in sums(4)]
-    await judged(one_way, judge, store, name="one-way", procedure=plain)
-    again = await judged(one_way, judge, store, name="one-way", procedure=plain, retry=("unread",))
+    await judged(one_way, judge, store, name="one-way", config=plain)
+    again = await judged(one_way, judge, store, name="one-way", config=plain, retry=("unread",))
     assert again.calls == 0
     with open_store(store) as opened:
         both = opened.find_run("both")

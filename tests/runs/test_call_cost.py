@@ -10,7 +10,7 @@ from evenhand.data import ReadOptions
 from evenhand.errors import DataError, InputError
 from evenhand.judges import open_judge
 from evenhand.judges.prices import Price
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.report.planning import Amount, cost_by_data, cost_by_price, like_run
 from evenhand.runs import JudgePlan, PairFiles
 from evenhand.store import NewVerdict, Store
@@ -112,7 +112,7 @@ def test_run_in_one_order_is_planned_in_one(store: Store) -> None:
 def test_data_is_estimated_by_the_pass(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "sums.jsonl", sums(3))
     judge = open_judge("openai:gpt-4.1-mini")
-    reasoned = JudgePlan(judge, Procedure())
+    reasoned = JudgePlan(judge, JudgeConfig())
     cost = cost_by_data(PairFiles.of([file], READING), [reasoned], price=PRICE)
     assert cost.source == "an estimate from 3 pairs of sums"
     assert cost.requests == 1
@@ -126,13 +126,13 @@ def test_data_is_estimated_by_the_pass(tmp_path: Path) -> None:
         (cost.usd.high, cost.input_tokens.high, 750),
     ):
         assert end == pytest.approx((tokens * 0.15 + told * 0.60) / 1e6, rel=1e-3)
-    sampled = JudgePlan(judge, Procedure(samples=3))
+    sampled = JudgePlan(judge, JudgeConfig(samples=3))
     again = cost_by_data(PairFiles.of([file], READING), [sampled], price=PRICE)
     assert again.usd == cost.usd
-    letter = JudgePlan(judge, Procedure(mode="letter"))
+    letter = JudgePlan(judge, JudgeConfig(mode="letter"))
     asked = cost_by_data(PairFiles.of([file], READING), [letter], price=PRICE)
     assert asked.requests == 2  # the whole, and its one criterion
-    free = JudgePlan(open_judge("baseline:longer"), Procedure())
+    free = JudgePlan(open_judge("baseline:longer"), JudgeConfig())
     assert cost_by_data(PairFiles.of([file], READING), [free], price=None).usd == Amount(
         low=0, high=0
     )
@@ -140,6 +140,6 @@ def test_data_is_estimated_by_the_pass(tmp_path: Path) -> None:
 
 def test_data_without_a_pair_is_an_error(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "bad.jsonl", [{"prompt": "p", "response_a": "a"}])
-    plan = JudgePlan(open_judge("baseline:longer"), Procedure())
+    plan = JudgePlan(open_judge("baseline:longer"), JudgeConfig())
     with pytest.raises(DataError, match=r"bad has no pairs to estimate from: .*row 1"):
         cost_by_data(PairFiles.of([file], READING), [plan], price=None)

@@ -21,12 +21,12 @@ from evenhand.errors import (
     StoreBusy,
 )
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, Traits
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.store import open_store
 from run_data import adds_up_here, sums, wins_b, write_lines
 from scripted import ScriptedJudge, answer_json
 
-QUICK = Procedure(retry=RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01))
+QUICK = JudgeConfig(retry=RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01))
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def store(tmp_path: Path) -> Path:
 
 
 async def judged(
-    pairs: Any, judge: Any, store: Path, *, procedure: Procedure = QUICK, **options: Any
+    pairs: Any, judge: Any, store: Path, *, config: JudgeConfig = QUICK, **options: Any
 ) -> RunSummary:
     return await evenhand.run(
         pairs,
         judge,
-        procedure,
+        config,
         criteria=["accuracy"],
         options=RunOptions(store=store, **options),
     )
@@ -233,11 +233,11 @@ async def test_unread_passes_alone_are_asked_again(store: Path) -> None:
         return adds_up_here(call)
 
     judge = ScriptedJudge(mumbling)
-    first = await judged(sums(30), judge, store, procedure=Procedure(repairs=0))
+    first = await judged(sums(30), judge, store, config=JudgeConfig(repairs=0))
     assert (first.invalid, first.ties) == (1, 0)
     assert first.judges[0].unread_passes == 2
     mumbles = False
-    again = await judged(sums(30), judge, store, procedure=Procedure(repairs=0), retry=("unread",))
+    again = await judged(sums(30), judge, store, config=JudgeConfig(repairs=0), retry=("unread",))
     assert (again.invalid, again.calls) == (0, 2)
     with open_store(store) as opened:
         run = opened.list_runs()[0]
@@ -263,8 +263,8 @@ async def test_several_judges_each_judge_every_pair(store: Path) -> None:
 
 async def test_samples_are_passes_of_their_own(store: Path) -> None:
     judge = ScriptedJudge(adds_up_here)
-    await judged(sums(5), judge, store, procedure=Procedure(samples=1))
-    summary = await judged(sums(5), judge, store, procedure=Procedure(samples=3))
+    await judged(sums(5), judge, store, config=JudgeConfig(samples=1))
+    summary = await judged(sums(5), judge, store, config=JudgeConfig(samples=3))
     assert (summary.reused_passes, summary.calls) == (10, 20)
 
 
@@ -325,7 +325,7 @@ async def test_a_name_stands_for_one_plan(store: Path) -> None:
     with pytest.raises(InputError, match="other data"):
         await judged(sums(6), judge, store, name="nightly")
     with pytest.raises(InputError, match="another way to decide"):
-        await judged(sums(5), judge, store, name="nightly", procedure=Procedure(samples=3))
+        await judged(sums(5), judge, store, name="nightly", config=JudgeConfig(samples=3))
     judge.name = "another"
     with pytest.raises(InputError, match="other judges"):
         await judged(sums(5), judge, store, name="nightly")

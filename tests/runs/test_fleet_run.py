@@ -12,7 +12,7 @@ import pytest
 from evenhand import JudgeOptions, RunOptions, open_judge, run
 from evenhand.judges import RetryPolicy
 from evenhand.judges.protocol import news_of
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import Progress
 from live_server import wait_until
 from run_data import adds_up, sums, wins_b
@@ -104,7 +104,7 @@ async def test_one_server_dies_and_returns_another_slows_tenfold_and_every_pair_
             run(
                 sums(count),
                 judge,
-                Procedure(retry=RetryPolicy(attempts=1)),
+                JudgeConfig(retry=RetryPolicy(attempts=1)),
                 criteria=["accuracy"],
                 options=RunOptions(store=tmp_path / "s.db", concurrency=12),
                 on_progress=script,

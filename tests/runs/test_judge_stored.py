@@ -10,14 +10,14 @@ import evenhand
 from evenhand import Price, RunOptions
 from evenhand.errors import InputError
 from evenhand.judges import RetryPolicy
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, judge_stored
 from evenhand.runs.plan import apply_price
 from evenhand.store import Store, open_store
 from run_data import adds_up_here, sums, wins_b, write_lines
 from scripted import ScriptedJudge
 
-QUICK = Procedure(retry=RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01))
+QUICK = JudgeConfig(retry=RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01))
 
 
 async def begun(folder: Path, judge: ScriptedJudge, *, max_calls: int = 10) -> str:
@@ -58,8 +58,8 @@ async def test_another_judge_or_another_way_to_decide_is_refused(tmp_path: Path)
     with open_store(tmp_path / "s.db") as store:
         for plan, why in (
             (JudgePlan(other, QUICK), "other judges"),
-            (JudgePlan(judge, Procedure(locale="zh")), "another prompt"),
-            (JudgePlan(judge, Procedure(samples=3)), "another way to decide"),
+            (JudgePlan(judge, JudgeConfig(locale="zh")), "another prompt"),
+            (JudgePlan(judge, JudgeConfig(samples=3)), "another way to decide"),
         ):
             with pytest.raises(InputError, match=f"was begun with {why}"):
                 await stored(store, name, plan)

@@ -425,7 +425,7 @@ async def test_a_run_of_the_command_line_is_shown_and_left_alone(
     sources = PairFiles.of([files], ReadOptions(criteria=read_criteria(["accuracy"])))
     offers = JudgeCatalog(config(server.url, file_store), SETTINGS)
     with open_store(file_store) as store:
-        plan = JudgePlan(offers.plan().judge, offers.plan().procedure)
+        plan = JudgePlan(offers.plan().judge, offers.plan().config)
         await judge_pairs(sources, [plan], RunOptions(max_calls=6), store=store)
     await offers.close()
     async with opened(server.url, file_store) as service:

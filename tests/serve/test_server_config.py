@@ -293,9 +293,9 @@ def test_an_offer_judges_as_the_command_line_would(tmp_path: Path) -> None:
         JudgeOffer("m", "openai:m", base_url="http://127.0.0.1:1/v1", mode="reasoned", samples=2),
         settings=settings,
     )
-    procedure = offered.plan().procedure
-    assert (procedure.mode, procedure.locale, procedure.samples) == ("reasoned", "zh", 2)
-    assert (procedure.repairs, procedure.retry.attempts) == (3, 8)
+    config = offered.plan().config
+    assert (config.mode, config.locale, config.samples) == ("reasoned", "zh", 2)
+    assert (config.repairs, config.retry.attempts) == (3, 8)
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ from evenhand.contract import (
     Winner,
 )
 from evenhand.judging.comparison import decide, settle
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.store import NewItem, NewVerdict, Settled, Store, open_store
 from evenhand.store.intake import prompt_key
 from store_values import begin, failure, item, win
-from test_facts import moody, pairs, procedures
+from test_facts import configs, moody, pairs
 
 _numbers = count(1)
 
@@ -148,13 +148,13 @@ def one_store(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(pair=pairs, procedure=procedures, salt=st.integers(0, 1000))
+@given(pair=pairs, config=configs, salt=st.integers(0, 1000))
 def test_facts_tell_what_the_whole_verdict_tells(
-    one_store: Store, pair: Pair, procedure: Procedure, salt: int
+    one_store: Store, pair: Pair, config: JudgeConfig, salt: int
 ) -> None:
     """The whole verdict names each criterion's winner: it is the yardstick."""
-    in_full = asyncio.run(settle(pair, moody(salt), procedure))
-    briefly = asyncio.run(decide(pair, moody(salt), procedure))
+    in_full = asyncio.run(settle(pair, moody(salt), config))
+    briefly = asyncio.run(decide(pair, moody(salt), config))
     kept: list[Settled] = [
         in_full if isinstance(in_full, Verdict) else in_full[0],
         briefly if isinstance(briefly, Facts) else briefly[0],

@@ -22,7 +22,7 @@ from evenhand.contract import Outcome
 from evenhand.errors import InputError
 from evenhand.judges import JudgeCall
 from evenhand.judging.comparison import compare
-from evenhand.judging.config import JudgedBy, Procedure
+from evenhand.judging.config import JudgeConfig, JudgedBy
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
 from evenhand.stats.calibration.curves import Constant, Platt
@@ -47,12 +47,12 @@ PAIRS = 400
 
 
 async def judged(
-    rows: list[dict[str, Any]], judge: ScriptedJudge, at: Path, **procedure: Any
+    rows: list[dict[str, Any]], judge: ScriptedJudge, at: Path, **config: Any
 ) -> RunSummary:
     return await evenhand.run(
         rows,
         judge,
-        Procedure(**procedure),
+        JudgeConfig(**config),
         criteria=["accuracy"],
         options=RunOptions(store=at),
     )
@@ -150,7 +150,7 @@ async def test_compare_and_run_give_the_same_confidence(learned: tuple[Path, str
         rows = list(store.each_verdict(find_run(store, run.run).id))
     for row, fields in zip(rows, sums(30), strict=True):
         pair = make_pair(**fields)
-        verdict = await compare(pair, ScriptedJudge(unsure), Procedure(calibration=calibration))
+        verdict = await compare(pair, ScriptedJudge(unsure), JudgeConfig(calibration=calibration))
         assert verdict.confidence == row.confidence
         assert verdict.metadata.confidence_source == "calibration"
 
@@ -228,7 +228,7 @@ def logistic(x: float) -> float:
 async def said(answer: Any, calibration: AppliedCalibration, **pair: Any) -> Any:
     judge = ScriptedJudge(answer)
     asked = make_pair(**pair)
-    return await compare(asked, judge, Procedure(calibration=calibration, repairs=0))
+    return await compare(asked, judge, JudgeConfig(calibration=calibration, repairs=0))
 
 
 def wins_a(confidence: float | None) -> Any:
@@ -324,7 +324,7 @@ async def test_a_run_by_another_judge_is_refused_before_the_first_call(tmp_path:
 def test_what_is_no_calibration_is_refused() -> None:
     wrong: Any = "gpt4"
     with pytest.raises(InputError, match="open_calibration"):
-        Procedure(calibration=wrong)
+        JudgeConfig(calibration=wrong)
 
 
 def test_a_calibration_is_the_same_after_its_file(

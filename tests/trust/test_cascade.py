@@ -14,7 +14,7 @@ from evenhand.contract import Usage, read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.report.lookup import find_run
 from evenhand.runs import JudgePlan, UntilDecided, given_pairs
 from evenhand.store import NewVote, open_store
@@ -61,8 +61,8 @@ async def cascaded(
         sources.close()
 
 
-def plan(judge: ScriptedJudge, **procedure: Any) -> JudgePlan:
-    return JudgePlan(judge, Procedure(repairs=0, **procedure))
+def plan(judge: ScriptedJudge, **config: Any) -> JudgePlan:
+    return JudgePlan(judge, JudgeConfig(repairs=0, **config))
 
 
 async def test_what_a_judge_cannot_settle_goes_on(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ async def test_what_abstains_goes_to_the_next_judge(tmp_path: Path) -> None:
     criteria = ["accuracy"]
     cheap = ScriptedJudge(unsure)
     run = await evenhand.run(
-        rows, cheap, Procedure(), criteria=criteria, options=RunOptions(store=at)
+        rows, cheap, JudgeConfig(), criteria=criteria, options=RunOptions(store=at)
     )
     with open_store(at) as store:
         report = calibrate_run(store, run.run, min_agreement=0.8)
@@ -137,7 +137,7 @@ async def test_what_abstains_goes_to_the_next_judge(tmp_path: Path) -> None:
     assert report.calibration.guarantee.threshold is not None
     asked = len(cheap.calls)
     strong = Named("strong", adds_up_here)
-    plans = [JudgePlan(cheap, Procedure(calibration=applied)), plan(strong)]
+    plans = [JudgePlan(cheap, JudgeConfig(calibration=applied)), plan(strong)]
     found = await cascaded(rows, plans, at)
     assert len(cheap.calls) == asked  # the calibrated stage shares every pass
     first, second = found.stages

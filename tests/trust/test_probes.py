@@ -19,7 +19,7 @@ from evenhand.judges import (
     embedded_model,
     open_judge,
 )
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import RunOptions
 from evenhand.settings import load_settings
 from evenhand.store import open_store
@@ -223,7 +223,7 @@ async def test_a_tie_without_asking_is_no_answer_of_the_judge(tmp_path: Path) ->
     cases = probe_cases(["identical"], ["en"])
     judge = judge_with(judges.prefers_the_first, cases)
     report = await probed(
-        judge, cases, tmp_path, procedure=lambda each: Procedure(locale=each, ask_identical=False)
+        judge, cases, tmp_path, config=lambda each: JudgeConfig(locale=each, ask_identical=False)
     )
     assert len(judge.calls) == 24
     assert report.overall.inconsistent == 12

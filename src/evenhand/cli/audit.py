@@ -133,7 +133,7 @@ def audit(
     from evenhand.cli.inputs import read_options, read_price
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.session import named_store, opened_store
-    from evenhand.judging.config import make_procedure
+    from evenhand.judging.config import make_config
     from evenhand.runs import JudgePlan, PairFiles, RunOptions
     from evenhand.settings import load_settings
     from evenhand.trust.audit import audit_run
@@ -183,7 +183,7 @@ def audit(
             need_labels(data, reading, named_store(store))
             sources = PairFiles((data,), reading)
             opened = api.open_judge_for(settings, spec, base_url=base_url)
-            procedure = make_procedure(
+            config = make_config(
                 settings,
                 opened.traits,
                 mode=mode,
@@ -212,7 +212,7 @@ def audit(
             )
             summary = judge_all(
                 sources,
-                [JudgePlan(opened, procedure)],
+                [JudgePlan(opened, config)],
                 options,
                 as_json=as_json,
                 confirm_above=None if yes else confirm_above,

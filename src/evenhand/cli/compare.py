@@ -59,7 +59,7 @@ def compare(
     from evenhand import api, judges
     from evenhand.cli.inputs import calibrations_of, gather_pair
     from evenhand.judging.comparison import compare as compare_pair
-    from evenhand.judging.config import make_procedure
+    from evenhand.judging.config import make_config
     from evenhand.settings import load_settings
 
     try:
@@ -86,7 +86,7 @@ def compare(
         )
         opened = api.open_judge_for(settings, opt.require_judge(settings), base_url=base_url)
         (calibrating,) = calibrations_of(calibration, [opened], forced=force_calibration)
-        procedure = make_procedure(
+        config = make_config(
             settings,
             opened.traits,
             mode=mode,
@@ -104,9 +104,9 @@ def compare(
         async def judged() -> Verdict:
             async with session.opened(opened) as asked:
                 if as_json or not sys.stderr.isatty():
-                    return await compare_pair(pair, asked, procedure)
+                    return await compare_pair(pair, asked, config)
                 with session.waiting(f"asking {asked.name} …"):
-                    return await compare_pair(pair, asked, procedure)
+                    return await compare_pair(pair, asked, config)
 
         verdict = session.run_async(judged())
     except EvenhandError as error:

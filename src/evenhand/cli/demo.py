@@ -234,7 +234,7 @@ async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list
 
     from evenhand.contract import Verdict
     from evenhand.judging.comparison import settle
-    from evenhand.judging.config import Procedure
+    from evenhand.judging.config import JudgeConfig
 
     results: list[Verdict | Failure] = []
     errors: list[EvenhandError] = []
@@ -248,7 +248,7 @@ async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list
         with Progress(*columns, console=session.err(), transient=sys.stderr.isatty()) as progress:
             task = progress.add_task(what, total=len(pairs))
             for demo_pair in pairs:
-                settled = await settle(demo_pair.pair, judge, Procedure(locale=demo_pair.locale))
+                settled = await settle(demo_pair.pair, judge, JudgeConfig(locale=demo_pair.locale))
                 if isinstance(settled, Verdict):
                     results.append(settled)
                 else:

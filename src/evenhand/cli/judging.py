@@ -150,7 +150,7 @@ def abstentions_of(
     summary: RunSummary, plans: list[JudgePlan], at: str | Path | None
 ) -> Sequence[Abstentions] | None:
     """None where no judge has a calibration, which is when NumPy is not needed either."""
-    if all(plan.procedure.calibration is None for plan in plans):
+    if all(plan.config.calibration is None for plan in plans):
         return None
     from evenhand.report.abstentions import count_abstentions
     from evenhand.report.lookup import find_run

@@ -272,14 +272,14 @@ def _judge_plans(
     mode: opt.ModeName,
 ) -> list[JudgePlan]:
     from evenhand import api
-    from evenhand.judging.config import make_procedure
+    from evenhand.judging.config import make_config
     from evenhand.runs import JudgePlan
 
     plans = []
     for spec in named or [opt.require_judge(settings)]:
         opened = api.open_judge_for(settings, spec, base_url=base_url)
-        procedure = make_procedure(settings, opened.traits, mode=mode, locale=locale)
-        plans.append(JudgePlan(opened, procedure))
+        config = make_config(settings, opened.traits, mode=mode, locale=locale)
+        plans.append(JudgePlan(opened, config))
     return plans
 
 

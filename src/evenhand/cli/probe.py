@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from evenhand.contract import Locale
     from evenhand.judges import Judge
-    from evenhand.judging.config import Procedure
+    from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions
     from evenhand.runs.options import Again
     from evenhand.stats.estimates import EstimatedShare
@@ -115,7 +115,7 @@ def probe(
     from evenhand import api
     from evenhand.cli.inputs import read_criterion, read_price
     from evenhand.contract import read_criteria
-    from evenhand.judging.config import make_procedure
+    from evenhand.judging.config import make_config
     from evenhand.runs import RunOptions
     from evenhand.settings import load_settings
     from evenhand.trust.probes.cases import probe_cases
@@ -151,8 +151,8 @@ def probe(
             keep_going_unread=keep_going_unread,
         )
         opened = api.open_judge_for(settings, opt.require_judge(settings), base_url=base_url)
-        procedures = {
-            language: make_procedure(
+        configs = {
+            language: make_config(
                 settings,
                 opened.traits,
                 mode=mode,
@@ -169,7 +169,7 @@ def probe(
         report = _probed(
             opened,
             cases,
-            procedures,
+            configs,
             options,
             as_json=as_json,
             confirm_above=None if yes else confirm_above,
@@ -194,7 +194,7 @@ def _list(cases: Sequence[ProbeCase], *, as_json: bool) -> None:
 def _probed(
     judge: Judge,
     cases: Sequence[ProbeCase],
-    procedures: dict[Locale, Procedure],
+    configs: dict[Locale, JudgeConfig],
     options: RunOptions,
     *,
     as_json: bool,
@@ -217,7 +217,7 @@ def _probed(
                 return await probe_judge(
                     judge,
                     cases,
-                    procedures,
+                    configs,
                     options,
                     store=store,
                     stop=stop,

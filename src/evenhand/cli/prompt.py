@@ -39,7 +39,7 @@ def prompt(
     from evenhand.cli.inputs import gather_pair
     from evenhand.cli.terminal import clean
     from evenhand.contract import ORDERS
-    from evenhand.judging.config import make_procedure
+    from evenhand.judging.config import make_config
     from evenhand.prompts import Prompt, answer_schema
     from evenhand.settings import load_settings
 
@@ -58,14 +58,14 @@ def prompt(
             no_swap=no_swap,
         )
         traits = _traits(settings)
-        procedure = make_procedure(settings, traits, mode=mode, locale=locale, template=template)
-        chosen_mode = procedure.mode or traits.modes[0]
+        config = make_config(settings, traits, mode=mode, locale=locale, template=template)
+        chosen_mode = config.mode or traits.modes[0]
         if chosen_mode not in traits.modes:
             raise InputError(
                 f"judge {settings.judge} cannot answer in {chosen_mode} mode; "
                 f"use --mode {traits.modes[0]}"
             )
-        filled = Prompt.of(pair, procedure.template_for(chosen_mode))
+        filled = Prompt.of(pair, config.template_for(chosen_mode))
     except EvenhandError as error:
         session.fail(error, as_json=as_json)
 
@@ -87,7 +87,7 @@ def prompt(
     ]
     if as_json:
         shown: dict[str, Any] = {"promptVersion": filled.template.version, "requests": requests}
-        if not letters and procedure.template is None:
+        if not letters and config.template is None:
             shown["answerSchema"] = answer_schema(pair)
         session.write_json(json.dumps(shown, ensure_ascii=False, indent=2))
         return

@@ -243,7 +243,7 @@ def run(
     from evenhand import api, judges
     from evenhand.cli.inputs import calibrations_of, read_options, read_price, read_sources
     from evenhand.cli.judging import abstentions_of, end, judge_all
-    from evenhand.judging.config import make_procedure
+    from evenhand.judging.config import make_config
     from evenhand.runs import JudgePlan, RunOptions
     from evenhand.runs.plan import JudgeRecipe
     from evenhand.settings import load_settings
@@ -318,7 +318,7 @@ def run(
         calibrating = calibrations_of(calibration, asked, forced=force_calibration)
         plans = []
         for opened, its_calibration, recipe in zip(asked, calibrating, recipes, strict=True):
-            procedure = make_procedure(
+            config = make_config(
                 settings,
                 opened.traits,
                 mode=mode,
@@ -332,7 +332,7 @@ def run(
                 ask_identical=ask_identical,
                 calibration=its_calibration,
             )
-            plans.append(JudgePlan(opened, procedure, recipe=recipe))
+            plans.append(JudgePlan(opened, config, recipe=recipe))
         if escalate:
             from evenhand.cli.judging import judge_in_stages
 

@@ -26,7 +26,7 @@ from evenhand.contract import (
 )
 from evenhand.errors import EvenhandError, InputError, NoVerdict
 from evenhand.judges import Judge
-from evenhand.judging.config import CalibratedConfidence, Procedure
+from evenhand.judging.config import CalibratedConfidence, JudgeConfig
 from evenhand.judging.notes import notes_on
 from evenhand.judging.passes import (
     Case,
@@ -44,10 +44,10 @@ from evenhand.messages.phrases import say
 
 
 async def compare(
-    pair: Pair | Mapping[str, Any], judge: Judge, procedure: Procedure | None = None
+    pair: Pair | Mapping[str, Any], judge: Judge, config: JudgeConfig | None = None
 ) -> Verdict:
     """The verdict on a pair. What went wrong is raised, with what is known in its metadata."""
-    settled = await settle(read_pair(pair), judge, procedure or Procedure())
+    settled = await settle(read_pair(pair), judge, config or JudgeConfig())
     if isinstance(settled, Verdict):
         return settled
     failure, error = settled
@@ -56,13 +56,13 @@ async def compare(
 
 
 async def settle(
-    pair: Pair, judge: Judge, procedure: Procedure, *, keeper: PassKeeper | None = None
+    pair: Pair, judge: Judge, config: JudgeConfig, *, keeper: PassKeeper | None = None
 ) -> Verdict | tuple[Failure, EvenhandError]:
     """The same, with a failure as a value.
 
     Whatever else is raised (somebody stopped it) leaves what came before with the keeper.
     """
-    heard = await _hear(pair, judge, procedure, keeper, briefly=False)
+    heard = await _hear(pair, judge, config, keeper, briefly=False)
     if not isinstance(heard, _Hearing):
         return heard
     if not heard.asked:
@@ -71,10 +71,10 @@ async def settle(
 
 
 async def decide(
-    pair: Pair, judge: Judge, procedure: Procedure, *, keeper: PassKeeper | None = None
+    pair: Pair, judge: Judge, config: JudgeConfig, *, keeper: PassKeeper | None = None
 ) -> Facts | tuple[Failure, EvenhandError]:
     """What a run of many pairs keeps: who won, without the prose that nobody may ever look at."""
-    heard = await _hear(pair, judge, procedure, keeper, briefly=True)
+    heard = await _hear(pair, judge, config, keeper, briefly=True)
     if not isinstance(heard, _Hearing):
         return heard
     if not heard.asked:
@@ -97,16 +97,16 @@ class _Hearing:
 
 
 async def _hear(
-    pair: Pair, judge: Judge, procedure: Procedure, keeper: PassKeeper | None, *, briefly: bool
+    pair: Pair, judge: Judge, config: JudgeConfig, keeper: PassKeeper | None, *, briefly: bool
 ) -> _Hearing | tuple[Failure, EvenhandError]:
     try:
-        case = Case.of(pair, judge, procedure)
+        case = Case.of(pair, judge, config)
     except InputError as error:
         error.metadata = Metadata(
             id=pair.id, positions_swapped=pair.swap_positions, judge=judge.name
         )
         return failure_of(error), error
-    if pair.response_a == pair.response_b and not procedure.ask_identical:
+    if pair.response_a == pair.response_b and not config.ask_identical:
         return _Hearing(case, asked=False)
     try:
         return _Hearing(case, await make_passes(case, keeper, briefly=briefly))
@@ -129,7 +129,7 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
         case.pair,
         _readings(passes),
         how=case.how,
-        locale=case.procedure.locale,
+        locale=case.config.locale,
         shows_first=case.first_order,
     )
     if isinstance(ruling, Unreconciled):
@@ -159,7 +159,7 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
 
 def _rating(case: Case, passes: tuple[Pass, ...]) -> CalibratedConfidence | None:
     """By the calibration, where there is one: from the same decision as a run of many pairs."""
-    calibration = case.procedure.calibration
+    calibration = case.config.calibration
     if calibration is None:
         return None
     readings = _readings(passes)
@@ -177,7 +177,7 @@ def _facts(case: Case, passes: tuple[Made, ...]) -> Facts | tuple[Failure, Evenh
     if isinstance(decision, Unreconciled):
         error = NoVerdict(f"no valid verdict: {decision.reason}")
         return _failure(case, error, in_full(passes, case.pair), decision)
-    calibration = case.procedure.calibration
+    calibration = case.config.calibration
     rating = None if calibration is None else calibration.rate(case.pair, votes, decision)
     swapped = case.pair.swap_positions
     return Facts(
@@ -191,7 +191,7 @@ def _facts(case: Case, passes: tuple[Made, ...]) -> Facts | tuple[Failure, Evenh
         decided_by=decision.decided_by,
         probabilities=decision.probabilities,
         criteria=decision.counted(),
-        samples=case.procedure.samples,
+        samples=case.config.samples,
         passes=len(passes),
         evaluation_time_ms=milliseconds_since(case.started),
     )
@@ -233,8 +233,8 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
     if not case.pair.allow_tie:
         message = "the responses are identical and a tie is not allowed; allow ties, or ask"
         return _failure(case, NoVerdict(message), ())
-    ruling = Reconciliation.of_identical(case.pair, say(case.procedure.locale, "not_judged"))
-    calibration = case.procedure.calibration
+    ruling = Reconciliation.of_identical(case.pair, say(case.config.locale, "not_judged"))
+    calibration = case.config.calibration
     return Verdict(
         winner=ruling.winner,
         confidence=None,
@@ -242,7 +242,7 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
         overall_reasoning="",
         differentiators=ruling.differentiators,
         analysis=ruling.analysis,
-        notes=(say(case.procedure.locale, "not_asked"),),
+        notes=(say(case.config.locale, "not_asked"),),
         metadata=_metadata(
             case,
             (),
@@ -254,11 +254,11 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
 
 
 def _notes(case: Case, passes: tuple[Pass, ...]) -> tuple[str, ...]:
-    locale = case.procedure.locale
+    locale = case.config.locale
     notes = list(notes_on(case.pair, locale))
     if not case.pair.swap_positions:
         notes.append(say(locale, "one_order"))
-    wanted = case.procedure.confidence == "logprobs"
+    wanted = case.config.confidence == "logprobs"
     ballots = [p.ballot for p in passes if p.ballot]
     if wanted and any(ballot.probabilities is None for ballot in ballots):
         notes.append(say(locale, "no_logprobs"))
@@ -280,11 +280,11 @@ def _metadata(case: Case, passes: tuple[Pass, ...], **known: Any) -> Metadata:
             "judge": case.judge.name,
             "judge_caveat": case.judge.traits.caveat,
             "model": models[0] if len(models) == 1 else None,
-            "locale": case.procedure.locale,
+            "locale": case.config.locale,
             "mode": case.mode,
             "prompt_version": case.prompt.template.version if case.prompt else None,
             "reconcile": case.how,
-            "samples": case.procedure.samples,
+            "samples": case.config.samples,
             "usage": add_usage(p.usage for p in passes),
             "passes": passes,
             **known,

@@ -66,7 +66,7 @@ class Calibrator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Procedure:
+class JudgeConfig:
     """None where the judge's own default holds."""
 
     mode: Mode | None = None
@@ -156,7 +156,7 @@ class Procedure:
         return self.template
 
 
-# A procedure out of what was chosen, what the settings say and what the judge can do.
+# One out of what was chosen, what the settings say and what the judge can do.
 
 Value = TypeVar("Value")
 
@@ -168,7 +168,7 @@ def first_given(option: Value | None, setting: Value | None, default: Value) -> 
     return default if setting is None else setting
 
 
-def make_procedure(
+def make_config(
     settings: Settings,
     traits: Traits,
     *,
@@ -182,7 +182,7 @@ def make_procedure(
     repairs: int | None = None,
     ask_identical: bool = True,
     calibration: Calibrator | None = None,
-) -> Procedure:
+) -> JudgeConfig:
     chosen_locale: Locale = first_given(locale, settings.locale, "en")
     chosen_mode = mode or settings.mode
     # A default from the settings should not stop a judge that has only the other mode.
@@ -194,7 +194,7 @@ def make_procedure(
         opened_for = chosen_mode or traits.modes[0]
         opened = open_template(path.expanduser(), locale=chosen_locale, mode=opened_for)
     usual = RetryPolicy()
-    return Procedure(
+    return JudgeConfig(
         mode=chosen_mode,
         locale=chosen_locale,
         samples=settings.samples or 1,

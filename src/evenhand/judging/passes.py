@@ -28,7 +28,7 @@ from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
 from evenhand.judging.ballots import read_letters, read_reasoned, read_vote, whole_ballot
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt, answer_schema, response_digests
 
 # A pair before its judge, with everything decided that can be before asking.
@@ -38,21 +38,21 @@ from evenhand.prompts import Prompt, answer_schema, response_digests
 class Case:
     pair: Pair
     judge: Judge
-    procedure: Procedure
+    config: JudgeConfig
     mode: Mode
     how: Reconciling
     prompt: Prompt | None
     started: float
 
     @classmethod
-    def of(cls, pair: Pair, judge: Judge, procedure: Procedure) -> Case:
-        mode = procedure.mode_for(judge)
+    def of(cls, pair: Pair, judge: Judge, config: JudgeConfig) -> Case:
+        mode = config.mode_for(judge)
         prompt = None
         if judge.traits.needs_prompt:
-            prompt = Prompt.of(pair, procedure.template_for(mode))
-        how = procedure.reconciling(mode)
-        procedure.calibration_for(judge)
-        return cls(pair, judge, procedure, mode, how, prompt, time.perf_counter())
+            prompt = Prompt.of(pair, config.template_for(mode))
+        how = config.reconciling(mode)
+        config.calibration_for(judge)
+        return cls(pair, judge, config, mode, how, prompt, time.perf_counter())
 
     @property
     def first_order(self) -> Order | None:
@@ -107,7 +107,7 @@ async def make_passes(
     `briefly`: of plain answers only the vote is read, and `in_full` reads the rest.
     """
     orders = ORDERS if case.pair.swap_positions else ORDERS[:1]
-    wanted = [(o, s) for o in orders for s in range(1, case.procedure.samples + 1)]
+    wanted = [(o, s) for o in orders for s in range(1, case.config.samples + 1)]
     made: list[Made | BaseException] = []
     if case.judge.traits.parallel:
         made = await _settled([_kept_pass(case, o, s, keeper, briefly) for o, s in wanted])
@@ -186,8 +186,8 @@ async def _kept_pass(
 async def _reasoned_pass(case: Case, order: Order, sample: int, briefly: bool) -> Made:
     begun = time.perf_counter()
     messages = case.prompt.messages(order) if case.prompt else ()
-    schema = answer_schema(case.pair) if case.prompt and not case.procedure.template else None
-    from_logprobs = case.procedure.confidence == "logprobs"
+    schema = answer_schema(case.pair) if case.prompt and not case.config.template else None
+    from_logprobs = case.config.confidence == "logprobs"
     call = JudgeCall(
         pair=case.pair,
         order=order,
@@ -198,7 +198,7 @@ async def _reasoned_pass(case: Case, order: Order, sample: int, briefly: bool) -
     )
     completions: list[Completion] = []
     unread: list[Unread] = []
-    repairs = case.procedure.repairs if case.prompt else 0
+    repairs = case.config.repairs if case.prompt else 0
     while True:
         try:
             completion = await _ask(case, call)
@@ -227,7 +227,7 @@ async def _reasoned_pass(case: Case, order: Order, sample: int, briefly: bool) -
                     pair=case.pair,
                     order=order,
                     sample=sample,
-                    protocol=case.procedure.protocol,
+                    protocol=case.config.protocol,
                 ),
             )
             if isinstance(reading, Vote):
@@ -241,7 +241,7 @@ async def _reasoned_pass(case: Case, order: Order, sample: int, briefly: bool) -
                     pair=case.pair,
                     order=order,
                     sample=sample,
-                    protocol=case.procedure.protocol,
+                    protocol=case.config.protocol,
                     from_logprobs=from_logprobs,
                 ),
             )
@@ -285,7 +285,7 @@ async def _letter_pass(case: Case, order: Order, sample: int) -> Pass:
 
 
 async def _ask(case: Case, call: JudgeCall) -> Completion:
-    retry = case.procedure.retry
+    retry = case.config.retry
     if retry.attempts == 1:
         return await case.judge.ask(call)
     return await ask_with_retries(case.judge, call, retry)

@@ -12,7 +12,7 @@ from evenhand.errors import StoreError
 from evenhand.judges import Completion, JudgeCall, Traits
 from evenhand.judging.ballots import whole_ballot
 from evenhand.judging.comparison import retell
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.judging.passes import Case
 from evenhand.store import JudgeRecord, RunRecord, Settled, StoredPass
 from evenhand.store.rows import passes_behind
@@ -91,7 +91,7 @@ def _on_whole_passes(settled: Verdict | Failure, passes: Iterable[StoredPass]) -
 
 def _case(pair: Pair, facts: Facts, judge: JudgeRecord, run: RunRecord) -> Case:
     settings, deciding = judge.settings, deciding_of(judge, run)
-    procedure = Procedure(
+    config = JudgeConfig(
         locale=deciding.get("locale", "en"),
         samples=facts.samples,
         confidence=settings.get("confidence", "stated"),
@@ -99,7 +99,7 @@ def _case(pair: Pair, facts: Facts, judge: JudgeRecord, run: RunRecord) -> Case:
     return Case(
         pair=pair,
         judge=_JudgeThen(judge.name, Traits(caveat=settings.get("caveat"))),
-        procedure=procedure,
+        config=config,
         mode=judge.mode or "reasoned",
         how=deciding.get("reconcile", "agreement"),
         prompt=None,

@@ -241,7 +241,7 @@ def _body(error: EvenhandError | None) -> ErrorBody | None:
 def _judge_summary(seat: RunJudge, tally: Tally) -> JudgeSummary:
     judge = seat.judge
     reads_prompt = judge.traits.needs_prompt
-    template = seat.procedure.template_for(seat.procedure.mode_for(judge)) if reads_prompt else None
+    template = seat.config.template_for(seat.config.mode_for(judge)) if reads_prompt else None
     return JudgeSummary(
         judge=judge.name,
         prompt_version=template.version if template else None,
@@ -402,7 +402,7 @@ class _Engine:
                 RunJudge(
                     judge_id,
                     plan.judge,
-                    plan.procedure,
+                    plan.config,
                     its.price,
                     _count(plan, await asyncio.to_thread(store.tally, run.id, judge_id)),
                     self._pursuit.supply(judge_id),
@@ -449,7 +449,7 @@ class _Engine:
                 self._pursuit.most_pairs(seat.count.pairs - seat.count.done),
                 [item.pair for item in work],
                 seat.judge,
-                seat.procedure,
+                seat.config,
                 model=model_of(seat.judge),
                 price=seat.price,
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from evenhand.contract import Mode, Pair, Usage
 from evenhand.judges import Judge
 from evenhand.judges.prices import Price, cost_usd
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt
 
 # Texts to tokens, roughly: for estimates and pacing, never for bills.
@@ -94,17 +94,17 @@ def estimate(
     pending: int,
     sample: Sequence[Pair],
     judge: Judge,
-    procedure: Procedure,
+    config: JudgeConfig,
     *,
     model: str | None,
     price: Price | None,
 ) -> Estimate:
     """From a sample of the pending pairs. Passes that are in the store already are not known of
     here, so it is what the run takes at most, repairs and retries aside."""
-    mode = procedure.mode_for(judge)
+    mode = config.mode_for(judge)
     if not sample or not pending:
         return Estimate(pending, 0, Range(0, 0), Range(0, 0), Range(0, 0))
-    passes = sum(2 if pair.swap_positions else 1 for pair in sample) * procedure.samples
+    passes = sum(2 if pair.swap_positions else 1 for pair in sample) * config.samples
     questions = 1.0
     if mode == "letter":
         questions += sum(len(pair.criteria) for pair in sample) / len(sample)
@@ -112,7 +112,7 @@ def estimate(
     if not judge.traits.needs_prompt:
         nothing = Range(0, 0)
         return Estimate(pending, calls, nothing, nothing, nothing if judge.traits.free else None)
-    template = procedure.template_for(mode)
+    template = config.template_for(mode)
     rendered = [_input_tokens(Prompt.of(pair, template), mode) for pair in sample]
     each = sum(rendered) / len(rendered)
     inputs = Range(each * _TOKENIZERS_LOW, each * TOKENIZERS_HIGH).times(calls)

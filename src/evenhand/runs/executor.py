@@ -14,7 +14,7 @@ from evenhand.errors import EvenhandError, InputError
 from evenhand.judges import Judge
 from evenhand.judges.batch import refuse_without_batches
 from evenhand.judges.prices import Price
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs.batch.requests import counted_requests
 from evenhand.runs.budget import Budget
 from evenhand.runs.health import JudgeHealth, UnreadMonitor
@@ -41,7 +41,7 @@ class RunJudge:
 
     judge_id: int
     judge: Judge
-    procedure: Procedure
+    config: JudgeConfig
     price: Price | None
     count: JudgeCounts
     supply: Supply
@@ -142,7 +142,7 @@ class LocalExecutor:
         self._stop.listen(gate.stop)
         health = JudgeHealth(seat.judge.name, self._stop, proven=seat.count.proven)
         gated = GatedJudge(seat.judge, gate, self._budget, price=seat.price)
-        usual = seat.procedure.retry
+        usual = seat.config.retry
         retry = replace(
             usual,
             patience_s=LONGEST_PAUSE_S,
@@ -153,7 +153,7 @@ class LocalExecutor:
             run_id,
             seat.judge_id,
             patient,
-            procedure=seat.procedure,
+            config=seat.config,
             supply=seat.supply,
             store=self._store,
             writer=writer,

@@ -13,7 +13,7 @@ from evenhand.errors import JudgeError, JudgeRateLimited, JudgeServerError, Judg
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.comparison import decide
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.judging.passes import Made
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
@@ -157,7 +157,7 @@ class JudgeQueue:
         judge_id: int,
         judge: Judge,
         *,
-        procedure: Procedure,
+        config: JudgeConfig,
         supply: Supply,
         store: Store,
         writer: Writer,
@@ -171,7 +171,7 @@ class JudgeQueue:
         self._judge_id = judge_id
         self._judge = judge
         # The judge given here asks again by itself, at its gate.
-        self._procedure = replace(procedure, retry=_ONCE)
+        self._config = replace(config, retry=_ONCE)
         self._supply = supply
         self._store = store
         self._writer = writer
@@ -299,7 +299,7 @@ class JudgeQueue:
     async def _settled(self, work: WorkItem) -> None:
         keeper = _StoredPasses(self, work)
         with self._telemetry.pair(work.key) as span:
-            settled = await decide(work.pair, self._judge, self._procedure, keeper=keeper)
+            settled = await decide(work.pair, self._judge, self._config, keeper=keeper)
             if isinstance(settled, Facts):
                 span.tell(**{"evenhand.outcome": settled.outcome.value})
                 self._write(self._verdict(work, settled))

@@ -16,7 +16,7 @@ from evenhand.errors import InputError
 from evenhand.judges import Judge, JudgeOptions, open_judge
 from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.judges.protocol import identity_of
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs.options import RunOptions
 from evenhand.runs.sources import Sources
 from evenhand.settings import load_settings
@@ -53,24 +53,24 @@ class JudgePlan:
     """A judge and how it is asked."""
 
     judge: Judge
-    procedure: Procedure
+    config: JudgeConfig
     price: Price | None = None  # its own; else that of the run's options, or of the price lists
     recipe: JudgeRecipe | None = None  # None: only this process has the judge
 
     def record(self, *, salt: str | None = None) -> NewJudge:
         """Everything that an answer depends on. Salted, it shares passes with no other run."""
-        mode = self.procedure.mode_for(self.judge)
+        mode = self.config.mode_for(self.judge)
         reads_prompt = self.judge.traits.needs_prompt
-        version = self.procedure.template_for(mode).version if reads_prompt else None
+        version = self.config.template_for(mode).version if reads_prompt else None
         settings = {
             **identity_of(self.judge),
-            "confidence": self.procedure.confidence,
-            "protocol": self.procedure.protocol,
-            "repairs": self.procedure.repairs,
+            "confidence": self.config.confidence,
+            "protocol": self.config.protocol,
+            "repairs": self.config.repairs,
         }
         if salt is not None:
             settings["fresh"] = salt
-        locale = self.procedure.locale if reads_prompt else None
+        locale = self.config.locale if reads_prompt else None
         key = digest([self.judge.name, version, locale, mode, settings])
         if self.judge.traits.caveat:
             settings["caveat"] = self.judge.traits.caveat  # said with its verdicts, decides nothing
@@ -78,20 +78,20 @@ class JudgePlan:
 
     def deciding(self) -> dict[str, Any]:
         """What the verdict depends on beside the passes."""
-        mode = self.procedure.mode_for(self.judge)
-        calibration = self.procedure.calibration_for(self.judge)
+        mode = self.config.mode_for(self.judge)
+        calibration = self.config.calibration_for(self.judge)
         return {
-            "locale": self.procedure.locale,
-            "samples": self.procedure.samples,
-            "reconcile": self.procedure.reconciling(mode),
-            "ask_identical": self.procedure.ask_identical,
+            "locale": self.config.locale,
+            "samples": self.config.samples,
+            "reconcile": self.config.reconciling(mode),
+            "ask_identical": self.config.ask_identical,
             # Only where there is one: runs from before calibrations keep their fingerprints.
             **({} if calibration is None else {"calibration": dict(calibration.told())}),
         }
 
     def learned_on(self) -> dict[str, Any] | None:
         """What its calibration was learned on, which decides nothing."""
-        calibration = self.procedure.calibration_for(self.judge)
+        calibration = self.config.calibration_for(self.judge)
         return None if calibration is None else dict(calibration.origin())
 
 

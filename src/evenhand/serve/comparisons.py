@@ -166,11 +166,11 @@ EXAMPLE = Pair(
 
 
 def prompt_text(pair: Pair, plan: JudgePlan) -> str:
-    judge, procedure = plan.judge, plan.procedure
+    judge, config = plan.judge, plan.config
     if not judge.traits.needs_prompt:
         return f"{judge.name} reads no prompt: its answers were recorded, or follow a rule.\n"
-    mode = procedure.mode_for(judge)
-    filled = Prompt.of(pair, procedure.template_for(mode))
+    mode = config.mode_for(judge)
+    filled = Prompt.of(pair, config.template_for(mode))
     letters = mode == "letter"
     questions = filled.questions() if letters else ("",)
     asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]
@@ -281,7 +281,7 @@ class Comparisons:
         try:
             async with asyncio.timeout(self._limits.compare_timeout_s):
                 if told is None and heard is None:
-                    return await comparer.compare(pair, plan.judge, plan.procedure)
+                    return await comparer.compare(pair, plan.judge, plan.config)
                 return await self._told(pair, plan, told, heard)
         except TimeoutError:
             raise JudgeTimeout(
@@ -293,8 +293,8 @@ class Comparisons:
         self, pair: Pair, plan: JudgePlan, told: OnProgress | None, heard: OnPass | None
     ) -> Verdict:
         orders = 2 if pair.swap_positions else 1
-        keeper = _Counter(orders * plan.procedure.samples, told=told, heard=heard)
-        settled = await comparer.settle(pair, plan.judge, plan.procedure, keeper=keeper)
+        keeper = _Counter(orders * plan.config.samples, told=told, heard=heard)
+        settled = await comparer.settle(pair, plan.judge, plan.config, keeper=keeper)
         if isinstance(settled, Verdict):
             return settled
         failure, error = settled

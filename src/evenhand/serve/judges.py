@@ -20,7 +20,7 @@ from evenhand.errors import InputError, JudgeError, SettingsError
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.protocol import identity_of, news_of
 from evenhand.judges.transport import proxy_for
-from evenhand.judging.config import Calibrator, make_procedure
+from evenhand.judging.config import Calibrator, make_config
 from evenhand.runs import JudgePlan
 from evenhand.serve.config import JudgeOffer, ServerConfig
 from evenhand.serve.logs import log
@@ -219,15 +219,15 @@ class JudgeCatalog:
         return OfferView(
             name=name,
             judge=plan.judge.name,
-            mode=plan.procedure.mode_for(plan.judge),
-            locale=plan.procedure.locale,
+            mode=plan.config.mode_for(plan.judge),
+            locale=plan.config.locale,
             caveat=plan.judge.traits.caveat,
         )
 
     def _opened(self, offer: JudgeOffer) -> JudgePlan:
         settings = _with_offer(self._settings, offer)
         judge = self._open(offer, settings)
-        procedure = make_procedure(
+        config = make_config(
             settings,
             judge.traits,
             mode=offer.mode,
@@ -238,9 +238,9 @@ class JudgeCatalog:
             repairs=offer.repairs,
             calibration=_calibration(offer),
         )
-        procedure.reconciling(procedure.mode_for(judge))
-        procedure.calibration_for(judge)
-        return JudgePlan(judge, procedure)
+        config.reconciling(config.mode_for(judge))
+        config.calibration_for(judge)
+        return JudgePlan(judge, config)
 
     def _open(self, offer: JudgeOffer, settings: Settings) -> Judge:
         options = api.judge_options(settings, offer.judge, base_url=offer.base_url)

@@ -89,7 +89,7 @@ class SavedCalibration(Model):
 
 @dataclass(frozen=True, slots=True)
 class AppliedCalibration:
-    """What a procedure takes. `forced`: on judges that it was not learned on, too."""
+    """What a config takes. `forced`: on judges that it was not learned on, too."""
 
     saved: SavedCalibration
     forced: bool = False

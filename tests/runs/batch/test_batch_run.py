@@ -28,7 +28,7 @@ from evenhand.errors import InputError
 from evenhand.judges.batch import BatchLimits
 from evenhand.judges.batch.anthropic import AnthropicBatches
 from evenhand.judges.batch.openai import OpenAIBatches
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import RankAdaptive, RunOptions, UntilDecided
 from evenhand.store import open_store
 from run_data import sums, wins_b
@@ -297,8 +297,8 @@ async def test_batches_are_as_small_as_the_provider_wants_them(
 
 async def test_samples_are_asked_together(start: Start, at: Path) -> None:
     provider = start()
-    procedure = Procedure(samples=3, retry=QUICK.retry)
-    summary = await by_batch(provider, sums(3), at, procedure=procedure)
+    config = JudgeConfig(samples=3, retry=QUICK.retry)
+    summary = await by_batch(provider, sums(3), at, config=config)
     assert (summary.pending, summary.calls, len(provider.batches)) == (0, 18, 1)
 
 

@@ -20,7 +20,7 @@ from batch_providers import (
 from batch_runs import KEY, QUICK, Hearer, Start, by_batch, judged_items, only_run
 from evenhand.contract import Pass
 from evenhand.judges import JudgeOptions, open_judge
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import Stop
 from evenhand.runs.batch.context import BatchTiming
 from evenhand.store import open_store
@@ -264,8 +264,8 @@ async def test_what_a_model_refuses_in_every_request_is_left_out(at: Path) -> No
 async def test_letters_are_all_asked_in_one_batch(at: Path) -> None:
     rows = [{**row, "criteria": ["accuracy", "brevity"]} for row in sums(2)]
     with OpenAIProvider(lambda *_: "A") as provider:
-        procedure = Procedure(mode="letter", retry=QUICK.retry)
-        summary = await by_batch(provider, rows, at, procedure=procedure)
+        config = JudgeConfig(mode="letter", retry=QUICK.retry)
+        summary = await by_batch(provider, rows, at, config=config)
         assert summary.pending == 0
         # Overall and two criteria, in two orders, for two pairs.
         assert [len(batch.requests) for batch in provider.batches.values()] == [12]

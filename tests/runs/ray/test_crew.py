@@ -17,7 +17,7 @@ from evenhand.contract import read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import ClusterError, JudgeAuthentication, JudgeUnreadable
 from evenhand.judges import RetryPolicy, open_judge
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Progress, Stop, given_pairs, judge_pairs
 from evenhand.runs.plan import JudgeRecipe
 from evenhand.settings import load_settings
@@ -28,7 +28,7 @@ from run_data import adds_up, right_place, sums, wins_b
 from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, Slow, StartServer, chat_reply, error_reply
 
-QUICK = Procedure(retry=RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01))
+QUICK = JudgeConfig(retry=RetryPolicy(attempts=3, base_s=0.001, cap_s=0.01))
 
 
 @pytest.fixture(autouse=True)

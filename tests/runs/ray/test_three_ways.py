@@ -18,7 +18,7 @@ from evenhand.contract import read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import InputError
 from evenhand.judges import JudgeOptions, RetryPolicy, open_judge
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import built_in_template
 from evenhand.runs import JudgePlan, RunOptions, RunSummary, given_pairs, judge_pairs
 from evenhand.runs.plan import JudgeRecipe
@@ -43,14 +43,14 @@ WAYS: dict[str, dict[str, Any]] = {
 class Asked:
     """Options of a run that change what is asked, or what comes of it."""
 
-    procedure: Procedure = field(default_factory=lambda: Procedure(retry=QUICK))
+    config: JudgeConfig = field(default_factory=lambda: JudgeConfig(retry=QUICK))
     rows: dict[str, Any] = field(default_factory=dict)  # of every pair
     judges: tuple[str, ...] = ("openai:m",)
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def by(cls, **procedure: Any) -> Asked:
-        return cls(Procedure(retry=QUICK, **procedure))
+    def by(cls, **config: Any) -> Asked:
+        return cls(JudgeConfig(retry=QUICK, **config))
 
 
 def own_template() -> Any:
@@ -99,9 +99,9 @@ def stores(tmp_path: Path, fresh_database: str) -> dict[str, str]:
     }
 
 
-def plan(spec: str, provider: OpenAIProvider, procedure: Procedure) -> JudgePlan:
+def plan(spec: str, provider: OpenAIProvider, config: JudgeConfig) -> JudgePlan:
     options = JudgeOptions(base_url=provider.url, api_key="sk-loopback", timeout_s=60)
-    return JudgePlan(open_judge(spec, options), procedure, recipe=JudgeRecipe.of(spec, options))
+    return JudgePlan(open_judge(spec, options), config, recipe=JudgeRecipe.of(spec, options))
 
 
 async def judged(
@@ -163,7 +163,7 @@ async def test_options_come_to_the_same_whoever_carries_the_run_out(
     name: str, provider: OpenAIProvider, stores: dict[str, str], crowd: Crowd
 ) -> None:
     asked = OPTIONS[name]
-    how = asked.procedure
+    how = asked.config
     provider.tells_logprobs = how.mode == "letter" or how.confidence == "logprobs"
     rows = [row | asked.rows for row in sums(8)]
     same = sums(1, begin=99)[0]
@@ -198,7 +198,7 @@ async def test_what_the_cheap_judge_leaves_goes_to_the_dear_one_in_every_way(
     requests: dict[str, Counter[str]] = {}
     with OpenAIProvider(of_two_minds) as provider:
         for way, options in WAYS.items():
-            usual = Procedure(retry=QUICK)
+            usual = JudgeConfig(retry=QUICK)
             plans = [plan(spec, provider, usual) for spec in ("openai:cheap", "openai:dear")]
             sources = given_pairs(sums(20), ReadOptions(criteria=read_criteria(["accuracy"])))
             with open_store(stores[way]) as store:
@@ -220,7 +220,7 @@ async def test_what_the_cheap_judge_leaves_goes_to_the_dear_one_in_every_way(
 async def test_a_calibrated_judge_abstains_in_every_way_alike(
     stores: dict[str, str], crowd: Crowd
 ) -> None:
-    usual, rows = Procedure(retry=QUICK), labelled_sums(300)
+    usual, rows = JudgeConfig(retry=QUICK), labelled_sums(300)
     with OpenAIProvider(lambda prompt, _: unsure_answer(prompt)) as provider:
         with open_store(stores["here"]) as store:
             learn = RunOptions(name="learn")
@@ -249,7 +249,7 @@ async def test_what_failed_is_tried_again_where_that_is_asked_for(
         return of_two_minds(prompt, body)
 
     with OpenAIProvider(grumbling) as provider, open_store(stores[way]) as store:
-        once = Procedure(retry=QUICK, repairs=0)
+        once = JudgeConfig(retry=QUICK, repairs=0)
         first = RunOptions(name="run", **WAYS[way])
         before = await judged(sums(8), [plan("openai:m", provider, once)], store, first)
         assert (before.invalid, before.pending) == (1, 0)
@@ -273,7 +273,7 @@ async def test_a_later_stage_that_cannot_be_judged_so_is_refused_before_the_firs
     answers.write_text("")
     spec = f"replay:{answers}" if second == "replay" else second
     with OpenAIProvider(of_two_minds) as provider, open_store(stores[way]) as store:
-        usual = Procedure(retry=QUICK)
+        usual = JudgeConfig(retry=QUICK)
         plans = [plan("openai:cheap", provider, usual)]
         plans.append(
             JudgePlan(open_judge(spec), usual, recipe=JudgeRecipe.of(spec, JudgeOptions()))

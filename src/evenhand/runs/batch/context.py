@@ -49,7 +49,7 @@ class BatchBudget:
         """What a request may cost at most, or about, by what the others did."""
         if self._priced >= _ENOUGH_ANSWERS:
             return self._budget.cost_usd / self._priced * _MARGIN
-        mode = seat.procedure.mode_for(seat.judge)
+        mode = seat.config.mode_for(seat.judge)
         usage = Usage(
             input_tokens=round(input_tokens * TOKENIZERS_HIGH),
             output_tokens=round(output_tokens(mode, len(work.pair.criteria)).high),

@@ -54,8 +54,8 @@ class BatchSettler:
         self._store = store
         self._stop = stop
         self._unread = unread
-        self._attempts = seat.procedure.retry.attempts
-        self._procedure = replace(seat.procedure, retry=_ONCE)
+        self._attempts = seat.config.retry.attempts
+        self._config = replace(seat.config, retry=_ONCE)
         # Whether the judge has answered: until then its failures say nothing of the pairs.
         self.proven = seat.count.done > seat.count.invalid
         self.doubted = 0  # pairs that wait for that
@@ -97,7 +97,7 @@ class BatchSettler:
         settled: Facts | Failure | None = None
         error: Exception | None = None
         try:
-            decided = await decide(work.pair, judge, self._procedure, keeper=keeper)
+            decided = await decide(work.pair, judge, self._config, keeper=keeper)
         except AnswerPending:
             pass
         else:

@@ -232,7 +232,7 @@ class RayExecutor:
                 yield JudgeTask(
                     judge_id=seat.judge_id,
                     recipe=plan.recipe,
-                    procedure=plan.procedure,
+                    config=plan.config,
                     price=seat.price,
                     key=plan.record(salt=salt).key,
                     name=plan.judge.name,

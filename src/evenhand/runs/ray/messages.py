@@ -9,7 +9,7 @@ from typing import Protocol
 
 from evenhand.errors import ClusterError, EvenhandError, JudgeError, StoreError
 from evenhand.judges.prices import Price
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs.plan import JudgeRecipe
 from evenhand.runs.stop import StoppedBy
 
@@ -23,7 +23,7 @@ class JudgeTask:
 
     judge_id: int
     recipe: JudgeRecipe
-    procedure: Procedure
+    config: JudgeConfig
     price: Price | None
     key: str
     name: str

@@ -172,7 +172,7 @@ class Worker:
         judge = task.recipe.open()
         self._judges.append(judge)
         self._accounts.append(account_of(judge))
-        key = JudgePlan(judge, task.procedure).record(salt=assignment.salt).key
+        key = JudgePlan(judge, task.config).record(salt=assignment.salt).key
         if key != task.key:
             raise EvenhandError(
                 f"{task.name} would be asked differently here than where the run was begun; "
@@ -183,7 +183,7 @@ class Worker:
         self._counts.append(count)
         self._supplies.append(supply)
         leased = LeasedJudge(judge, self._lease)
-        return RunJudge(task.judge_id, leased, task.procedure, task.price, count, supply)
+        return RunJudge(task.judge_id, leased, task.config, task.price, count, supply)
 
     async def _work(self, run_id: int) -> None:
         try:

@@ -12,7 +12,7 @@ from evenhand.contract import ErrorBody, Locale, read_criteria
 from evenhand.contract.model import Model
 from evenhand.errors import CapReached, InputError
 from evenhand.judges import Judge
-from evenhand.judging.config import Procedure
+from evenhand.judging.config import JudgeConfig
 from evenhand.report.lookup import find_run
 from evenhand.report.records import RunRow, rows_of
 from evenhand.runs import JudgePlan, Observer, RunOptions, RunSummary, Stop, judge_pairs
@@ -152,7 +152,7 @@ def _has_changed(run: RunRecord, language: Locale, keys: Sequence[str]) -> bool:
 async def probe_judge(
     judge: Judge,
     cases: Sequence[ProbeCase],
-    procedures: Mapping[Locale, Procedure],
+    configs: Mapping[Locale, JudgeConfig],
     options: RunOptions,
     *,
     store: Store,
@@ -160,7 +160,7 @@ async def probe_judge(
     observer: Observer | None = None,
     min_score: float | None = None,
 ) -> ProbeReport:
-    """Ask what is not asked yet, each language by its own procedure. What stops it is in the
+    """Ask what is not asked yet, each language by its own config. What stops it is in the
     report, with the scores of what was asked until then."""
     check_threshold(min_score)
     if not cases:
@@ -176,7 +176,7 @@ async def probe_judge(
             break
         summaries[language] = await judge_pairs(
             ProbePairs(language, its),
-            [JudgePlan(judge, _asking_identical(procedures[language]))],
+            [JudgePlan(judge, _asking_identical(configs[language]))],
             left,
             store=store,
             stop=stop,
@@ -194,9 +194,9 @@ def _by_language(cases: Sequence[ProbeCase]) -> dict[Locale, tuple[ProbeCase, ..
     return {language: its for language, its in found.items() if its}
 
 
-def _asking_identical(procedure: Procedure) -> Procedure:
+def _asking_identical(config: JudgeConfig) -> JudgeConfig:
     """A tie that is given without asking says nothing about the judge."""
-    return replace(procedure, ask_identical=True)
+    return replace(config, ask_identical=True)
 
 
 def _left(options: RunOptions, done: Sequence[RunSummary], stop: Stop) -> RunOptions:
