@@ -45,6 +45,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from evenhand.messages import Message
+
 # What shows nothing, or turns what stands around it: controls, the directions of texts, spaces of
 # no width, tags. A line's own end and tabs are not among them.
 _UNSEEN = re.compile(
@@ -63,7 +65,7 @@ class EvenhandError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = message  # a `Message`, but for what others wrote (a server, a library)
         # What is known of the comparison that failed, in the shape of the contract's metadata.
         self.metadata: Any = None
 
@@ -97,7 +99,7 @@ class MissingExtra(InputError):
     kind = "missing_extra"
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} is not installed; run: pip install 'evenhand[{extra}]'")
+        super().__init__(Message("extra.missing", what=what, extra=extra))
 
 
 class JudgeError(EvenhandError):

@@ -1,46 +1,277 @@
-"""Every sentence of a conclusion: a code with its values, and one catalogue for each language.
+"""Every sentence that a person may read: a code with its values, and one catalogue a language.
 
-A message is made where the fact is known and rendered where somebody reads it. Nothing reads a
-rendered sentence back.
+A message is made where the fact is known and rendered where somebody reads it: `en.toml` and
+`zh.toml` hold each sentence once, and once more under `[http.…]` or `[page.…]` where those who have
+no command line are helped otherwise. Nothing reads a rendered sentence back.
+
+In a sentence `{n:count}` is 1,234, `{n:one|many}` goes by the number, `{x:number}` is 58 and
+`{x:percent}` 58 %, `{option:option}` and `{--max-tokens}` are an option as the reader knows it.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable
-from functools import lru_cache
-from importlib.resources import files
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from string import Formatter
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
-from evenhand.contract import Locale
-from evenhand.contract.model import Model
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
 
-Value = str | int | float
+Language = Literal["en", "zh"]
+# Who reads it: options are `--max-tokens`, `maxTokens` or `max_tokens` to them.
+Face = Literal["cli", "http", "python", "page"]
+FACES: tuple[Face, ...] = get_args(Face)
+
+_CAMEL = re.compile(r"-([a-z])")
+_PLAIN = (str, int, float, type(None))
 
 
-class Message(Model):
+class Message(str):
+    """A sentence that knows what it says.
+
+    As a string it is the English sentence for whoever runs this process, so that errors, JSON and
+    logs show it as they show any text; `code` and `values` render it for others.
+    """
+
+    __slots__ = ("code", "values")
     code: str
-    values: dict[str, Value]
+    values: Mapping[str, Any]
+
+    def __new__(cls, code: str, /, **values: Any) -> Message:
+        return cls.of(code, values)
+
+    @classmethod
+    def of(cls, code: str, values: Mapping[str, Any], language: Language = "en") -> Message:
+        """With values as they were stored, or with its text in another language."""
+        kept = {name: _kept(value) for name, value in values.items()}
+        message = str.__new__(cls, _filled(code, kept, language, _face))
+        message.code, message.values = code, kept
+        return message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Message.of, (self.code, self.values)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            _message_of,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                _parts, when_used="json-unless-none"
+            ),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        value = {"anyOf": [{"type": kind} for kind in ("string", "integer", "number")]}
+        values = {"type": "object", "title": "Values", "additionalProperties": value}
+        return {
+            "type": "object",
+            "title": "Message",
+            "properties": {"code": {"type": "string", "title": "Code"}, "values": values},
+            "required": ["code", "values"],
+            "additionalProperties": False,
+        }
 
 
-def message(code: str, /, **values: Value) -> Message:
-    return Message(code=code, values=values)
+def render(
+    message: str | Iterable[Message], language: Language = "en", face: Face | None = None
+) -> str:
+    """One sentence, or several one after the other; any other text as it is."""
+    if isinstance(message, Message):
+        return _filled(message.code, message.values, language, face or _face)
+    if isinstance(message, str):
+        return message
+    between = "" if language == "zh" else " "
+    return between.join(render(each, language, face) for each in message)
 
 
-def render(messages: Message | Iterable[Message], locale: Locale = "en") -> str:
-    """One sentence, or several one after the other."""
-    if isinstance(messages, Message):
-        return _FORMATTER.vformat(catalogue(locale)[messages.code], (), messages.values)
-    between = "" if locale == "zh" else " "
-    return between.join(render(each, locale) for each in messages)
+_face: Face = "python"
 
 
-@lru_cache(maxsize=len(get_args(Locale)))
-def catalogue(locale: Locale) -> dict[str, str]:
-    """Code to sentence; a code is the table's name and the key, with a point between."""
-    tables = tomllib.loads(files(__name__).joinpath(f"{locale}.toml").read_text("utf-8"))
-    return {f"{table}.{key}": text for table, own in tables.items() for key, text in own.items()}
+@contextlib.contextmanager
+def speaking_to(face: Face) -> Iterator[None]:
+    """Whom messages made in this process are for, unless they are rendered for somebody else."""
+    global _face
+    before, _face = _face, face
+    try:
+        yield
+    finally:
+        _face = before
+
+
+def option(name: str, face: Face) -> str:
+    """`max-tokens` as it is called there."""
+    if face == "cli":
+        return f"--{name}"
+    if face == "python":
+        return name.replace("-", "_")
+    return _CAMEL.sub(lambda found: found[1].upper(), name)
+
+
+# Fields of values that go to clients and to the store
+
+# Give as `context` to pydantic's dumps: with codes and values for whoever renders them later, or
+# as sentences for an HTTP client.
+WHOLE: dict[str, Any] = {"messages": "whole"}
+FOR_CLIENTS: dict[str, Any] = {"messages": "http"}
+
+
+class _SentenceField:
+    """A text that may be a message. JSON has the sentence, unless its `context` is another."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_wrap_validator_function(
+            _sentence_of,
+            core_schema.str_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                _serialized, info_arg=True, return_schema=core_schema.any_schema()
+            ),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"type": "string"}
+
+
+Sentence = Annotated[str, _SentenceField()]
+
+
+def _sentence_of(value: Any, plain: Callable[[Any], str]) -> str:
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, dict) and value.keys() == {"code", "values"}:
+        try:
+            return _message_of(value)
+        except (ValueError, LookupError):  # stored by another evenhand, with other sentences
+            return f"{value['code']} {value['values']}"
+    return plain(value)
+
+
+def _message_of(value: Any) -> Message:
+    if isinstance(value, Message):
+        return value
+    if not isinstance(value, dict) or value.keys() != {"code", "values"}:
+        raise ValueError("a message has a code and values")
+    if value["code"] not in catalogue("en"):
+        raise ValueError(f"there is no message {value['code']!r}")
+    return Message.of(value["code"], value["values"])
+
+
+def _serialized(text: str, info: Any) -> Any:
+    how = (info.context or {}).get("messages") if isinstance(text, Message) else None
+    if how == "whole":
+        return _parts(cast("Message", text))
+    return render(text, "en", how) if how else text
+
+
+def _parts(message: Message) -> dict[str, Any]:
+    values = {
+        name: _parts(value) if isinstance(value, Message) else value
+        for name, value in message.values.items()
+    }
+    return {"code": message.code, "values": values}
+
+
+# Catalogues
+
+
+@cache
+def catalogue(language: Language, face: Face | None = None) -> dict[str, str]:
+    """Code to sentence: those for every reader, or those for one face alone. A code is the table's
+    name and the key, with a point between."""
+    tables = _read(language)
+    if face is not None:
+        tables = tables.get(face, {})
+    return {
+        f"{table}.{key}": text
+        for table, own in tables.items()
+        if table not in FACES
+        for key, text in own.items()
+    }
+
+
+@cache
+def _read(language: Language) -> dict[str, Any]:
+    # Not at import: most commands and comparisons have nothing to say.
+    import tomllib
+    from importlib.resources import files
+
+    return tomllib.loads(files(__name__).joinpath(f"{language}.toml").read_text("utf-8"))
+
+
+_Piece = str | tuple[str, str, str]
+
+
+@cache
+def _pieces(code: str, language: Language, face: Face) -> tuple[_Piece, ...]:
+    """Literal text, and slots as name, conversion and format."""
+    text = catalogue(language, face).get(code) or catalogue(language)[code]
+    pieces: list[_Piece] = []
+    for literal, name, spec, conversion in Formatter().parse(text):
+        if literal:
+            pieces.append(literal)
+        if name is not None and name.startswith("--"):
+            pieces.append(option(name.removeprefix("--"), face))
+        elif name is not None:
+            pieces.append((name, conversion or "", spec or ""))
+    return tuple(pieces)
+
+
+def _filled(code: str, values: Mapping[str, Any], language: Language, face: Face) -> str:
+    filled = [
+        piece
+        if isinstance(piece, str)
+        else _written(values[piece[0]], piece[1], piece[2], language, face)
+        for piece in _pieces(code, language, face)
+    ]
+    return "".join(filled)
+
+
+def _written(value: Any, conversion: str, spec: str, language: Language, face: Face) -> str:
+    if isinstance(value, Message):
+        value = _filled(value.code, value.values, language, face)
+    elif isinstance(value, (list, tuple)) and not conversion:
+        value = ("、" if language == "zh" else ", ").join(
+            _written(each, "", "", language, face) for each in value
+        )
+    if conversion == "r":
+        value = repr(value)
+    if spec == "count":
+        return f"{value:,}"
+    if spec == "number":
+        return percent_number(value)
+    if spec == "percent":
+        return f"{percent_number(value)} %"
+    if spec == "option":
+        return option(value, face)
+    if "|" in spec:
+        one, many = spec.split("|")
+        return one if value == 1 else many
+    return format(value, spec)
+
+
+def _kept(value: Any) -> Any:
+    """As JSON can keep it: a path or an exception as its text."""
+    if isinstance(value, (Message, *_PLAIN)):
+        return value
+    if isinstance(value, dict) and value.keys() == {"code", "values"}:
+        return Message.of(value["code"], value["values"])
+    if isinstance(value, (list, tuple)):
+        return [_kept(each) for each in value]
+    return str(value)
 
 
 def percent_number(share: float) -> str:
@@ -50,22 +281,3 @@ def percent_number(share: float) -> str:
         if share == 0.5 or float(rounded) != 50:
             return rounded
     return f"{100 * share:.4g}"
-
-
-class _Formatter(Formatter):
-    """`{n:count}` 1,234; `{n:one|many}` by number; `{x:number}` 58 and `{x:percent}` 58 %."""
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec == "count":
-            return f"{value:,}"
-        if format_spec == "number":
-            return percent_number(value)
-        if format_spec == "percent":
-            return f"{percent_number(value)} %"
-        if "|" in format_spec:
-            one, many = format_spec.split("|")
-            return one if value == 1 else many
-        return str(super().format_field(value, format_spec))
-
-
-_FORMATTER = _Formatter()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, message
+from evenhand.messages import Message
 from evenhand.runs.settled_prefix import MAX_INVALID
 from evenhand.stats.intervals import SignTest
 from evenhand.stats.outcomes import WIN_B, OutcomeCounts
@@ -326,7 +326,7 @@ def conclusion_messages(
         if limits.smallest_effect is not None and low is not None and high is not None:
             yield _effect(low, high, limits.smallest_effect)
     if one_order and limits.allow_one_order:
-        yield message("trust.one_order", part=one_order, n=rate.counts.valid)
+        yield Message("trust.one_order", part=one_order, n=rate.counts.valid)
     if both and not hopeless:
         yield _trust(rate, position, pairs=both)
 
@@ -336,16 +336,16 @@ def claim_message(rate: SideRate, names: tuple[str, str]) -> Message:
     called = {"model": names[0], "against": names[1]}
     if rate.rate is None or rate.low is None or rate.high is None:
         if rate.n < FEWEST_PAIRS:
-            return message("no_conclusion.few_pairs", **called, n=rate.n, needed=FEWEST_PAIRS)
+            return Message("no_conclusion.few_pairs", **called, n=rate.n, needed=FEWEST_PAIRS)
         if rate.prompts is not None and rate.prompts < FEWEST_PROMPTS:
             few = {"n": rate.prompts, "needed": FEWEST_PROMPTS}
-            return message("no_conclusion.few_prompts", **called, **few)
-        return message("no_conclusion.few", **called)
+            return Message("no_conclusion.few_prompts", **called, **few)
+        return Message("no_conclusion.few", **called)
     claim = "no_difference"
     if rate.low > 0.5 or rate.high < 0.5:
         claim = "better" if rate.low > 0.5 else "worse"
     prompts = rate.n if rate.prompts is None else rate.prompts
-    return message(
+    return Message(
         f"conclusion.{claim}", **called, rate=rate.rate, low=rate.low, high=rate.high, n=prompts
     )
 
@@ -358,25 +358,25 @@ def _doubt(
         case "position":
             share = rate.flips / both if both else 0.0
             why = "flips" if position.favours is None else "position"
-            return message(f"no_conclusion.{why}", **called, share=share, n=both)
+            return Message(f"no_conclusion.{why}", **called, share=share, n=both)
         case "one_order":
-            return message("no_conclusion.one_order", **called, part=rate.one_order, n=valid)
+            return Message("no_conclusion.one_order", **called, part=rate.one_order, n=valid)
         case "ties":
-            return message("no_conclusion.ties", **called, part=rate.decided, n=valid)
+            return Message("no_conclusion.ties", **called, part=rate.decided, n=valid)
         case "pending":
-            return message(
+            return Message(
                 "no_conclusion.pending", **called, part=pairs - valid - rate.counts.invalid, n=pairs
             )
         case _:
             missing = rate.missing
-            return message("no_conclusion.missing", **called, part=missing, n=missing + valid)
+            return Message("no_conclusion.missing", **called, part=missing, n=missing + valid)
 
 
 def _trust(rate: SideRate, position: PositionBias, *, pairs: int) -> Message:
     if not rate.flips:
-        return message("trust.steady", n=pairs)
-    towards = "" if position.favours is None else f"_{position.favours}"
-    return message(f"trust.flips{towards}", share=rate.flips / pairs, n=pairs)
+        return Message("trust.steady", n=pairs)
+    codes = {None: "trust.flips", "first": "trust.flips_first", "second": "trust.flips_second"}
+    return Message(codes[position.favours], share=rate.flips / pairs, n=pairs)
 
 
 def _effect(low: float, high: float, size: float) -> Message:
@@ -385,4 +385,4 @@ def _effect(low: float, high: float, size: float) -> Message:
         code = "shown"
     elif low > 0.5 - size and high < 0.5 + size:
         code = "ruled_out"
-    return message(f"effect.{code}", size=size)
+    return Message(f"effect.{code}", size=size)

@@ -10,7 +10,7 @@ import numpy as np
 from evenhand.contract import Locale
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import message, render
+from evenhand.messages import Message, render
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.report.gate import GateReport, judge_gate
 from evenhand.report.win_rates import (
@@ -156,7 +156,7 @@ def _with_correction(found: Conclusion, correction: Correction | None) -> Conclu
     )
     messages = (
         claim_message(rate, found.names),
-        message("trust.labels", labels=labels),
+        Message("trust.labels", labels=labels),
     )
     return found.model_copy(
         update={"win_rate": rate, "messages": messages, "sentence": render(messages)}

@@ -274,13 +274,12 @@ class FigureFormat:
         """A conclusion in words. Names are set apart, so that one cannot turn what follows it."""
         return render(
             [
-                each.model_copy(
-                    update={
-                        "values": {
-                            name: f"\u2068{value}\u2069" if isinstance(value, str) else value
-                            for name, value in each.values.items()
-                        }
-                    }
+                Message.of(
+                    each.code,
+                    {
+                        name: f"\u2068{value}\u2069" if isinstance(value, str) else value
+                        for name, value in each.values.items()
+                    },
                 )
                 for each in messages
             ],

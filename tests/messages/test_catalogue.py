@@ -1,0 +1,166 @@
+"""Every message has a sentence in each language, with the values that it is given."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import get_args
+
+import pytest
+
+import evenhand
+from evenhand.contract.model import Model
+from evenhand.messages import (
+    FACES,
+    WHOLE,
+    Face,
+    Language,
+    Message,
+    Sentence,
+    catalogue,
+    option,
+    render,
+)
+
+SOURCES = Path(evenhand.__file__).parent
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+def slots(text: str) -> set[str]:
+    named = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+    return {name for name in named if not name.startswith("--")}
+
+
+@cache
+def trees() -> tuple[tuple[Path, ast.Module], ...]:
+    return tuple((path, ast.parse(path.read_text("utf-8"))) for path in SOURCES.rglob("*.py"))
+
+
+def made() -> Iterator[tuple[str, str, set[str] | None]]:
+    """Where a message is made: the place, its code, and its values' names where all are written
+    out."""
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Message"):
+                continue
+            if node.args and isinstance(node.args[0], ast.Constant):
+                given = {each.arg for each in node.keywords}
+                names = None if None in given else {str(name) for name in given}
+                yield f"{path.relative_to(SOURCES)}:{node.lineno}", str(node.args[0].value), names
+
+
+@cache
+def texts() -> tuple[set[str], set[str]]:
+    """All constant strings of the sources, and the beginnings of those that are put together."""
+    constants: set[str] = set()
+    beginnings: set[str] = set()
+    for _, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                constants.add(node.value)
+            elif isinstance(node, ast.JoinedStr) and len(node.values) > 1:
+                first = node.values[0]
+                if isinstance(first, ast.Constant) and re.fullmatch(r"\w+\.\w*", str(first.value)):
+                    beginnings.add(str(first.value))
+    return constants, beginnings
+
+
+def is_used(code: str) -> bool:
+    constants, beginnings = texts()
+    if code in constants:
+        return True
+    rests = (code.removeprefix(each) for each in beginnings if code.startswith(each))
+    return any(rest == "" or rest in constants for rest in rests)
+
+
+def test_both_languages_have_the_same_messages() -> None:
+    for face in (None, *FACES):
+        assert catalogue("en", face).keys() == catalogue("zh", face).keys()
+
+
+def test_a_message_has_the_same_values_in_both_languages() -> None:
+    for face in (None, *FACES):
+        english, chinese = catalogue("en", face), catalogue("zh", face)
+        differ = [code for code in english if slots(english[code]) != slots(chinese[code])]
+        assert differ == []
+
+
+def test_the_other_language_is_another() -> None:
+    figures = re.compile(r"\{[^{}]*\}|[\W\d_]")
+    for face in (None, *FACES):
+        for code, text in catalogue("zh", face).items():
+            assert CHINESE.search(text) or not figures.sub("", text), code
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_what_one_face_is_told_needs_no_other_values(face: Face) -> None:
+    own = catalogue("en", face)
+    for code, text in own.items():
+        assert slots(text) <= slots(catalogue("en")[code]), code
+
+
+def test_every_message_is_made_somewhere() -> None:
+    assert [code for code in catalogue("en") if not is_used(code)] == []
+
+
+def test_what_is_made_is_in_the_catalogue_with_its_values() -> None:
+    sentences = catalogue("en")
+    unknown = [(place, code) for place, code, _ in made() if code not in sentences]
+    assert unknown == []
+    differ = [
+        (place, code, names ^ slots(sentences[code]))
+        for place, code, names in made()
+        if names is not None and names != slots(sentences[code])
+    ]
+    assert differ == []
+
+
+def test_an_option_is_called_as_the_reader_calls_it() -> None:
+    assert option("max-tokens", "cli") == "--max-tokens"
+    assert option("max-tokens", "http") == "maxTokens"
+    assert option("max-tokens", "python") == "max_tokens"
+
+
+def test_a_page_names_no_option_and_no_command() -> None:
+    for language in LANGUAGES:
+        for code, text in catalogue(language, "page").items():
+            assert not re.search(r"(?<!\w)--?[a-z]|\bevenhand |=COLUMN", text), code
+
+
+class Noted(Model):
+    note: Sentence
+
+
+def test_a_message_is_a_sentence_in_json_and_whole_in_the_store() -> None:
+    message = Message("verdict.empty", which=Message("winner.A"))
+    noted = Noted(note=message)
+    assert noted.note is message
+    assert noted.model_dump_json() == '{"note":"Response A is empty."}'
+    read = Noted.model_validate_json(noted.model_dump_json(context=WHOLE))
+    assert isinstance(read.note, Message)
+    assert render(read.note, "zh") == "响应 A 为空。"
+    assert read == noted
+
+
+def test_what_another_evenhand_stored_is_shown_as_it_is() -> None:
+    read = Noted.model_validate({"note": {"code": "no.such", "values": {"n": 1}}})
+    assert read.note == "no.such {'n': 1}"
+    assert Noted(note="as a server wrote it").note == "as a server wrote it"
+
+
+def test_a_message_goes_to_another_process_with_its_values() -> None:
+    message = Message("trust.steady", n=1234)
+    again = pickle.loads(pickle.dumps(message))  # noqa: S301 - our own
+    assert again == message == "Both orders agreed in all 1,234 pairs."
+    assert again.code == "trust.steady"
+    assert again.values == {"n": 1234}
+
+
+def test_what_is_no_message_is_rendered_as_it_is() -> None:
+    assert render("{as} it --is", "zh", "http") == "{as} it --is"
