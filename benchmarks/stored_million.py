@@ -50,8 +50,8 @@ _ITEM_TAGS = "INSERT INTO item_tags (run_id, tag, number) VALUES (?, ?, ?)"
 _VERDICTS = """
 INSERT INTO verdicts (run_id, number, judge_id, outcome, winner, first_pass_winner,
                       second_pass_winner, confidence, confidence_source, error_kind, error_message,
-                      samples, passes, created_at, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'stated', ?, ?, 1, 2, 0, ?)
+                      samples, passes, created_at, abstained, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'stated', ?, ?, 1, 2, 0, 0, ?)
 """
 _PASSES = """
 INSERT INTO passes (pair_id, judge_id, shown_order, sample, status, reason, winner, confidence,

@@ -61,8 +61,8 @@ VALUES (?, ?, ?, ?, 1, ?, 'outputs.jsonl', ?, ?, ?, ?, ?)
 _VERDICTS = """
 INSERT INTO verdicts (run_id, number, judge_id, outcome, winner, first_pass_winner,
                       second_pass_winner, confidence, confidence_source, samples, passes,
-                      created_at, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, 0.8, 'stated', 1, 2, 0, ?)
+                      created_at, abstained, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, 0.8, 'stated', 1, 2, 0, 0, ?)
 """
 _CRITERIA = json.dumps([{"name": name} for name in ("accuracy", "clarity", "depth")])
 

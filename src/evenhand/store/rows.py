@@ -53,7 +53,7 @@ PASS_COLUMNS = (
 VERDICT_COLUMNS = (
     *("run_id", "number", "judge_id", "outcome", "winner", "confidence", "confidence_source"),
     *("first_pass_winner", "second_pass_winner", "error_kind", "error_message"),
-    *("samples", "passes", "created_at", "body", "abstained"),
+    *("samples", "passes", "created_at", "abstained", "body"),
 )
 
 _FAILED = TypeAdapter(FailedPass)
@@ -184,8 +184,8 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
             *(new.run_id, new.number, new.judge_id, str(Outcome.INVALID), None, None),
             *(metadata.confidence_source, *chosen),
             *(escape(settled.error.kind), escape(settled.error.message)),
-            *(metadata.samples, len(metadata.passes), now),
-            *(settled.model_dump_json(exclude=_PASSES, exclude_unset=True), False),
+            *(metadata.samples, len(metadata.passes), now, False),
+            settled.model_dump_json(exclude=_PASSES, exclude_unset=True),
         )
     if isinstance(settled, Facts):
         facts, body = settled, _beyond_columns(settled)
@@ -196,7 +196,7 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
         *(new.run_id, new.number, new.judge_id, str(facts.outcome)),
         *(facts.winner, facts.confidence, facts.confidence_source),
         *(facts.first_pass_winner, facts.second_pass_winner, None, None),
-        *(facts.samples, facts.passes, now, body, facts.abstained),
+        *(facts.samples, facts.passes, now, facts.abstained, body),
     )
 
 

@@ -1,5 +1,5 @@
-"""The tables, and the text type that both engines can hold. `migrations/` makes the tables; a test
-compares the two.
+"""The tables, and the text type that both engines can hold. A new store is made from them;
+`migrations/` brings a store of an earlier version up to them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    false,
     text,
 )
 from sqlalchemy.types import TypeDecorator, UserDefinedType
@@ -95,24 +94,13 @@ class WordPositions(UserDefinedType[str]):
         return "TSVECTOR"
 
 
-# The tables. `migrations/` makes them; a test holds the two together.
-#
 # Keys are integers that grow in order of arrival, so that indexes grow at their ends and the time
 # per pair does not grow with their number. Large texts come last in a row: SQLite reads a row from
 # its beginning, and sums need not read past the numbers.
 
 VERSION_TABLE = "evenhand_schema"
-REVISIONS = (
-    "0001",
-    "0002",
-    "0003",
-    "0004",
-    "0005",
-    "0006",
-    "0007",
-    "0008",
-    "0009",
-)  # oldest first; the last is what this evenhand reads and writes
+# Oldest first; the last is what this evenhand reads and writes. None before 0010 was released.
+REVISIONS = ("0010",)
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -197,11 +185,10 @@ items = Table(
     Column("model_a", SafeText),
     Column("model_b", SafeText),
     Column("tags", Text),
-    # What statistics need of the texts, so that they need not read them. SQLite adds a column to
-    # rows that are there only with a default; no row is ever written without these.
-    Column("prompt_key", BigInteger, nullable=False, server_default=text("0")),
-    Column("length_a", Integer, nullable=False, server_default=text("0")),  # in characters
-    Column("length_b", Integer, nullable=False, server_default=text("0")),
+    # What statistics need of the texts, so that they need not read them.
+    Column("prompt_key", BigInteger, nullable=False),
+    Column("length_a", Integer, nullable=False),  # in characters
+    Column("length_b", Integer, nullable=False),
     PrimaryKeyConstraint("run_id", "number"),
     UniqueConstraint("run_id", "key"),
 )
@@ -300,8 +287,8 @@ verdicts = Table(
     Column("samples", Integer, nullable=False),
     Column("passes", Integer, nullable=False),  # how many it rests on
     Column("created_at", Double, nullable=False),
+    Column("abstained", Boolean, nullable=False),
     Column("body", Text, nullable=False),  # the contract's JSON, without its passes
-    Column("abstained", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("run_id", "number", "judge_id"),
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
     # Holds all that a tally counts, so that it need not read the texts; and the verdicts of one

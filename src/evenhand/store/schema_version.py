@@ -1,4 +1,4 @@
-"""Which schema a database has, and bringing an empty or an older one up to ours."""
+"""Which schema a database has: an empty one is given ours, an earlier one is brought up to it."""
 
 from __future__ import annotations
 
@@ -29,24 +29,26 @@ _UPGRADE_LOCK = 0x65766E68
 
 
 @dataclass(frozen=True, slots=True)
-class Migrations:
-    folder: Path
+class Schema:
+    tables: MetaData  # as the last revision has them
     revisions: tuple[str, ...]  # oldest first
+    migrations: Path
 
 
-MIGRATIONS = Migrations(Path(__file__).parent / "migrations", REVISIONS)
+SCHEMA = Schema(metadata, REVISIONS, Path(__file__).parent / "migrations")
 
 
-def bring_up(
-    engine: Engine, address: str, *, create: bool, migrations: Migrations = MIGRATIONS
-) -> None:
-    """One query where the store is at our schema; Alembic is loaded only for an older one."""
-    head = migrations.revisions[-1]
+def bring_up(engine: Engine, address: str, *, create: bool, schema: Schema = SCHEMA) -> None:
+    """One query where the store is at our schema; Alembic is loaded only for an earlier one."""
+    head = schema.revisions[-1]
     with engine.begin() as connection:
         found = _found(connection)
         if found == head:
             return
-        _refuse_strange(connection, address, found, create=create, migrations=migrations)
+        if found is None:
+            _refuse_others_tables(connection, address, create=create, tables=schema.tables)
+        else:
+            _refuse_unknown(address, found, schema.revisions)
     if found is None and engine.dialect.name == "sqlite":
         sqlite.use_wal(engine)
     with engine.begin() as connection:
@@ -54,10 +56,10 @@ def bring_up(
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
         # Another process may have done it while we waited for our turn.
         found = _found(connection)
-        if found is None and migrations is MIGRATIONS:
-            _create(connection, head)
+        if found is None:
+            _create(connection, schema)
         elif found != head:
-            _upgrade(connection, migrations)
+            _upgrade(connection, schema.migrations)
 
 
 def _found(connection: Connection) -> str | None:
@@ -77,25 +79,27 @@ def _is_missing_table(error: DBAPIError) -> bool:
     return undefined_table or f"no such table: {VERSION_TABLE}" in str(error.orig)
 
 
-def _refuse_strange(
-    connection: Connection,
-    address: str,
-    found: str | None,
-    *,
-    create: bool,
-    migrations: Migrations,
-) -> None:
-    if found is not None:
-        if found not in migrations.revisions:
-            raise StoreError(
-                f"store {address} was written by a newer evenhand (schema {found}); "
-                "upgrade evenhand, or name another store"
-            )
+def _refuse_unknown(address: str, found: str, revisions: tuple[str, ...]) -> None:
+    if found in revisions:
         return
+    if found < revisions[0]:
+        raise StoreError(
+            f"store {address} has schema {found}, from before the first release; export its runs "
+            "with the evenhand that made it, and name another store"
+        )
+    raise StoreError(
+        f"store {address} was written by a newer evenhand (schema {found}); "
+        "upgrade evenhand, or name another store"
+    )
+
+
+def _refuse_others_tables(
+    connection: Connection, address: str, *, create: bool, tables: MetaData
+) -> None:
     there = set(inspect(connection).get_table_names())
     if connection.dialect.name == "postgresql":
         # Other programs may share the database, as long as their tables have other names.
-        there &= set(metadata.tables)
+        there &= set(tables.tables)
         encoding = connection.execute(text("SHOW server_encoding")).scalar()
         if encoding != "UTF8":
             raise StoreError(
@@ -111,31 +115,25 @@ def _refuse_strange(
         raise StoreError(f"{address} is empty: no run was ever stored in it; name another store")
 
 
-def _create(connection: Connection, head: str) -> None:
-    """A new store at once, without Alembic: loading it takes as long as judging some hundred
-    pairs. A test holds what comes of this to what the revisions make."""
+def _create(connection: Connection, schema: Schema) -> None:
+    """Without Alembic: loading it takes as long as judging some hundred pairs."""
     version = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), nullable=False))
     version.append_constraint(
         PrimaryKeyConstraint(version.c.version_num, name=f"{VERSION_TABLE}_pkc")
     )
     version.create(connection)
-    metadata.create_all(connection)
-    connection.execute(version.insert().values(version_num=head))
-    _sign(connection)
+    schema.tables.create_all(connection)
+    connection.execute(version.insert().values(version_num=schema.revisions[-1]))
+    if connection.dialect.name == "sqlite":
+        connection.execute(text(f"PRAGMA application_id = {_APPLICATION_ID}"))
 
 
-def _upgrade(connection: Connection, migrations: Migrations) -> None:
+def _upgrade(connection: Connection, migrations: Path) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(migrations.folder).replace("%", "%%"))
+    config.set_main_option("script_location", str(migrations).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
-    _sign(connection)
-
-
-def _sign(connection: Connection) -> None:
-    if connection.dialect.name == "sqlite":
-        connection.execute(text(f"PRAGMA application_id = {_APPLICATION_ID}"))

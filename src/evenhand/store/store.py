@@ -660,7 +660,7 @@ def open_store(
 ) -> Store:
     """A file or a postgresql:// URL; without one EVENHAND_STORE, or a file of the user's.
 
-    A store that is not there is made unless `create` is False; one of an older evenhand is
+    A store that is not there is made unless `create` is False; one of an earlier release is
     brought up to date.
     """
     where = read_address(address)
