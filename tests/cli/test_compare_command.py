@@ -256,11 +256,10 @@ def test_option_wins_over_the_environment(
     assert other.requests == []
 
 
+@pytest.mark.agents
 def test_key_of_one_provider_is_not_sent_to_another(
     command: Command, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("pydantic_ai")
-    pytest.importorskip("anthropic")
     server, elsewhere = start_server(says("{}")), start_server(fair)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", elsewhere.url)

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import importlib.util
-import os
 from pathlib import Path
 
 import pytest
 
 from command_line import KEY, Command, judged_by, run_command
-from evenhand.judges.embedded_model import locate
-from evenhand.settings import load_settings
+from parts import need_model
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply
 
@@ -110,13 +107,7 @@ def test_judge_that_does_not_exist_is_said_before_anything_is_played(command: Co
 
 @pytest.mark.embedded
 def test_first_act_is_played_live(tmp_path: Path) -> None:
-    model = locate(load_settings().cache_dir)
-    if importlib.util.find_spec("xllamacpp") is None or model is None:
-        reason = "the embedded model is not here; install the extra local, run evenhand models pull"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    more = {"EVENHAND_CACHE_DIR": str(model.parent.parent)}
+    more = {"EVENHAND_CACHE_DIR": str(need_model().parent.parent)}
     asked = ("demo", "--offline", "--pairs", "3")
     ran = run_command(*asked, directory=tmp_path, more=more, timeout_s=600)
     assert ran.code == 0, ran.err

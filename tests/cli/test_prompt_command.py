@@ -81,17 +81,16 @@ def test_template_of_ones_own_is_shown_filled(
     assert "answerSchema" not in shown  # a template says for itself how to answer
 
 
+@pytest.mark.embedded
 def test_judge_that_goes_on_from_a_begun_answer_is_shown_so(command: Command) -> None:
-    pytest.importorskip("xllamacpp")
     model = command.directory / "model.gguf"
     model.write_bytes(b"GGUF")
     shown = command("prompt", *SUM, "--judge", f"local:{model}", "--mode", "letter", "--json").json
     assert {request["messages"][-1]["role"] for request in shown["requests"]} == {"assistant"}
 
 
+@pytest.mark.agents
 def test_judge_without_a_key_does_not_keep_its_prompt_from_being_shown(command: Command) -> None:
-    pytest.importorskip("pydantic_ai")
-    pytest.importorskip("anthropic")
     ran = command("prompt", *SUM, "--judge", "anthropic:claude-test")
     assert ran.code == 0
     refused = command("prompt", *SUM, "--judge", "anthropic:claude-test", "--mode", "letter")

@@ -18,6 +18,7 @@ from data.conftest import Read, Write
 from evenhand.contract import Criterion
 from evenhand.data import BadRow, OutputFile, ReadOptions, Record, read_outputs, read_pairs
 from evenhand.errors import DataError
+from parts import examples
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 ROWS: list[dict[str, Any]] = [
@@ -265,9 +266,7 @@ MARKS = st.sampled_from(
 NOISE = st.lists(st.one_of(MARKS, st.binary(max_size=8)), max_size=30).map(b"".join)
 
 
-@settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(400), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=NOISE, name=st.sampled_from(NAMES), packed=st.booleans())
 def test_noise_raises_nothing_but_a_data_error(
     write: Write, content: bytes, name: str, packed: bool
@@ -282,9 +281,7 @@ def test_noise_raises_nothing_but_a_data_error(
         assert error is None or "\n" not in error.message
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_inside_parquet_or_gzip_raises_nothing_but_a_data_error(
     write: Write, data: st.DataObject

@@ -18,6 +18,7 @@ from data.conftest import Write
 from evenhand.contract import Criterion
 from evenhand.data import BadRow, OutputFile, ReadOptions, Record, Unpaired, read_outputs
 from evenhand.errors import DataError
+from parts import examples
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 Rows = list[dict[str, Any]]
@@ -335,9 +336,7 @@ def test_nothing_is_left_behind(
     assert list(folder.iterdir()) == []
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     held=st.lists(st.frozensets(st.integers(0, 5), min_size=1), min_size=2, max_size=4),
     by_id=st.booleans(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from evenhand.contract import Criterion
 from evenhand.data import ReadOptions, Record, read_pairs
+from parts import missing
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 
@@ -22,9 +22,7 @@ def published() -> list[Path]:
     files = sorted(folder.glob("*.jsonl*"))
     if not files:
         message = f"no published pairs beside the project in {'/'.join(folder.parts[-3:])}"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+        missing(message)
     return files
 
 

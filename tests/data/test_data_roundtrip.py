@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from data.conftest import Write
 from evenhand.contract import Criterion
 from evenhand.data import ReadOptions, Record, read_pairs
+from parts import examples
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 FIELDS = ("prompt", "response_a", "response_b")
@@ -78,9 +79,7 @@ def parquet(rows: list[dict[str, str]]) -> bytes:
         ("x.parquet", parquet),
     ],
 )
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, packed=st.booleans())
 def test_any_text_survives(
     write: Write, name: str, written: Any, rows: list[dict[str, str]], packed: bool

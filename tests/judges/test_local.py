@@ -1,8 +1,6 @@
 import asyncio
-import importlib.util
 import json
 import math
-import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ from evenhand.judges.llama_server import serve_local
 from evenhand.judges.local import LocalJudge, open_local
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment
 from evenhand.settings import load_settings
+from parts import need_model
 
 PAIR = read_pair({"prompt": "p", "responseA": "a", "responseB": "b", "criteria": ["accuracy"]})
 LETTERS = ("A", "B", "C")
@@ -62,15 +61,7 @@ def asking_for(criterion: str, *, length: int = 60) -> JudgeCall:
 
 @pytest.fixture(scope="session")
 def model() -> Path:
-    """The embedded model's file. On CI its absence is a failure, elsewhere a reason to skip."""
-    found = embedded_model.locate(CACHE)
-    installed = importlib.util.find_spec("xllamacpp") is not None
-    if found is None or not installed:
-        reason = "the embedded model is not there: extra `local`, then `evenhand models pull`"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+    return need_model()
 
 
 Opener = Callable[..., LocalJudge]
@@ -113,10 +104,10 @@ def letters_of(answer: Completion) -> dict[str, float]:
 # --- what can be refused is refused when the judge is opened
 
 
+@pytest.mark.embedded
 def test_a_missing_file_a_folder_and_a_file_of_another_kind_are_input_errors(
     tmp_path: Path,
 ) -> None:
-    pytest.importorskip("xllamacpp")
     other = tmp_path / "notes.gguf"
     other.write_text("hello", encoding="utf-8")
     for path, fact in (
@@ -129,8 +120,8 @@ def test_a_missing_file_a_folder_and_a_file_of_another_kind_are_input_errors(
         assert str(path) in str(caught.value)
 
 
+@pytest.mark.embedded
 def test_an_embedded_model_that_was_not_pulled_is_told_with_the_command(tmp_path: Path) -> None:
-    pytest.importorskip("xllamacpp")
     with pytest.raises(InputError, match="run: evenhand models pull"):
         open_local(cache=tmp_path)
 
@@ -141,10 +132,10 @@ def test_a_missing_xllamacpp_is_told_with_the_command(monkeypatch: pytest.Monkey
         open_local()
 
 
+@pytest.mark.embedded
 async def test_a_broken_gguf_is_told_by_name_and_ends_no_process(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("xllamacpp")
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(range(256)) * 9)
     judge = open_local(broken)

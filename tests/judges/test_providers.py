@@ -28,7 +28,7 @@ from evenhand.errors import (
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment
 from evenhand.judges.providers import ProviderJudge, ProviderOptions, redacted
 
-pytest.importorskip("pydantic_ai", reason="the extra `providers` is not installed")
+pytestmark = pytest.mark.agents
 
 KEY = "sk-ant-secret-0123456789"
 # Families are known by their prefix; a name of our own is never on an SDK's list of old models.

@@ -22,6 +22,7 @@ from evenhand.runs.stop_rules import UntilDecided
 from evenhand.stats.always_valid import always_valid_interval
 from evenhand.stats.stopping.sequential import SequentialPlan, follow
 from evenhand.store import Store, open_store
+from parts import examples
 from run_data import adds_up_here, sums
 from scripted import ScriptedJudge, answer_json
 from stored_runs import (
@@ -416,7 +417,7 @@ _LETTERS = st.text("ABTIX-", max_size=14)
     ),
     side=st.sampled_from(["A", "B"]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_counts_equal_the_stores_tally(
     shared: Store, matchups: list[tuple[str | None, str | None, str]], side: Literal["A", "B"]
 ) -> None:

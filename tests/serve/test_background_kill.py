@@ -19,11 +19,10 @@ from sqlalchemy import func, select
 
 from evenhand.store import open_store
 from evenhand.store.schema import passes, verdicts
-from postgres_server import _migrated_template, fresh_database, postgres
 from run_data import adds_up, sums, wins_b
 from servers import JudgeServer, SeenRequest, Slow, StartServer, start_server
 
-__all__ = ["_migrated_template", "fresh_database", "postgres", "start_server"]
+__all__ = ["start_server"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills by SIGKILL")
 
@@ -32,14 +31,6 @@ PAIRS = 200
 
 def takes_its_time(request: SeenRequest) -> Slow:
     return Slow(0.02, adds_up(request))
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "service.db")
-    url: str = request.getfixturevalue("fresh_database")
-    return url
 
 
 class Serving:

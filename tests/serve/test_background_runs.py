@@ -32,20 +32,11 @@ from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus, StartRun
 from evenhand.store import open_store
 from evenhand.store.jobs import NewJob
-from postgres_server import _migrated_template, fresh_database, postgres
 from run_data import adds_up as adder
 from run_data import sums, wins_b, write_lines
 from servers import Reply, SeenRequest, StartServer, chat_reply, error_reply, start_server
 
-__all__ = ["_migrated_template", "fresh_database", "postgres", "start_server"]
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "service.db")
-    url: str = request.getfixturevalue("fresh_database")
-    return url
+__all__ = ["start_server"]
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ import pytest
 
 from evenhand.serve.config import Token
 from http_service import PAIR, HttpService, StartService, problem, start_service
-from postgres_server import _migrated_template, fresh_database, postgres
 from run_data import adds_up
 from servers import JudgeServer, Slow, error_reply, in_turn
 
-__all__ = ["_migrated_template", "fresh_database", "postgres", "start_service"]
+__all__ = ["start_service"]
 
 KEY = {"Idempotency-Key": "night-7"}
 REPLAYED = "idempotency-replayed"
@@ -29,17 +28,8 @@ def judge_of(service: HttpService) -> JudgeServer:
     return service.judge
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest) -> str | None:
-    """None: a file of the test's own."""
-    if request.param == "sqlite":
-        return None
-    url: str = request.getfixturevalue("fresh_database")
-    return url
-
-
-def test_same_request_gets_the_same_answer(start_service: StartService, store: str | None) -> None:
-    service = start_service(adds_up, store=store)
+def test_same_request_gets_the_same_answer(start_service: StartService, address: str) -> None:
+    service = start_service(adds_up, store=address)
     first, again = compare(service), compare(service)
     assert first.status_code == again.status_code == 200
     assert again.content == first.content
@@ -70,8 +60,8 @@ def test_key_of_another_request_is_refused(start_service: StartService) -> None:
         assert "'night-7' was used for another request" in told.detail
 
 
-def test_of_many_at_once_one_is_done(start_service: StartService, store: str | None) -> None:
-    service = start_service(lambda request: Slow(0.3, adds_up(request)), store=store)
+def test_of_many_at_once_one_is_done(start_service: StartService, address: str) -> None:
+    service = start_service(lambda request: Slow(0.3, adds_up(request)), store=address)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: compare(service), range(8)))
     done = [answer for answer in answers if answer.status_code == 200]

@@ -16,12 +16,11 @@ import pytest
 
 from evenhand.serve.values import RunStatus
 from http_service import PAIR, HttpService, StartService, problem, start_service
-from postgres_server import _migrated_template, fresh_database, postgres
 from run_data import adds_up, sums, wins_b
 from scripted import answer_json
 from servers import Reply, SeenRequest, Slow, chat_reply
 
-__all__ = ["_migrated_template", "fresh_database", "postgres", "start_service"]
+__all__ = ["start_service"]
 
 LINES = {"Content-Type": "application/x-ndjson"}
 QUERY = {"criteria": "accuracy"}
@@ -97,12 +96,8 @@ class Gate:
         return Slow(0.3, adds_up(request))
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_lines_are_judged_in_the_background(
-    start_service: StartService, engine: str, request: pytest.FixtureRequest
-) -> None:
-    store = request.getfixturevalue("fresh_database") if engine == "postgresql" else None
-    service = start_service(adds_up, store=store)
+def test_lines_are_judged_in_the_background(start_service: StartService, address: str) -> None:
+    service = start_service(adds_up, store=address)
     begun = start(service, sums(12), name="twelve")
     assert (begun.name, begun.pairs, begun.judges) == ("twelve", 12, ("good",))
     run = ended(service, begun.id)

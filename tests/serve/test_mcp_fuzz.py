@@ -24,6 +24,7 @@ from evenhand.settings import Settings
 from http_service import StartService, start_service
 from mcp_clients import PAIR, a_config
 from mcp_pipe import HELLO, READY, a_pipe
+from parts import examples
 from servers import StartServer, start_server
 
 __all__ = ["start_server", "start_service"]
@@ -32,7 +33,7 @@ __all__ = ["start_server", "start_service"]
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 FIRE = settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -21,10 +21,8 @@ from benchmarks.served import Served
 
 from evenhand.cli.main import main
 from live_server import wait_until
-from postgres_server import PASSWORD, PostgresServer, _migrated_template, fresh_database, postgres
+from postgres_server import PASSWORD, PostgresServer
 from run_data import sums
-
-__all__ = ["_migrated_template", "fresh_database", "postgres"]
 
 SECRET = "token-0123456789abcdef"
 JSON = {"Content-Type": "application/json"}

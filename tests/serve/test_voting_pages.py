@@ -19,10 +19,7 @@ from evenhand.serve.config import ServerConfig, Token
 from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, NewVote, Store, open_store
 from evenhand.trust.labelling import side_for
 from http_service import HttpService
-from postgres_server import _migrated_template, fresh_database, postgres
 from store_values import item, win
-
-__all__ = ["_migrated_template", "fresh_database", "postgres"]
 
 FULL = Token("ci", "full-0123456789abcdef")
 PEOPLE = tuple(f"voter{n}" for n in range(10))
@@ -33,14 +30,6 @@ HIDDEN = (
     *("modelname", "keyname", "tagname", "runname", "judgename", "becausejudge", "othersreason"),
     *("Eve", "outcome-", "wins", "disagree", "confidence", "0.97", "swapped", "original"),
 )
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "service.db")
-    url: str = request.getfixturevalue("fresh_database")
-    return url
 
 
 def fill(address: str, *, pairs: int = PAIRS, ties: bool = True, state: str = "finished") -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.stats.ranking.adaptive import PairCounts, StoppingRule, choose_pairs, count_pairs
 from leagues import all_pairs, half_point_tables, played_league
+from parts import examples
 
 Floats = NDArray[np.float64]
 NAMES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu")
@@ -41,7 +42,7 @@ def leagues(draw: st.DrawFn) -> PairCounts:
     return count_pairs(NAMES[:models], scores, unasked=tables[0], in_flight=tables[1], ties=known)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(leagues(), st.integers(1, 40), st.integers(0, 600), st.integers(0, 9))
 def test_choice_never_exceeds_batch_budget_or_what_is_unasked(
     counts: PairCounts, batch: int, budget: int, seed: int
@@ -57,7 +58,7 @@ def test_choice_never_exceeds_batch_budget_or_what_is_unasked(
     assert (choice.reason is None) == bool(choice.pairs)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(40))
 @given(leagues(), st.integers(1, 30), st.integers(0, 9), st.randoms(use_true_random=False))
 def test_choice_does_not_hang_on_the_order_of_the_models(
     counts: PairCounts, batch: int, seed: int, random: Any
@@ -70,7 +71,7 @@ def test_choice_does_not_hang_on_the_order_of_the_models(
     assert here.certainty == there.certainty
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 @given(leagues(), st.integers(1, 30), st.integers(0, 9))
 def test_same_counts_and_seed_give_the_same_choice(
     counts: PairCounts, batch: int, seed: int

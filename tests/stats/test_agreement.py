@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError
 from evenhand.stats.agreement.labels import NO_VERDICT, SAYS_A, SAYS_B, SAYS_TIE, agreement
 from evenhand.stats.proportions import wilson_interval
+from parts import examples
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 A, B, TIE, NONE = SAYS_A, SAYS_B, SAYS_TIE, NO_VERDICT
@@ -139,7 +140,7 @@ rows = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 2), st.integers(0,
 
 
 @given(rows)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_exchanging_judge_and_labels_changes_no_agreement_and_no_kappa(
     table: list[tuple[int, int, int]],
 ) -> None:
@@ -154,7 +155,7 @@ def test_exchanging_judge_and_labels_changes_no_agreement_and_no_kappa(
 
 
 @given(rows)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_every_figure_lies_in_its_interval(table: list[tuple[int, int, int]]) -> None:
     said, truth, prompts = ([row[place] for row in table] for place in range(3))
     found = agreement(said, truth, prompts=prompts)

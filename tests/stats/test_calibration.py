@@ -19,6 +19,7 @@ from evenhand.stats.calibration.fit import (
     prompt_folds,
 )
 from evenhand.stats.logistic_regression import fit_ridge
+from parts import examples
 
 Floats = NDArray[np.float64]
 
@@ -210,7 +211,7 @@ def test_mistakes_are_named(
     ),
     st.sampled_from(["auto", "isotonic", "platt", "logistic"]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_every_probability_is_above_0_and_below_1(
     rows: list[tuple[bool, float | None]], method: Method
 ) -> None:
@@ -222,7 +223,7 @@ def test_every_probability_is_above_0_and_below_1(
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_isotonic_and_platt_never_turn_round(rows: list[tuple[int, bool]]) -> None:
     column = np.array([float(value) for value, _ in rows])
     right = np.array([float(hit) for _, hit in rows])

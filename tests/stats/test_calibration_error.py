@@ -15,6 +15,7 @@ from evenhand.stats.calibration.reliability import (
     calibration_error,
     equal_mass_bins,
 )
+from parts import examples
 
 # two probabilities, 20 rows each: 12 of 20 right at 0.8, 8 of 20 at 0.3
 STATED = [0.8] * 20 + [0.3] * 20
@@ -143,7 +144,7 @@ def test_what_changed_is_told_on_the_rows_that_had_a_confidence() -> None:
     st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.integers(0, 15)), max_size=60),
     st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_results_are_finite_and_survive_json(
     rows: list[tuple[float, bool, int]], clustered: bool
 ) -> None:

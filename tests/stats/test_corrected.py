@@ -18,6 +18,7 @@ from evenhand.stats.correction.corrected_rate import (
 )
 from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
 from evenhand.stats.rates.win_rate import win_rate
+from parts import examples
 
 SCORES = (1.0, 0.5, 0.0)
 
@@ -111,7 +112,7 @@ def test_the_rate_is_the_weighted_judge_and_what_people_add() -> None:
 
 @pytest.mark.parametrize("chances", [None, "by pair"])
 @given(seed=st.integers(0, 10_000), skill=st.floats(0, 1), prompts=st.integers(20, 400))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 def test_exchanging_a_and_b_mirrors_everything(
     chances: str | None, seed: int, skill: float, prompts: int
 ) -> None:
@@ -135,7 +136,7 @@ def test_exchanging_a_and_b_mirrors_everything(
 
 
 @given(seed=st.integers(0, 10_000), skill=st.floats(0, 1), labelled=st.integers(10, 200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_the_interval_is_never_wider_than_peoples_own(
     seed: int, skill: float, labelled: int
 ) -> None:

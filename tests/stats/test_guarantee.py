@@ -17,6 +17,7 @@ from evenhand.stats.calibration.guarantee import (
     guarantee_agreement,
     one_row_each,
 )
+from parts import examples
 
 
 def test_fewer_labels_than_the_level_needs_guarantee_nothing() -> None:
@@ -52,7 +53,7 @@ def test_rows_of_one_prompt_contradict_a_promise_once() -> None:
 
 
 @given(st.integers(1, 60), st.floats(0.5, 0.99), st.integers(0, 60))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_promise_is_contradicted_in_at_most_the_error_level_of_draws(
     n: int, target: float, seed: int
 ) -> None:
@@ -153,7 +154,7 @@ def test_a_target_beyond_1_is_an_error() -> None:
     ),
     st.sampled_from([0.5, 0.7]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_there_is_a_threshold_or_a_reason(
     rows: list[tuple[float | None, bool, int]], target: float
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.stats.agreement.raters import agreement_among, krippendorff, krippendorff_of_votes
+from parts import examples
 
 # Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability": two observers and two values,
 # then four observers and five values, some missing.
@@ -109,7 +110,7 @@ tables = st.integers(2, 4).flatmap(
 
 
 @given(tables)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_raters_and_classes_may_change_places(table: list[list[int]]) -> None:
     first = krippendorff(table, resamples=100)
     turned = krippendorff(

@@ -15,6 +15,7 @@ from evenhand.errors import InputError
 from evenhand.stats.outcomes import INVALID, TIE, WIN_A, WIN_B
 from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.length_bias import ControlledRate, length_effect
+from parts import examples
 
 Floats = NDArray[np.float64]
 
@@ -105,7 +106,7 @@ def test_ties_are_half_a_win() -> None:
 
 
 @given(seed=st.integers(0, 10_000), pairs=st.integers(20, 60))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_swapping_a_and_b_mirrors_the_controlled_rate(seed: int, pairs: int) -> None:
     rng = np.random.default_rng(seed)
     outcomes = rng.integers(0, 5, pairs)

@@ -20,6 +20,7 @@ from evenhand.stats.stopping.planning import (
     plan_pairs,
 )
 from evenhand.stats.stopping.sequential import SequentialPlan, follow
+from parts import examples
 
 
 def test_a_textbook_size_is_found() -> None:
@@ -126,7 +127,7 @@ def test_rows_of_a_prompt_keep_the_power_of_a_gate() -> None:
 SHARES = st.floats(0, 0.6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     threshold=st.floats(0.2, 0.65).filter(lambda each: each != 0.5),
     place=st.floats(0, 1),
@@ -162,7 +163,7 @@ def test_what_makes_a_gate_harder_never_makes_a_plan_smaller(
         assert prompts(low, less, at=threshold - 0.1) <= asked
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(
     rate=st.floats(0.57, 0.95),
     shares=st.tuples(SHARES, SHARES),

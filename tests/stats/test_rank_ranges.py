@@ -14,6 +14,7 @@ from scripts.verify_ranking import League, measure_league
 
 from evenhand.stats import Ranking, rank_battles
 from evenhand.stats.ranking.uncertainty import quantile
+from parts import examples
 
 Battle = tuple[int, int, float, int]
 MODELS = 5
@@ -59,7 +60,7 @@ def test_critical_value_is_that_of_tukeys_range(models: int, range_of_normals: f
 
 
 @given(level=st.floats(0.5, 0.999), freedom=st.floats(1.0, 1e4), models=st.integers(3, 300))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_critical_value_lies_between_one_pair_and_bonferroni(
     level: float, freedom: float, models: int
 ) -> None:
@@ -88,7 +89,7 @@ def test_two_models_have_the_plain_interval_of_their_difference() -> None:
     assert math.log(least / (1 - least)) == pytest.approx(pair.low, abs=0.0062)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(rows=battles(), order=st.permutations(range(MODELS)), by_prompt=st.booleans())
 def test_other_names_permute_the_ranges(
     rows: list[Battle], order: list[int], by_prompt: bool
@@ -98,7 +99,7 @@ def test_other_names_permute_the_ranges(
     assert {f"m{order[int(name[1:])]}": found for name, found in plain.items()} == turned
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(rows=battles(), by_prompt=st.booleans())
 def test_swapped_sides_keep_the_ranges_and_reversed_winners_mirror_them(
     rows: list[Battle], by_prompt: bool
@@ -111,7 +112,7 @@ def test_swapped_sides_keep_the_ranges_and_reversed_winners_mirror_them(
     assert ranges(ranked(reversed_, by_prompt=by_prompt)) == mirrored
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(rows=battles(), intervals=st.sampled_from(["sandwich", "bootstrap"]))
 def test_ranges_hold_those_of_each_pair_alone(rows: list[Battle], intervals: str) -> None:
     options: dict[str, Any] = {"intervals": intervals, "replicates": 100}

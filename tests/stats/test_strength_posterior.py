@@ -16,6 +16,7 @@ from evenhand.stats.ranking.posterior import (
     tie_dispersion,
 )
 from leagues import half_point_tables, played_league
+from parts import examples
 
 Floats = NDArray[np.float64]
 
@@ -73,7 +74,7 @@ def test_estimated_prior_recovers_the_deviation_of_many_models() -> None:
     assert np.sqrt(fitted.prior_variance[0]) == pytest.approx(0.7, abs=0.2)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(half_point_tables(most=100_000))
 def test_fit_always_ends_at_the_mode_and_the_prior_at_its_fixed_point(
     table: tuple[Floats, NDArray[np.int64]],

@@ -25,6 +25,7 @@ from evenhand.judging.comparison import decide, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.store import NewItem, NewVerdict, Settled, Store, open_store
 from evenhand.store.intake import prompt_key
+from parts import examples
 from store_values import begin, failure, item, win
 from test_facts import configs, moody, pairs
 
@@ -146,7 +147,9 @@ def one_store(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=examples(60),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(pair=pairs, config=configs, salt=st.integers(0, 1000))
 def test_facts_tell_what_the_whole_verdict_tells(

@@ -19,12 +19,14 @@ from evenhand.store import Store, open_store, postgres, schema_version, sqlite
 from evenhand.store.address import ServerAddress, read_address
 from evenhand.store.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
 from evenhand.store.schema_version import SCHEMA, Schema
+from postgres_server import BOTH_ENGINES
 from store_values import begin, item
 
 NEXT = '''"""A column more, as a later evenhand would add it."""
 
 import sqlalchemy as sa
 from alembic import op
+
 
 revision = "next"
 down_revision = "{head}"
@@ -57,7 +59,7 @@ def told(index: Any) -> dict[str, Any]:
     return {**index, "dialect_options": options}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=BOTH_ENGINES)
 def untouched(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     """A database that nothing was ever written to."""
     if request.param == "sqlite":

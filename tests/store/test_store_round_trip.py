@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evenhand.contract import Facts, Failure, Pair, Pass, Verdict, VotePass, Winner
 from evenhand.store import FailedPass, NewItem, NewPass, NewVerdict, Store
 from evenhand.store.schema import escape, shorten, unescape
+from parts import examples
 from store_values import (
     begin,
     failed_passes_of,
@@ -48,7 +49,7 @@ def test_any_pair_comes_back_equal(
     assert (whole.item.model_a, whole.item.model_b, whole.item.tags) == (key, None, tuple(tags))
 
 
-@settings(both_engines, max_examples=40)
+@settings(both_engines, max_examples=examples(40))
 @given(data=st.data(), samples=st.integers(1, 2))
 def test_any_pass_and_verdict_come_back_equal(
     store: Store, data: st.DataObject, samples: int
@@ -82,7 +83,7 @@ def test_any_pass_and_verdict_come_back_equal(
     assert shown.judged[0].settled == settled
 
 
-@settings(both_engines, max_examples=40)
+@settings(both_engines, max_examples=examples(40))
 @given(made=vote_passes_of("swapped", 2))
 def test_any_vote_comes_back_as_its_bare_ballot(store: Store, made: VotePass) -> None:
     number = next(_numbers)

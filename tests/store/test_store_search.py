@@ -14,6 +14,7 @@ from sqlalchemy import event
 from evenhand.contract import ErrorBody, Facts, Failure, Metadata, Outcome, Winner
 from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, Store, VerdictRow, open_store
 from evenhand.store.verdicts import RUN_START, VerdictFilter, VerdictPlace
+from parts import examples
 from store_values import item
 
 ITEMS = 60
@@ -128,7 +129,7 @@ def check(store: Store, run_id: int, wanted: VerdictFilter, *, limit: int, look_
 
 @given(wanted=filters, limit=st.integers(1, 130), look_at=st.integers(1, 130))
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

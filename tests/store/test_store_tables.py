@@ -37,6 +37,7 @@ from evenhand.store import (
 )
 from evenhand.store import verdict_table as table_search
 from evenhand.store.verdict_table import CriterionEnd, Sort, TableFilter, TablePlace, TableRow
+from parts import examples
 from store_values import begin, failed_pass, failure, item, read_pass, unread_pass
 
 ITEMS = 60
@@ -371,7 +372,7 @@ few_filters = st.builds(
     limit=st.integers(1, 60),
 )
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -22,6 +22,7 @@ from evenhand.store import (
     Store,
     VoteColumns,
 )
+from parts import examples
 from store_values import Begun, begin, item, texts
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -252,7 +253,7 @@ _votes = st.builds(
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

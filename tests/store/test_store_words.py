@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evenhand.store import NewVerdict, Store, open_store
 from evenhand.store.full_text import phrases_of, places_of, words_of
 from evenhand.store.verdict_table import TableFilter
+from parts import examples
 from store_values import Begun, begin, item, win
 
 TEXTS = {
@@ -122,9 +123,7 @@ def test_whatever_a_query_holds_it_is_plain_words(store: Store, query: str) -> N
 
 
 @given(text=st.text(max_size=60), start=st.integers(0, 60), length=st.integers(1, 60))
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whole_words_of_a_text_are_found_in_it(
     store: Store, text: str, start: int, length: int
 ) -> None:

@@ -39,6 +39,7 @@ from evenhand.trust.calibration import (
 )
 from evenhand.trust.labelled_verdicts import labelled_verdicts
 from mirror import mirrored, plain
+from parts import examples
 from run_data import right_place, sums
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by
 from unsure_judge import asked_number, is_right, labelled_sums, stated, unsure, unsure_answer
@@ -557,7 +558,7 @@ def one_winner(call: JudgeCall) -> str:
     return answer_json(seen, confidence=sure, criteria=[("accuracy", seen)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.text(max_size=30), st.text(max_size=30), st.booleans())
 async def test_calibrated_verdicts_are_mirror_images(a: str, b: str, consistent: bool) -> None:
     assume(a != b)  # of two that are the same neither is the first

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from evenhand.contract import Order
 from evenhand.data.votes import DrawnRow
 from evenhand.errors import DataError
-from evenhand.store import NewJudge, NewVote, Store, open_store
+from evenhand.store import NewJudge, NewVote, Store
 from evenhand.trust.labelling import (
     Choice,
     Labelling,
@@ -22,22 +20,11 @@ from evenhand.trust.labelling import (
     begin_labelling,
     winner_of,
 )
-from postgres_server import _migrated_template, fresh_database, postgres
+from parts import examples
 from store_values import Begun, begin, item, read_pass, win
 from stored_runs import ROWS, Row, make_run, says
 
-__all__ = ["_migrated_template", "fresh_database", "postgres"]
-
 CHOICES: tuple[Choice, ...] = ("first", "second", "tie", "skip")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    address = str(tmp_path / "store.db")
-    if request.param == "postgresql":
-        address = request.getfixturevalue("fresh_database")
-    with open_store(address, busy_timeout_s=5) as opened:
-        yield opened
 
 
 def many(store: Store, count: int = 20, name: str = "run") -> Begun:
@@ -61,9 +48,7 @@ def test_a_choice_is_mapped_back_from_the_shown_sides() -> None:
     assert [winner_of(choice, "swapped") for choice in CHOICES] == ["B", "A", "TIE", None]
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(-5, 2**70),
     who=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(

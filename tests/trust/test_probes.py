@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,6 @@ from evenhand.judges import (
     JudgeCall,
     JudgeOptions,
     Traits,
-    embedded_model,
     open_judge,
 )
 from evenhand.judging.config import JudgeConfig
@@ -25,6 +22,7 @@ from evenhand.settings import load_settings
 from evenhand.store import open_store
 from evenhand.trust.probes.cases import PROBE_NAMES, probe_cases
 from evenhand.trust.probes.scores import ProbeScore
+from parts import need_model
 from probe_judges import Vice, answers_with, judge_with, probed
 from scripted import ScriptedJudge, answer_json, letter_completion
 
@@ -268,11 +266,7 @@ async def test_a_threshold_that_is_no_share_is_refused(tmp_path: Path) -> None:
 @pytest.mark.embedded
 async def test_the_embedded_model_is_probed(tmp_path: Path) -> None:
     cache = load_settings().cache_dir
-    if embedded_model.locate(cache) is None or importlib.util.find_spec("xllamacpp") is None:
-        reason = "the embedded model is not there: extra `local`, then `evenhand models pull`"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+    need_model()
     cases = probe_cases(["identical"], criteria=read_criteria(["helpfulness"]))
     # It takes seconds for a pair and its twin: the shortest ones do.
     shortest = min(cases, key=lambda case: len(case.pair.prompt) + len(case.pair.response_a))

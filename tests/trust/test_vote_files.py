@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,21 +22,9 @@ from evenhand.store import DRAWS, ORIGINS, NewItem, NewVote, Store, StoredVote, 
 from evenhand.store.schema import unprintable
 from evenhand.trust.vote_files import export_votes, import_votes
 from evenhand.trust.votes import people_labels, summarise_votes
-from postgres_server import _migrated_template, fresh_database, postgres
 from store_values import begin, item, texts
 
-__all__ = ["_migrated_template", "fresh_database", "postgres"]
-
 SHARED = Path(__file__).parents[3] / "shared" / "data"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    address = str(tmp_path / "store.db")
-    if request.param == "postgresql":
-        address = request.getfixturevalue("fresh_database")
-    with open_store(address, busy_timeout_s=5) as opened:
-        yield opened
 
 
 def stored(store: Store, name: str = "run") -> list[tuple[str, str, str | None]]:

@@ -18,6 +18,7 @@ from evenhand.trust.correction import correct_run
 from evenhand.trust.label_queue import VoteQueue, label_queue, rounds, vote_queue, voter_progress
 from evenhand.trust.vote_files import export_votes, import_votes
 from judged_runs import judged_run
+from parts import examples
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -82,7 +83,7 @@ def test_rounds_cover_every_pair_once_and_are_few() -> None:
         assert len(found) < 100
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     pairs=st.integers(1, 60),
     turns=st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=150),
@@ -106,7 +107,7 @@ def test_nobody_is_asked_twice_and_nobody_runs_out_before_the_end(
         box.vote(who, standing.asked, skip=skip)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(turns=st.lists(st.sampled_from("abc"), min_size=1, max_size=120))
 def test_a_round_is_labelled_before_the_next_begins(turns: list[str]) -> None:
     box = Box(even_queue(200))

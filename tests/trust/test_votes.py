@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError
-from evenhand.store import DRAWS, ORIGINS, NewVote, Store, VoteColumns, open_store
+from evenhand.store import DRAWS, ORIGINS, NewVote, Store, VoteColumns
 from evenhand.trust.votes import (
     item_votes,
     majority_labels,
@@ -21,22 +20,10 @@ from evenhand.trust.votes import (
     summarise_votes,
     votes_on,
 )
-from postgres_server import _migrated_template, fresh_database, postgres
 from store_values import Begun, begin, item
-
-__all__ = ["_migrated_template", "fresh_database", "postgres"]
 
 CODES: dict[Winner, int] = {"A": 0, "B": 1, "TIE": 2}
 Said = dict[str, Winner | None]
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    address = str(tmp_path / "store.db")
-    if request.param == "postgresql":
-        address = request.getfixturevalue("fresh_database")
-    with open_store(address, busy_timeout_s=5) as opened:
-        yield opened
 
 
 def vote(begun: Begun, *said: Said) -> None:

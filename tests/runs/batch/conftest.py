@@ -12,10 +12,9 @@ from batch_providers import AnthropicProvider, OpenAIProvider, Provider
 from batch_runs import Start
 from command_line import command
 from evenhand.runs.batch.context import BatchTiming
-from postgres_server import _migrated_template, empty_database, fresh_database, postgres
 from servers import forget_proxies
 
-__all__ = ["_migrated_template", "command", "empty_database", "fresh_database", "postgres"]
+__all__ = ["command"]
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from evenhand.runs.ray.ledger import BudgetLedger
 from evenhand.runs.ray.messages import WorkerReport, WorkerSpending
+from parts import examples
 
 NOTHING = WorkerReport(
     seats=(),
@@ -63,7 +64,7 @@ class Worker:
         )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.integers(1, 200),
     st.integers(1, 6),

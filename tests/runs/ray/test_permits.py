@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from evenhand.runs.ray.lease import LeasedPace
 from evenhand.runs.ray.ledger import VALID_S, PermitIssuer
 from evenhand.runs.ray.messages import Permits
+from parts import examples
 
 
 def most_in_a_minute(times: list[float]) -> int:
     return max((sum(1 for t in times if begun <= t < begun + 60) for begun in times), default=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from([1, 6, 10, 45, 60, 120, 600]),
     st.integers(1, 5),
