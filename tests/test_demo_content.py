@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
+
 Row = dict[str, Any]
 
 DEMO = files("evenhand") / "demo"
@@ -31,10 +33,8 @@ READ: dict[tuple[str, str], Row] = {
     (row["id"], row["pass"]): json.loads(row["raw"]) for row in ANSWERS
 }
 
-each_pair = pytest.mark.parametrize("pair", PAIRS, ids=IDS)
-each_answer = pytest.mark.parametrize(
-    "row", ANSWERS, ids=[f"{row['id']}-{row['pass']}" for row in ANSWERS]
-)
+each_pair = each_case("pair", PAIRS, ids=lambda pair: pair["id"])
+each_answer = each_case("row", ANSWERS, ids=lambda row: f"{row['id']}-{row['pass']}")
 
 
 def _pair(pair_id: str) -> Row:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-import pytest
 import typer
 
 import evenhand
+from cases import each_case
 from evenhand import errors
 from evenhand.cli.main import app
 from evenhand.contract import Metadata, Pair, UnreadKind, Verdict, read_pair
@@ -47,12 +47,12 @@ OPTIONS = sorted(
 )
 
 
-@pytest.mark.parametrize("path", [path for path in TREE if path != "evenhand"])
+@each_case("path", [path for path in TREE if path != "evenhand"])
 def test_every_command_is_documented(path: str) -> None:
     assert path in text("docs/cli.md")
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@each_case("option", OPTIONS)
 def test_every_option_is_documented(option: str) -> None:
     assert re.search(rf"`[^`\n]*(?<![\w-]){re.escape(option)}(?![\w-])", text("docs/cli.md"))
 
@@ -68,7 +68,7 @@ def error_kinds(kind: type[errors.EvenhandError]) -> Iterator[type[errors.Evenha
         yield from error_kinds(sub)
 
 
-@pytest.mark.parametrize("error", list(error_kinds(errors.EvenhandError)), ids=lambda e: e.kind)
+@each_case("error", list(error_kinds(errors.EvenhandError)), ids=lambda e: e.kind)
 def test_every_error_is_documented_with_its_exit_code(error: type[errors.EvenhandError]) -> None:
     example = error("x", "y") if error is errors.MissingExtra else error("x")
     retryable = "yes" if error.retryable else "no"
@@ -81,43 +81,43 @@ def test_every_error_stands_in_the_trees_own_docstring() -> None:
         assert error.__name__ in (errors.__doc__ or "")
 
 
-@pytest.mark.parametrize("kind", get_args(UnreadKind))
+@each_case("kind", get_args(UnreadKind))
 def test_every_reason_for_an_unread_is_documented(kind: str) -> None:
     assert f"`{kind}`" in text("docs/contract.md")
 
 
-@pytest.mark.parametrize("model", [Pair, Verdict, Metadata])
+@each_case("model", [Pair, Verdict, Metadata])
 def test_every_field_is_documented(model: Any) -> None:
     for field in model.model_fields.values():
         assert f"`{field.alias}`" in text("docs/contract.md"), field.alias
 
 
-@pytest.mark.parametrize("slot", KNOWN)
+@each_case("slot", KNOWN)
 def test_every_slot_is_documented(slot: str) -> None:
     assert f"`{slot}`" in text("docs/prompts.md")
 
 
-@pytest.mark.parametrize("protocol", [p for p in PROTOCOLS if p != "evenhand"])
+@each_case("protocol", [p for p in PROTOCOLS if p != "evenhand"])
 def test_every_protocol_is_documented(protocol: str) -> None:
     assert f"`{protocol}`" in text("docs/reading.md")
 
 
-@pytest.mark.parametrize("judge", KINDS.split(", "))
+@each_case("judge", KINDS.split(", "))
 def test_every_judge_is_documented(judge: str) -> None:
     assert f"`{judge}`" in text("docs/judges.md")
 
 
-@pytest.mark.parametrize("name", evenhand.__all__)
+@each_case("name", evenhand.__all__)
 def test_every_public_name_is_documented(name: str) -> None:
     assert re.search(rf"`{re.escape(name)}[`(]", text("docs/python.md"))
 
 
-@pytest.mark.parametrize("name", JudgeOptions.__dataclass_fields__)
+@each_case("name", JudgeOptions.__dataclass_fields__)
 def test_every_option_of_a_judge_is_documented(name: str) -> None:
     assert f"| `{name}` |" in text("docs/python.md")
 
 
-@pytest.mark.parametrize("option", [o for p in TREE["evenhand prompt"].params for o in p.opts])
+@each_case("option", [o for p in TREE["evenhand prompt"].params for o in p.opts])
 def test_every_option_of_prompt_stands_in_its_own_section(option: str) -> None:
     section = text("docs/cli.md").partition("## evenhand prompt")[2].partition("\n## ")[0]
     assert not option.startswith("--") or f"`{option}`" in section

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from cases import each_case
 from corpus import CORPUS, CRITERIA, Case
 from evenhand.contract import Ballot, Criterion
 from evenhand.judging.answers.reader import read
@@ -17,16 +16,14 @@ def winner_in(text: str) -> str | None:
     return outcome.winner if isinstance(outcome, Ballot) else None
 
 
-@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
+@each_case("case", CORPUS, ids=lambda case: case.name)
 def test_an_answer_is_read_as_a_careful_person_reads_it(case: Case) -> None:
     read_as = winner_in(case.text)
     if not (case.may_stay_unread and read_as is None):
         assert read_as == case.expected, case.text
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CORPUS if "json" not in case.name], ids=lambda case: case.name
-)
+@each_case("case", [case for case in CORPUS if "json" not in case.name], ids=lambda case: case.name)
 def test_an_answer_means_the_same_without_the_criteria(case: Case) -> None:
     outcome = read(case.text)
     # Which lines belong to a criterion may be unknown now; a wrong winner is never the result.
@@ -34,17 +31,15 @@ def test_an_answer_means_the_same_without_the_criteria(case: Case) -> None:
         assert case.expected in (outcome.winner, None), case.text
 
 
-@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
+@each_case("case", CORPUS, ids=lambda case: case.name)
 def test_windows_line_ends_change_nothing(case: Case) -> None:
     assert winner_in(case.text.replace("\r\n", "\n").replace("\n", "\r\n")) == winner_in(case.text)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [(text, expected) for _, text, expected in QUOTING_ANSWERS],
-    ids=[name for name, _, _ in QUOTING_ANSWERS],
-)
-def test_a_quoted_attack_does_not_become_the_verdict(text: str, expected: str | None) -> None:
+@each_case(("name", "text", "expected"), QUOTING_ANSWERS, ids=lambda case: case[0])
+def test_a_quoted_attack_does_not_become_the_verdict(
+    name: str, text: str, expected: str | None
+) -> None:
     assert winner_in(text) == expected
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from evenhand.contract import Ballot, Locale, Mode, Pair, read_pair
 from evenhand.errors import InputError
 from evenhand.judging.answers.reader import read
@@ -60,7 +61,7 @@ def test_there_are_at_least_60_cases() -> None:
 
 
 @pytest.mark.parametrize("locale", ["en", "zh"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@each_case("case", CASES, ids=lambda case: case.name)
 def test_the_prompt_has_its_own_structure_and_the_content_verbatim(
     case: Hostile, locale: Locale
 ) -> None:
@@ -75,7 +76,7 @@ def test_the_prompt_has_its_own_structure_and_the_content_verbatim(
 
 
 @pytest.mark.parametrize("mode", ["reasoned", "letter"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@each_case("case", CASES, ids=lambda case: case.name)
 def test_no_text_holds_the_marker_and_every_text_is_marked_as_judged(
     case: Hostile, mode: Mode
 ) -> None:
@@ -90,7 +91,7 @@ def test_no_text_holds_the_marker_and_every_text_is_marked_as_judged(
         assert case.text not in trusted
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@each_case("case", CASES, ids=lambda case: case.name)
 def test_a_users_jinja_template_is_not_fooled_either(case: Hostile) -> None:
     pair = hostile_pair(case)
     source = " ".join(f"{{{{ {slot} }}}}" for slot in _PARTS)
@@ -102,7 +103,7 @@ def test_a_users_jinja_template_is_not_fooled_either(case: Hostile) -> None:
     assert shown
 
 
-@pytest.mark.parametrize(("name", "text"), UNSENDABLE, ids=[name for name, _ in UNSENDABLE])
+@each_case(("name", "text"), UNSENDABLE, ids=lambda case: case[0])
 @pytest.mark.parametrize("field", ["prompt", "responseA", "context"])
 def test_what_cannot_be_sent_is_an_error_that_names_the_field(
     name: str, text: str, field: str
@@ -112,9 +113,7 @@ def test_what_cannot_be_sent_is_an_error_that_names_the_field(
         read_pair(values)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"), QUOTING_ANSWERS, ids=[name for name, _, _ in QUOTING_ANSWERS]
-)
+@each_case(("name", "text", "expected"), QUOTING_ANSWERS, ids=lambda case: case[0])
 def test_a_verdict_quoted_from_a_response_does_not_fool_the_reader(
     name: str, text: str, expected: str | None
 ) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
 import service_examples
+from cases import each_case
 from evenhand.serve.app import ENDPOINTS, make_app
 from evenhand.serve.config import ServerConfig, Token
 from evenhand.serve.http.document import example
@@ -62,9 +62,7 @@ def test_every_reference_leads_somewhere() -> None:
             found = found[step]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"), [pytest.param(*each, id=each[0]) for each in contents()]
-)
+@each_case(("name", "content"), list(contents()), ids=lambda case: case[0])
 def test_every_body_and_answer_has_an_example_that_fits(name: str, content: Any) -> None:
     schema = {**content["schema"], "components": DOCUMENT["components"]}
     Draft202012Validator.check_schema(schema)
@@ -75,7 +73,7 @@ def test_every_body_and_answer_has_an_example_that_fits(name: str, content: Any)
         Draft202012Validator(schema).validate(each)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+@each_case("operation", OPERATIONS.values(), ids=lambda operation: operation["operationId"])
 def test_every_refusal_is_a_problem(operation: Any) -> None:
     refusals = {s: r for s, r in operation["responses"].items() if s >= "400"}
     assert {"401", "403", "422", "429", "500", "503"} <= set(refusals)
@@ -124,7 +122,7 @@ def section_of(title: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} {each.path}")
+@each_case("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} {each.path}")
 def test_every_endpoint_and_query_parameter_is_documented(endpoint: Any) -> None:
     section = section_of(f"{endpoint.method} {endpoint.path}")
     known = {each["name"] for each in parameters(endpoint.query)}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each_case
 from evenhand.errors import visible
 from hostile_markup import ATTACKS, Attack
 from html_reading import Html, harm_in
@@ -67,14 +68,14 @@ def raw_texts(page: Html) -> list[str]:
     return ["".join(each.texts).removeprefix("\n") for each in page.all("pre", class_="response")]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_in_prompts_and_responses_it_is_text(name: str, visitor: Visitor, run: str) -> None:
     row = row_of(BY_NAME[name])
     page = visitor.see(f"{run}/pairs/{number_of(name)}?view=raw&marks=off")
     assert raw_texts(page) == [row[field] for field in FIELDS]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_rendered_as_markdown_it_does_nothing(name: str, visitor: Visitor, run: str) -> None:
     for marks in ("on", "off"):
         page = visitor.see(f"{run}/pairs/{number_of(name)}?marks={marks}")
@@ -85,7 +86,7 @@ def test_rendered_as_markdown_it_does_nothing(name: str, visitor: Visitor, run: 
                 assert each.attributes.keys() <= {"href", "rel", "target", "class", "tabindex"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_in_what_a_judge_says_it_is_text(name: str, visitor: Visitor, run: str) -> None:
     attack = BY_NAME[name]
     page = visitor.see(f"{run}/pairs/{number_of(name)}?view=raw")
@@ -99,7 +100,7 @@ def test_in_what_a_judge_says_it_is_text(name: str, visitor: Visitor, run: str) 
     assert f"\n{said_of(attack)}" in answers
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_in_names_of_models_and_tags_it_is_text(name: str, visitor: Visitor, run: str) -> None:
     row = row_of(BY_NAME[name])
     page = visitor.see(f"{run}/pairs/{number_of(name)}")
@@ -117,7 +118,7 @@ def test_in_names_of_models_and_tags_it_is_text(name: str, visitor: Visitor, run
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_in_the_name_of_a_run_it_is_text_or_refused(name: str, visitor: Visitor) -> None:
     attack = BY_NAME[name]
     lines = b'{"prompt": "p", "response_a": "a", "response_b": "b", "id": "%d"}' % number_of(name)
@@ -140,7 +141,7 @@ def harmless(text: str) -> bool:
     return harm_in(Html(text)) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_in_an_address_it_is_text(name: str, visitor: Visitor, run: str) -> None:
     attack = BY_NAME[name]
     for field in ("query", "tag"):
@@ -153,7 +154,7 @@ def test_in_an_address_it_is_text(name: str, visitor: Visitor, run: str) -> None
         assert harmless(answer.text)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_in_the_name_of_a_file_it_is_text(name: str, visitor: Visitor) -> None:
     attack = BY_NAME[name]
     lines = b'{"prompt": "f", "response_a": "a", "response_b": "b", "id": "%d"}' % number_of(name)
