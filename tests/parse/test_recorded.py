@@ -19,12 +19,19 @@ def judged(recorded_data: Path) -> list[tuple[str, readings.Key]]:
     ]
 
 
+def test_of_a_sample_nothing_is_misread(recorded_data: Path) -> None:
+    counts = Counter(one.kind for one in readings.recorded(recorded_data, every=40))
+    assert counts["misread"] == 0
+    assert counts["correct"] > 28_000 / 40
+
+
 def test_nothing_nasty_is_misread(recorded_data: Path) -> None:
     nasty = list(readings.nasty(recorded_data))
     assert len(nasty) == 9
     assert [one.row["why"] for one in nasty if one.kind == "misread"] == []
 
 
+@pytest.mark.slow
 def test_no_recorded_completion_is_misread(judged: list[tuple[str, readings.Key]]) -> None:
     counts = Counter(kind for kind, _ in judged)
     assert counts["misread"] == 0
@@ -33,6 +40,7 @@ def test_no_recorded_completion_is_misread(judged: list[tuple[str, readings.Key]
     assert counts["correct"] > 28_000
 
 
+@pytest.mark.slow
 def test_every_adjudication_names_a_recorded_completion(
     judged: list[tuple[str, readings.Key]],
 ) -> None:
