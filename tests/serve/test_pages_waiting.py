@@ -12,7 +12,7 @@ from evenhand.serve import verdicts as browsing
 from evenhand.serve.indexing import IndexCoverage
 from evenhand.serve.report_cache import CachedFigure, ReportCache, RunTotals
 from evenhand.serve.service import Service
-from evenhand.store.verdict_table import Coverage
+from evenhand.store.verdict_index import Coverage
 from html_reading import Element, Html
 from page_visits import Visitor, seen, serving
 from run_data import sums

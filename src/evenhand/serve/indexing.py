@@ -18,7 +18,7 @@ from evenhand.serve.logs import log
 from evenhand.serve.run_status import is_at_rest, stamp_of
 from evenhand.store import RunRecord, Store
 from evenhand.store.report_cache import ReportKey
-from evenhand.store.verdict_table import Coverage
+from evenhand.store.verdict_index import Coverage
 
 _LOOKED_EVERY_S = 5.0
 _LOOKED_AT_FOR_S = 60.0

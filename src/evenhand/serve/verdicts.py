@@ -23,9 +23,8 @@ from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
-from evenhand.store.verdict_index import Named
+from evenhand.store.verdict_index import Coverage, Named
 from evenhand.store.verdict_table import (
-    Coverage,
     CriterionEnd,
     Ends,
     LabelIs,

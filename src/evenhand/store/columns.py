@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Outcome
 from evenhand.errors import StoreError
-from evenhand.store.intake import count_items
+from evenhand.store.database import Database
 from evenhand.store.records import (
     INCONSISTENT,
     INVALID,
@@ -38,7 +38,7 @@ from evenhand.store.records import (
     OutcomeColumns,
     PassColumns,
 )
-from evenhand.store.rows import read_criteria
+from evenhand.store.rows import count_items, read_criteria
 from evenhand.store.schema import items, pairs, passes, run_judges, unescape, verdicts, votes
 
 # Texts of the store as small numbers.
@@ -156,51 +156,142 @@ _OUTCOMES = (
 _NO_TAGS = "[]"
 
 
-def outcome_columns(connection: Connection, run_id: int, judge_id: int) -> OutcomeColumns:
-    models, tag_sets = Coded(), Coded()
-    columns = OutcomeColumns((), ())
-    for page in pages(connection, _OUTCOMES, run_id, {"judge": judge_id}):
-        number, prompt_key, outcome, winner, first, second, both, confidence, *of_item = page
-        length_a, length_b, model_a, model_b, tags, label = of_item
-        columns.number.extend(number)
-        columns.prompt_key.extend(prompt_key)
-        columns.outcome.extend(code_outcomes(outcome, winner))
-        columns.first_winner.extend(map(CHOICES.__getitem__, first))
-        columns.second_winner.extend(map(CHOICES.__getitem__, second))
-        columns.both_orders.extend(both)
-        columns.confidence.extend(math.nan if each is None else each for each in confidence)
-        columns.length_a.extend(length_a)
-        columns.length_b.extend(length_b)
-        columns.model_a.extend(map(models.__getitem__, model_a))
-        columns.model_b.extend(map(models.__getitem__, model_b))
-        columns.label.extend(map(WINNERS.__getitem__, label))
-        columns.tags.extend(map(tag_sets.__getitem__, [each or _NO_TAGS for each in tags]))
-    read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
-    return replace(columns, models=models.table, tag_sets=read)
+class ColumnStore(Database):
+    """Verdicts as columns, for statistics."""
 
+    def battle_counts(
+        self, run_ids: Sequence[int], *, judge_ids: Collection[int] | None = None
+    ) -> list[BattleCount]:
+        """By models, outcome and winner, in one query; of all judges where none is named."""
+        with self._reading() as connection:
+            wanted = _seats(connection, run_ids, judge_ids)
+            if not wanted:
+                return []
+            kind = (items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
+            query = (
+                select(*kind, func.count(), func.sum(_FLIPPED))
+                .join_from(verdicts, items, of_its_item)
+                .where(tuple_(verdicts.c.run_id, verdicts.c.judge_id).in_(wanted))
+                .group_by(*kind)
+            )
+            counted = [
+                BattleCount(model_a, model_b, Outcome(outcome), winner, count, flipped)
+                for model_a, model_b, outcome, winner, count, flipped in connection.execute(query)
+            ]
+            # The engines sort texts by different rules, and nothing last or first.
+            return sorted(counted, key=lambda each: tuple(part or "" for part in each[:4]))
 
-def right_and_wrong(connection: Connection, judge_id: int) -> tuple[int, int]:
-    """Of a judge's wins in any run, how many name the winner that a label or a vote does, and how
-    many the other one. Audits, probes and people's votes all leave labels."""
-    named = ("A", "B")
-    won = and_(verdicts.c.judge_id == judge_id, verdicts.c.outcome == "win")
-    right = wrong = 0
-    of_votes = or_(votes.c.draw.is_(None), votes.c.draw != "chosen")
-    by_votes = (
-        select(func.sum(case((votes.c.verdict == verdicts.c.winner, 1), else_=0)), func.count())
-        .join_from(verdicts, items, of_its_item)
-        .join(votes, votes.c.pair_id == items.c.pair_id)
-        .where(won, items.c.label.is_(None), votes.c.verdict.in_(named), of_votes)
-    )
-    by_labels = (
-        select(func.sum(case((items.c.label == verdicts.c.winner, 1), else_=0)), func.count())
-        .join_from(verdicts, items, of_its_item)
-        .where(won, items.c.label.in_(named))
-    )
-    for query in (by_labels, by_votes):
-        same, all_of_them = connection.execute(query).one()
-        right, wrong = right + int(same or 0), wrong + all_of_them - int(same or 0)
-    return right, wrong
+    def battle_columns(
+        self, run_ids: Sequence[int], *, judge_ids: Collection[int] | None = None
+    ) -> BattleColumns:
+        """The same verdict by verdict, with their prompts."""
+        with self._reading() as connection:
+            wanted = _seats(connection, run_ids, judge_ids)
+            judges = {
+                judge_id: place
+                for place, judge_id in enumerate(dict.fromkeys(j for _, j in wanted))
+            }
+            models = Coded()
+            columns = BattleColumns((), tuple(judges))
+            for run_id in dict.fromkeys(run_id for run_id, _ in wanted):
+                its_judges = [judge_id for run, judge_id in wanted if run == run_id]
+                for page in pages(connection, _BATTLES, run_id, {"judges": its_judges}):
+                    prompt_key, model_a, model_b, outcome, winner, judge_id, flipped = page
+                    columns.prompt_key.extend(prompt_key)
+                    columns.model_a.extend(map(models.__getitem__, model_a))
+                    columns.model_b.extend(map(models.__getitem__, model_b))
+                    columns.outcome.extend(code_outcomes(outcome, winner))
+                    columns.judge.extend(map(judges.__getitem__, judge_id))
+                    columns.flipped.extend(flipped)
+            return replace(columns, models=models.table)
+
+    def outcome_columns(self, run_id: int, judge_id: int) -> OutcomeColumns:
+        with self._reading() as connection:
+            models, tag_sets = Coded(), Coded()
+            columns = OutcomeColumns((), ())
+            for page in pages(connection, _OUTCOMES, run_id, {"judge": judge_id}):
+                number, prompt_key, outcome, winner, first, second, both, confidence, *of_item = (
+                    page
+                )
+                length_a, length_b, model_a, model_b, tags, label = of_item
+                columns.number.extend(number)
+                columns.prompt_key.extend(prompt_key)
+                columns.outcome.extend(code_outcomes(outcome, winner))
+                columns.first_winner.extend(map(CHOICES.__getitem__, first))
+                columns.second_winner.extend(map(CHOICES.__getitem__, second))
+                columns.both_orders.extend(both)
+                columns.confidence.extend(math.nan if each is None else each for each in confidence)
+                columns.length_a.extend(length_a)
+                columns.length_b.extend(length_b)
+                columns.model_a.extend(map(models.__getitem__, model_a))
+                columns.model_b.extend(map(models.__getitem__, model_b))
+                columns.label.extend(map(WINNERS.__getitem__, label))
+                columns.tags.extend(map(tag_sets.__getitem__, [each or _NO_TAGS for each in tags]))
+            read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
+            return replace(columns, models=models.table, tag_sets=read)
+
+    def right_and_wrong(self, judge_id: int) -> tuple[int, int]:
+        """A judge's wins against the labels and votes of every run in this store."""
+        with self._reading() as connection:
+            named = ("A", "B")
+            won = and_(verdicts.c.judge_id == judge_id, verdicts.c.outcome == "win")
+            right = wrong = 0
+            of_votes = or_(votes.c.draw.is_(None), votes.c.draw != "chosen")
+            by_votes = (
+                select(
+                    func.sum(case((votes.c.verdict == verdicts.c.winner, 1), else_=0)), func.count()
+                )
+                .join_from(verdicts, items, of_its_item)
+                .join(votes, votes.c.pair_id == items.c.pair_id)
+                .where(won, items.c.label.is_(None), votes.c.verdict.in_(named), of_votes)
+            )
+            by_labels = (
+                select(
+                    func.sum(case((items.c.label == verdicts.c.winner, 1), else_=0)), func.count()
+                )
+                .join_from(verdicts, items, of_its_item)
+                .where(won, items.c.label.in_(named))
+            )
+            for query in (by_labels, by_votes):
+                same, all_of_them = connection.execute(query).one()
+                right, wrong = right + int(same or 0), wrong + all_of_them - int(same or 0)
+            return right, wrong
+
+    def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
+        """One for each criterion, in the order in which they first come."""
+        with self._reading() as connection:
+            found: dict[str, CriterionColumns] = {}
+            read = CriteriaReader()
+            for page in pages(connection, _BODIES, run_id, {"judge": judge_id}):
+                told = list(map(read.criteria, page[2], page[3]))
+                silent = [number for number, each in zip(page[0], told, strict=True) if not each]
+                named = dict(_named(connection, run_id, silent))
+                for number, prompt_key, each in zip(page[0], page[1], told, strict=True):
+                    for name, code in each or named[number]:
+                        columns = found.get(name)
+                        if columns is None:
+                            columns = found[name] = CriterionColumns(name)
+                        if code == UNTOLD:
+                            columns.untold.append(number)
+                            continue
+                        columns.number.append(number)
+                        columns.prompt_key.append(prompt_key)
+                        columns.outcome.append(code)
+            return tuple(found.values())
+
+    def pass_columns(self, run_id: int, judge_id: int) -> PassColumns:
+        """Every stored pass on the run's pairs, samples apart."""
+        with self._reading() as connection:
+            columns = PassColumns()
+            answer = connection.execute(_PASSES, {"run": run_id, "judge": judge_id})
+            for part in answer.partitions(10_000):
+                number, prompt_key, order, sample, winner = zip(*part, strict=True)
+                columns.number.extend(number)
+                columns.prompt_key.extend(prompt_key)
+                columns.order.extend(0 if each == "original" else 1 for each in order)
+                columns.sample.extend(sample)
+                columns.winner.extend(map(WINNERS.__getitem__, winner))
+            return columns
 
 
 # Which model won against which: in one grouped query, or verdict by verdict in columns.
@@ -216,27 +307,6 @@ _FLIPPED = case(
     ),
     else_=0,
 )
-
-
-def battle_counts(
-    connection: Connection, run_ids: Sequence[int], judge_ids: Collection[int] | None
-) -> list[BattleCount]:
-    wanted = _seats(connection, run_ids, judge_ids)
-    if not wanted:
-        return []
-    kind = (items.c.model_a, items.c.model_b, verdicts.c.outcome, verdicts.c.winner)
-    query = (
-        select(*kind, func.count(), func.sum(_FLIPPED))
-        .join_from(verdicts, items, of_its_item)
-        .where(tuple_(verdicts.c.run_id, verdicts.c.judge_id).in_(wanted))
-        .group_by(*kind)
-    )
-    counted = [
-        BattleCount(model_a, model_b, Outcome(outcome), winner, count, flipped)
-        for model_a, model_b, outcome, winner, count, flipped in connection.execute(query)
-    ]
-    # The engines sort texts by different rules, and nothing last or first.
-    return sorted(counted, key=lambda each: tuple(part or "" for part in each[:4]))
 
 
 def _seats(
@@ -271,26 +341,6 @@ _BATTLES = (
 )
 
 
-def battle_columns(
-    connection: Connection, run_ids: Sequence[int], judge_ids: Collection[int] | None
-) -> BattleColumns:
-    wanted = _seats(connection, run_ids, judge_ids)
-    judges = {judge_id: place for place, judge_id in enumerate(dict.fromkeys(j for _, j in wanted))}
-    models = Coded()
-    columns = BattleColumns((), tuple(judges))
-    for run_id in dict.fromkeys(run_id for run_id, _ in wanted):
-        its_judges = [judge_id for run, judge_id in wanted if run == run_id]
-        for page in pages(connection, _BATTLES, run_id, {"judges": its_judges}):
-            prompt_key, model_a, model_b, outcome, winner, judge_id, flipped = page
-            columns.prompt_key.extend(prompt_key)
-            columns.model_a.extend(map(models.__getitem__, model_a))
-            columns.model_b.extend(map(models.__getitem__, model_b))
-            columns.outcome.extend(code_outcomes(outcome, winner))
-            columns.judge.extend(map(judges.__getitem__, judge_id))
-            columns.flipped.extend(flipped)
-    return replace(columns, models=models.table)
-
-
 # Each criterion's outcomes in one judge's verdicts, as columns.
 
 _BODIES = (
@@ -316,31 +366,6 @@ _MOST_REMEMBERED = 4096
 
 # A criterion's name and the code of its outcome.
 _Told = tuple[tuple[str, int], ...]
-
-
-def criterion_columns(
-    connection: Connection, run_id: int, judge_id: int
-) -> tuple[CriterionColumns, ...]:
-    """In the order in which they first come. A verdict that says nothing of its criteria, an
-    invalid one or one on identical responses, counts as invalid on each of them."""
-    found: dict[str, CriterionColumns] = {}
-    read = CriteriaReader()
-    for page in pages(connection, _BODIES, run_id, {"judge": judge_id}):
-        told = list(map(read.criteria, page[2], page[3]))
-        silent = [number for number, each in zip(page[0], told, strict=True) if not each]
-        named = dict(_named(connection, run_id, silent))
-        for number, prompt_key, each in zip(page[0], page[1], told, strict=True):
-            for name, code in each or named[number]:
-                columns = found.get(name)
-                if columns is None:
-                    columns = found[name] = CriterionColumns(name)
-                if code == UNTOLD:
-                    columns.untold.append(number)
-                    continue
-                columns.number.append(number)
-                columns.prompt_key.append(prompt_key)
-                columns.outcome.append(code)
-    return tuple(found.values())
 
 
 def _named(connection: Connection, run_id: int, numbers: list[int]) -> Iterator[tuple[int, _Told]]:
@@ -410,17 +435,6 @@ def _of_whole(verdict: dict[str, Any]) -> _Told:
 
 # What an audit asks beside the verdicts: ids, repeated questions, pairs that two runs share.
 
-_KEYS_AT_ONCE = 500
-
-
-def item_keys(connection: Connection, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
-    query = select(items.c.number, items.c.key, items.c.full_key).where(items.c.run_id == run_id)
-    found: dict[int, str] = {}
-    for start in range(0, len(numbers), _KEYS_AT_ONCE):
-        some = query.where(items.c.number.in_(numbers[start : start + _KEYS_AT_ONCE]))
-        found |= {number: full or key for number, key, full in connection.execute(some)}
-    return found
-
 
 _PASSES = (
     select(
@@ -433,31 +447,3 @@ _PASSES = (
     .join_from(items, passes, passes.c.pair_id == items.c.pair_id)
     .where(items.c.run_id == bindparam("run"), passes.c.judge_id == bindparam("judge"))
 )
-
-
-def pass_columns(connection: Connection, run_id: int, judge_id: int) -> PassColumns:
-    columns = PassColumns()
-    answer = connection.execute(_PASSES, {"run": run_id, "judge": judge_id})
-    for part in answer.partitions(10_000):
-        number, prompt_key, order, sample, winner = zip(*part, strict=True)
-        columns.number.extend(number)
-        columns.prompt_key.extend(prompt_key)
-        columns.order.extend(0 if each == "original" else 1 for each in order)
-        columns.sample.extend(sample)
-        columns.winner.extend(map(WINNERS.__getitem__, winner))
-    return columns
-
-
-def shared_items(connection: Connection, one: int, other: int) -> tuple[list[int], list[int]]:
-    """The numbers of items whose texts are equal in two runs, in the order of the first."""
-    theirs = items.alias()
-    query = (
-        select(items.c.number, theirs.c.number)
-        .join_from(items, theirs, items.c.pair_id == theirs.c.pair_id)
-        .where(items.c.run_id == one, theirs.c.run_id == other)
-        .order_by(items.c.number, theirs.c.number)
-    )
-    found: dict[int, int] = {}
-    for number, same in connection.execute(query):
-        found.setdefault(number, same)
-    return list(found), list(found.values())

@@ -1,11 +1,11 @@
-"""Transactions of a store: its address, a connection for reading and one for writing, with database
-errors in one line.
+"""A database as every subject of the store uses it: its address, transactions for reading and for
+writing, with errors in one line, and locks on runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -14,6 +14,12 @@ from sqlalchemy import Connection, Engine
 from evenhand.store import postgres
 from evenhand.store.address import FileAddress, ServerAddress
 from evenhand.store.faults import rows_read, told_plainly
+from evenhand.store.locks import (
+    attend_by_server,
+    hold_by_file,
+    hold_by_server,
+    is_attended_at_server,
+)
 
 
 class Database:
@@ -72,3 +78,30 @@ class Database:
     def _writing(self) -> Iterator[Connection]:
         with self.faults_told(), self._writes.begin() as connection:
             yield connection
+
+    @contextmanager
+    def hold(self, run_id: int) -> Iterator[None]:
+        """Keep other processes from this run; StoreBusy where one has it."""
+        with ExitStack() as held:
+            if isinstance(self._where, FileAddress):
+                held.enter_context(hold_by_file(self._where.path, run_id))
+            else:
+                with self.faults_told():
+                    held.enter_context(hold_by_server(self._reads, run_id, self.address))
+            yield
+
+    @contextmanager
+    def attend(self, run_id: int) -> Iterator[None]:
+        """Work on a run that another process holds; several may. Ends with the process."""
+        with ExitStack() as attending:
+            if isinstance(self._where, ServerAddress):
+                with self.faults_told():
+                    attending.enter_context(attend_by_server(self._reads, run_id))
+            yield
+
+    def is_attended(self, run_id: int) -> bool:
+        """Whether somebody attends to the run: workers of a holder who is gone, maybe."""
+        if isinstance(self._where, FileAddress):
+            return False
+        with self.faults_told():
+            return is_attended_at_server(self._reads, run_id)

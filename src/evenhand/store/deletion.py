@@ -21,8 +21,12 @@ from sqlalchemy import (
     update,
 )
 
+from evenhand.store import sqlite
+from evenhand.store.address import FileAddress
+from evenhand.store.database import Database
 from evenhand.store.full_text import drop_words, forget_words
-from evenhand.store.intake import in_slices
+from evenhand.store.rows import in_slices
+from evenhand.store.runs import needed_run
 from evenhand.store.schema import (
     batch_requests,
     batches,
@@ -55,16 +59,57 @@ _BESIDE_ITEMS = (
 )
 
 
-def passes_to_go(connection: Connection, run_id: int) -> int:
-    query = select(func.count()).select_from(passes).where(_goes_with(passes, run_id))
-    return connection.execute(query).scalar_one()
+class DeletionStore(Database):
+    """A run goes, whole or its texts alone."""
 
+    def passes_to_go(self, run_id: int) -> int:
+        """How many passes would go with the run; those that other runs use would stay."""
+        with self._reading() as connection:
+            query = select(func.count()).select_from(passes).where(_goes_with(passes, run_id))
+            return connection.execute(query).scalar_one()
 
-def votes_to_go(connection: Connection, run_id: int) -> int:
-    other = items.alias()
-    elsewhere = exists().where(other.c.pair_id == votes.c.pair_id, other.c.run_id != run_id)
-    query = select(func.count()).select_from(votes).where(_of_run(votes, run_id), ~elsewhere)
-    return connection.execute(query).scalar_one()
+    def votes_to_go(self, run_id: int) -> int:
+        """How many votes are on pairs that no other run has."""
+        with self._reading() as connection:
+            other = items.alias()
+            elsewhere = exists().where(other.c.pair_id == votes.c.pair_id, other.c.run_id != run_id)
+            query = (
+                select(func.count()).select_from(votes).where(_of_run(votes, run_id), ~elsewhere)
+            )
+            return connection.execute(query).scalar_one()
+
+    def delete_run(self, name: str, *, with_votes: bool = False) -> None:
+        """Forget a run; what other runs use of it stays, and so do people's votes with their pairs,
+        unless they are to go too."""
+        with self._reading() as connection:
+            run = needed_run(connection, name)
+        with self.hold(run.id):
+            self.delete_held(run.id, with_votes=with_votes)
+
+    def delete_held(self, run_id: int, *, with_votes: bool = False) -> None:
+        """The same of a run that the caller holds."""
+        with self._writing() as connection:
+            delete_run(connection, run_id, with_votes=with_votes)
+        if isinstance(self._where, FileAddress):
+            with self.faults_told():
+                sqlite.shrink_log(self._writes)
+
+    def texts_to_go(self, run_id: int) -> ForgottenTexts:
+        with self._reading() as connection:
+            own, shared = _pairs_apart(connection, run_id)
+            return ForgottenTexts(len(own), len(shared))
+
+    def forget_texts(self, name: str) -> ForgottenTexts:
+        """Drop a run's prompts, responses and answers, while its figures stay."""
+        with self._reading() as connection:
+            run = needed_run(connection, name)
+        with self.hold(run.id):
+            with self._writing() as connection:
+                gone = forget_texts(connection, run.id)
+            if isinstance(self._where, FileAddress):
+                with self.faults_told():
+                    sqlite.wipe_free_space(self._writes)
+        return gone
 
 
 def delete_run(connection: Connection, run_id: int, *, with_votes: bool) -> None:
@@ -145,17 +190,12 @@ _NO_PROSE = frozenset(
 _BARE = ('{"facts":', '{"vote":')  # see `rows`: figures alone
 
 
-class Forgotten(NamedTuple):
+class ForgottenTexts(NamedTuple):
     pairs: int
     shared_pairs: int  # other runs have them too, so that their texts and passes stay
 
 
-def texts_to_go(connection: Connection, run_id: int) -> Forgotten:
-    own, shared = _pairs_apart(connection, run_id)
-    return Forgotten(len(own), len(shared))
-
-
-def forget_texts(connection: Connection, run_id: int) -> Forgotten:
+def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     """Prompts, responses, and whatever a judge wrote; every figure stays."""
     own, shared = _pairs_apart(connection, run_id)
     emptied = update(pairs).where(pairs.c.id == bindparam("pair"))
@@ -186,7 +226,7 @@ def forget_texts(connection: Connection, run_id: int) -> Forgotten:
     told = connection.execute(select(runs.c.summary).where(runs.c.id == run_id)).scalar_one()
     summary = orjson.dumps(orjson.loads(told) | {"forgotten_at": time.time()}).decode()
     connection.execute(update(runs).where(runs.c.id == run_id).values(summary=summary))
-    return Forgotten(len(own), len(shared))
+    return ForgottenTexts(len(own), len(shared))
 
 
 def _pairs_apart(connection: Connection, run_id: int) -> tuple[list[int], list[int]]:

@@ -14,9 +14,10 @@ from itertools import pairwise
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, text, update
 
 from evenhand.errors import InputError
-from evenhand.store.intake import in_slices
+from evenhand.store.database import Database
+from evenhand.store.rows import count_items, in_slices
 from evenhand.store.schema import items, pairs, run_indexes, search_docs
-from evenhand.store.verdict_index import begin_index, set_index
+from evenhand.store.verdict_index import Coverage, begin_index, index_state, set_index
 
 # Texts and queries as words that can be searched: the same in both engines.
 #
@@ -48,6 +49,46 @@ _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 class Word:
     word: str
     joined: bool  # to the one before it, as letters of an unspaced script are
+
+
+class WordStore(Database):
+    """The words of pairs."""
+
+    def add_words(self, run_id: int, *, limit: int = 200) -> int:
+        """Index the words of up to `limit` further items; how many that were, 0 at the end."""
+        with self._writing() as connection:
+            if not is_searchable(connection):
+                return 0
+            state = begin_index(connection, run_id)
+            query = (
+                select(items.c.number, items.c.pair_id, items.c.length_a + items.c.length_b)
+                .where(items.c.run_id == run_id, items.c.number > state.worded_to)
+                .order_by(items.c.number)
+                .limit(limit)
+            )
+            numbers: list[int] = []
+            pair_ids: list[int] = []
+            characters = 0
+            for number, pair_id, length in connection.execute(query):
+                characters += length
+                if numbers and characters > _PAGE_CHARACTERS:
+                    break
+                numbers.append(number)
+                pair_ids.append(pair_id)
+            if not numbers:
+                return 0
+            for some in in_slices(sorted(set(pair_ids))):
+                _add_pairs(connection, some)
+            set_index(connection, run_id, worded_to=numbers[-1])
+        if self._growth:
+            self._growth.note("search_docs", len(numbers))
+        return len(numbers)
+
+    def words_coverage(self, run_id: int) -> Coverage:
+        """How many of the run's pairs can be found by their words."""
+        with self._reading() as connection:
+            state = index_state(connection, run_id)
+            return Coverage(state.worded_to, count_items(connection, run_id))
 
 
 def words_of(text: str, *, most: int = MOST_WORDS) -> Iterator[Word]:
@@ -154,34 +195,6 @@ def is_searchable(connection: Connection) -> bool:
         return True
     query = text("SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'")
     return bool(connection.execute(query).scalar())
-
-
-def add_words(connection: Connection, run_id: int, *, limit: int) -> int:
-    """Index the words of up to `limit` further items; how many that were, and 0 at the end."""
-    if not is_searchable(connection):
-        return 0
-    state = begin_index(connection, run_id)
-    query = (
-        select(items.c.number, items.c.pair_id, items.c.length_a + items.c.length_b)
-        .where(items.c.run_id == run_id, items.c.number > state.worded_to)
-        .order_by(items.c.number)
-        .limit(limit)
-    )
-    numbers: list[int] = []
-    pair_ids: list[int] = []
-    characters = 0
-    for number, pair_id, length in connection.execute(query):
-        characters += length
-        if numbers and characters > _PAGE_CHARACTERS:
-            break
-        numbers.append(number)
-        pair_ids.append(pair_id)
-    if not numbers:
-        return 0
-    for some in in_slices(sorted(set(pair_ids))):
-        _add_pairs(connection, some)
-    set_index(connection, run_id, worded_to=numbers[-1])
-    return len(numbers)
 
 
 def _add_pairs(connection: Connection, pair_ids: Sequence[int]) -> None:

@@ -1,21 +1,22 @@
 """Rows of a data set become pairs and items, by content digest; rows that are no pair are counted
-as skipped.
+as skipped. Items are read back without their texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from sqlalchemy import Connection, RowMapping, func, select
 
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import DataError
-from evenhand.store.records import NewItem, SkippedRow
-from evenhand.store.rows import insert_new, write_criteria
+from evenhand.store.database import Database
+from evenhand.store.records import NewItem, RunItem, SkippedRow
+from evenhand.store.rows import count_items, in_slices, insert_new, pair_of, write_criteria
 from evenhand.store.schema import (
     escape,
     escape_or_none,
@@ -29,6 +30,101 @@ from evenhand.store.schema import (
 # What makes two pairs the same pair: everything that a prompt depends on, and nothing else.
 
 _VERSION = b"pair 1;"
+
+
+class IntakeStore(Database):
+    """Rows come in as items, or are counted as skipped."""
+
+    def add_items(self, run_id: int, items: Sequence[NewItem]) -> int:
+        """How many were new. The same again changes nothing; other content is a DataError."""
+        with self._writing() as connection:
+            added = _add_items(connection, run_id, items)
+        if self._growth:
+            self._growth.note("pairs, items", added)
+        return added
+
+    def count_items(self, run_id: int) -> int:
+        with self._reading() as connection:
+            return count_items(connection, run_id)
+
+    def add_skipped(self, run_id: int, rows: Sequence[SkippedRow]) -> None:
+        with self._writing() as connection:
+            values = [
+                (
+                    run_id,
+                    place_digest(each.source, each.row, each.turn),
+                    each.row,
+                    *map(escape, (each.source, each.reason)),
+                )
+                for each in rows
+            ]
+            insert_new(connection, skipped_rows, _SKIPPED_COLUMNS, values)
+
+    def skipped(self, run_id: int, *, limit: int = 100) -> list[SkippedRow]:
+        with self._reading() as connection:
+            query = (
+                select(skipped_rows)
+                .where(skipped_rows.c.run_id == run_id)
+                .order_by(skipped_rows.c.source, skipped_rows.c.row)
+                .limit(limit)
+            )
+            rows = connection.execute(query).mappings()
+            return [SkippedRow(row["source"], row["row"], row["reason"]) for row in rows]
+
+    def run_items(self, run_id: int) -> list[RunItem]:
+        """Every item by number, without its texts."""
+        column = items.c
+        query = (
+            select(
+                *(column.number, column.key, column.full_key, column.pair_id),
+                *(column.label, column.model_a, column.model_b),
+            )
+            .where(column.run_id == run_id)
+            .order_by(column.number)
+        )
+        with self._reading() as connection:
+            return [
+                RunItem(number, full_key or key, *rest)
+                for number, key, full_key, *rest in connection.execute(query)
+            ]
+
+    def pair_at(self, run_id: int, number: int) -> Pair | None:
+        with self._reading() as connection:
+            query = (
+                select(items.c.key, items.c.full_key, items.c.swap_positions, pairs)
+                .join(pairs, pairs.c.id == items.c.pair_id)
+                .where(items.c.run_id == run_id, items.c.number == number)
+            )
+            row = connection.execute(query).mappings().first()
+            return None if row is None else pair_of(row)
+
+    def shared_items(self, run_id: int, other_id: int) -> tuple[list[int], list[int]]:
+        """The numbers, in both runs, of the items whose pairs have the same content, by
+        the first."""
+        with self._reading() as connection:
+            theirs = items.alias()
+            query = (
+                select(items.c.number, theirs.c.number)
+                .join_from(items, theirs, items.c.pair_id == theirs.c.pair_id)
+                .where(items.c.run_id == run_id, theirs.c.run_id == other_id)
+                .order_by(items.c.number, theirs.c.number)
+            )
+            found: dict[int, int] = {}
+            for number, same in connection.execute(query):
+                found.setdefault(number, same)
+            return list(found), list(found.values())
+
+    def item_keys(self, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
+        """The ids of some items, by their numbers."""
+        with self._reading() as connection:
+            query = select(items.c.number, items.c.key, items.c.full_key).where(
+                items.c.run_id == run_id
+            )
+            found: dict[int, str] = {}
+            for some in in_slices(numbers):
+                rows = connection.execute(query.where(items.c.number.in_(some)))
+                found |= {number: full or key for number, key, full in rows}
+            return found
 
 
 def pair_digest(pair: Pair, salt: str | None = None) -> bytes:
@@ -96,14 +192,12 @@ _ITEM_COLUMNS = (
 )
 _TAG_COLUMNS = ("run_id", "tag", "number")
 _SKIPPED_COLUMNS = ("run_id", "digest", "row", "source", "reason")
-_AT_ONCE = 500  # values in one IN (…)
 
 # What must be the same for two rows to be one item.
 _Content = tuple[Any, ...]
-_T = TypeVar("_T")
 
 
-def add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> int:
+def _add_items(connection: Connection, run_id: int, new: Sequence[NewItem]) -> int:
     keys = [shorten(item.key) for item in new]
     known = _known_items(connection, run_id, keys)
     fresh: dict[str, tuple[NewItem, bytes]] = {}
@@ -209,38 +303,3 @@ def _pair_ids(connection: Connection, fresh: Iterable[tuple[NewItem, bytes]]) ->
         query = select(pairs.c.digest, pairs.c.id).where(pairs.c.digest.in_(some))
         ids.update((row.digest, row.id) for row in connection.execute(query))
     return ids
-
-
-def in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    for start in range(0, len(values), _AT_ONCE):
-        yield values[start : start + _AT_ONCE]
-
-
-def count_items(connection: Connection, run_id: int) -> int:
-    # Numbers have no gaps: items come in one by one and leave only with their run.
-    last = select(func.max(items.c.number)).where(items.c.run_id == run_id)
-    return connection.execute(last).scalar() or 0
-
-
-def add_skipped(connection: Connection, run_id: int, rows: Sequence[SkippedRow]) -> None:
-    values = [
-        (
-            run_id,
-            place_digest(each.source, each.row, each.turn),
-            each.row,
-            *map(escape, (each.source, each.reason)),
-        )
-        for each in rows
-    ]
-    insert_new(connection, skipped_rows, _SKIPPED_COLUMNS, values)
-
-
-def skipped(connection: Connection, run_id: int, *, limit: int) -> list[SkippedRow]:
-    query = (
-        select(skipped_rows)
-        .where(skipped_rows.c.run_id == run_id)
-        .order_by(skipped_rows.c.source, skipped_rows.c.row)
-        .limit(limit)
-    )
-    rows = connection.execute(query).mappings()
-    return [SkippedRow(row["source"], row["row"], row["reason"]) for row in rows]

@@ -14,8 +14,7 @@ from sqlalchemy import Connection, RowMapping, func, select, update
 
 from evenhand.errors import Conflict
 from evenhand.store.faults import of_row
-from evenhand.store.rows import insert_where_new, moment
-from evenhand.store.runs import to_json
+from evenhand.store.rows import insert_where_new, moment, to_json
 from evenhand.store.schema import jobs
 
 # intake: its rows are coming in; run: to be judged; stop: somebody, or an error, stopped it;

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, select, update
 
+from evenhand.store.database import Database
 from evenhand.store.rows import insert_where_new
 from evenhand.store.schema import ended_sessions, idempotency, shorten
 
@@ -51,67 +52,85 @@ class KeptRequest:
     answer: KeptAnswer | None
 
 
-def begin_request(
-    connection: Connection, request: KeyedRequest, *, leased_s: float, kept_s: float
-) -> KeptRequest | None:
-    """None: it is the caller's to answer. One statement decides, so that of several processes that
-    ask at the same moment one is given it."""
-    now = time.time()
-    its_row = _row_of(request)
-    outdated = and_(its_row, idempotency.c.begun_at < now - kept_s)
-    connection.execute(delete(idempotency).where(outdated))
-    mine = {"owner": request.owner, "begun_at": now, "leased_until": now + leased_s}
-    values = {
-        "token": request.token,
-        "key": shorten(request.key),
-        "path": request.path,
-        "digest": request.digest,
-        **mine,
-    }
-    dead = and_(
-        its_row,
-        idempotency.c.status.is_(None),
-        idempotency.c.leased_until < now,
-        idempotency.c.path == request.path,
-        idempotency.c.digest == request.digest,
-    )
-    while True:
-        if insert_where_new(connection, idempotency, values):
-            return None
-        if connection.execute(update(idempotency).where(dead).values(mine)).rowcount:
-            return None
-        found = connection.execute(select(idempotency).where(its_row)).mappings().first()
-        if found is not None:  # else it was forgotten a moment ago, and the key is free
-            break
-    answer = None
-    if found["status"] is not None:
-        headers = orjson.loads(found["headers"])
-        answer = KeptAnswer(found["status"], bytes(found["body"]), headers)
-    return KeptRequest(
-        found["path"], found["digest"], found["begun_at"], found["leased_until"], answer
-    )
+class RequestStore(Database):
+    """Answers to keep, and sessions that ended."""
 
+    def begin_request(
+        self,
+        request: KeyedRequest,
+        *,
+        leased_s: float = LEASED_S,
+        kept_s: float = KEPT_S,
+    ) -> KeptRequest | None:
+        """None: nobody has asked this yet, and the caller is to answer it."""
+        with self._writing() as connection:
+            now = time.time()
+            its_row = _row_of(request)
+            outdated = and_(its_row, idempotency.c.begun_at < now - kept_s)
+            connection.execute(delete(idempotency).where(outdated))
+            mine = {"owner": request.owner, "begun_at": now, "leased_until": now + leased_s}
+            values = {
+                "token": request.token,
+                "key": shorten(request.key),
+                "path": request.path,
+                "digest": request.digest,
+                **mine,
+            }
+            dead = and_(
+                its_row,
+                idempotency.c.status.is_(None),
+                idempotency.c.leased_until < now,
+                idempotency.c.path == request.path,
+                idempotency.c.digest == request.digest,
+            )
+            while True:
+                if insert_where_new(connection, idempotency, values):
+                    return None
+                if connection.execute(update(idempotency).where(dead).values(mine)).rowcount:
+                    return None
+                found = connection.execute(select(idempotency).where(its_row)).mappings().first()
+                if found is not None:  # else it was forgotten a moment ago, and the key is free
+                    break
+            answer = None
+            if found["status"] is not None:
+                headers = orjson.loads(found["headers"])
+                answer = KeptAnswer(found["status"], bytes(found["body"]), headers)
+            return KeptRequest(
+                found["path"], found["digest"], found["begun_at"], found["leased_until"], answer
+            )
 
-def finish_request(connection: Connection, request: KeyedRequest, answer: KeptAnswer) -> bool:
-    """Whether it was still the caller's to answer."""
-    values = {
-        "status": answer.status,
-        "headers": orjson.dumps(dict(answer.headers)).decode(),
-        "body": answer.body,
-    }
-    return bool(
-        connection.execute(update(idempotency).where(_own(request)).values(values)).rowcount
-    )
+    def finish_request(self, request: KeyedRequest, answer: KeptAnswer) -> bool:
+        """Keep the answer; False where the caller had lost the request to another."""
+        with self._writing() as connection:
+            values = {
+                "status": answer.status,
+                "headers": orjson.dumps(dict(answer.headers)).decode(),
+                "body": answer.body,
+            }
+            return bool(
+                connection.execute(update(idempotency).where(_own(request)).values(values)).rowcount
+            )
 
+    def forget_request(self, request: KeyedRequest) -> None:
+        """No answer that is worth keeping: the key may be tried again at once."""
+        with self._writing() as connection:
+            connection.execute(delete(idempotency).where(_own(request)))
 
-def forget_request(connection: Connection, request: KeyedRequest) -> None:
-    """It came to nothing that is worth keeping: the same key may be tried again."""
-    connection.execute(delete(idempotency).where(_own(request)))
+    def forget_old_requests(self, *, kept_s: float = KEPT_S) -> int:
+        with self._writing() as connection:
+            outdated = idempotency.c.begun_at < time.time() - kept_s
+            return connection.execute(delete(idempotency).where(outdated)).rowcount
 
+    def end_session(self, session_id: str, *, ends_at: float) -> None:
+        """Somebody logged out; it would have ended by itself at that time."""
+        with self._writing() as connection:
+            connection.execute(delete(ended_sessions).where(ended_sessions.c.ends_at < time.time()))
+            insert_where_new(connection, ended_sessions, {"id": session_id, "ends_at": ends_at})
 
-def forget_old_requests(connection: Connection, *, kept_s: float) -> int:
-    outdated = idempotency.c.begun_at < time.time() - kept_s
-    return connection.execute(delete(idempotency).where(outdated)).rowcount
+    def session_has_ended(self, session_id: str) -> bool:
+        with self._reading() as connection:
+            found = exists().where(ended_sessions.c.id == session_id)
+            return bool(connection.execute(select(found)).scalar())
 
 
 def _row_of(request: KeyedRequest) -> ColumnElement[bool]:
@@ -125,13 +144,3 @@ def _own(request: KeyedRequest) -> ColumnElement[bool]:
 
 
 # Logins that somebody ended, kept until they would have ended by themselves.
-
-
-def end_session(connection: Connection, session_id: str, *, ends_at: float) -> None:
-    connection.execute(delete(ended_sessions).where(ended_sessions.c.ends_at < time.time()))
-    insert_where_new(connection, ended_sessions, {"id": session_id, "ends_at": ends_at})
-
-
-def session_has_ended(connection: Connection, session_id: str) -> bool:
-    found = exists().where(ended_sessions.c.id == session_id)
-    return bool(connection.execute(select(found)).scalar())

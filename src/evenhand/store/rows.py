@@ -5,14 +5,14 @@ once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, RowMapping, Table, literal_column
+from sqlalchemy import Connection, RowMapping, Table, func, literal_column, select
 
 from evenhand.contract import (
     Criterion,
@@ -30,6 +30,7 @@ from evenhand.contract import (
     VotePass,
     Winner,
 )
+from evenhand.errors import InputError
 from evenhand.store.faults import of_row
 from evenhand.store.records import (
     FailedPass,
@@ -41,7 +42,7 @@ from evenhand.store.records import (
     StoredPass,
     VerdictRow,
 )
-from evenhand.store.schema import escape, escape_or_none, passes
+from evenhand.store.schema import escape, escape_or_none, items, passes
 
 # Values to rows and back: what a pass, a verdict and a pair are in columns.
 
@@ -60,6 +61,8 @@ _FAILED = TypeAdapter(FailedPass)
 _BALLOT_RAW: Any = {"ballot": {"raw"}}
 _UNREAD_RAW: Any = {"unread": {"raw"}}
 _PASSES: Any = {"metadata": {"passes"}}
+_AT_ONCE = 500  # values in one IN (…)
+_T = TypeVar("_T")
 # A trillion tokens, or requests, of one pass are no count; and sums of such must fit 64 bits.
 _LARGEST_COUNT = 2**40
 
@@ -397,3 +400,23 @@ def insert_where_new(connection: Connection, table: Table, values: Mapping[str, 
     kept = {"preserve_rowcount": True}
     statement = statement.values(values).on_conflict_do_nothing()
     return connection.execute(statement, execution_options=kept).rowcount > 0
+
+
+def to_json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        raise InputError(
+            f"a plan or a setting cannot be stored ({error}); use plain JSON"
+        ) from None
+
+
+def in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]
+
+
+def count_items(connection: Connection, run_id: int) -> int:
+    # Numbers have no gaps: items come in one by one and leave only with their run.
+    last = select(func.max(items.c.number)).where(items.c.run_id == run_id)
+    return connection.execute(last).scalar() or 0

@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import orjson
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import InputError, StoreError
+from evenhand.store import postgres
+from evenhand.store.address import ServerAddress
+from evenhand.store.database import Database
 from evenhand.store.faults import of_row
+from evenhand.store.jobs import NewJob, add_job
 from evenhand.store.records import JudgeRecord, NewJudge, NewRun, RunRecord, RunState
-from evenhand.store.rows import insert_new, moment
+from evenhand.store.rows import insert_new, moment, to_json
 from evenhand.store.schema import (
     escape,
     escape_or_none,
@@ -37,6 +41,168 @@ _RUN_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("calls", "reused_passes"), (int,)),
 }
 _JUDGE_COLUMNS = (*("key", "name", "prompt_version", "locale", "mode", "settings", "created_at"),)
+
+
+class RunStore(Database):
+    """Runs and their judges."""
+
+    def create_run(self, run: NewRun) -> RunRecord:
+        with self._writing() as connection:
+            return create_run(connection, run)
+
+    def create_job_run(self, run: NewRun, job: NewJob) -> tuple[RunRecord, bool]:
+        """A server's run with its job, both or neither; or the run with this fingerprint, where
+        another process made it a moment ago. Whether it was made now."""
+        with self._writing() as connection:
+            if isinstance(self._where, ServerAddress):
+                postgres.take_turn(connection)
+            found = run_of_fingerprint(connection, run.fingerprint)
+            if found is not None and not found.summary.get("forgotten_at"):
+                return found, False
+            created = create_run(connection, run)
+            add_job(connection, created.id, job, wanted="intake")
+            return created, True
+
+    def run_at(self, run_id: int) -> RunRecord | None:
+        with self._reading() as connection:
+            return run_at(connection, run_id)
+
+    def run_page(self, *, before: int | None = None, limit: int = 100) -> list[RunRecord]:
+        """Newest first, from the one before this id on."""
+        with self._reading() as connection:
+            query = select(runs).order_by(runs.c.id.desc()).limit(limit)
+            if before is not None:
+                query = query.where(runs.c.id < before)
+            return _sound(connection.execute(query).mappings())
+
+    def find_run(self, name: str) -> RunRecord | None:
+        with self._reading() as connection:
+            return find_run(connection, name)
+
+    def run_of_fingerprint(self, fingerprint: str) -> RunRecord | None:
+        """The newest of them."""
+        with self._reading() as connection:
+            return run_of_fingerprint(connection, fingerprint)
+
+    def list_runs(self) -> list[RunRecord]:
+        """Oldest first; without those that cannot be read."""
+        with self._reading() as connection:
+            return [run for run in _each_run(connection) if isinstance(run, RunRecord)]
+
+    def damaged_runs(self) -> list[StoreError]:
+        """What is wrong with each run that cannot be read."""
+        with self._reading() as connection:
+            return [run for run in _each_run(connection) if isinstance(run, StoreError)]
+
+    def update_run(
+        self,
+        run_id: int,
+        *,
+        state: RunState | None = None,
+        intake_done: bool | None = None,
+        stopped_by: str | Literal[False] | None = False,
+        seconds: float | None = None,
+        calls: int | None = None,
+        reused_passes: int | None = None,
+        summary: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Set what is given; the rest stays. `stopped_by` stays where it is False."""
+        given: dict[str, Any] = {
+            "state": state,
+            "intake_done": intake_done,
+            "seconds": seconds,
+            "calls": calls,
+            "reused_passes": reused_passes,
+            "summary": None if summary is None else to_json(summary),
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
+        if stopped_by is not False:
+            changes["stopped_by"] = stopped_by
+        with self._writing() as connection:
+            update_run(connection, run_id, changes)
+
+    def rename_run(self, name: str, new: str) -> None:
+        with self._writing() as connection:
+            run = needed_run(connection, name)
+            if new != name:
+                _refuse_name(connection, new)
+                update_run(connection, run.id, {"name": new})
+
+    def add_judge(self, judge: NewJudge) -> int:
+        """The id of the judge with this key, which is added where it is new."""
+        with self._writing() as connection:
+            key = shorten(judge.key)
+            values = (
+                *(escape(key), escape(judge.name), escape_or_none(judge.prompt_version)),
+                *(judge.locale, judge.mode, to_json(judge.settings), time.time()),
+            )
+            insert_new(connection, judges, _JUDGE_COLUMNS, [values])
+            return int(
+                connection.execute(select(judges.c.id).where(judges.c.key == key)).scalar_one()
+            )
+
+    def set_run_judges(self, run_id: int, judge_ids: Sequence[int]) -> None:
+        with self._writing() as connection:
+            connection.execute(delete(run_judges).where(run_judges.c.run_id == run_id))
+            wanted = enumerate(dict.fromkeys(judge_ids))
+            rows = [{"run_id": run_id, "judge_id": each, "place": place} for place, each in wanted]
+            if rows:
+                connection.execute(insert(run_judges), rows)
+
+    def run_judges(self, run_id: int) -> list[JudgeRecord]:
+        with self._reading() as connection:
+            return judges_of_run(connection, run_id)
+
+    def survey(self, run_id: int) -> Survey:
+        """How many prompts a run has, and which models meet in it."""
+        with self._reading() as connection:
+            column = items.c
+            prompts = select(func.count(column.prompt_key.distinct())).where(
+                column.run_id == run_id
+            )
+            models = (
+                select(
+                    column.model_a,
+                    column.model_b,
+                    func.count(),
+                    func.min(column.number).label("first"),
+                )
+                .where(column.run_id == run_id)
+                .group_by(column.model_a, column.model_b)
+                .order_by("first")
+            )
+            return Survey(
+                prompts=connection.execute(prompts).scalar_one(),
+                models=tuple((a, b, count) for a, b, count, _ in connection.execute(models)),
+            )
+
+    def grown_from(self, run_id: int, judge_id: int) -> tuple[str, ...]:
+        """The names of the finished runs of this judge over fewer pairs, most of them this run's:
+        each was a look at data that grew into these."""
+        with self._reading() as connection:
+            reused = select(runs.c.reused_passes).where(runs.c.id == run_id)
+            if not connection.execute(reused).scalar_one():
+                return ()
+            its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
+            made = passes.c.pair_id.in_(its_pairs), passes.c.judge_id == judge_id
+            makers = select(passes.c.run_id).where(*made, passes.c.run_id != run_id).distinct()
+            earlier = (
+                select(runs.c.id, runs.c.name)
+                .where(runs.c.id.in_(makers), runs.c.id < run_id, runs.c.state == "finished")
+                .order_by(runs.c.id)
+            )
+            pairs = func.count(items.c.pair_id.distinct())
+            whole = connection.execute(select(pairs).where(items.c.run_id == run_id)).scalar_one()
+            found: list[str] = []
+            for other, name in connection.execute(earlier).all():
+                of_other = select(pairs).where(items.c.run_id == other)
+                size = connection.execute(of_other).scalar_one()
+                shared = connection.execute(
+                    of_other.where(items.c.pair_id.in_(its_pairs))
+                ).scalar_one()
+                if size < whole and 2 * shared > size:
+                    found.append(name)
+            return tuple(found)
 
 
 def create_run(connection: Connection, run: NewRun) -> RunRecord:
@@ -73,13 +239,6 @@ def run_at(connection: Connection, run_id: int) -> RunRecord | None:
     return _run(row) if row else None
 
 
-def run_page(connection: Connection, *, before: int | None, limit: int) -> list[RunRecord]:
-    query = select(runs).order_by(runs.c.id.desc()).limit(limit)
-    if before is not None:
-        query = query.where(runs.c.id < before)
-    return _sound(connection.execute(query).mappings())
-
-
 def _sound(rows: Iterable[RowMapping]) -> list[RunRecord]:
     read = map(_run_or_error, rows)
     return [run for run in read if isinstance(run, RunRecord)]
@@ -96,15 +255,6 @@ def run_of_fingerprint(connection: Connection, fingerprint: str) -> RunRecord | 
     query = select(runs).where(runs.c.fingerprint == shorten(fingerprint))
     row = connection.execute(query.order_by(runs.c.id.desc()).limit(1)).mappings().first()
     return _run(row) if row else None
-
-
-def list_runs(connection: Connection) -> list[RunRecord]:
-    """Those that can be read; what is wrong with the others is in `damaged_runs`."""
-    return [run for run in _each_run(connection) if isinstance(run, RunRecord)]
-
-
-def damaged_runs(connection: Connection) -> list[StoreError]:
-    return [run for run in _each_run(connection) if isinstance(run, StoreError)]
 
 
 def _each_run(connection: Connection) -> Iterator[RunRecord | StoreError]:
@@ -134,13 +284,6 @@ def update_run(connection: Connection, run_id: int, changes: Mapping[str, Any]) 
     done = connection.execute(update(runs).where(runs.c.id == run_id).values(values))
     if not done.rowcount:
         raise InputError(f"run {run_id} is not in the store any more; start it again")
-
-
-def rename_run(connection: Connection, name: str, new: str) -> None:
-    run = needed_run(connection, name)
-    if new != name:
-        _refuse_name(connection, new)
-        update_run(connection, run.id, {"name": new})
 
 
 def needed_run(connection: Connection, name: str) -> RunRecord:
@@ -203,24 +346,6 @@ def _run(row: RowMapping) -> RunRecord:
     )
 
 
-def add_judge(connection: Connection, judge: NewJudge) -> int:
-    key = shorten(judge.key)
-    values = (
-        *(escape(key), escape(judge.name), escape_or_none(judge.prompt_version)),
-        *(judge.locale, judge.mode, to_json(judge.settings), time.time()),
-    )
-    insert_new(connection, judges, _JUDGE_COLUMNS, [values])
-    return int(connection.execute(select(judges.c.id).where(judges.c.key == key)).scalar_one())
-
-
-def set_run_judges(connection: Connection, run_id: int, judge_ids: Sequence[int]) -> None:
-    connection.execute(delete(run_judges).where(run_judges.c.run_id == run_id))
-    wanted = enumerate(dict.fromkeys(judge_ids))
-    rows = [{"run_id": run_id, "judge_id": each, "place": place} for place, each in wanted]
-    if rows:
-        connection.execute(insert(run_judges), rows)
-
-
 def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
     query = (
         select(judges)
@@ -245,15 +370,6 @@ def _judge(row: RowMapping) -> JudgeRecord:
     )
 
 
-def to_json(value: object) -> str:
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError as error:
-        raise InputError(
-            f"a plan or a setting cannot be stored ({error}); use plain JSON"
-        ) from None
-
-
 # What a run is made of, in a few numbers: its prompts, which models meet in it, and which earlier
 # runs it grew from.
 
@@ -264,49 +380,3 @@ class Survey:
 
     prompts: int
     models: tuple[tuple[str | None, str | None, int], ...]
-
-
-def survey(connection: Connection, run_id: int) -> Survey:
-    column = items.c
-    prompts = select(func.count(column.prompt_key.distinct())).where(column.run_id == run_id)
-    models = (
-        select(column.model_a, column.model_b, func.count(), func.min(column.number).label("first"))
-        .where(column.run_id == run_id)
-        .group_by(column.model_a, column.model_b)
-        .order_by("first")
-    )
-    return Survey(
-        prompts=connection.execute(prompts).scalar_one(),
-        models=tuple((a, b, count) for a, b, count, _ in connection.execute(models)),
-    )
-
-
-def grown_from(connection: Connection, run_id: int, judge_id: int) -> tuple[str, ...]:
-    """The finished runs whose verdicts somebody could see before this one had all of its pairs:
-    of the same judge, with fewer pairs, more than half of which are in this run. Oldest first.
-
-    A file that grew makes a new run that shares the old one's passes, so whoever asked for new
-    rows made a pass that this run uses. A run that shares none has grown from nothing, which is
-    known without looking.
-    """
-    reused = select(runs.c.reused_passes).where(runs.c.id == run_id)
-    if not connection.execute(reused).scalar_one():
-        return ()
-    its_pairs = select(items.c.pair_id).where(items.c.run_id == run_id)
-    made = passes.c.pair_id.in_(its_pairs), passes.c.judge_id == judge_id
-    makers = select(passes.c.run_id).where(*made, passes.c.run_id != run_id).distinct()
-    earlier = (
-        select(runs.c.id, runs.c.name)
-        .where(runs.c.id.in_(makers), runs.c.id < run_id, runs.c.state == "finished")
-        .order_by(runs.c.id)
-    )
-    pairs = func.count(items.c.pair_id.distinct())
-    whole = connection.execute(select(pairs).where(items.c.run_id == run_id)).scalar_one()
-    found: list[str] = []
-    for other, name in connection.execute(earlier).all():
-        of_other = select(pairs).where(items.c.run_id == other)
-        size = connection.execute(of_other).scalar_one()
-        shared = connection.execute(of_other.where(items.c.pair_id.in_(its_pairs))).scalar_one()
-        if size < whole and 2 * shared > size:
-            found.append(name)
-    return tuple(found)

@@ -28,9 +28,9 @@ from sqlalchemy import (
 
 from evenhand.contract import Winner
 from evenhand.store.columns import UNTOLD, CriteriaReader
-from evenhand.store.intake import in_slices
+from evenhand.store.database import Database
 from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.store.rows import insert_new, insert_where_new, read_criteria
+from evenhand.store.rows import in_slices, insert_new, insert_where_new, read_criteria
 from evenhand.store.runs import judges_of_run
 from evenhand.store.schema import (
     escape_or_none,
@@ -52,6 +52,58 @@ Models = tuple[str | None, str | None]
 # How many models a pair names: two, one and the same twice, one alone, none.
 Named = Literal["two", "same", "one", "none"]
 _CONTEST = run_contests.c
+
+
+class IndexStore(Database):
+    """The index of verdicts, filled and counted."""
+
+    def mark_verdicts(
+        self, run_id: int, *, noted: Noted, limit: int = 500, stamp: str | None = None
+    ) -> int:
+        """Mark the verdicts on up to `limit` further items; how many items that were, 0 at the end.
+
+        `stamp` is how the run was before this: where nothing is left, that was marked whole.
+        """
+        with self._writing() as connection:
+            state = begin_index(connection, run_id)
+            numbers = _unmarked(connection, run_id, state.marked_to, limit)
+            if not numbers:
+                set_index(connection, run_id, stamp=stamp)
+                return 0
+            marks = _Marking(connection, run_id, noted).marks(numbers)
+            its_items = (verdict_marks.c.run_id == run_id) & verdict_marks.c.number.in_(numbers)
+            gone = connection.execute(delete(verdict_marks).where(its_items)).rowcount
+            connection.execute(insert(verdict_marks), marks)
+            set_index(
+                connection,
+                run_id,
+                marked=state.marked + len(marks) - gone,
+                marked_to=_advanced(connection, run_id, state.marked_to),
+                stamp=None,
+            )
+        if self._growth:
+            self._growth.note("verdict_marks", len(numbers))
+        return len(numbers)
+
+    def index_state(self, run_id: int) -> IndexState:
+        with self._reading() as connection:
+            return index_state(connection, run_id)
+
+    def count_marked(self, run_id: int) -> MarkTotals:
+        """The run's verdicts by all that tables are filtered by, in grouped queries."""
+        with self._reading() as connection:
+            return MarkTotals(
+                outcomes=_outcomes(connection, run_id),
+                endings=_endings(connection, run_id),
+                criteria=_criteria(connection, run_id),
+                tags=_tags(connection, run_id),
+                contests=tuple(contests_of(connection, run_id, most=MOST_CONTESTS + 1)),
+            )
+
+    def models_met(self, run_id: int, *, most: int) -> list[Models]:
+        """Which models meet as A and B, as far as verdicts are marked."""
+        with self._reading() as connection:
+            return contests_of(connection, run_id, most=most)
 
 
 def name_key(name: str) -> int:
@@ -281,6 +333,18 @@ class IndexState:
     worded_to: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far an index is: of verdicts, or of pairs."""
+
+    done: int
+    total: int
+
+    @property
+    def whole(self) -> bool:
+        return self.done >= self.total
+
+
 def index_state(connection: Connection, run_id: int) -> IndexState:
     found = connection.execute(select(run_indexes).where(run_indexes.c.run_id == run_id)).first()
     return IndexState(*found[1:]) if found else IndexState()
@@ -297,32 +361,6 @@ def begin_index(connection: Connection, run_id: int) -> IndexState:
 
 def set_index(connection: Connection, run_id: int, **values: Any) -> None:
     connection.execute(update(run_indexes).where(run_indexes.c.run_id == run_id).values(values))
-
-
-def mark_verdicts(
-    connection: Connection, run_id: int, *, noted: Noted, limit: int, stamp: str | None
-) -> int:
-    """Mark the verdicts on up to `limit` items; how many items that were, and 0 at the end.
-
-    `stamp` is how the run was before this: where nothing is left, that is what was marked whole.
-    """
-    state = begin_index(connection, run_id)
-    numbers = _unmarked(connection, run_id, state.marked_to, limit)
-    if not numbers:
-        set_index(connection, run_id, stamp=stamp)
-        return 0
-    marks = _Marking(connection, run_id, noted).marks(numbers)
-    its_items = (verdict_marks.c.run_id == run_id) & verdict_marks.c.number.in_(numbers)
-    gone = connection.execute(delete(verdict_marks).where(its_items)).rowcount
-    connection.execute(insert(verdict_marks), marks)
-    set_index(
-        connection,
-        run_id,
-        marked=state.marked + len(marks) - gone,
-        marked_to=_advanced(connection, run_id, state.marked_to),
-        stamp=None,
-    )
-    return len(numbers)
 
 
 def _unmarked(connection: Connection, run_id: int, after: int, limit: int) -> list[int]:
@@ -528,16 +566,6 @@ class MarkTotals:
     criteria: dict[str, dict[int, Counter[int]]]
     tags: tuple[tuple[str, int], ...]  # items; the most frequent first, at most 1,000
     contests: tuple[Models, ...]  # A and B of the pairs; one more than a thousand at most
-
-
-def count_marked(connection: Connection, run_id: int) -> MarkTotals:
-    return MarkTotals(
-        outcomes=_outcomes(connection, run_id),
-        endings=_endings(connection, run_id),
-        criteria=_criteria(connection, run_id),
-        tags=_tags(connection, run_id),
-        contests=tuple(contests_of(connection, run_id, most=MOST_CONTESTS + 1)),
-    )
 
 
 def _outcomes(connection: Connection, run_id: int) -> dict[int, Counter[tuple[str, str | None]]]:

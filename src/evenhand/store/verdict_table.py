@@ -22,9 +22,10 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Outcome, Winner
+from evenhand.store.database import Database
 from evenhand.store.full_text import items_with, pairs_with, phrases_of
-from evenhand.store.intake import in_slices
 from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.store.rows import in_slices
 from evenhand.store.schema import SafeText, item_tags, items, pairs, shorten, verdict_marks
 from evenhand.store.verdict_index import (
     ABSTAINED,
@@ -128,18 +129,6 @@ class TablePage:
     next: TablePlace | None
     previous: TablePlace | None
     count: CountUpTo
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """How far an index is: of verdicts, or of pairs."""
-
-    done: int
-    total: int
-
-    @property
-    def whole(self) -> bool:
-        return self.done >= self.total
 
 
 # What a table's filters ask of the marks beside verdicts.
@@ -293,34 +282,61 @@ _KEYS: dict[Sort, Any] = {
 }
 
 
-def browse(
-    connection: Connection,
-    run_id: int,
-    wanted: TableFilter,
-    *,
-    sort: Sort,
-    descending: bool,
-    after: TablePlace | None,
-    before: TablePlace | None,
-    limit: int,
-    count_to: int | None = None,
-) -> TablePage:
-    """After a place, or before one; `before` is left out where both are given."""
-    backwards = before is not None and after is None
-    start = before if backwards else after
-    order = _Order(sort, descending=descending, backwards=backwards)
-    search = _Search(connection, run_id, wanted, sort)
-    found, count = search.gathered(COUNTED_UP_TO if count_to is None else count_to)
-    if count.more:
-        places, reached = search.walked(order, start, limit)
-    else:
-        places, reached = _sorted_page(found, order, start, limit)
-    came_from = places[0] if places and start is not None else None
-    if backwards:
-        places.reverse()
-        reached, came_from = came_from, reached
-    rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
-    return TablePage(rows, reached, came_from, count)
+class TableStore(Database):
+    """Verdicts filtered, sorted and searched, a page at a time."""
+
+    def browse(
+        self,
+        run_id: int,
+        wanted: TableFilter,
+        *,
+        sort: Sort = "number",
+        descending: bool = False,
+        after: TablePlace | None = None,
+        before: TablePlace | None = None,
+        limit: int = 50,
+        count_to: int | None = None,
+    ) -> TablePage:
+        """A page of the verdicts that are marked, and how many there are in all, up to 10,000, or
+        up to `count_to`."""
+        with self._reading() as connection:
+            backwards = before is not None and after is None
+            start = before if backwards else after
+            order = _Order(sort, descending=descending, backwards=backwards)
+            search = _Search(connection, run_id, wanted, sort)
+            found, count = search.gathered(COUNTED_UP_TO if count_to is None else count_to)
+            if count.more:
+                places, reached = search.walked(order, start, limit)
+            else:
+                places, reached = _sorted_page(found, order, start, limit)
+            came_from = places[0] if places and start is not None else None
+            if backwards:
+                places.reverse()
+                reached, came_from = came_from, reached
+            rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
+            return TablePage(rows, reached, came_from, count)
+
+    def count_up_to(self, run_id: int, wanted: TableFilter, most: int = COUNTED_UP_TO) -> CountUpTo:
+        with self._reading() as connection:
+            return _Search(connection, run_id, wanted, "number").gathered(most)[1]
+
+    def place_of(
+        self,
+        run_id: int,
+        number: int,
+        *,
+        judge_ids: Sequence[int] | None = None,
+        sort: Sort = "number",
+    ) -> TablePlace | None:
+        """Where a pair stands in a table, by the first of these judges with a verdict on it."""
+        with self._reading() as connection:
+            query = select(_KEYS[sort], _MARK.number, _MARK.judge_id).where(
+                _MARK.run_id == run_id, _MARK.number == number
+            )
+            if judge_ids is not None:
+                query = query.where(_MARK.judge_id.in_(list(judge_ids)))
+            row = connection.execute(query.order_by(_MARK.judge_id)).first()
+            return TablePlace(*row) if row else None
 
 
 def _sorted_page(
@@ -329,25 +345,6 @@ def _sorted_page(
     ahead = [place for place in found if start is None or order.rank(place) > order.rank(start)]
     ahead.sort(key=order.rank)
     return ahead[:limit], ahead[limit - 1] if len(ahead) > limit else None
-
-
-def count_up_to(
-    connection: Connection, run_id: int, wanted: TableFilter, *, most: int
-) -> CountUpTo:
-    return _Search(connection, run_id, wanted, "number").gathered(most)[1]
-
-
-def place_of(
-    connection: Connection, run_id: int, number: int, *, judge_ids: Sequence[int] | None, sort: Sort
-) -> TablePlace | None:
-    """Where a pair stands: by the first of these judges that has a verdict on it."""
-    query = select(_KEYS[sort], _MARK.number, _MARK.judge_id).where(
-        _MARK.run_id == run_id, _MARK.number == number
-    )
-    if judge_ids is not None:
-        query = query.where(_MARK.judge_id.in_(list(judge_ids)))
-    row = connection.execute(query.order_by(_MARK.judge_id)).first()
-    return TablePlace(*row) if row else None
 
 
 class _Order:

@@ -5,11 +5,11 @@ counted with what they cost.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice, product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Outcome, Winner
-from evenhand.store.intake import count_items, in_slices
+from evenhand.store.database import Database
 from evenhand.store.records import (
     ItemWhole,
     JudgedItem,
@@ -34,7 +34,16 @@ from evenhand.store.records import (
     VerdictRow,
     WholeVerdict,
 )
-from evenhand.store.rows import item_record, pair_of, pass_key, settled_of, stored_pass, verdict_row
+from evenhand.store.rows import (
+    count_items,
+    in_slices,
+    item_record,
+    pair_of,
+    pass_key,
+    settled_of,
+    stored_pass,
+    verdict_row,
+)
 from evenhand.store.runs import judges_of_run
 from evenhand.store.schema import (
     item_tags,
@@ -64,21 +73,7 @@ LIGHT = select(*_ITEM, *_VERDICT).join_from(
 _WHOLE = LIGHT.add_columns(verdicts.c.body, *_PAIR).join(pairs, pairs.c.id == items.c.pair_id)
 
 _PairAndJudge = tuple[int, int]
-
-
-def verdict_page(
-    connection: Connection, run_id: int, *, after: int, limit: int, judge_id: int | None
-) -> list[VerdictRow]:
-    rows = _page(connection, LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
-    return [verdict_row(row) for row in rows]
-
-
-def whole_page(
-    connection: Connection, run_id: int, *, after: int, limit: int, judge_id: int | None
-) -> list[WholeVerdict]:
-    rows = _page(connection, _WHOLE, run_id, after=after, limit=limit, judge_id=judge_id)
-    made = _passes_of(connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows})
-    return [_whole(row, made[row["pair_id"], row["judge_id"]]) for row in rows]
+_T = TypeVar("_T")
 
 
 def whole_of(
@@ -136,37 +131,6 @@ def _passes_of(
     for found in made.values():
         found.sort(key=pass_key)
     return made
-
-
-def whole_item(connection: Connection, run_id: int, key: str) -> ItemWhole | None:
-    found = (
-        select(*_ITEM, *_PAIR)
-        .join(pairs, pairs.c.id == items.c.pair_id)
-        .where(items.c.run_id == run_id, items.c.key == shorten(key))
-    )
-    row = connection.execute(found).mappings().first()
-    if row is None:
-        return None
-    item = item_record(row)
-    query = _WHOLE.where(verdicts.c.run_id == run_id, verdicts.c.number == item.number)
-    by_judge = {each["judge_id"]: each for each in connection.execute(query).mappings()}
-    judges = judges_of_run(connection, run_id)
-    wanted = [(item.pair_id, judge.id) for judge in judges]
-    made = _passes_of(connection, passes, wanted)
-    replaced = _passes_of(connection, replaced_passes, wanted)
-    judged = []
-    for judge in judges:
-        its_passes = made[item.pair_id, judge.id]
-        verdict = by_judge.get(judge.id)
-        judged.append(
-            JudgedItem(
-                judge=judge,
-                settled=settled_of(verdict, its_passes) if verdict is not None else None,
-                passes=tuple(its_passes),
-                replaced=tuple(replaced[item.pair_id, judge.id]),
-            )
-        )
-    return ItemWhole(item, pair_of(row), tuple(judged))
 
 
 # Verdicts of a run that meet conditions, in the order of its items, page by page.
@@ -243,36 +207,140 @@ class FoundVerdicts:
     reached: VerdictPlace | None
 
 
-def find_verdicts(
-    connection: Connection,
-    run_id: int,
-    wanted: VerdictFilter,
-    *,
-    after: VerdictPlace,
-    limit: int,
-    look_at: int,
-) -> FoundVerdicts:
-    """The first `limit` of them after a place, having looked at no more than `look_at` items."""
-    last = count_items(connection, run_id)
-    if wanted.sifted:
-        last = min(last, after.number + look_at)
-    # One more than is wanted: then the last page knows that it is the last.
-    searches = list(_searches(connection, run_id, wanted, after, last))
-    found = merge(*(_places(connection, each.limit(limit + 1)) for each in searches))
-    places = list(islice(found, limit + 1))
-    rows = rows_at(connection, run_id, places[:limit])
-    if len(places) > limit:
-        return FoundVerdicts(rows, places[limit - 1])
-    if wanted.sifted and last < count_items(connection, run_id):
-        return FoundVerdicts(rows, VerdictPlace(last + 1, 0))
-    return FoundVerdicts(rows, None)
+class VerdictStore(Database):
+    """Verdicts and items read back; runs tallied."""
+
+    def tally(self, run_id: int, judge_id: int | None = None) -> Tally:
+        with self._reading() as connection:
+            its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+            if judge_id is not None:
+                its_judges = its_judges.where(run_judges.c.judge_id == judge_id)
+            used = _spent(connection, passes, run_id, its_judges)
+            replaced = _spent(connection, replaced_passes, run_id, its_judges)
+            own = [row for row in used if row["run_id"] == run_id]
+            return replace(
+                _verdicts(connection, run_id, its_judges),
+                ballot_passes=sum(row["passes"] for row in used if row["status"] == "ballot"),
+                unread_passes=sum(row["passes"] for row in used if row["status"] == "unread"),
+                failed_passes=sum(row["passes"] for row in used if row["status"] == "failed"),
+                reused_passes=sum(row["passes"] for row in used if row["run_id"] != run_id),
+                used=_added(used),
+                made=_added([*own, *(row for row in replaced if row["run_id"] == run_id)]),
+            )
+
+    def count_verdicts(self, run_id: int) -> Tally:
+        """A tally of pairs and outcomes alone, which an index holds; the rest of it is empty."""
+        with self._reading() as connection:
+            its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+            return _verdicts(connection, run_id, its_judges)
+
+    def find_verdicts(
+        self,
+        run_id: int,
+        wanted: VerdictFilter,
+        *,
+        after: VerdictPlace = RUN_START,
+        limit: int = 100,
+        look_at: int = 50_000,
+    ) -> FoundVerdicts:
+        """A page of those that meet conditions; at most `look_at` items are looked at for it."""
+        with self._reading() as connection:
+            last = count_items(connection, run_id)
+            if wanted.sifted:
+                last = min(last, after.number + look_at)
+            # One more than is wanted: then the last page knows that it is the last.
+            searches = list(_searches(connection, run_id, wanted, after, last))
+            found = merge(*(_places(connection, each.limit(limit + 1)) for each in searches))
+            places = list(islice(found, limit + 1))
+            rows = rows_at(connection, run_id, places[:limit])
+            if len(places) > limit:
+                return FoundVerdicts(rows, places[limit - 1])
+            if wanted.sifted and last < count_items(connection, run_id):
+                return FoundVerdicts(rows, VerdictPlace(last + 1, 0))
+            return FoundVerdicts(rows, None)
+
+    def verdicts_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[VerdictRow]:
+        with self._reading() as connection:
+            return rows_at(connection, run_id, places)
+
+    def whole_verdicts_at(self, run_id: int, places: Sequence[VerdictPlace]) -> list[WholeVerdict]:
+        """These very verdicts, with everything behind them."""
+        with self._reading() as connection:
+            return whole_of(connection, _at(run_id, places), {*places})
+
+    def verdicts(
+        self, run_id: int, *, after: int = 0, limit: int = 500, judge_id: int | None = None
+    ) -> list[VerdictRow]:
+        """A page after item number `after`, by number, then judge; an empty one is the end."""
+        with self._reading() as connection:
+            rows = _page(connection, LIGHT, run_id, after=after, limit=limit, judge_id=judge_id)
+            return [verdict_row(row) for row in rows]
+
+    def whole_verdicts(
+        self, run_id: int, *, after: int = 0, limit: int = 100, judge_id: int | None = None
+    ) -> list[WholeVerdict]:
+        """The same, each with its pair, its passes and its prose."""
+        with self._reading() as connection:
+            rows = _page(connection, _WHOLE, run_id, after=after, limit=limit, judge_id=judge_id)
+            made = _passes_of(
+                connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows}
+            )
+            return [_whole(row, made[row["pair_id"], row["judge_id"]]) for row in rows]
+
+    def each_verdict(self, run_id: int, *, judge_id: int | None = None) -> Iterator[VerdictRow]:
+        """All of them, a page in memory at a time."""
+
+        def page(after: int) -> list[VerdictRow]:
+            return self.verdicts(run_id, after=after, judge_id=judge_id)
+
+        return _each(page, lambda row: row.item.number)
+
+    def each_whole_verdict(
+        self, run_id: int, *, judge_id: int | None = None
+    ) -> Iterator[WholeVerdict]:
+        def page(after: int) -> list[WholeVerdict]:
+            return self.whole_verdicts(run_id, after=after, judge_id=judge_id)
+
+        return _each(page, lambda whole: whole.row.item.number)
+
+    def item(self, run_id: int, key: str) -> ItemWhole | None:
+        """One item with everything on it; `key` is the row's id."""
+        with self._reading() as connection:
+            found = (
+                select(*_ITEM, *_PAIR)
+                .join(pairs, pairs.c.id == items.c.pair_id)
+                .where(items.c.run_id == run_id, items.c.key == shorten(key))
+            )
+            row = connection.execute(found).mappings().first()
+            if row is None:
+                return None
+            item = item_record(row)
+            query = _WHOLE.where(verdicts.c.run_id == run_id, verdicts.c.number == item.number)
+            by_judge = {each["judge_id"]: each for each in connection.execute(query).mappings()}
+            judges = judges_of_run(connection, run_id)
+            wanted = [(item.pair_id, judge.id) for judge in judges]
+            made = _passes_of(connection, passes, wanted)
+            replaced = _passes_of(connection, replaced_passes, wanted)
+            judged = []
+            for judge in judges:
+                its_passes = made[item.pair_id, judge.id]
+                verdict = by_judge.get(judge.id)
+                judged.append(
+                    JudgedItem(
+                        judge=judge,
+                        settled=settled_of(verdict, its_passes) if verdict is not None else None,
+                        passes=tuple(its_passes),
+                        replaced=tuple(replaced[item.pair_id, judge.id]),
+                    )
+                )
+            return ItemWhole(item, pair_of(row), tuple(judged))
 
 
-def whole_verdicts_at(
-    connection: Connection, run_id: int, places: Sequence[VerdictPlace]
-) -> list[WholeVerdict]:
-    """These very verdicts, with everything behind them."""
-    return whole_of(connection, _at(run_id, places), {*places})
+def _each(page: Callable[[int], list[_T]], number: Callable[[_T], int]) -> Iterator[_T]:
+    rows = page(0)
+    while rows:
+        yield from rows
+        rows = page(number(rows[-1]))
 
 
 def _searches(
@@ -365,30 +433,6 @@ def _conditions(wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
 
 
 # A run in numbers: two sums over its verdicts and its passes.
-
-
-def tally(connection: Connection, run_id: int, judge_id: int | None) -> Tally:
-    its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
-    if judge_id is not None:
-        its_judges = its_judges.where(run_judges.c.judge_id == judge_id)
-    used = _spent(connection, passes, run_id, its_judges)
-    replaced = _spent(connection, replaced_passes, run_id, its_judges)
-    own = [row for row in used if row["run_id"] == run_id]
-    return replace(
-        _verdicts(connection, run_id, its_judges),
-        ballot_passes=sum(row["passes"] for row in used if row["status"] == "ballot"),
-        unread_passes=sum(row["passes"] for row in used if row["status"] == "unread"),
-        failed_passes=sum(row["passes"] for row in used if row["status"] == "failed"),
-        reused_passes=sum(row["passes"] for row in used if row["run_id"] != run_id),
-        used=_added(used),
-        made=_added([*own, *(row for row in replaced if row["run_id"] == run_id)]),
-    )
-
-
-def count_verdicts(connection: Connection, run_id: int) -> Tally:
-    """Without the passes, whose sums take many times as long."""
-    its_judges = select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
-    return _verdicts(connection, run_id, its_judges)
 
 
 def _verdicts(connection: Connection, run_id: int, its_judges: Select[tuple[int]]) -> Tally:

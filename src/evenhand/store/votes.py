@@ -24,10 +24,10 @@ from sqlalchemy import (
     select,
 )
 
-from evenhand.contract import Pair, Winner
+from evenhand.contract import Winner
 from evenhand.errors import InputError
 from evenhand.store.columns import WINNERS, Coded
-from evenhand.store.intake import in_slices
+from evenhand.store.database import Database
 from evenhand.store.records import (
     DRAWS,
     LONGEST_NAME,
@@ -37,12 +37,11 @@ from evenhand.store.records import (
     ItemVote,
     NewVote,
     PairStanding,
-    RunItem,
     StoredVote,
     VoteColumns,
 )
-from evenhand.store.rows import moment, pair_of
-from evenhand.store.schema import items, pairs, replaced_votes, votes
+from evenhand.store.rows import in_slices, moment
+from evenhand.store.schema import items, replaced_votes, votes
 
 # Votes of people: one a person and pair; what a later one replaces is kept aside.
 
@@ -58,33 +57,151 @@ _FAIR_DRAWS = ("random", "weighted")
 _Key = tuple[int, str]
 
 
-def add_votes(connection: Connection, new: Sequence[NewVote]) -> AddedVotes:
-    """In their order: of two votes of one person on one pair the later replaces the earlier."""
-    # To the microsecond, which is what a datetime holds: an exported vote is then the same again.
-    now = moment(time.time()).timestamp()
-    known = _known(connection, {vote.pair_id for vote in new})
-    before = set(known)
-    written: dict[_Key, dict[str, Any]] = {}
-    replaced: list[dict[str, Any]] = []
-    added = unchanged = 0
-    for vote in new:
-        check_vote(vote)
-        key = vote.pair_id, vote.who
-        earlier = known.get(key)
-        if earlier is not None and _says_nothing_new(vote, earlier):
-            unchanged += 1
-            continue
-        if earlier is None:
-            added += 1
-        else:
-            replaced.append({**earlier, "replaced_at": now})
-        known[key] = written[key] = _values(vote, earlier, now)
-    if replaced:
-        connection.execute(insert(replaced_votes), replaced)
-    fresh = [row for key, row in written.items() if key not in before]
-    changed = [row for key, row in written.items() if key in before]
-    _write(connection, changed + fresh)
-    return AddedVotes(added, len(replaced), unchanged)
+class VoteStore(Database):
+    """What people said of pairs."""
+
+    def add_votes(self, new: Sequence[NewVote]) -> AddedVotes:
+        """All of them or none. A later vote of a person on a pair replaces the earlier, which is
+        kept aside; one that says nothing new changes nothing."""
+        # To the microsecond, which a datetime holds: an exported vote is then the same again.
+        now = moment(time.time()).timestamp()
+        with self._writing() as connection:
+            known = _known(connection, {vote.pair_id for vote in new})
+            written: dict[_Key, dict[str, Any]] = {}
+            replaced: list[dict[str, Any]] = []
+            fresh = unchanged = 0
+            for vote in new:
+                check_vote(vote)
+                key = vote.pair_id, vote.who
+                earlier = known.get(key)
+                if earlier is not None and _says_nothing_new(vote, earlier):
+                    unchanged += 1
+                    continue
+                if earlier is None:
+                    fresh += 1
+                else:
+                    replaced.append({**earlier, "replaced_at": now})
+                known[key] = written[key] = _values(vote, earlier, now)
+            if replaced:
+                connection.execute(insert(replaced_votes), replaced)
+            _write(connection, list(written.values()))
+        if self._growth:
+            self._growth.note("votes", fresh)
+        return AddedVotes(fresh, len(replaced), unchanged)
+
+    def withdraw_vote(self, pair_id: int, who: str) -> bool:
+        """Set a vote aside as if it had been replaced; whether there was one."""
+        with self._writing() as connection:
+            its_own = and_(votes.c.pair_id == pair_id, votes.c.who == who)
+            row = connection.execute(select(votes).where(its_own)).mappings().first()
+            if row is None:
+                return False
+            connection.execute(insert(replaced_votes), [{**row, "replaced_at": time.time()}])
+            connection.execute(delete(votes).where(its_own))
+            return True
+
+    def replaced_votes(self, pair_id: int, who: str) -> list[StoredVote]:
+        """What a person said of a pair before, oldest first."""
+        with self._reading() as connection:
+            query = (
+                select(replaced_votes)
+                .where(replaced_votes.c.pair_id == pair_id, replaced_votes.c.who == who)
+                .order_by(replaced_votes.c.id)
+            )
+            return [_stored(row) for row in connection.execute(query).mappings()]
+
+    def pair_standings(self, pair_ids: Sequence[int], who: str) -> list[PairStanding]:
+        """Of those that anybody has voted on, in whichever run, as one person is to know it."""
+        with self._reading() as connection:
+            vote = votes.c
+            mine = vote.who == who
+            label = and_(
+                vote.verdict.is_not(None), vote.draw.in_(_FAIR_DRAWS), vote.origin != "escalation"
+            )
+            query = select(
+                vote.pair_id,
+                func.count(),
+                _how_many(label),
+                _how_many(and_(label, ~mine)),
+                _how_many(mine),
+                _how_many(and_(mine, vote.verdict.is_(None))),
+                func.max(case((and_(mine, vote.origin == "page"), vote.voted_at))),
+            ).group_by(vote.pair_id)
+            found = []
+            for some in in_slices(sorted(pair_ids)):
+                rows = connection.execute(query.where(vote.pair_id.in_(some))).all()
+                for pair_id, given, labels, others, own, skipped, at in rows:
+                    found.append(
+                        PairStanding(pair_id, given, labels, others, bool(own), bool(skipped), at)
+                    )
+            return found
+
+    def vote_columns(self, run_id: int) -> VoteColumns:
+        with self._reading() as connection:
+            people = Coded()
+            columns = VoteColumns(())
+            rows = connection.execute(_OF_RUN.where(items.c.run_id == run_id)).all()
+            if not rows:
+                return columns
+            number, prompt_key, label, pair_id, who, verdict, origin, draw, chance = zip(
+                *rows, strict=True
+            )
+            columns.number.extend(number)
+            columns.prompt_key.extend(prompt_key)
+            columns.label.extend(map(WINNERS.__getitem__, label))
+            columns.pair_id.extend(pair_id)
+            columns.who.extend(map(people.__getitem__, who))
+            columns.verdict.extend(map(_VERDICT_CODES.__getitem__, verdict))
+            columns.origin.extend(map(_ORIGIN_CODES.__getitem__, origin))
+            columns.draw.extend(map(_DRAW_CODES.__getitem__, draw))
+            columns.chance.extend(math.nan if each is None else each for each in chance)
+            # The names came through SafeText, so that they are not escaped any more.
+            return replace(columns, people=tuple(name for name in people if name is not None))
+
+    def votes(
+        self, run_id: int, *, after: tuple[int, str] = (0, ""), limit: int = 1000
+    ) -> list[ItemVote]:
+        """A page after a place (item number, who); an empty one is the end. A vote on a pair that
+        several items share stands with each of them."""
+        with self._reading() as connection:
+            number, who = after
+            query = (
+                select(items.c.number, items.c.key, items.c.full_key, votes)
+                .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
+                .where(items.c.run_id == run_id, items.c.number >= number)
+                .where((items.c.number > number) | (votes.c.who > who))
+                .order_by(items.c.number, votes.c.who)
+                .limit(limit)
+            )
+            return [
+                ItemVote(row["number"], row["full_key"] or row["key"], _stored(row))
+                for row in connection.execute(query).mappings()
+            ]
+
+    def votes_on_item(self, run_id: int, number: int, *, limit: int = 1000) -> list[ItemVote]:
+        """Those on one item, by who."""
+        with self._reading() as connection:
+            query = (
+                select(items.c.number, items.c.key, items.c.full_key, votes)
+                .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
+                .where(items.c.run_id == run_id, items.c.number == number)
+                .order_by(votes.c.who)
+                .limit(limit)
+            )
+            return [
+                ItemVote(row["number"], row["full_key"] or row["key"], _stored(row))
+                for row in connection.execute(query).mappings()
+            ]
+
+    def each_vote(self, run_id: int) -> Iterator[ItemVote]:
+        """All of them, each once, under the first item of the run that has its pair."""
+        firsts: dict[int, int] = {}
+        rows = self.votes(run_id)
+        while rows:
+            for row in rows:
+                if firsts.setdefault(row.vote.pair_id, row.number) == row.number:
+                    yield row
+            rows = self.votes(run_id, after=(rows[-1].number, rows[-1].vote.who))
 
 
 def check_vote(vote: NewVote) -> None:
@@ -178,17 +295,6 @@ def _write(connection: Connection, rows: list[dict[str, Any]]) -> None:
     connection.execute(statement, rows)
 
 
-def withdraw_vote(connection: Connection, pair_id: int, who: str) -> bool:
-    """Set a vote aside as if it had been replaced; whether there was one."""
-    its_own = and_(votes.c.pair_id == pair_id, votes.c.who == who)
-    row = connection.execute(select(votes).where(its_own)).mappings().first()
-    if row is None:
-        return False
-    connection.execute(insert(replaced_votes), [{**row, "replaced_at": time.time()}])
-    connection.execute(delete(votes).where(its_own))
-    return True
-
-
 # Reading back
 
 _OF_RUN = (
@@ -206,94 +312,6 @@ _OF_RUN = (
     .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
     .order_by(items.c.number, votes.c.who)
 )
-
-
-def vote_columns(connection: Connection, run_id: int) -> VoteColumns:
-    people = Coded()
-    columns = VoteColumns(())
-    rows = connection.execute(_OF_RUN.where(items.c.run_id == run_id)).all()
-    if not rows:
-        return columns
-    number, prompt_key, label, pair_id, who, verdict, origin, draw, chance = zip(*rows, strict=True)
-    columns.number.extend(number)
-    columns.prompt_key.extend(prompt_key)
-    columns.label.extend(map(WINNERS.__getitem__, label))
-    columns.pair_id.extend(pair_id)
-    columns.who.extend(map(people.__getitem__, who))
-    columns.verdict.extend(map(_VERDICT_CODES.__getitem__, verdict))
-    columns.origin.extend(map(_ORIGIN_CODES.__getitem__, origin))
-    columns.draw.extend(map(_DRAW_CODES.__getitem__, draw))
-    columns.chance.extend(math.nan if each is None else each for each in chance)
-    # The names came through SafeText, so that they are not escaped any more.
-    return replace(columns, people=tuple(name for name in people if name is not None))
-
-
-def vote_page(
-    connection: Connection, run_id: int, *, after: tuple[int, str], limit: int
-) -> list[ItemVote]:
-    """Votes after a place (number, who), under every item that has their pair."""
-    number, who = after
-    query = (
-        select(items.c.number, items.c.key, items.c.full_key, votes)
-        .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
-        .where(items.c.run_id == run_id, items.c.number >= number)
-        .where((items.c.number > number) | (votes.c.who > who))
-        .order_by(items.c.number, votes.c.who)
-        .limit(limit)
-    )
-    return [
-        ItemVote(row["number"], row["full_key"] or row["key"], _stored(row))
-        for row in connection.execute(query).mappings()
-    ]
-
-
-def votes_on_item(
-    connection: Connection, run_id: int, number: int, *, limit: int
-) -> list[ItemVote]:
-    """Of one item alone: a page would look through all that come after it."""
-    query = (
-        select(items.c.number, items.c.key, items.c.full_key, votes)
-        .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
-        .where(items.c.run_id == run_id, items.c.number == number)
-        .order_by(votes.c.who)
-        .limit(limit)
-    )
-    return [
-        ItemVote(row["number"], row["full_key"] or row["key"], _stored(row))
-        for row in connection.execute(query).mappings()
-    ]
-
-
-def replaced_of(connection: Connection, pair_id: int, who: str) -> list[StoredVote]:
-    """What a person said of a pair before, oldest first."""
-    query = (
-        select(replaced_votes)
-        .where(replaced_votes.c.pair_id == pair_id, replaced_votes.c.who == who)
-        .order_by(replaced_votes.c.id)
-    )
-    return [_stored(row) for row in connection.execute(query).mappings()]
-
-
-def pair_standings(connection: Connection, pair_ids: Sequence[int], who: str) -> list[PairStanding]:
-    """Of those that anybody has voted on, in whichever run; what others said stays there."""
-    vote = votes.c
-    mine = vote.who == who
-    label = and_(vote.verdict.is_not(None), vote.draw.in_(_FAIR_DRAWS), vote.origin != "escalation")
-    query = select(
-        vote.pair_id,
-        func.count(),
-        _how_many(label),
-        _how_many(and_(label, ~mine)),
-        _how_many(mine),
-        _how_many(and_(mine, vote.verdict.is_(None))),
-        func.max(case((and_(mine, vote.origin == "page"), vote.voted_at))),
-    ).group_by(vote.pair_id)
-    found = []
-    for some in in_slices(sorted(pair_ids)):
-        rows = connection.execute(query.where(vote.pair_id.in_(some))).all()
-        for pair_id, given, labels, others, own, skipped, at in rows:
-            found.append(PairStanding(pair_id, given, labels, others, bool(own), bool(skipped), at))
-    return found
 
 
 def _how_many(fact: ColumnElement[bool]) -> ColumnElement[int]:
@@ -314,31 +332,6 @@ def _stored(row: RowMapping) -> StoredVote:
         comment=row["comment"],
         both_bad=both_bad,
     )
-
-
-def run_items(connection: Connection, run_id: int) -> Iterator[RunItem]:
-    """All of them, by number."""
-    column = items.c
-    query = (
-        select(
-            *(column.number, column.key, column.full_key, column.pair_id),
-            *(column.label, column.model_a, column.model_b),
-        )
-        .where(column.run_id == run_id)
-        .order_by(column.number)
-    )
-    for number, key, full_key, *rest in connection.execute(query):
-        yield RunItem(number, full_key or key, *rest)
-
-
-def pair_at(connection: Connection, run_id: int, number: int) -> Pair | None:
-    query = (
-        select(items.c.key, items.c.full_key, items.c.swap_positions, pairs)
-        .join(pairs, pairs.c.id == items.c.pair_id)
-        .where(items.c.run_id == run_id, items.c.number == number)
-    )
-    row = connection.execute(query).mappings().first()
-    return None if row is None else pair_of(row)
 
 
 # What people's votes say of the items of a run that have no label: as labels, for tables.

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    CursorResult,
+    RowMapping,
     Select,
     Table,
     and_,
@@ -31,11 +33,13 @@ from sqlalchemy import (
 )
 
 from evenhand.errors import InputError
+from evenhand.store.batches import PassAsked, forget
 from evenhand.store.columns import OUTCOMES, code_outcomes, of_its_item
-from evenhand.store.intake import count_items
+from evenhand.store.database import Database
 from evenhand.store.records import (
     INCONSISTENT,
     INVALID,
+    QUEUE_START,
     TIE,
     WIN_A,
     WIN_B,
@@ -52,6 +56,7 @@ from evenhand.store.records import (
 from evenhand.store.rows import (
     PASS_COLUMNS,
     VERDICT_COLUMNS,
+    count_items,
     insert_new,
     pair_of,
     pass_key,
@@ -59,6 +64,7 @@ from evenhand.store.rows import (
     stored_pass,
     verdict_values,
 )
+from evenhand.store.runs import refuse_forgotten
 from evenhand.store.schema import (
     items,
     pairs,
@@ -123,76 +129,247 @@ _PASSES_OF_PENDING = (
 _LAST_OF_ALL = 2**62
 
 
+class WorkStore(Database):
+    """Pending pairs go out; passes and verdicts come in."""
+
+    def pending(
+        self,
+        run_id: int,
+        judge_id: int,
+        *,
+        after: int,
+        limit: int,
+        up_to: int | None = None,
+        firsts: bool | None = None,
+    ) -> list[WorkItem]:
+        """Items after number `after` that this judge has no verdict on, by number.
+
+        `firsts`: of items with the same content only the first, or only the others.
+        """
+        with self._reading() as connection:
+            refuse_forgotten(connection, run_id)
+            asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
+            query = _PENDING
+            if up_to is not None:
+                query, asked["up_to"] = _PENDING_UP_TO, up_to
+            rows = connection.execute(_only(query, firsts), asked).mappings().all()
+            if not rows:
+                return []
+            reach = {"run": run_id, "judge": judge_id}
+            reach |= {"first": rows[0]["number"], "last": rows[-1]["number"]}
+            made = _passes_by("number", connection.execute(_PASSES_OF_PENDING, reach))
+            return [_work_item(row, made.get(row["number"], {})) for row in rows]
+
+    def pending_span(
+        self,
+        run_id: int,
+        judge_id: int,
+        *,
+        after: int,
+        limit: int,
+        up_to: int | None = None,
+        firsts: bool | None = None,
+    ) -> tuple[int, int, int] | None:
+        """Their first number, their last and their count, without their texts."""
+        with self._reading() as connection:
+            each = _only(_PENDING_NUMBERS, firsts).subquery().c.number
+            asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
+            asked["up_to"] = _LAST_OF_ALL if up_to is None else up_to
+            first, last, count = connection.execute(
+                select(func.min(each), func.max(each), func.count(each)), asked
+            ).one()
+            return (first, last, count) if count else None
+
+    def write(
+        self,
+        new_passes: Sequence[NewPass],
+        new_verdicts: Sequence[NewVerdict],
+        *,
+        settled: Sequence[PassAsked] = (),
+    ) -> None:
+        """All of it or nothing. What is there already stays as it is. `settled` passes need the
+        answers of their batches no more."""
+        now = time.time()
+        # In one order for everybody, so that two processes never wait for each other in a circle.
+        pass_rows = sorted([pass_values(new, now) for new in new_passes], key=lambda row: row[:4])
+        verdict_rows = [verdict_values(new, now) for new in new_verdicts]
+        with self._writing() as connection:
+            insert_new(connection, passes, PASS_COLUMNS, pass_rows)
+            insert_new(connection, verdicts, VERDICT_COLUMNS, verdict_rows)
+            forget(connection, settled)
+        if self._growth:
+            self._growth.note("passes, verdicts", len(pass_rows))
+
+    def retire(self, run_id: int, statuses: Collection[Literal["failed", "unread"]]) -> int:
+        """Set such passes of the run aside, and undo the verdicts that rest on them."""
+        with self._writing() as connection:
+            retired = and_(
+                passes.c.status.in_(sorted(statuses)),
+                passes.c.judge_id.in_(
+                    select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)
+                ),
+                used_by(passes, run_id),
+            )
+            moved = [passes.c[name] for name in PASS_COLUMNS]
+            copy = select(literal(time.time()), *moved).where(retired)
+            connection.execute(
+                insert(replaced_passes).from_select(["replaced_at", *PASS_COLUMNS], copy)
+            )
+            rests_on = (
+                select(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
+                .select_from(passes)
+                .join(items, items.c.pair_id == passes.c.pair_id)
+                .join(
+                    verdicts,
+                    and_(
+                        verdicts.c.run_id == items.c.run_id,
+                        verdicts.c.number == items.c.number,
+                        verdicts.c.judge_id == passes.c.judge_id,
+                    ),
+                )
+                .where(retired, passes.c.sample <= verdicts.c.samples)
+                .where(or_(items.c.swap_positions, passes.c.shown_order == "original"))
+            )
+            key = tuple_(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
+            undone = rests_on.subquery()
+            touched = runs.c.id.in_(select(undone.c.run_id))
+            now = time.time()
+            connection.execute(update(runs).where(touched).values(state="stopped", updated_at=now))
+            forget_marks(connection, rests_on)
+            connection.execute(delete(verdicts).where(key.in_(rests_on)))
+            if "failed" in statuses:
+                # The pass that failed may have been made since, by another run.
+                judge_failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_kind != "invalid")
+                forget_marks(
+                    connection, select(verdicts.c.run_id, verdicts.c.number).where(judge_failed)
+                )
+                connection.execute(delete(verdicts).where(judge_failed))
+            return connection.execute(delete(passes).where(retired)).rowcount
+
+    def fill_queue(self, run_id: int, *, seed: int, by_models: bool = False) -> None:
+        """Give the run's prompts a random order by this seed, in all, or for every two models.
+
+        For when all items are in. A queue that is full stays as it is, whatever the seed.
+        """
+        with self._writing() as connection:
+            there = select(func.count()).where(queue.c.run_id == run_id)
+            filled = count_items(connection, run_id)
+            if connection.execute(there).scalar_one() == filled:
+                return
+            connection.execute(delete(queue).where(queue.c.run_id == run_id))
+            contests: dict[frozenset[str], int] | None = {} if by_models else None
+            for page in _items(connection, run_id):
+                rows = [
+                    (run_id, _contest(contests, number, *models), _place(seed, key), number)
+                    for number, key, *models in page
+                ]
+                insert_new(connection, queue, _COLUMNS, sorted(rows))
+        if self._growth:
+            self._growth.note("queue", filled)
+
+    def queued(
+        self,
+        run_id: int,
+        judge_id: int,
+        *,
+        contest: int = 0,
+        after: QueuePlace = QUEUE_START,
+        limit: int,
+    ) -> list[Queued]:
+        """Items after this place that the judge has no verdict on, in the queue's order.
+
+        `contest` is 0 where the queue was filled without regard to models.
+        """
+        with self._reading() as connection:
+            asked = {"run": run_id, "judge": judge_id, "contest": contest, "most": limit}
+            asked |= {"place": after.place, "number": after.number}
+            rows = connection.execute(_QUEUED, asked).mappings().all()
+            if not rows:
+                return []
+            of_pairs = passes.c.pair_id.in_({row["id"] for row in rows})
+            query = select(passes).where(of_pairs, passes.c.judge_id == judge_id)
+            made = _passes_by("pair_id", connection.execute(query))
+            return [
+                Queued(
+                    QueuePlace(row["place"], row["number"]),
+                    _work_item(row, made.get(row["id"], {})),
+                )
+                for row in rows
+            ]
+
+    def settled_prefix(
+        self, run_id: int, judge_id: int, *, contest: int = 0, after: int = 0
+    ) -> PrefixColumns:
+        """The verdicts on the prompts behind place `after`, up to the first that lacks one."""
+        with self._reading() as connection:
+            asked = {"run": run_id, "judge": judge_id, "contest": contest, "after": after}
+            pending = connection.execute(_FIRST_PENDING, asked).scalar()
+            query = _PREFIX if pending is None else _PREFIX.where(queue.c.place < pending)
+            columns = PrefixColumns(is_whole=pending is None)
+            rows = connection.execute(query, asked).all()
+            if rows:
+                place, number, prompt_key, outcome, winner = zip(*rows, strict=True)
+                columns.place.extend(place)
+                columns.number.extend(number)
+                columns.prompt_key.extend(prompt_key)
+                columns.outcome.extend(code_outcomes(outcome, winner))
+            return columns
+
+    def contests(self, run_id: int, judge_id: int) -> list[Contest]:
+        """Every two models of a queue that was filled by models, by the order of their items."""
+        with self._reading() as connection:
+            if not connection.execute(_HAS_CONTESTS, {"run": run_id}).scalar():
+                return []
+            counted_rows = connection.execute(_CONTESTS, {"run": run_id, "judge": judge_id})
+            # Contests are numbered as the queue numbers them: by the first item of each.
+            rows = sorted(counted_rows, key=lambda row: row[-1])
+            numbers: dict[frozenset[str], int] = {}
+            models: dict[int, tuple[str, str]] = {}
+            counted: defaultdict[int, Counter[int]] = defaultdict(Counter)
+            for model_a, model_b, outcome, winner, count, _ in rows:
+                contest = contest_of(numbers, model_a, model_b)
+                first, _ = models.setdefault(contest, (model_a, model_b))
+                code = _WITHOUT_VERDICT if outcome is None else OUTCOMES[outcome, winner]
+                if model_a != first:
+                    code = _EXCHANGED.get(code, code)
+                counted[contest][code] += count
+            return [
+                Contest(
+                    contest=contest,
+                    models=names,
+                    pending=counted[contest][_WITHOUT_VERDICT],
+                    wins=(counted[contest][WIN_A], counted[contest][WIN_B]),
+                    ties=counted[contest][TIE],
+                    inconsistent=counted[contest][INCONSISTENT],
+                    invalid=counted[contest][INVALID],
+                )
+                for contest, names in sorted(models.items())
+            ]
+
+
 def _only(query: _Query, firsts: bool | None) -> _Query:
     if firsts is None:
         return query
     return query.where(~_repeats_another if firsts else _repeats_another)
 
 
-def pending_span(
-    connection: Connection,
-    run_id: int,
-    judge_id: int,
-    *,
-    after: int,
-    up_to: int | None,
-    limit: int,
-    firsts: bool | None,
-) -> tuple[int, int, int] | None:
-    """The first and the last number of the next pending items, and how many they are."""
-    each = _only(_PENDING_NUMBERS, firsts).subquery().c.number
-    asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
-    asked["up_to"] = _LAST_OF_ALL if up_to is None else up_to
-    first, last, count = connection.execute(
-        select(func.min(each), func.max(each), func.count(each)), asked
-    ).one()
-    return (first, last, count) if count else None
-
-
-def pending(
-    connection: Connection,
-    run_id: int,
-    judge_id: int,
-    *,
-    after: int,
-    limit: int,
-    up_to: int | None = None,
-    firsts: bool | None = None,
-) -> list[WorkItem]:
-    asked = {"run": run_id, "judge": judge_id, "after": after, "most": limit}
-    query = _PENDING
-    if up_to is not None:
-        query, asked["up_to"] = _PENDING_UP_TO, up_to
-    rows = connection.execute(_only(query, firsts), asked).mappings().all()
-    if not rows:
-        return []
-    reach = {"run": run_id, "judge": judge_id}
-    reach |= {"first": rows[0]["number"], "last": rows[-1]["number"]}
+def _passes_by(
+    column: str, answer: CursorResult[Any]
+) -> defaultdict[int, dict[PassKey, StoredPass]]:
     made: defaultdict[int, dict[PassKey, StoredPass]] = defaultdict(dict)
-    for row in connection.execute(_PASSES_OF_PENDING, reach).mappings():
+    for row in answer.mappings():
         stored = stored_pass(row)
-        made[row["number"]][pass_key(stored)] = stored
-    return [
-        WorkItem(
-            number=row["number"],
-            key=row["full_key"] or row["key"],
-            pair_id=row["id"],
-            pair=pair_of(row),
-            passes=made.get(row["number"], {}),
-        )
-        for row in rows
-    ]
+        made[row[column]][pass_key(stored)] = stored
+    return made
 
 
-def write(
-    connection: Connection, new_passes: Sequence[NewPass], new_verdicts: Sequence[NewVerdict]
-) -> None:
-    now = time.time()
-    # In one order for everybody, so that two processes never wait for each other in a circle.
-    rows = sorted([pass_values(new, now) for new in new_passes], key=lambda row: row[:4])
-    insert_new(connection, passes, PASS_COLUMNS, rows)
-    insert_new(
-        connection, verdicts, VERDICT_COLUMNS, [verdict_values(new, now) for new in new_verdicts]
+def _work_item(row: RowMapping, made: Mapping[PassKey, StoredPass]) -> WorkItem:
+    return WorkItem(
+        number=row["number"],
+        key=row["full_key"] or row["key"],
+        pair_id=row["id"],
+        pair=pair_of(row),
+        passes=made,
     )
 
 
@@ -212,50 +389,6 @@ def used_by(table: Table, run_id: int) -> ColumnElement[bool]:
         or_(table.c.shown_order == "original", shown_both_ways),
         table.c.sample <= func.coalesce(most.scalar_subquery(), table.c.sample),
     )
-
-
-def retire(connection: Connection, run_id: int, statuses: Collection[str]) -> int:
-    """Set passes aside so that they are made anew, and undo the verdicts that rest on them.
-
-    A pass is shared: a verdict of another run that rests on it goes too, and comes back from the
-    new pass when that run is resumed.
-    """
-    retired = and_(
-        passes.c.status.in_(sorted(statuses)),
-        passes.c.judge_id.in_(select(run_judges.c.judge_id).where(run_judges.c.run_id == run_id)),
-        used_by(passes, run_id),
-    )
-    moved = [passes.c[name] for name in PASS_COLUMNS]
-    copy = select(literal(time.time()), *moved).where(retired)
-    connection.execute(insert(replaced_passes).from_select(["replaced_at", *PASS_COLUMNS], copy))
-    rests_on = (
-        select(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
-        .select_from(passes)
-        .join(items, items.c.pair_id == passes.c.pair_id)
-        .join(
-            verdicts,
-            and_(
-                verdicts.c.run_id == items.c.run_id,
-                verdicts.c.number == items.c.number,
-                verdicts.c.judge_id == passes.c.judge_id,
-            ),
-        )
-        .where(retired, passes.c.sample <= verdicts.c.samples)
-        .where(or_(items.c.swap_positions, passes.c.shown_order == "original"))
-    )
-    key = tuple_(verdicts.c.run_id, verdicts.c.number, verdicts.c.judge_id)
-    undone = rests_on.subquery()
-    touched = runs.c.id.in_(select(undone.c.run_id))
-    now = time.time()
-    connection.execute(update(runs).where(touched).values(state="stopped", updated_at=now))
-    forget_marks(connection, rests_on)
-    connection.execute(delete(verdicts).where(key.in_(rests_on)))
-    if "failed" in statuses:
-        # The pass that failed may have been made since, by another run.
-        judge_failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_kind != "invalid")
-        forget_marks(connection, select(verdicts.c.run_id, verdicts.c.number).where(judge_failed))
-        connection.execute(delete(verdicts).where(judge_failed))
-    return connection.execute(delete(passes).where(retired)).rowcount
 
 
 # Asking in an order of one's own: prompts at random by a seed, or contests between two models.
@@ -279,24 +412,18 @@ in_contest = and_(queue.c.run_id == bindparam("run"), queue.c.contest == bindpar
 # Making it
 
 
-def fill_queue(connection: Connection, run_id: int, *, seed: int, by_models: bool) -> None:
-    there = select(func.count()).where(queue.c.run_id == run_id)
-    if connection.execute(there).scalar_one() == count_items(connection, run_id):
-        return
-    connection.execute(delete(queue).where(queue.c.run_id == run_id))
-    contests: dict[frozenset[str], int] = {}
-    for page in _items(connection, run_id):
-        rows = []
-        for number, key, *models in page:
-            contest = 0
-            if by_models:
-                if None in models:
-                    raise InputError(
-                        f"item {number} does not name both its models; name them in the data"
-                    )
-                contest = contest_of(contests, *models)
-            rows.append((run_id, contest, _place(seed, key), number))
-        insert_new(connection, queue, _COLUMNS, sorted(rows))
+def _contest(
+    numbers: dict[frozenset[str], int] | None,
+    number: int,
+    model_a: str | None,
+    model_b: str | None,
+) -> int:
+    """0 where contests are all one."""
+    if numbers is None:
+        return 0
+    if model_a is None or model_b is None:
+        raise InputError(f"item {number} does not name both its models; name them in the data")
+    return contest_of(numbers, model_a, model_b)
 
 
 def contest_of(numbers: dict[frozenset[str], int], model_a: str, model_b: str) -> int:
@@ -344,40 +471,6 @@ _QUEUED = (
 )
 
 
-def queued(
-    connection: Connection,
-    run_id: int,
-    judge_id: int,
-    *,
-    contest: int,
-    after: QueuePlace,
-    limit: int,
-) -> list[Queued]:
-    asked = {"run": run_id, "judge": judge_id, "contest": contest, "most": limit}
-    asked |= {"place": after.place, "number": after.number}
-    rows = connection.execute(_QUEUED, asked).mappings().all()
-    made: defaultdict[int, dict[PassKey, StoredPass]] = defaultdict(dict)
-    if rows:
-        of_pairs = passes.c.pair_id.in_({row["id"] for row in rows})
-        query = select(passes).where(of_pairs, passes.c.judge_id == judge_id)
-        for row in connection.execute(query).mappings():
-            stored = stored_pass(row)
-            made[row["pair_id"]][pass_key(stored)] = stored
-    return [
-        Queued(
-            QueuePlace(row["place"], row["number"]),
-            WorkItem(
-                number=row["number"],
-                key=row["full_key"] or row["key"],
-                pair_id=row["id"],
-                pair=pair_of(row),
-                passes=made.get(row["id"], {}),
-            ),
-        )
-        for row in rows
-    ]
-
-
 # What has come of a queue so far: its settled beginning, and how each contest stands.
 
 _FIRST_PENDING = (
@@ -401,23 +494,6 @@ _PREFIX = (
 )
 
 
-def settled_prefix(
-    connection: Connection, run_id: int, judge_id: int, *, contest: int, after: int
-) -> PrefixColumns:
-    asked = {"run": run_id, "judge": judge_id, "contest": contest, "after": after}
-    pending = connection.execute(_FIRST_PENDING, asked).scalar()
-    query = _PREFIX if pending is None else _PREFIX.where(queue.c.place < pending)
-    columns = PrefixColumns(is_whole=pending is None)
-    rows = connection.execute(query, asked).all()
-    if rows:
-        place, number, prompt_key, outcome, winner = zip(*rows, strict=True)
-        columns.place.extend(place)
-        columns.number.extend(number)
-        columns.prompt_key.extend(prompt_key)
-        columns.outcome.extend(code_outcomes(outcome, winner))
-    return columns
-
-
 # By way of the items and not of the queue, which has them in an order that suits no cache.
 _CONTESTS = (
     select(
@@ -437,33 +513,3 @@ _HAS_CONTESTS = select(
 )
 _WITHOUT_VERDICT = -1
 _EXCHANGED = {WIN_A: WIN_B, WIN_B: WIN_A}
-
-
-def contests(connection: Connection, run_id: int, judge_id: int) -> list[Contest]:
-    if not connection.execute(_HAS_CONTESTS, {"run": run_id}).scalar():
-        return []
-    counted_rows = connection.execute(_CONTESTS, {"run": run_id, "judge": judge_id})
-    # Contests are numbered as the queue numbers them: by the first item of each.
-    rows = sorted(counted_rows, key=lambda row: row[-1])
-    numbers: dict[frozenset[str], int] = {}
-    models: dict[int, tuple[str, str]] = {}
-    counted: defaultdict[int, Counter[int]] = defaultdict(Counter)
-    for model_a, model_b, outcome, winner, count, _ in rows:
-        contest = contest_of(numbers, model_a, model_b)
-        first, _ = models.setdefault(contest, (model_a, model_b))
-        code = _WITHOUT_VERDICT if outcome is None else OUTCOMES[outcome, winner]
-        if model_a != first:
-            code = _EXCHANGED.get(code, code)
-        counted[contest][code] += count
-    return [
-        Contest(
-            contest=contest,
-            models=names,
-            pending=counted[contest][_WITHOUT_VERDICT],
-            wins=(counted[contest][WIN_A], counted[contest][WIN_B]),
-            ties=counted[contest][TIE],
-            inconsistent=counted[contest][INCONSISTENT],
-            invalid=counted[contest][INVALID],
-        )
-        for contest, names in sorted(models.items())
-    ]
