@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,9 @@ from evenhand.store import (
     Store,
     VoteColumns,
 )
+from evenhand.store.records import is_picked
+from evenhand.store.verdict_table import TableFilter
+from evenhand.trust.votes import item_votes
 from parts import examples
 from store_values import Begun, begin, item, texts
 
@@ -287,3 +291,29 @@ def test_the_votes_on_one_item_are_read_alone(store: Store) -> None:
     ]
     assert len(store.votes_on_item(begun.run_id, 1, limit=1)) == 1
     assert store.votes_on_item(begun.run_id, 9) == []
+
+
+def test_every_reader_counts_the_same_votes_as_labels(store: Store) -> None:
+    """Not those of people who skipped, nor on pairs that were picked; a standing counts only
+    those whose draw is known."""
+    kinds = [(v, o, d) for v in (None, "A") for o in ORIGINS for d in (None, *DRAWS)]
+    begun = begin(store, *(item(str(place)) for place in range(len(kinds))))
+    begun.judge_all("A")
+    pairs = [each.pair_id for each in store.run_items(begun.run_id)]
+    given = zip(pairs, kinds, strict=True)
+    store.add_votes([NewVote(pair, "Ann", v, origin=o, draw=d) for pair, (v, o, d) in given])  # type: ignore[arg-type]
+    labels = [v is not None and not is_picked(o, d) for v, o, d in kinds]
+    # Of A alone: three origins that are not escalated, each drawn at random, by chances or unknown.
+    assert sum(labels) == 3 * 3
+    assert store.right_and_wrong(begun.judge_id) == (9, 0)
+    while store.mark_verdicts(begun.run_id, noted=lambda *_: False):
+        pass
+    counted = TableFilter(label="any", count_votes=True)
+    page = store.browse(begun.run_id, counted, limit=100)
+    expected = [number for number, label in enumerate(labels, start=1) if label]
+    assert [row.number for row in page.rows] == expected
+    standings = {each.pair_id: each.labels for each in store.pair_standings(pairs, "Bob")}
+    drawn = [label and d is not None for label, (_, _, d) in zip(labels, kinds, strict=True)]
+    assert [standings[pair] for pair in pairs] == [int(each) for each in drawn]
+    votes = item_votes(store, begun.run_id, np.arange(1, len(kinds) + 1))
+    assert np.flatnonzero(votes.told & ~votes.picked).tolist() == [n - 1 for n in expected]

@@ -39,7 +39,7 @@ from evenhand.store.records import (
     PassColumns,
 )
 from evenhand.store.rows import count_items, read_criteria
-from evenhand.store.schema import items, pairs, passes, run_judges, unescape, verdicts, votes
+from evenhand.store.schema import items, pairs, passes, run_judges, unescape, verdicts
 
 # Texts of the store as small numbers.
 
@@ -229,33 +229,6 @@ class ColumnStore(Database):
                 columns.tags.extend(map(tag_sets.__getitem__, [each or _NO_TAGS for each in tags]))
             read = tuple(tuple(orjson.loads(text)) for text in tag_sets if text is not None)
             return replace(columns, models=models.table, tag_sets=read)
-
-    def right_and_wrong(self, judge_id: int) -> tuple[int, int]:
-        """A judge's wins against the labels and votes of every run in this store."""
-        with self._reading() as connection:
-            named = ("A", "B")
-            won = and_(verdicts.c.judge_id == judge_id, verdicts.c.outcome == "win")
-            right = wrong = 0
-            of_votes = or_(votes.c.draw.is_(None), votes.c.draw != "chosen")
-            by_votes = (
-                select(
-                    func.sum(case((votes.c.verdict == verdicts.c.winner, 1), else_=0)), func.count()
-                )
-                .join_from(verdicts, items, of_its_item)
-                .join(votes, votes.c.pair_id == items.c.pair_id)
-                .where(won, items.c.label.is_(None), votes.c.verdict.in_(named), of_votes)
-            )
-            by_labels = (
-                select(
-                    func.sum(case((items.c.label == verdicts.c.winner, 1), else_=0)), func.count()
-                )
-                .join_from(verdicts, items, of_its_item)
-                .where(won, items.c.label.in_(named))
-            )
-            for query in (by_labels, by_votes):
-                same, all_of_them = connection.execute(query).one()
-                right, wrong = right + int(same or 0), wrong + all_of_them - int(same or 0)
-            return right, wrong
 
     def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
         """One for each criterion, in the order in which they first come."""

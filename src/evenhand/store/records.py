@@ -474,6 +474,12 @@ LONGEST_NAME = 200
 UNKNOWN_DRAW = -1
 
 
+def is_picked(origin: Origin, draw: Draw | None) -> bool:
+    """Whether somebody was shown the pair for what was known of it: chosen by hand, or because a
+    judge was unsure. Such a vote says nothing about other pairs, so it is no label."""
+    return origin == "escalation" or draw == "chosen"
+
+
 @dataclass(frozen=True, slots=True)
 class NewVote:
     """`verdict` is None where the person looked and skipped. `both_bad`: a tie, and neither is any

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError
-from evenhand.store.columns import WINNERS, Coded
+from evenhand.store.columns import WINNERS, Coded, of_its_item
 from evenhand.store.database import Database
 from evenhand.store.records import (
     DRAWS,
@@ -41,7 +41,7 @@ from evenhand.store.records import (
     VoteColumns,
 )
 from evenhand.store.rows import in_slices, moment
-from evenhand.store.schema import items, replaced_votes, votes
+from evenhand.store.schema import items, replaced_votes, verdicts, votes
 
 # Votes of people: one a person and pair; what a later one replaces is kept aside.
 
@@ -52,8 +52,6 @@ _DRAW_CODES[None] = UNKNOWN_DRAW
 # As it stands in the table; everybody else sees a tie.
 _BOTH_BAD = "BOTH_BAD"
 _VERDICT_CODES: dict[str | None, int] = {**WINNERS, _BOTH_BAD: WINNERS["TIE"]}
-# A vote on a pair that was picked, or escalated, says nothing about the others.
-_FAIR_DRAWS = ("random", "weighted")
 _Key = tuple[int, str]
 
 
@@ -115,9 +113,7 @@ class VoteStore(Database):
         with self._reading() as connection:
             vote = votes.c
             mine = vote.who == who
-            label = and_(
-                vote.verdict.is_not(None), vote.draw.in_(_FAIR_DRAWS), vote.origin != "escalation"
-            )
+            label = and_(_IS_LABEL, vote.draw.is_not(None))
             query = select(
                 vote.pair_id,
                 func.count(),
@@ -135,6 +131,33 @@ class VoteStore(Database):
                         PairStanding(pair_id, given, labels, others, bool(own), bool(skipped), at)
                     )
             return found
+
+    def right_and_wrong(self, judge_id: int) -> tuple[int, int]:
+        """Of a judge's wins in every run of this store, how many name the winner that a label or a
+        vote does, and how many the other one."""
+        with self._reading() as connection:
+            named = ("A", "B")
+            won = and_(verdicts.c.judge_id == judge_id, verdicts.c.outcome == "win")
+            right = wrong = 0
+            by_votes = (
+                select(
+                    func.sum(case((votes.c.verdict == verdicts.c.winner, 1), else_=0)), func.count()
+                )
+                .join_from(verdicts, items, of_its_item)
+                .join(votes, votes.c.pair_id == items.c.pair_id)
+                .where(won, items.c.label.is_(None), _IS_LABEL, votes.c.verdict.in_(named))
+            )
+            by_labels = (
+                select(
+                    func.sum(case((items.c.label == verdicts.c.winner, 1), else_=0)), func.count()
+                )
+                .join_from(verdicts, items, of_its_item)
+                .where(won, items.c.label.in_(named))
+            )
+            for query in (by_labels, by_votes):
+                same, all_of_them = connection.execute(query).one()
+                right, wrong = right + int(same or 0), wrong + all_of_them - int(same or 0)
+            return right, wrong
 
     def vote_columns(self, run_id: int) -> VoteColumns:
         with self._reading() as connection:
@@ -334,13 +357,12 @@ def _stored(row: RowMapping) -> StoredVote:
     )
 
 
-# What people's votes say of the items of a run that have no label: as labels, for tables.
-#
-# The same votes count as in an audit: of those who did not skip, on pairs that nobody picked for
-# what was known of them. What most of them said is the label; where no verdict has the most, none.
+# Votes as labels of items that have none. What most people said is the label; where no verdict has
+# the most, there is none.
 
 _VOTE = votes.c
-_FAIR = and_(
+# Of people who did not skip, on pairs that were not picked (`is_picked`).
+_IS_LABEL = and_(
     _VOTE.verdict.is_not(None),
     _VOTE.origin != "escalation",
     or_(_VOTE.draw.is_(None), _VOTE.draw != "chosen"),
@@ -366,7 +388,7 @@ def _most(winner: Winner) -> ColumnElement[bool]:
 def voted_for(run_id: int, winner: Winner | None = None) -> Select[Any]:
     """The numbers of items without a label of which most people say this; or anything at all."""
     wanted = or_(*map(_most, _COUNTS)) if winner is None else _most(winner)
-    said = select(_VOTE.pair_id).where(_FAIR).group_by(_VOTE.pair_id).having(wanted)
+    said = select(_VOTE.pair_id).where(_IS_LABEL).group_by(_VOTE.pair_id).having(wanted)
     # Votes are few: by no index of the run, which would lead through all of its items.
     return select(items.c.number).where(
         items.c.run_id + 0 == run_id, items.c.label.is_(None), items.c.pair_id.in_(said)
@@ -383,7 +405,7 @@ def voted_labels(
             select(items.c.number, *_COUNTS.values())
             .join_from(items, votes, _VOTE.pair_id == items.c.pair_id)
             .where(items.c.run_id == run_id, items.c.number.in_(some))
-            .where(items.c.label.is_(None), _FAIR)
+            .where(items.c.label.is_(None), _IS_LABEL)
             .group_by(items.c.number)
         )
         for number, *counts in connection.execute(query):

@@ -85,7 +85,7 @@ def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> Audit
     winners = np.asarray(columns.label, dtype=np.int8).copy()
     by_data = winners != NO_WINNER
     votes = item_votes(store, run.id, numbers)
-    fair = votes.only(~votes.escalated & ~votes.chosen)
+    fair = votes.only(~votes.picked)
     said = majority_labels(fair, numbers)
     by_people = ~by_data & (said.majority != NO_WINNER)
     winners[by_people] = said.majority[by_people]

@@ -21,10 +21,9 @@ from evenhand.store import (
     Store,
     VoteColumns,
 )
-from evenhand.store.records import INCONSISTENT, TIE
+from evenhand.store.records import INCONSISTENT, TIE, UNKNOWN_DRAW, is_picked
 
 PairSelection = Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"]
-_FAIR: frozenset[Draw | None] = frozenset({"random", "weighted"})
 # What a person says of the responses as they are shown.
 Choice = Literal["first", "second", "tie", "skip"]
 _WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")  # by code
@@ -188,19 +187,19 @@ def begin_drawn(
     wanted = tuple(queue.values())[:number]
     columns = store.vote_columns(run_id)
     voted = _voted(columns, who)
-    if any(asked.draw in _FAIR for asked in wanted):
+    if any(asked.draw not in (None, "chosen") for asked in wanted):
         voted &= _fairly_drawn(columns, who)
     return Labelling(store, run_id, who, queue=wanted, voted=voted)
 
 
 def _fairly_drawn(columns: VoteColumns, who: str) -> set[int]:
-    fair = {DRAWS.index(draw) for draw in _FAIR}
-    escalation = ORIGINS.index("escalation")
     votes = zip(columns.pair_id, columns.who, columns.draw, columns.origin, strict=True)
     return {
         pair_id
         for pair_id, person, draw, origin in votes
-        if columns.people[person] == who and draw in fair and origin != escalation
+        if columns.people[person] == who
+        and draw != UNKNOWN_DRAW
+        and not is_picked(ORIGINS[origin], DRAWS[draw])
     }
 
 

@@ -72,6 +72,11 @@ class ItemVotes:
         return chosen
 
     @property
+    def picked(self) -> Mask:
+        """As `is_picked` of the store: these say nothing about other pairs, and are no labels."""
+        return self.escalated | self.chosen
+
+    @property
     def drawn_evenly(self) -> Mask:
         evenly: Mask = self.draw == _RANDOM
         return evenly
@@ -224,14 +229,13 @@ def fair_labels(
     were drawn with unequal chances.
     """
     winners = np.array(of_data, dtype=np.int8)
-    votes = item_votes(store, run_id, numbers, escalated=False)
-    unfair = ("chosen", "weighted") if evenly else ("chosen",)
-    fair = ~np.isin(votes.draw, [DRAWS.index(draw) for draw in unfair])
-    kept = votes.only(fair)
+    votes = item_votes(store, run_id, numbers)
+    weighted = votes.draw == _WEIGHTED
+    kept = votes.only(~(votes.picked | weighted) if evenly else ~votes.picked)
     voted = majority_labels(kept, numbers).majority
     by_people = (winners == NO_WINNER) & (voted != NO_WINNER)
     winners[by_people] = voted[by_people]
-    unequal = kept.row[kept.told & (kept.draw == DRAWS.index("weighted"))]
+    unequal = kept.row[kept.told & (kept.draw == _WEIGHTED)]
     by_doubt = by_people & np.isin(np.arange(winners.size), unequal)
     return FairLabels(winners, by_people, by_doubt)
 
