@@ -67,13 +67,13 @@ _LONGEST_FIRST = (
     "serve/test_background_kill",
     "trust/test_probes",
     "browser/",
-    "test_embedded",
+    "judging/test_embedded",
     "serve/",
     "judges/test_local",
     "doors/",
     "runs/",
-    "parse/test_recorded",
-    "parse/test_published_figures",
+    "judging/test_recorded",
+    "judging/test_published_figures",
 )
 
 

@@ -1,4 +1,4 @@
-"""Other authors' rules, case by case; the published figures themselves are in tests/parse."""
+"""Other authors' rules, case by case; the published figures themselves are in tests/judging."""
 
 from __future__ import annotations
 

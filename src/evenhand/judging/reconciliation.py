@@ -368,7 +368,7 @@ def _averaged_confidence(
 
 # The usual pair: one vote an order, and agreement decides. What `agree` comes to, without a box.
 #
-# `tests/test_facts.py` holds the two against each other.
+# `tests/judging/test_facts.py` holds the two against each other.
 
 
 def decide_plainly(pair: Pair, readings: Sequence[BallotOrUnread | Vote]) -> Decision | None:
