@@ -17,8 +17,8 @@ from evenhand.report.charts.data import COLUMNS, ranking_rows, share_rows
 from evenhand.report.charts.drawing import write_ranking_chart, write_report_chart
 from evenhand.report.files import unescape
 from evenhand.report.sentences import in_chinese
+from evenhand.stats.clusters import not_enough
 from evenhand.stats.estimates import EstimatedShare
-from evenhand.stats.rates.win_rate import not_enough
 
 _SLOT = re.compile(r"\{(\w+)\}")
 

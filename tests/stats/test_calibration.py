@@ -189,10 +189,10 @@ def test_cross_fitted_probabilities_never_saw_their_prompt() -> None:
 @pytest.mark.parametrize(
     ("correct", "signals", "message"),
     [
-        ([0, 2], {"x": [1, 2]}, "correct is 2.0 in row 1"),
-        ([0, 1], {"x": [1, float("inf")]}, "signal 'x' is inf in row 1"),
+        ([0, 2], {"x": [1, 2]}, "correct has 2.0 in row 1"),
+        ([0, 1], {"x": [1, float("inf")]}, "signal 'x' has inf in row 1"),
         ([0, 1], {"x": [1]}, "signal 'x' has length 1"),
-        ([0, 1], {"x": ["high", "low"]}, "signal 'x' has values that are not numbers"),
+        ([0, 1], {"x": ["high", "low"]}, "signal 'x' is no column of numbers"),
         ([], {"x": []}, "there are no labelled verdicts"),
     ],
 )

@@ -121,9 +121,9 @@ def test_too_little_data_is_a_reason() -> None:
 
 
 def test_a_probability_beyond_1_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"the probability in row 1 is 85\.0"):
+    with pytest.raises(InputError, match=r"probabilities has 85\.0 in row 1; give numbers"):
         calibration_error([0.5, 85], [1, 0])
-    with pytest.raises(InputError, match="the probability in row 0 is nan"):
+    with pytest.raises(InputError, match="probabilities has nan in row 0"):
         calibration_error([float("nan")], [1])
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.stats import rank_battles
-from evenhand.stats.addresses import addresses_of, codes_of_addresses
-from evenhand.stats.columns import encode
+from evenhand.stats.columns import codes_of_hashes, encode, object_addresses
 from naive_ranking import make_field
 
 pa: Any = import_module("pyarrow")
@@ -130,18 +129,18 @@ def test_a_rare_object_late_in_a_long_column_is_found() -> None:
 
 def test_addresses_are_those_of_the_objects() -> None:
     cells = ["x", "y", "x", object()]
-    found = addresses_of(cells)
+    found = object_addresses(cells)
     assert found is not None
     assert found.tolist() == [id(cell) for cell in cells]
-    of_array = addresses_of(np.array(cells, dtype=object))
+    of_array = object_addresses(np.array(cells, dtype=object))
     assert of_array is not None
     assert of_array.tolist() == found.tolist()
 
 
 def test_many_different_objects_are_left_to_the_dictionary() -> None:
-    many = addresses_of([object() for _ in range(5_000)])
+    many = object_addresses([object() for _ in range(5_000)])
     assert many is not None
-    assert codes_of_addresses(many) is None
+    assert codes_of_hashes(many) is None
 
 
 def test_fixed_width_texts_with_equal_sums_are_told_apart() -> None:

@@ -143,7 +143,7 @@ def test_a_target_beyond_1_is_an_error() -> None:
         guarantee_agreement([0.5], [1], target=90)
     with pytest.raises(InputError, match="the error level is 0"):
         guarantee_agreement([0.5], [1], error_level=0)
-    with pytest.raises(InputError, match=r"the probability in row 0 is 85\.0"):
+    with pytest.raises(InputError, match=r"confidences has 85\.0 in row 0"):
         guarantee_agreement([85], [1])
 
 

@@ -185,7 +185,7 @@ def test_known_difficulty_takes_its_part_of_the_scatter() -> None:
 
 def test_difficulty_that_cannot_be_is_an_error() -> None:
     lengths: dict[str, Any] = {"length_a": [1, 2], "length_b": [2, 1]}
-    with pytest.raises(InputError, match="difficulty is nan in row 1; give a finite number"):
+    with pytest.raises(InputError, match="difficulty has nan in row 1; give finite numbers"):
         length_effect([WIN_A, WIN_B], **lengths, difficulty=[0.0, float("nan")])
     with pytest.raises(InputError, match="models and difficulty are both given"):
         length_effect([WIN_A, WIN_B], **lengths, models=["x", "y"], difficulty=[0.0, 1.0])
@@ -268,10 +268,10 @@ def test_a_lone_model_has_no_difficulty_to_know() -> None:
 @pytest.mark.parametrize(
     ("length", "message"),
     [
-        (float("nan"), "length_a is nan in row 1; give a length of 0 or more"),
-        (-3, "length_a is -3.0 in row 1; give a length of 0 or more"),
-        (float("inf"), "length_a is inf in row 1; give a length of 0 or more"),
-        ("long", "length_a is not a column of numbers; give one length a row"),
+        (float("nan"), "length_a has nan in row 1; give numbers of 0 or more"),
+        (-3, "length_a has -3.0 in row 1; give numbers of 0 or more"),
+        (float("inf"), "length_a has inf in row 1; give numbers of 0 or more"),
+        ("long", "length_a is no column of numbers; give numbers of 0 or more, one a row"),
     ],
 )
 def test_a_length_that_is_none_is_named(length: Any, message: str) -> None:

@@ -26,8 +26,6 @@ from evenhand.data.columns import (
 from evenhand.data.records import kind_of
 from evenhand.errors import DataError
 
-# One row of a model's outputs as answers, in each of the layouts that benchmarks use.
-
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:

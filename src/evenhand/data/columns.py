@@ -12,8 +12,6 @@ from evenhand.contract import Winner
 from evenhand.data.records import kind_of, shortened
 from evenhand.errors import DataError
 
-# Which column is which field: the usual names, and what the caller maps.
-
 _STEMS = ("response", "output", "answer", "completion", "generation", "output_text", "reply")
 
 # The first name is the field's own. A name that could mean two things is not in the table.

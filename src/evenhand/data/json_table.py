@@ -27,8 +27,6 @@ from evenhand.data.records import RawRows, Table, kind_of
 from evenhand.data.source import Source, after_row, beginning, opened, reading_faults
 from evenhand.errors import DataError
 
-# JSON lines: one object a line; a line that is none is a bad row, and reading goes on.
-
 _BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 18
 _LOOKED_THROUGH = 1000  # rows at the beginning, of which each is searched for a key twice

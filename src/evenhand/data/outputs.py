@@ -28,8 +28,6 @@ from evenhand.data.records import BadRow, Record, Side, Table, Unpaired, Wanted,
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
 
-# Rows of a data set in several files: one number each, and from the number back to its file.
-
 
 class RowPlaces:
     """Rows count on from file to file, so that a number tells a row from all others."""

@@ -32,8 +32,6 @@ from evenhand.data.records import BadRow, Record, kind_of, shortened
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
 
-# One row to one record, validated: the step that every pair of a data set goes through.
-
 _REQUIRED = ("prompt", "response_a", "response_b")
 _CRITERIA_KEPT = 4096  # lists, that are read once
 _CRITERIA_KEPT_BYTES = 1 << 12  # of one

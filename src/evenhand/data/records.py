@@ -10,8 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 from evenhand.contract import Pair, Winner
 
-# The rows of a file before they mean anything: what every format module hands over.
-
 # A row's number with its columns, or with the reason why it could not be read.
 RawRow: TypeAlias = tuple[int, "dict[str, Any] | str"]
 RawRows: TypeAlias = Iterator[RawRow]

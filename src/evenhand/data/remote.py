@@ -20,8 +20,6 @@ from urllib.parse import unquote
 from evenhand.data.source import DATA_ENDINGS, Source
 from evenhand.errors import DataError, DataUnreachable, MissingExtra
 
-# What object stores answer when something is wrong, in one line with the remedy.
-
 _ENVIRONMENT = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",

@@ -27,8 +27,6 @@ from evenhand.data.records import BadRow, kind_of, shortened
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
 
-# Files of people's votes: a row a vote, or a row a pair with a list of votes.
-
 VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "pair": ("pair", "pair_id", "item_id", "example_id", "question_id"),
     # A row's own id is the pair's only where no other column names one.

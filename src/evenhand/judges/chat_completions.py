@@ -18,8 +18,6 @@ from evenhand.judges.protocol import Completion, TokenLogprob
 from evenhand.judges.retry import retry_after_s, used_up_s
 from evenhand.judges.transport import Reply
 
-# What a chat-completions server sends back, read out of the shapes that servers use for it.
-
 Finish = Literal["stop", "length", "refusal", "filter", "other"]
 
 # What an error that comes without a status of its own (HTTP 200) stands for, by its code.

@@ -15,8 +15,6 @@ from email.utils import parsedate_to_datetime
 from evenhand.errors import JudgeError, JudgeRateLimited, JudgeServerError, SettingsError
 from evenhand.judges.protocol import Completion, Judge, JudgeCall
 
-# How long a server asks to wait, by whichever header it says so.
-
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # A reset given as a number this large is a point in time, not a duration.

@@ -24,8 +24,6 @@ from evenhand.errors import (
 )
 from evenhand.judges.redaction import Redactor, shown_url
 
-# Where a judge is, and the proxy on the way there.
-
 
 def read_base_url(text: str) -> URL:
     """The base URL without trailing slashes; credentials and query are still in it."""

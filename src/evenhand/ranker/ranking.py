@@ -15,8 +15,6 @@ from evenhand.contract.ballot import Texts
 from evenhand.contract.model import Model
 from evenhand.ranker.merge_insertion import Level, Order
 
-# What a ranking of responses is: places, what they rest on, and what they cannot tell.
-
 # How two neighbours stand. Of those that were compared: what came of it. Of others: `identical`
 # texts; `implied`, one is better by way of other comparisons; `shared`, both were placed beside
 # the same one; `unknown`, nothing says which is better.

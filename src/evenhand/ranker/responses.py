@@ -23,8 +23,6 @@ from evenhand.ranker.merge_insertion import Batch, ComparisonResult, Order, merg
 from evenhand.ranker.ranking import Places, RankingMetadata, ResponseComparison, notes_on_ranking
 from evenhand.ranker.ranking import RankedResponses as RankedResponses
 
-# Comparisons of responses by their numbers: some at a time, each kept, a failure as a value.
-
 Ask = Callable[[Pair], Awaitable[Verdict]]
 ProgressCallback = Callable[[int, int], None]
 

@@ -17,8 +17,6 @@ from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow, rows_of
 from evenhand.store import RunRecord, Store
 from evenhand.store.faults import of_run
 
-# JSON lines: every field of a row, and the whole verdict with its passes.
-
 
 def write_jsonl(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
     count = 0

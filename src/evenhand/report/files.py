@@ -18,8 +18,6 @@ import orjson
 from evenhand.errors import InputError
 from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow
 
-# A file that gets its name only when it is whole.
-
 
 @contextlib.contextmanager
 def atomic_file(path: Path, *, overwrite: bool, make_folder: bool = False) -> Iterator[BinaryIO]:

@@ -21,8 +21,6 @@ from evenhand.report.conclusions import (
 from evenhand.stats.rates.win_rate import Doubt, WorstCase
 from evenhand.store import Store
 
-# May it go out? A run's win rates against a threshold: pass, fail, or undecided.
-
 Ruling = Literal["pass", "fail", "undecided"]
 
 _FEWEST_DIGITS, _MOST_DIGITS = 2, 6

@@ -32,8 +32,6 @@ from evenhand.stats.stopping.planning import (
 )
 from evenhand.store import RunRecord, Store, Tally
 
-# What one pass takes, before there is a run: by a run like it, by a price, or by the data.
-
 _ESTIMATED_FROM = 50
 
 

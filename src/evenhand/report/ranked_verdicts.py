@@ -16,8 +16,6 @@ from evenhand.store import BattleCount, JudgeRecord, RunRecord, Store
 from evenhand.store.columns import OUTCOMES
 from evenhand.store.records import INCONSISTENT, INVALID
 
-# The verdicts of stored runs as the columns that a ranking takes.
-
 Column = NDArray[np.integer[Any]]
 
 

@@ -39,8 +39,6 @@ from evenhand.store import (
 )
 from evenhand.store.faults import of_run
 
-# A run row by row: what one judge made of one pair. `docs/exports.md` explains each field.
-
 # A page is in memory whole, and a response may have 50 million characters.
 _FIRST_PAGE = 1
 _LARGEST_PAGE = 64

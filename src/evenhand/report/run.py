@@ -16,8 +16,6 @@ from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Ta
 from evenhand.store.batches import BatchRecord
 from evenhand.store.faults import of_run
 
-# The runs of a store, a line each.
-
 
 class RunLine(Model):
     """A run in a list. With several judges, verdicts and what is pending are theirs together."""

@@ -34,9 +34,6 @@ from evenhand.stats.stopping.sequential import SequentialDecision
 from evenhand.store import CriterionColumns, OutcomeColumns
 from evenhand.store.runs import Survey
 
-# One side's win rate, with the interval that its run allows: a plain one where the end was planned
-# before anybody looked, an always-valid one where it was not.
-
 Codes = NDArray[np.int8]
 Keys = NDArray[np.int64]
 

@@ -32,8 +32,6 @@ from evenhand.runs.stop_rules import DecisionRule, EveryPair, RankingRule, StopR
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.store import RunRecord, Store, Tally
 
-# A run under way, watched: every quarter of a second whoever listens is told how far it is.
-
 _TOLD_EVERY_S = 0.25
 
 

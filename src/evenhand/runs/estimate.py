@@ -11,8 +11,6 @@ from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt
 
-# Texts to tokens, roughly: for estimates and pacing, never for bills.
-
 # Measured orders of magnitude for current tokenizers: English runs at about four characters a
 # token, Chinese at a little more than one and a half.
 _ASCII_CHARACTERS = 4.0

@@ -29,8 +29,6 @@ from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.writer import Writer
 from evenhand.store import RunRecord, Store
 
-# Who carries a run's pending pairs to their verdicts. Here: this process, and its event loop.
-
 _START, _MOST = 8, 512
 _TIMES_TOLD_TO_SLOW_DOWN = 30
 

@@ -25,8 +25,6 @@ from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.writer import Writer
 from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
 
-# A judge behind its gate: each attempt waits for its turn, is counted, and tells how it went.
-
 _OVERLOADED = (JudgeRateLimited, JudgeTimeout)
 
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from evenhand.store.jobs import NewJob
 
 
-# How to open a judge again in another process: by its name and its options, without its key.
-
-
 @dataclass(frozen=True, slots=True)
 class JudgeRecipe:
     spec: str

@@ -12,8 +12,6 @@ from evenhand.runs.estimate import Estimate
 from evenhand.stats.always_valid import AlwaysValidInterval, always_valid_interval
 from evenhand.store import Settled
 
-# What is known while a run runs: counts that only go up, and a snapshot to show.
-
 _RATE_OVER_S = 30.0
 
 

@@ -36,8 +36,6 @@ from evenhand.runs.stop import Stop
 from evenhand.store import NewItem, RunRecord, SkippedRow, Store, WithoutPartner
 from evenhand.store.records import UNPAIRED_ROWS, WITHOUT_PARTNER
 
-# Where a run's pairs come from: files of pairs, files of model outputs, or Python objects.
-
 Prompts = Literal["all", "common"]
 
 

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from evenhand.stats.ranking.adaptive import PairChoice, PairCounts
 
 
-# What a run is after: every pair, or only as many as a question needs.
-
-
 class RankProgress(Model):
     """How sure the order of the models is. The probabilities are those of the fitted strengths."""
 

@@ -24,8 +24,6 @@ from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.security.limits import refuse_large, refuse_large_given, too_long
 from evenhand.serve.values import RankResponses
 
-# Who counts what the service does. This one counts nothing; the server's own makes metrics.
-
 
 class ServiceObserver:
     def compared(self, judge: str, told: Verdict | EvenhandError, *, seconds: float) -> None:

@@ -34,8 +34,6 @@ from evenhand.serve.values import RunStateView, StartRun, error_body, in_clients
 from evenhand.store import RunRecord, Store
 from evenhand.store.jobs import JobRecord, NewJob
 
-# A client's wishes for a run, held to the server's limits: judges by their offers, and options.
-
 _N = TypeVar("_N", int, float)
 
 

@@ -26,8 +26,6 @@ from evenhand.serve.config import JudgeOffer, ServerConfig
 from evenhand.serve.logs import log
 from evenhand.settings import Settings
 
-# Where a judge is stays with the operator: clients are told what failed, the log also where.
-
 # A judge that is down fails every call; the log says so once in a while.
 _LOGGED_EVERY_S = 10.0
 _THE_SERVER = "the judge's server"

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from evenhand.serve.reports import AuditReport, Report
 
 
-# The models of figures, loaded when somebody asks for them: they bring the statistics along.
-
-
 def report_model() -> type[Report]:
     from evenhand.serve.reports import Report
 

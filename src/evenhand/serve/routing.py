@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from evenhand.serve.pages.page import Page
 
 
-# HEAD: the head of what GET would answer, and nothing after it.
-
-
 class HeadRequests:
     """An event stream is told at once that its client is gone, so that it ends with its head."""
 

@@ -19,8 +19,6 @@ from evenhand.store import RunRecord, Store, Tally
 from evenhand.store.jobs import JobRecord
 from evenhand.store.report_cache import ReportKey
 
-# Stored runs, and their judges, by what clients call them.
-
 MOST_DIGITS = 18
 
 

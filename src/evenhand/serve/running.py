@@ -34,8 +34,6 @@ from evenhand.serve.security.access import RateBuckets, SharedBuckets
 from evenhand.serve.security.connections import protocol_class
 from evenhand.serve.startup import importing
 
-# The server as a process, or several over one store: started, watched and ended in good order.
-
 _KEEP_ALIVE_S = 60
 _BACKLOG = 2048
 _MOST_FILES = 65_536

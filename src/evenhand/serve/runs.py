@@ -43,8 +43,6 @@ from evenhand.serve.values import RunPage, RunStatus, StartRun
 from evenhand.store import RunRecord, Store
 from evenhand.store.jobs import NewJob
 
-# A client's data in a temporary file of ours: it is read twice, and may not fit in memory.
-
 _LONGEST_NAME = 100
 _BLOCK = 1 << 20
 _OPEN_FILES = Path("/proc/self/fd")  # Linux; elsewhere such a file shares its place

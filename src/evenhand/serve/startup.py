@@ -15,8 +15,6 @@ from typing import Literal
 
 from evenhand.errors import MissingExtra
 
-# Whether what the extra `serve` brings is there, found out without loading any of it.
-
 Needed = Literal["fastapi", "uvicorn", "mcp"]
 # Of the SDK it is the second version that is needed, which has two modules.
 _MODULES: dict[Needed, tuple[str, ...]] = {

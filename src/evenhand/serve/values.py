@@ -19,8 +19,6 @@ from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError, vi
 from evenhand.report.records import RunRow
 from evenhand.serve.logs import log
 
-# Messages of the rooms below speak of the command line's options; clients have fields instead.
-
 _LONGEST_MESSAGE = 2000
 _OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from evenhand.contract import ConfidenceSource
 
 
-# What verdicts can be asked for by: the same over HTTP, in tables and in files.
-
 # The verdicts tell these themselves; the rest are told by the marks beside them.
 _PLAIN_FILTERS = frozenset(
     {

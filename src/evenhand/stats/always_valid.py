@@ -15,8 +15,6 @@ from typing import Literal
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 
-# Bets against a mean: capital that can hardly grow unless the mean is another. No NumPy here.
-
 
 @dataclass(frozen=True, slots=True)
 class Bets:

@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from evenhand.errors import InputError
-from evenhand.stats.columns import is_missing
+from evenhand.stats.columns import Floats, is_missing
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
-Floats: TypeAlias = NDArray[np.float64]
+
+# With fewer pairs no outcome is significant by the exact sign test (2 / 2^5 > 0.05).
+FEWEST_PAIRS = 6
+# With fewer prompts the clustered interval says nothing: it covers 97 to 100 % by being wide.
+FEWEST_PROMPTS = 5
 
 # Rows of a prompt that agree less than chance may shrink the variance by this much and no more:
 # a few prompts with equal scores would otherwise read as certainty.
@@ -65,6 +69,22 @@ def _integer_codes(labels: NDArray[Any]) -> tuple[NDArray[np.intp], list[Any]]:
     return codes.astype(np.intp, copy=False), distinct.tolist()
 
 
+def row_clusters(
+    prompts: Labels | None, kept: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], int, bool]:
+    """The cluster of each kept row, how many there are, and whether every one has one row."""
+    rows = int(kept.sum())
+    if prompts is None:
+        return np.arange(rows, dtype=np.intp), rows, True
+    clusters = label_codes(prompts)[0][kept]
+    present, codes = np.unique(clusters, return_inverse=True)
+    return codes.astype(np.intp, copy=False), present.size, present.size == rows
+
+
+def not_enough(have: int, what: str, fewest: int) -> str:
+    return f"not enough data: {have} {what}{'' if have == 1 else 's'}; at least {fewest} are needed"
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """How far prompts scatter: variance against that of independent rows, and for t its degrees."""
@@ -77,9 +97,7 @@ def score_spread(wins: Floats, ties: Floats, losses: Floats) -> Spread:
     """The design effect of prompts on the mean score, from each prompt's counts.
 
     The variance is the jackknife's over prompts (CR3; MacKinnon, Nielsen and Webb 2023), which
-    bears prompts of unequal size. Degrees of freedom are at most prompts - 1, and fewer where a
-    few prompts carry the variance: the variance of a variance grows with the kurtosis, so
-    Satterthwaite's degrees (1946) are 3 (sum e^2)^2 / sum e^4 - 1.
+    bears prompts of unequal size.
     """
     sizes = wins + ties + losses
     prompts, total = sizes.size, float(sizes.sum())
@@ -93,13 +111,24 @@ def score_spread(wins: Floats, ties: Floats, losses: Floats) -> Spread:
         return Spread(design_effect=float((sizes * sizes).sum()) / total, degrees=degrees)
     squares = residuals * residuals
     clustered = (prompts - 1) / prompts * float((squares / (total - sizes) ** 2).sum())
-    quartic = float((squares * squares).sum())
-    if quartic > 0:
-        concentrated = NORMAL_KURTOSIS * float(squares.sum()) ** 2 / quartic - 1
-        degrees = min(degrees, max(2.0, concentrated))
     return Spread(
-        design_effect=max(SMALLEST_DESIGN_EFFECT, clustered / independent), degrees=degrees
+        design_effect=max(SMALLEST_DESIGN_EFFECT, clustered / independent),
+        degrees=satterthwaite_degrees(residuals, most=degrees),
     )
+
+
+def satterthwaite_degrees(deviations: Floats, *, most: float) -> float:
+    """Satterthwaite's degrees of freedom (1946) of a sum of squared deviations, one a prompt.
+
+    At most `most`, and fewer where a few prompts carry the variance: the variance of a variance
+    grows with the kurtosis, so the degrees are 3 (sum e^2)^2 / sum e^4 - 1.
+    """
+    squares = deviations * deviations
+    quartic = float((squares * squares).sum())
+    if quartic <= 0:  # every prompt has the same mean
+        return most
+    concentrated = NORMAL_KURTOSIS * float(squares.sum()) ** 2 / quartic - 1
+    return min(most, max(2.0, concentrated))
 
 
 def normal_quantile(level: float) -> float:

@@ -4,28 +4,39 @@ pandas nor Arrow is imported here: a column that has their interface is asked th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.addresses import addresses_of, codes_of_addresses
 
-Codes = NDArray[Any]
+Floats: TypeAlias = NDArray[np.float64]
+CellCodes: TypeAlias = NDArray[Any]
+
 _MISSING = -1
 _BLOCK = 1 << 13
 # Mixes the words of fixed-width texts; equality is checked afterwards.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_SAMPLE = 4096
+_MOST_DISTINCT = 2048
+_LOOKUP_BLOCK = 1 << 15
+_TABLE_BITS_MAX = 20
+_ODD = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F]
+    + [0xE7037ED1A0B428DB | (k << 33) for k in range(28)],
+    dtype=np.uint64,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """`values[codes[row]]` is the cell of a row; where nothing is missing every code is >= 0."""
 
-    codes: Codes
+    codes: CellCodes
     values: list[Any]
 
     def __len__(self) -> int:
@@ -65,6 +76,49 @@ def numbers(column: Any, name: str) -> NDArray[np.float64] | None:
     if column.dtype.kind in "biuf":
         return np.asarray(column, dtype=np.float64)
     return None
+
+
+def float_column(
+    values: Any,
+    *,
+    name: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    missing: bool = False,
+) -> Floats:
+    """Finite numbers within the limits; with `missing`, None and NaN stand for no number."""
+    if high < math.inf:
+        wanted = f"numbers from {low:g} to {high:g}"
+    else:
+        wanted = "finite numbers" if low == -math.inf else f"numbers of {low:g} or more"
+    if missing:
+        wanted += ", or None"
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is no column of numbers; give {wanted}, one a row") from None
+    if column.ndim != 1:
+        raise InputError(f"{name} has {column.ndim} dimensions; give {wanted}, one a row")
+    fine = np.isfinite(column) & (column >= low) & (column <= high)
+    if missing:
+        fine |= np.isnan(column)
+    if not fine.all():
+        row = int(np.argmin(fine))
+        raise InputError(f"{name} has {column[row]} in row {row}; give {wanted}")
+    return column
+
+
+def mask_column(values: Any, rows: int, *, name: str, default: bool) -> NDArray[np.bool_]:
+    if values is None:
+        return np.full(rows, default)
+    mask = np.asarray(values)
+    if mask.ndim != 1 or mask.size != rows:
+        raise InputError(f"{name} has shape {mask.shape} and not ({rows},); give one a row")
+    if mask.size == 0:
+        return np.zeros(0, dtype=np.bool_)
+    if mask.dtype != np.bool_:
+        raise InputError(f"{name} are {mask.dtype} and not true or false; give one a row")
+    return mask
 
 
 def whole_numbers(column: Any) -> NDArray[Any] | None:
@@ -110,8 +164,8 @@ def _unwrapped(column: Any) -> Any:
 
 
 def _of_objects(column: Sequence[Any]) -> Encoded:
-    addresses = addresses_of(column)
-    shared = None if addresses is None else codes_of_addresses(addresses)
+    addresses = object_addresses(column)
+    shared = None if addresses is None else codes_of_hashes(addresses)
     if shared is None:
         return _of_each(column)
     codes, rows = shared
@@ -122,6 +176,87 @@ def _of_objects(column: Sequence[Any]) -> Encoded:
     if len(places) == len(objects):
         return Encoded(codes, objects)
     return Encoded(merged.astype(np.uint16)[codes], list(places))
+
+
+def object_addresses(column: Any) -> NDArray[np.uint64] | None:
+    """One address a cell, of a list or an array of objects; None where they cannot be had.
+
+    Equal addresses are the same object, so that a column of few names is looked at once an object
+    instead of once a row: a million dictionary entries take longer than the whole fit.
+    """
+    if type(column) is list:
+        column = np.fromiter(column, object, len(column))
+    if not isinstance(column, np.ndarray) or column.dtype != object or column.ndim != 1:
+        return None
+    if column.itemsize != 8:
+        return None
+    held = np.ascontiguousarray(column)
+    # A copy, since the objects' array may change while NumPy works without the lock.
+    return np.ndarray(held.size, np.uint64, buffer=held.data).copy()
+
+
+def codes_of_hashes(
+    hashes: NDArray[np.uint64],
+) -> tuple[NDArray[np.uint16], NDArray[np.intp]] | None:
+    """A code for each number, and for each code a row that has it; None where there are many."""
+    step = max(1, hashes.size // _SAMPLE)
+    known, rows = np.unique(hashes[::step], return_index=True)
+    rows *= step
+    for _ in range(4):
+        if known.size > _MOST_DISTINCT:
+            return None
+        looked_up = _look_up(hashes, known)
+        if looked_up is None:
+            return None
+        codes, unknown = looked_up
+        if codes is not None:
+            return codes, rows
+        more, first = np.unique(hashes[unknown], return_index=True)
+        known = np.concatenate([known, more])
+        rows = np.concatenate([rows, unknown[first]])
+    return None
+
+
+def _look_up(
+    hashes: NDArray[np.uint64], known: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint16] | None, NDArray[np.intp]] | None:
+    hashing = _perfect_hash(known)
+    if hashing is None:
+        return None
+    factor, shift = hashing
+    places = (known * factor) >> shift
+    # An empty place holds a number that hashes elsewhere: no cell can be taken for it.
+    keys = np.full(1 << (64 - int(shift)), known[0], np.uint64)
+    keys[places] = known
+    table = np.zeros(keys.size, np.uint16)
+    table[places] = np.arange(known.size)
+    codes = np.empty(hashes.size, np.uint16)
+    unknown = []
+    hashed = np.empty(_LOOKUP_BLOCK, np.uint64)
+    held = np.empty(_LOOKUP_BLOCK, np.uint64)
+    for start in range(0, hashes.size, _LOOKUP_BLOCK):
+        block = hashes[start : start + _LOOKUP_BLOCK]
+        place, key = hashed[: block.size], held[: block.size]
+        np.multiply(block, factor, out=place)
+        np.right_shift(place, shift, out=place)
+        indices = place.view(np.intp)
+        keys.take(indices, out=key, mode="clip")
+        table.take(indices, out=codes[start : start + _LOOKUP_BLOCK], mode="clip")
+        if not np.array_equal(key, block):
+            unknown.append(np.flatnonzero(key != block) + start)
+    if unknown:
+        return None, np.concatenate(unknown)
+    return codes, np.empty(0, np.intp)
+
+
+def _perfect_hash(known: NDArray[np.uint64]) -> tuple[np.uint64, np.uint64] | None:
+    """A factor and a shift that send each known number to a place of its own."""
+    for bits in range(max(8, int(known.size).bit_length() + 4), _TABLE_BITS_MAX + 1):
+        shift = np.uint64(64 - bits)
+        for factor in _ODD:
+            if np.unique((known * factor) >> shift).size == known.size:
+                return factor, shift
+    return None
 
 
 class _Numbering(dict[Any, int]):
@@ -136,7 +271,7 @@ def _of_each(column: Iterable[Any]) -> Encoded:
     try:
         try:
             # The quickest way from an iterator of small numbers into memory.
-            codes: Codes = np.frombuffer(bytes(map(numbering.__getitem__, cells)), np.uint8)
+            codes: CellCodes = np.frombuffer(bytes(map(numbering.__getitem__, cells)), np.uint8)
         except ValueError:  # more than 256 of them
             codes = np.fromiter(map(numbering.__getitem__, cells), np.int32, len(cells))
     except TypeError:
@@ -174,7 +309,7 @@ def _of_array(column: NDArray[Any]) -> Encoded:
 
 
 def _of_fixed_width(column: NDArray[Any]) -> Encoded:
-    """Texts of one width, told apart by a hash of their bytes and then compared whole."""
+    """Texts of one width, distinguished by a hash of their bytes and then compared whole."""
     column = np.ascontiguousarray(column)
     width = column.dtype.itemsize
     word: Any = np.uint64 if width % 8 == 0 else np.uint32 if width % 4 == 0 else np.uint8
@@ -184,9 +319,9 @@ def _of_fixed_width(column: NDArray[Any]) -> Encoded:
         block = words[start : start + _BLOCK].astype(np.uint64, copy=False)
         # A text's words times odd numbers: equal texts, equal sums, whatever the block.
         hashes[start : start + _BLOCK] = block @ _factors(words.shape[1])
-    found = codes_of_addresses(hashes)
-    if found is not None:
-        codes, rows = found
+    coded = codes_of_hashes(hashes)
+    if coded is not None:
+        codes, rows = coded
         if _all_alike(words, words[rows], codes):
             return Encoded(codes, column[rows].tolist())
     return _of_each(column.tolist())
@@ -197,7 +332,7 @@ def _factors(count: int) -> NDArray[np.uint64]:
     return odd * _MIX | np.uint64(1)
 
 
-def _all_alike(words: NDArray[Any], kinds: NDArray[Any], codes: Codes) -> bool:
+def _all_alike(words: NDArray[Any], kinds: NDArray[Any], codes: CellCodes) -> bool:
     for start in range(0, len(words), _BLOCK):
         part = codes[start : start + _BLOCK]
         alike = kinds.take(part, axis=0, mode="clip") == words[start : start + _BLOCK]
@@ -250,5 +385,5 @@ def is_missing(value: Any) -> bool:
 
 
 def _missing(name: str, row: int, value: Any) -> str:
-    told = "NaN" if isinstance(value, float) else value
-    return f"{name} is {told} in row {row + 1}; give every row a value, or leave the row out"
+    shown = "NaN" if isinstance(value, float) else value
+    return f"{name} is {shown} in row {row + 1}; give every row a value, or leave the row out"

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.stats.clusters import (
-    NORMAL_KURTOSIS,
+    FEWEST_PAIRS,
+    FEWEST_PROMPTS,
     SMALLEST_DESIGN_EFFECT,
-    Floats,
     normal_quantile,
+    not_enough,
+    satterthwaite_degrees,
     score_spread,
     student_quantile,
 )
+from evenhand.stats.columns import Floats
 from evenhand.stats.intervals import score_interval
-from evenhand.stats.rates.win_rate import FEWEST_PAIRS, FEWEST_PROMPTS, not_enough
-
-# A share of pairs with its interval, clustered by prompt where prompts repeat, or a reason.
 
 
 class EstimatedShare(Model):
@@ -80,8 +80,6 @@ def _too_few_counts(sizes: Floats, *, independent: bool, unit: str) -> str | Non
     return None
 
 
-# A figure that is no plain share, with its interval from leaving out one prompt at a time.
-
 # From sums (a row for each set of clusters, a column for each sum) to one figure a row; NaN where
 # the figure is not defined.
 Figure: TypeAlias = Callable[[Floats], Floats]
@@ -94,6 +92,10 @@ class EstimatedValue(Model):
     low: float | None
     high: float | None
     reason: str | None
+
+    @classmethod
+    def missing(cls, reason: str) -> EstimatedValue:
+        return cls(value=None, low=None, high=None, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,8 @@ class Jackknife:
 def jackknife(sums: Floats, figure: Figure) -> Jackknife | None:
     """Leave out each cluster once (CR3; MacKinnon, Nielsen and Webb 2023).
 
-    Deviations are from the figure of all clusters. The degrees are Satterthwaite's (1946), as in
-    `clusters.score_spread`. None where the figure is undefined with or without a cluster.
+    Deviations are from the figure of all clusters. None where the figure is undefined with or
+    without a cluster.
     """
     clusters = sums.shape[0]
     total = sums.sum(axis=0)
@@ -117,15 +119,14 @@ def jackknife(sums: Floats, figure: Figure) -> Jackknife | None:
     if clusters < 2 or not math.isfinite(value):
         return None
     deviations = figure(total - sums) - value
-    squares = deviations * deviations
-    spread = float(squares.sum())
+    spread = float((deviations * deviations).sum())
     if not math.isfinite(spread):
         return None
-    quartic = float((squares * squares).sum())
-    degrees = float(clusters - 1)
-    if quartic > 0:
-        degrees = min(degrees, max(2.0, NORMAL_KURTOSIS * spread * spread / quartic - 1))
-    return Jackknife(value=value, variance=(clusters - 1) / clusters * spread, degrees=degrees)
+    return Jackknife(
+        value=value,
+        variance=(clusters - 1) / clusters * spread,
+        degrees=satterthwaite_degrees(deviations, most=float(clusters - 1)),
+    )
 
 
 def too_few(sizes: Floats) -> str | None:
@@ -177,13 +178,10 @@ def figure_of_sums(sums: Floats, figure: Figure, *, sizes: Floats, level: float)
     """Any smooth figure of sums with Student's interval."""
     reason = too_few(sizes)
     if reason is not None:
-        return EstimatedValue(value=None, low=None, high=None, reason=reason)
-    found = jackknife(sums, figure)
-    if found is None:
-        return EstimatedValue(
-            value=None, low=None, high=None, reason="not defined: all pairs are alike"
-        )
-    half = student_quantile(level, found.degrees) * math.sqrt(found.variance)
-    return EstimatedValue(
-        value=found.value, low=found.value - half, high=found.value + half, reason=None
-    )
+        return EstimatedValue.missing(reason)
+    estimate = jackknife(sums, figure)
+    if estimate is None:
+        return EstimatedValue.missing("not defined: all pairs are alike")
+    half = student_quantile(level, estimate.degrees) * math.sqrt(estimate.variance)
+    value = estimate.value
+    return EstimatedValue(value=value, low=value - half, high=value + half, reason=None)

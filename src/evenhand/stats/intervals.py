@@ -14,9 +14,7 @@ from scipy.special import bdtr, bdtrc, betaincinv
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.clusters import Floats
-
-# Intervals of a mean of three outcomes (1, one half and 0): by the score test, and exact ones.
+from evenhand.stats.columns import Floats
 
 # Enough halvings to come from 1 to the last bit of a double.
 HALVINGS = 60

@@ -5,19 +5,15 @@ ridge.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from evenhand.stats.clusters import Floats
+from evenhand.stats.columns import Floats
 
-# Logistic regression on shares, with Firth's penalty and a covariance clustered by prompt.
-
-FloatArray: TypeAlias = NDArray[np.float64]
-
-MOST_STEPS = 50
+MOST_STEPS = 60
 # A step this small changes no printed digit.
 SETTLED = 1e-8
 # No step may move a row's log-odds further than this.
@@ -28,6 +24,8 @@ PLAIN_STEPS = 15
 TINY_WEIGHT = 1e-12
 # From this many clusters on, leaving one out moves the fit by less than its rounding in a report.
 LEAVE_OUT_BELOW = 2_000
+# Keeps a ridge's intercept finite where all rows are alike.
+INTERCEPT_PENALTY = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +35,9 @@ class LogisticFit:
     `dispersion` is Pearson's: 1 for wins and losses, less where there are ties.
     """
 
-    coefficients: FloatArray
-    influence: FloatArray
-    model_covariance: FloatArray
+    coefficients: Floats
+    influence: Floats
+    model_covariance: Floats
     dispersion: float
     converged: bool
     iterations: int
@@ -47,7 +45,7 @@ class LogisticFit:
 
 
 def fit_logistic(
-    columns: FloatArray, responses: FloatArray, *, clusters: NDArray[np.intp], count: int
+    columns: Floats, responses: Floats, *, clusters: NDArray[np.intp], count: int
 ) -> LogisticFit:
     """One row of `columns` for each coefficient, of full rank; responses are shares from 0 to 1.
 
@@ -79,8 +77,8 @@ def fit_logistic(
 
 
 def _newton_step(
-    columns: FloatArray, responses: FloatArray, coefficients: FloatArray, *, penalised: bool
-) -> FloatArray:
+    columns: Floats, responses: Floats, coefficients: Floats, *, penalised: bool
+) -> Floats:
     probabilities = expit(coefficients @ columns)
     weights = probabilities * (1 - probabilities)
     information = (columns * weights) @ columns.T
@@ -88,12 +86,15 @@ def _newton_step(
     if penalised:
         leverage = weights * ((np.linalg.inv(information) @ columns) * columns).sum(axis=0)
         residuals = residuals + leverage * (0.5 - probabilities)
-    step: FloatArray = np.linalg.solve(information, columns @ residuals)
+    return _shortened(np.linalg.solve(information, columns @ residuals), columns)
+
+
+def _shortened(step: Floats, columns: Floats) -> Floats:
     furthest = float(np.abs(step @ columns).max())
     return step if furthest <= LONGEST_STEP else step * (LONGEST_STEP / furthest)
 
 
-def _separated(columns: FloatArray, responses: FloatArray, start: FloatArray) -> bool:
+def _separated(columns: Floats, responses: Floats, start: Floats) -> bool:
     coefficients = start
     for _ in range(PLAIN_STEPS):
         try:
@@ -107,13 +108,13 @@ def _separated(columns: FloatArray, responses: FloatArray, start: FloatArray) ->
 
 
 def _influence(
-    columns: FloatArray,
-    weights: FloatArray,
-    residuals: FloatArray,
-    information: FloatArray,
+    columns: Floats,
+    weights: Floats,
+    residuals: Floats,
+    information: Floats,
     clusters: NDArray[np.intp],
     count: int,
-) -> FloatArray:
+) -> Floats:
     """How far each cluster moves the coefficients; the squares add up to their covariance.
 
     With few clusters this is one Newton step of leaving it out (CR3; MacKinnon, Nielsen and Webb
@@ -136,19 +137,9 @@ def _influence(
     return np.asarray(moved * np.sqrt((count - 1) / count), dtype=np.float64)
 
 
-def _cluster_sums(rows: FloatArray, clusters: NDArray[np.intp], count: int) -> FloatArray:
+def _cluster_sums(rows: Floats, clusters: NDArray[np.intp], count: int) -> Floats:
     sums: list[NDArray[Any]] = [np.bincount(clusters, weights=row, minlength=count) for row in rows]
     return np.stack(sums, axis=1)
-
-
-# Logistic regression with a ridge: the log-odds of being right from standardised signals.
-
-RIDGE_STEPS = 60
-RIDGE_SETTLED = 1e-8
-# No step may move a row's log-odds further than this.
-LONGEST_RIDGE_STEP = 5.0
-# Keeps the intercept finite where all rows are alike.
-INTERCEPT_PENALTY = 1e-6
 
 
 def fit_ridge(
@@ -166,16 +157,13 @@ def fit_ridge(
     ridge = np.full(width + 1, penalty)
     ridge[0] = INTERCEPT_PENALTY
     coefficients = np.zeros(width + 1) if start is None else start.copy()
-    for _ in range(RIDGE_STEPS):
+    for _ in range(MOST_STEPS):
         probabilities = expit(coefficients @ columns)
         weights = probabilities * (1 - probabilities)
         information = (columns * weights) @ columns.T + np.diag(ridge)
         slope = columns @ (responses - probabilities) - ridge * coefficients
-        step = np.linalg.solve(information, slope)
-        furthest = float(np.abs(step @ columns).max())
-        if furthest > LONGEST_RIDGE_STEP:
-            step *= LONGEST_RIDGE_STEP / furthest
+        step = _shortened(np.linalg.solve(information, slope), columns)
         coefficients = coefficients + step
-        if float(np.abs(step).max()) < RIDGE_SETTLED:
+        if float(np.abs(step).max()) < SETTLED:
             break
     return coefficients

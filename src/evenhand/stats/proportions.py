@@ -9,8 +9,6 @@ from statistics import NormalDist
 
 from evenhand.contract.model import Model
 
-# The interval that belongs beside every share.
-
 
 def wilson_interval(
     successes: int, trials: int, *, level: float = 0.95

@@ -44,8 +44,6 @@ from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.published_rules import RuleFigures
 from evenhand.trust.votes import NO_WINNER, Codes, ItemVotes, item_votes, majority_labels
 
-# What an audit holds a judge against: the data's labels, or else the majority of people.
-
 _SIDES, _PLACES = {0: "A", 1: "B"}, {0: "first", 1: "second"}
 _ONE_SIDED = 6
 

@@ -29,8 +29,6 @@ from evenhand.trust.biases import (
 )
 from evenhand.trust.votes import ItemVotes
 
-# The judged pairs of a run as an audit counts them: verdicts, passes and lengths, by rows.
-
 
 @dataclass(frozen=True, slots=True)
 class AuditRows:

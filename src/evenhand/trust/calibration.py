@@ -36,8 +36,6 @@ from evenhand.trust.labelled_verdicts import (
     signals_of,
 )
 
-# A learned calibration with what it was learned on: saved, opened again, and put to use.
-
 FOLDER_VARIABLE = "EVENHAND_CALIBRATIONS"
 _NAME = re.compile(r"[\w][\w.+-]{0,99}")
 _KNOWN_BY = {

@@ -39,8 +39,6 @@ from evenhand.trust.panels import (
     poll_jury,
 )
 
-# What a jury comes to, as values: its outcomes and rates, its accuracy, and its judges.
-
 
 class JuryCounts(Model):
     """How many pairs came to each outcome; `unanimous` are those on which all judges agree."""

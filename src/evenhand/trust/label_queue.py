@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.clusters import Floats
+from evenhand.stats.columns import Floats
 from evenhand.stats.correction.labels import LabelDraw, doubts_of_confidence, draw_labels
 from evenhand.stats.seeded_order import order_key
 from evenhand.store import Draw, OutcomeColumns, RunItem, RunRecord, Store
 from evenhand.store.records import PairStanding
 from evenhand.trust.predictions import MAJORITY, predictions_of
-
-# The order in which a run's pairs should be labelled, and which draw some labels came from.
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]

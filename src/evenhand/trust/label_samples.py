@@ -21,15 +21,13 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.report.files import atomic_file, escape
 from evenhand.report.lookup import find_run
-from evenhand.stats.clusters import Floats
+from evenhand.stats.columns import Floats
 from evenhand.stats.correction.corrected_rate import winner_scores
 from evenhand.stats.correction.labels import joint_chances
 from evenhand.store import OutcomeColumns, RunRecord, Store
 from evenhand.trust.label_queue import LabelQueue, Mask, Rows, label_queue
 from evenhand.trust.predictions import predictions_of
 from evenhand.trust.votes import Codes, item_votes
-
-# Which labels of a run may correct a win rate: those of pairs drawn by a known chance.
 
 Drawn = Literal["every pair", "at random", "with known chances"]
 

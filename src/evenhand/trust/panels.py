@@ -28,8 +28,6 @@ from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Stor
 from evenhand.store.records import TIE
 from evenhand.trust.votes import fair_labels
 
-# Several judges' verdicts on the same pairs side by side, from one run or from several.
-
 Codes = NDArray[np.int8]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -25,8 +25,6 @@ from evenhand.store import ItemVote, NewVote, RunItem, Store
 from evenhand.store.records import LONGEST_NAME
 from evenhand.store.schema import unprintable
 
-# The votes on a run into a file that `import_votes` reads back as they are.
-
 COLUMNS = ("pair", "who", "verdict", "at", "origin", "draw", "chance", "shown_order", "comment")
 SKIPPED = "skipped"
 BOTH_BAD = "both bad"

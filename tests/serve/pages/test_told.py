@@ -12,9 +12,9 @@ import pytest
 from evenhand.report.abstentions import LearnedFrom, contradiction
 from evenhand.serve.pages.rendering import FigureFormat, Language, PageTranslator, Wording
 from evenhand.stats.calibration.guarantee import PromiseCheck
+from evenhand.stats.clusters import not_enough
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.stats.rates.length_bias import CAUTION
-from evenhand.stats.rates.win_rate import not_enough
 
 SENTENCES: dict[str, str] = json.loads(
     files("evenhand.serve.pages").joinpath("words", "told.json").read_text("utf-8")

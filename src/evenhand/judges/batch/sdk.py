@@ -26,8 +26,6 @@ from evenhand.judges.chat_completions import Fault, decoded, fault_of
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.transport import MAX_REPLY_BYTES, Reply
 
-# What the providers' SDKs raise, told as a judge's errors. Both SDKs have the same tree.
-
 
 @contextmanager
 def raising_judge_errors(*, host: str, key: str, redact: Redactor) -> Iterator[None]:

@@ -36,8 +36,6 @@ from evenhand.report.charts.style import (
 )
 from evenhand.stats.estimates import EstimatedShare
 
-# Rows of a name, a point with its interval, and the numbers beside it: most charts are that.
-
 MOST_SERIES = len(COLOURS)
 _MARK_STEP = 20
 _ROW_GAP = 8

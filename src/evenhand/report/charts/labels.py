@@ -10,8 +10,6 @@ from typing import Literal
 
 from evenhand.report.sentences import in_chinese
 
-# The words that a chart shows, in both languages; names and numbers are not among them.
-
 Language = Literal["en", "zh"]
 
 _ENGLISH = {

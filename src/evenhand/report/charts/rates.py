@@ -37,8 +37,6 @@ from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, Side
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.stats.rates.length_bias import ControlledRate
 
-# What to call a comparison: as much of its models and its judge as tells it from the others.
-
 _NAME_COLUMNS = 24
 
 

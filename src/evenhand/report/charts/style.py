@@ -7,9 +7,6 @@ from typing import Any, Literal
 
 import altair as alt
 
-# The charts themselves. These modules load Altair; `evenhand.report.charts` is their door.
-
-
 # What all charts have in common: colours, axes, titles, and the look of a file.
 
 # Okabe and Ito (2008): told apart by the colour-blind; shapes tell them apart in grey.

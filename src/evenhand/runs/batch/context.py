@@ -23,8 +23,6 @@ from evenhand.runs.stop import Stop
 from evenhand.store import Store, WorkItem
 from evenhand.store.batches import BatchRecord
 
-# The caps of a command, before anything is sent: a batch is paid for once it is submitted.
-
 # From so many answers on, what they cost says more than what was expected of them; a little more
 # is reckoned, since the dear ones may come last.
 _ENOUGH_ANSWERS = 20

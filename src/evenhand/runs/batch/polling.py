@@ -23,8 +23,6 @@ from evenhand.runs.executor import RunJudge
 from evenhand.store import Store
 from evenhand.store.batches import BatchRecord
 
-# A batch's results, from the provider into the store; each is counted once.
-
 _STORED_AT_ONCE = 500
 
 

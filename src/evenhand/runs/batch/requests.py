@@ -18,8 +18,6 @@ from evenhand.runs.estimate import Estimate, tokens_of
 from evenhand.store import Store, WorkItem
 from evenhand.store.batches import NewBatch, RequestAsked, RequestKept
 
-# Counts in words.
-
 
 def counted_requests(count: int) -> str:
     return "1 request" if count == 1 else f"{count:,} requests"

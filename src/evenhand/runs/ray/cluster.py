@@ -26,9 +26,6 @@ from typing import Any, Generic, TypeVar
 from evenhand.errors import ClusterError
 from evenhand.runs.stop import Stop
 
-# Whether Ray may be what listens at an address. Ray itself tries for a minute, and prints what it
-# thinks of it.
-
 _ANSWERS_WITHIN_S = 10.0
 # Ray speaks gRPC, and that is HTTP/2 (RFC 9113, 3.4): each side begins with a frame of settings.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -24,8 +24,6 @@ from evenhand.runs.stop import Stop
 from evenhand.store import RunRecord, Store
 from evenhand.store.records import Spending
 
-# What cannot be run on Ray, said before anything is read or started.
-
 _SECRET_PARTS = ("key", "token", "secret", "sig", "password")
 
 

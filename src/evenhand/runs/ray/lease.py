@@ -15,8 +15,6 @@ from evenhand.runs.ray.ledger import VALID_S
 from evenhand.runs.ray.messages import Grant, Permits
 from evenhand.runs.stop import Stop
 
-# A worker's lease: what it may spend before it has to ask again, and for how long.
-
 _LOOKED_EVERY_S = 0.2
 
 

@@ -13,8 +13,6 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.runs.plan import JudgeRecipe
 from evenhand.runs.stop import StoppedBy
 
-# What a driver and its workers tell each other. No key and no password is part of it.
-
 
 @dataclass(frozen=True, slots=True)
 class JudgeTask:

@@ -12,8 +12,6 @@ from dataclasses import replace
 from evenhand.runs.ray.messages import Shard
 from evenhand.store import Store, WorkItem
 
-# The driver's queue of shards: what is pending, in pieces that grow smaller towards the end.
-
 # A worker reads a shard in one or two queries; the last ones end at nearly the same time.
 _LARGEST, _SMALLEST = 512, 16
 _PARTS = 4

@@ -32,8 +32,6 @@ from evenhand.runs.stop import Stop, StoppedBy
 from evenhand.store import Settled, Store, open_store
 from evenhand.store.address import SECRET_OPTIONS, ServerAddress, read_address
 
-# A store's address on its way to a worker: without its password, which the worker has itself.
-
 
 def with_own_secrets(shown: str) -> str:
     """With the password of this process's EVENHAND_STORE, where that is the same store; else as it

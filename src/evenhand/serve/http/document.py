@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-# The examples of the OpenAPI document: what a real server was sent, and what it answered.
-
 _TYPICAL: dict[int, errors.EvenhandError] = {
     401: errors.Unauthorized("the request has no token; send Authorization: Bearer TOKEN"),
     402: errors.CapReached("the judge's calls would cost more than is allowed; raise maxCost"),

@@ -23,8 +23,6 @@ from evenhand.serve.security.limits import (
     values_of_a_pair,
 )
 
-# Bodies of JSON: what may be sent, and how it becomes a value.
-
 BOM = b"\xef\xbb\xbf"
 _VALUES_MAX = 1_000_000  # each takes up to a hundred bytes of memory
 _UTF_8 = frozenset({"", "utf-8", "utf8", "us-ascii"})

@@ -14,8 +14,6 @@ from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.serve.values import AuditRun, Criteria, Level, Rows
 
-# What the tools take beside the contract's own input and the service's values.
-
 # As long as clients and proxies let a call take, and no longer.
 MOST_WAIT_S = 300.0
 

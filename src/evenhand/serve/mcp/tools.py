@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from evenhand.serve.service import Service
 
 
-# Progress on its way to a client: only what is newest, and nothing waits for it.
-
 # How far, of how much (None where that is not known), and what it is.
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 

@@ -38,8 +38,6 @@ from evenhand.trust.calibration import (
 )
 from evenhand.trust.probes.runs import probe_language, probe_runs_of
 
-# `/runs/{id}/audit`: a judge against people, and the pairs that it saw otherwise.
-
 _MOST_PROBE_RUNS = 5
 
 

@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from evenhand.report.charts.drawing import Chart
 
 
-# The kept figures behind the pages of rankings, audits, calibrations and probes, and behind their
-# charts: both ask for the same, so that it is worked out once.
-
 MOST_DISAGREEMENTS = 50
 # Signals of a verdict are read from all its passes: so many take some seconds, a million minutes.
 MOST_CALIBRATED = 20_000

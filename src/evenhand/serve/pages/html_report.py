@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from evenhand.report.conclusions import Conclusion
 
 
-# What a report in one file says of its run, beside the pairs: everything that the run can tell.
-
 _SEVERAL = 3
 
 

@@ -31,8 +31,6 @@ from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses
 from evenhand.store import RunRecord, Store, WholeVerdict, open_store
 from evenhand.store.verdicts import VerdictPlace
 
-# Which pairs a report in one file holds, how much of a long text, and what is packed together.
-
 MOST_PAIRS = 20_000
 # What texts may come to before they are packed, and what one text is cut to for that.
 _MOST_CHARACTERS = 250_000_000

@@ -24,8 +24,6 @@ from evenhand.serve.pages.rendering import LANGUAGES, Language, preferred, rende
 from evenhand.serve.security.access import Session
 from evenhand.serve.service import Service
 
-# What a page is: an address and the work that fills a template; errors come as pages too.
-
 LANGUAGE_COOKIE = "evenhand_language"
 _YEAR_S = 365 * 24 * 3600
 _ASKED_AGAIN_S = 5.0

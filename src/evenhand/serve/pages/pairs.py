@@ -30,9 +30,6 @@ from evenhand.serve.verdicts import TableLine, TableQuery
 from evenhand.store import ItemVote, JudgeRecord, RunRecord, Store
 from evenhand.store.verdicts import VerdictPlace
 
-# `/runs/{id}/pairs`: a run's verdicts as a table that is filtered, searched, sorted and paged on
-# the server. All that it shows is in its address.
-
 ROWS = 50
 # What an address may hold beside the filters.
 BESIDE = frozenset({"cursor"})

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
 
 
-# Every text that a page shows, in both languages, from the files in `words/`.
-
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from evenhand.stats.outcomes import OutcomeCounts
 
 
-# Where the figures of a run lead: to the pairs behind them.
-
 Kind = Literal["A", "B", "tie", "inconsistent", "invalid"]
 CountLink = tuple[Kind, int, str]  # of what, how many, and where they are
 

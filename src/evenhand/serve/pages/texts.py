@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-# Which words of two texts are in one of them alone. Its time grows with their length, not with its
-# square: words that stand once in each text hold them together, and short gaps are compared in
-# full.
-
 # A word, a CJK sign, a run of spaces, or any other sign.
 _TOKEN = re.compile(
     r"[\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]"

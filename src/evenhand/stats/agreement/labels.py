@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
-from evenhand.stats.clusters import Floats, Labels, label_codes
+from evenhand.stats.clusters import Labels, row_clusters
+from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import (
     EstimatedShare,
     EstimatedValue,
@@ -20,8 +21,6 @@ from evenhand.stats.estimates import (
     too_few,
 )
 from evenhand.stats.outcomes import Codes, code_array, confidence_level, same_length
-
-# What the judge said against what the labels say, and the figures of such a table.
 
 # One winner a row, in the caller's labels.
 NO_VERDICT, SAYS_A, SAYS_B, SAYS_TIE = -1, 0, 1, 2
@@ -109,9 +108,6 @@ def macro_f1_of_cells(cells: Floats) -> Floats:
     return mean
 
 
-# How far a judge agrees with labels, or one judge with another: shares, kappa, confusion.
-
-
 class Agreement(Model):
     """`n` rows have a label, and `read` of them a verdict.
 
@@ -177,18 +173,6 @@ def agreement(
     )
 
 
-def row_clusters(
-    prompts: Labels | None, kept: NDArray[np.bool_]
-) -> tuple[NDArray[np.intp], int, bool]:
-    """The cluster of each kept row, how many there are, and whether every one has one row."""
-    rows = int(kept.sum())
-    if prompts is None:
-        return np.arange(rows, dtype=np.intp), rows, True
-    clusters = label_codes(prompts)[0][kept]
-    present, codes = np.unique(clusters, return_inverse=True)
-    return codes.astype(np.intp, copy=False), present.size, present.size == rows
-
-
 def _kappa(cells: Floats, *, ties: bool, level: float) -> EstimatedValue:
     """Kappa with the interval of its share of disagreement.
 
@@ -199,18 +183,15 @@ def _kappa(cells: Floats, *, ties: bool, level: float) -> EstimatedValue:
     used = cells[sizes > 0]
     reason = too_few(sizes)
     if reason is not None:
-        return EstimatedValue(value=None, low=None, high=None, reason=reason)
+        return EstimatedValue.missing(reason)
     total = used.sum(axis=0)[np.newaxis, :]
     value = float(kappa_of_cells(total, ties=ties)[0])
     if np.isnan(value):
-        return EstimatedValue(
-            value=None,
-            low=None,
-            high=None,
-            reason="kappa is not defined: both say the same one thing of every pair",
+        return EstimatedValue.missing(
+            "kappa is not defined: both say the same one thing of every pair"
         )
-    found = jackknife(used, lambda sums: kappa_of_cells(sums, ties=ties))
-    if found is None:
+    estimate = jackknife(used, lambda sums: kappa_of_cells(sums, ties=ties))
+    if estimate is None:
         return EstimatedValue(
             value=value,
             low=None,
@@ -220,9 +201,9 @@ def _kappa(cells: Floats, *, ties: bool, level: float) -> EstimatedValue:
     observed, expected = (float(part[0]) for part in kappa_parts(total, ties=ties))
     low, high = share_like_interval(
         observed,
-        found.variance * expected * expected,
+        estimate.variance * expected * expected,
         sizes=sizes[sizes > 0],
-        degrees=found.degrees,
+        degrees=estimate.degrees,
         level=level,
     )
     return EstimatedValue(
@@ -237,13 +218,12 @@ def _macro_f1(cells: Floats, *, level: float) -> EstimatedValue:
     sizes = cells.sum(axis=1)
     reason = too_few(sizes)
     if reason is not None:
-        return EstimatedValue(value=None, low=None, high=None, reason=reason)
-    found = jackknife(cells, macro_f1_of_cells)
-    if found is None:
-        return EstimatedValue(value=None, low=None, high=None, reason="macro F1 is not defined")
+        return EstimatedValue.missing(reason)
+    estimate = jackknife(cells, macro_f1_of_cells)
+    if estimate is None:
+        return EstimatedValue.missing("macro F1 is not defined")
+    value = estimate.value
     low, high = share_like_interval(
-        found.value, found.variance, sizes=sizes, degrees=found.degrees, level=level
+        value, estimate.variance, sizes=sizes, degrees=estimate.degrees, level=level
     )
-    return EstimatedValue(
-        value=found.value, low=min(low, found.value), high=max(high, found.value), reason=None
-    )
+    return EstimatedValue(value=value, low=min(low, value), high=max(high, value), reason=None)

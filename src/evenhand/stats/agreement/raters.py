@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.clusters import Floats, Labels, label_codes
+from evenhand.stats.clusters import FEWEST_PROMPTS, Labels, label_codes, not_enough
+from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import EstimatedShare, estimate_share, share_like_interval
 from evenhand.stats.outcomes import Codes, code_array, confidence_level, same_length
-from evenhand.stats.rates.win_rate import FEWEST_PROMPTS, not_enough
-
-# Krippendorff's alpha for named classes: several raters, any of them silent on any unit.
 
 MISSING = -1
 MOST_CLASSES = 1000
@@ -229,9 +227,6 @@ def _resampled(sums: Floats, *, resamples: int, seed: int) -> Floats:
     return np.concatenate(parts)
 
 
-# Agreement among several ratings of the same pair: samples of a judge, judges, or people.
-
-
 class RaterAgreement(Model):
     """The share of agreeing pairs of ratings of the same unit, and alpha: the same less chance.
 
@@ -277,15 +272,12 @@ def agreement_among_votes(
     alpha = krippendorff_of_votes(
         units, values, prompts=prompts, level=level, resamples=resamples, seed=seed
     )
-    codes = code_array(values, name="values", low=-1, high=1000)
+    codes = code_array(values, name="values", low=MISSING, high=MOST_CLASSES)
     unit, labels = label_codes(units, name="units")
     cluster = np.arange(len(labels), dtype=np.intp)
     if prompts is not None:
         cluster[unit[::-1]] = label_codes(prompts)[0][::-1]
-    given = codes >= 0
-    classes = int(codes.max(initial=0)) + 1
-    cells = unit[given] * classes + codes[given].astype(np.intp)
-    counts = np.bincount(cells, minlength=len(labels) * classes).reshape(-1, classes)
+    counts = _counts(unit, codes, count=len(labels))
     sizes = counts.sum(axis=1)
     paired = sizes >= 2
     counts, sizes, cluster = counts[paired], sizes[paired], cluster[paired]

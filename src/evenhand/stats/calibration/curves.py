@@ -17,10 +17,8 @@ from scipy.special import expit, logit
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.clusters import Floats
+from evenhand.stats.columns import Floats, float_column
 from evenhand.stats.logistic_regression import fit_ridge
-
-# What a verdict gives to tell how sure it is: named columns of numbers, any of them missing.
 
 # None and NaN are both "this verdict has no such signal".
 Signals: TypeAlias = Mapping[str, Sequence[float | None] | NDArray[Any]]
@@ -30,23 +28,11 @@ def signal_columns(signals: Signals, *, rows: int | None = None) -> dict[str, Fl
     """The columns as floats, NaN where missing; all of one length."""
     columns: dict[str, Floats] = {}
     for name, given in signals.items():
-        try:
-            column = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"signal {name!r} has values that are not numbers; give numbers, or None"
-            ) from None
-        if column.ndim != 1:
-            raise InputError(f"signal {name!r} has {column.ndim} dimensions; give one value a row")
+        column = float_column(given, name=f"signal {name!r}", missing=True)
         rows = column.size if rows is None else rows
         if column.size != rows:
             raise InputError(
                 f"signal {name!r} has length {column.size} and the others {rows}; give one a row"
-            )
-        if np.isinf(column).any():
-            row = int(np.argmax(np.isinf(column)))
-            raise InputError(
-                f"signal {name!r} is {column[row]} in row {row}; give a finite number, or None"
             )
         columns[name] = column
     return columns
@@ -54,24 +40,13 @@ def signal_columns(signals: Signals, *, rows: int | None = None) -> dict[str, Fl
 
 def right_or_wrong(correct: Sequence[Any] | NDArray[Any]) -> Floats:
     """1.0 where the verdict was right, 0.0 where it was wrong."""
-    try:
-        right = np.asarray(correct, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            "correct has values that are not true or false; give 0 or 1 a row"
-        ) from None
-    if right.ndim != 1:
-        raise InputError(f"correct has {right.ndim} dimensions; give 0 or 1 a row")
-    strange = (right != 0) & (right != 1)
-    if strange.any():
-        row = int(np.argmax(strange))
-        raise InputError(
-            f"correct is {right[row]} in row {row}; give 0 or 1, and labelled rows only"
-        )
+    right = float_column(correct, name="correct", low=0, high=1)
+    between = (right != 0) & (right != 1)
+    if between.any():
+        row = int(np.argmax(between))
+        raise InputError(f"correct has {right[row]} in row {row}; give 0 or 1")
     return right
 
-
-# Fitted ways from signals to a probability: frozen, and the same after a trip through JSON.
 
 Columns: TypeAlias = Mapping[str, Floats]
 

@@ -28,10 +28,9 @@ from evenhand.stats.calibration.curves import (
     tempered,
     varies,
 )
-from evenhand.stats.clusters import Floats, Labels, label_codes
+from evenhand.stats.clusters import Labels, label_codes
+from evenhand.stats.columns import Floats
 from evenhand.stats.outcomes import same_length
-
-# Which curve: candidates from the simplest on, and their cross-validated log losses.
 
 Method: TypeAlias = Literal["auto", "isotonic", "platt", "logistic"]
 Kind: TypeAlias = Literal["constant", "isotonic", "platt", "logistic"]
@@ -110,8 +109,8 @@ def fold_predictions(
         outside = {name: column[out] for name, column in columns.items()}
         floor = 1 / (hits.size + 2)
         for recipe, predicted in zip(recipes, predictions, strict=True):
-            found = recipe.fit(inside, hits).predict(outside, rows=int(out.sum()))
-            predicted[out] = np.clip(found, floor, 1 - floor)
+            chances = recipe.fit(inside, hits).predict(outside, rows=int(out.sum()))
+            predicted[out] = np.clip(chances, floor, 1 - floor)
     return predictions
 
 
@@ -125,7 +124,7 @@ def choose_recipe(
     parsimonious: bool,
 ) -> tuple[int, tuple[Candidate, ...]]:
     """The number of the chosen one, by log loss, and how each did."""
-    losses = [-np.log(np.where(right > 0, found, 1 - found)) for found in predictions]
+    losses = [-np.log(np.where(right > 0, each, 1 - each)) for each in predictions]
     means = [float(loss.mean()) for loss in losses]
     best = int(np.argmin(means))
     candidates = []
@@ -152,8 +151,6 @@ def choose_recipe(
             chosen = simplest
     return chosen, tuple(candidates)
 
-
-# From a verdict's signals to the probability that it is right, learned on labelled verdicts.
 
 METHODS = ("auto", "isotonic", "platt", "logistic")
 # Simulated with three signals: with 15 to 20 labelled prompts a learned curve is on average worse
@@ -216,8 +213,8 @@ class Calibration(Model):
         rows = next((column.size for column in columns.values()), 0)
         for name in self.signals:
             columns.setdefault(name, np.full(rows, np.nan))
-        found: Floats = self.curve.predict(columns, rows=rows)
-        return np.clip(found, self.floor, 1 - self.floor)
+        predicted: Floats = self.curve.predict(columns, rows=rows)
+        return np.clip(predicted, self.floor, 1 - self.floor)
 
 
 def fit_calibration(
@@ -303,7 +300,7 @@ def cross_fitted(
     if count < 2:
         raise InputError(f"{count} prompts cannot be parted; give at least 2")
     fold = prompt_folds(groups, count, folds=min(count, FOLDS_OF_MANY), seed=seed + 1)
-    found = np.empty(right.size)
+    predicted = np.empty(right.size)
     for number in range(int(fold.max()) + 1):
         out = fold == number
         inner = fit_calibration(
@@ -313,8 +310,8 @@ def cross_fitted(
             method=method,
             seed=seed,
         )
-        found[out] = inner.predict({name: column[out] for name, column in columns.items()})
-    return found
+        predicted[out] = inner.predict({name: column[out] for name, column in columns.items()})
+    return predicted
 
 
 def _too_little(right: Floats, prompts: int, used: dict[str, Floats]) -> str | None:

@@ -12,10 +12,10 @@ from scipy.special import bdtr, bdtrc, betaincinv
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.agreement.labels import row_clusters
 from evenhand.stats.calibration.curves import right_or_wrong
-from evenhand.stats.calibration.reliability import probability_column, sums_by
-from evenhand.stats.clusters import Floats, Labels
+from evenhand.stats.calibration.reliability import sums_by
+from evenhand.stats.clusters import Labels, row_clusters
+from evenhand.stats.columns import Floats, float_column
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.outcomes import confidence_level, same_length
 
@@ -136,7 +136,7 @@ def guarantee_agreement(
     _limits(target, error_level)
     confidence_level(level)
     right = right_or_wrong(correct)
-    stated = _confidences(confidences)
+    stated = float_column(confidences, name="confidences", low=0, high=1, missing=True)
     same_length(right.size, confidences=stated, prompts=prompts)
     known = ~np.isnan(stated)
     clusters, count, independent = row_clusters(prompts, np.ones(right.size, dtype=np.bool_))
@@ -162,10 +162,10 @@ def guarantee_agreement(
             )
             if not tested[-1].passed:
                 break
-    found = next((test for test in reversed(tested) if test.passed), None)
+    best = next((test for test in reversed(tested) if test.passed), None)
     coverage = None
-    if found is not None:
-        kept = (known & (stated >= found.threshold)).astype(np.float64)
+    if best is not None:
+        kept = (known & (stated >= best.threshold)).astype(np.float64)
         coverage = estimate_share(
             sums_by(clusters, kept, count=count),
             sums_by(clusters, 1 - kept, count=count),
@@ -176,20 +176,20 @@ def guarantee_agreement(
     return Guarantee(
         target=target,
         error_level=error_level,
-        threshold=found.threshold if found else None,
+        threshold=best.threshold if best else None,
         n=right.size,
         prompts=count,
         without_confidence=int((~known).sum()),
-        agreeing=found.agreeing if found else None,
-        of=found.n if found else None,
-        agreement=found.agreeing / found.n if found else None,
-        agreement_at_least=_lower_bound(found.agreeing, found.n, error_level) if found else None,
+        agreeing=best.agreeing if best else None,
+        of=best.n if best else None,
+        agreement=best.agreeing / best.n if best else None,
+        agreement_at_least=_lower_bound(best.agreeing, best.n, error_level) if best else None,
         coverage=coverage,
         tested=tuple(tested),
         level=level,
         seed=seed,
         reason=None
-        if found
+        if best
         else _reason(tested, sure.size, fewest=fewest, target=target, error_level=error_level),
     )
 
@@ -223,14 +223,14 @@ def _ends(
         # The last step takes in everybody.
         limits = np.unique(sure[np.append(ranks, sure.size) - 1])
     else:
-        limits = np.unique(probability_column(thresholds))
-    found: dict[int, float] = {}
+        limits = np.unique(float_column(thresholds, name="thresholds", low=0, high=1))
+    ends: dict[int, float] = {}
     for limit in limits.tolist():
         end = int(np.searchsorted(-sure, -limit, side="right"))
         if end >= fewest:
             # Of thresholds that keep the same rows the strictest promises the least.
-            found[end] = limit
-    return sorted(found.items())
+            ends[end] = limit
+    return sorted(ends.items())
 
 
 def _binomial_p(agreeing: int, of: int, target: float) -> float:
@@ -266,15 +266,6 @@ def _fewest_agreeing(of: int, target: float, error_level: float) -> int:
         if _binomial_p(agreeing, of, target) <= error_level
     )
     return next(enough, of)
-
-
-def _confidences(confidences: Sequence[float | None] | NDArray[Any]) -> Floats:
-    try:
-        column = np.asarray(confidences, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("confidences are not all numbers; give one a row, or None") from None
-    probability_column(column[~np.isnan(column)] if column.ndim == 1 else column)
-    return column
 
 
 def _limits(target: float, error_level: float) -> None:

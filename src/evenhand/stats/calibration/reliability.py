@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.agreement.labels import row_clusters
 from evenhand.stats.calibration.curves import right_or_wrong
-from evenhand.stats.clusters import Floats, Labels
+from evenhand.stats.clusters import Labels, row_clusters
+from evenhand.stats.columns import Floats, float_column
 from evenhand.stats.estimates import (
     EstimatedShare,
     EstimatedValue,
@@ -25,8 +25,6 @@ from evenhand.stats.estimates import (
     too_few,
 )
 from evenhand.stats.outcomes import confidence_level, same_length
-
-# Reliability: probabilities in bins against what happened, and whether they can be told apart.
 
 # A bin of fewer rows tells little beyond noise.
 ROWS_A_BIN = 15
@@ -64,12 +62,12 @@ def reliability_bins(
     independent: bool,
     level: float,
 ) -> tuple[ReliabilityBin, ...]:
-    found = []
+    bins = []
     for number in range(int(place.max()) + 1):
         rows = place == number
         own = np.unique(clusters[rows], return_inverse=True)[1]
         hits = sums_by(own, right[rows])
-        found.append(
+        bins.append(
             ReliabilityBin(
                 low=float(stated[rows].min()),
                 high=float(stated[rows].max()),
@@ -84,7 +82,7 @@ def reliability_bins(
                 ),
             )
         )
-    return tuple(found)
+    return tuple(bins)
 
 
 def debiased_and_plain_error(
@@ -168,8 +166,6 @@ def sums_by(places: NDArray[np.intp], values: Floats, *, count: int = 0) -> Floa
     return np.bincount(places, weights=values, minlength=count).astype(np.float64)
 
 
-# How far probabilities are from what happens: calibration error, Brier score, log loss, bins.
-
 BINS = 10
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 100
@@ -181,8 +177,9 @@ LOG_LOSS_FLOOR = 0.001
 class CalibrationError(Model):
     """`error` is the debiased calibration error; `plain_error` the usual one, biased upwards.
 
-    `p_value` is for "the probabilities are right": above 1 - level the error cannot be told from
-    zero. Brier skill is the share of the base rate's Brier score that the probabilities save.
+    `p_value` is for "the probabilities are right": above 1 - level the error is not significantly
+    different from zero. Brier skill is the share of the base rate's Brier score that the
+    probabilities save.
     """
 
     n: int
@@ -228,7 +225,7 @@ def calibration_error(
     if resamples < FEWEST_RESAMPLES:
         raise InputError(f"resamples is {resamples}; give at least {FEWEST_RESAMPLES}")
     right = right_or_wrong(correct)
-    stated = probability_column(probabilities)
+    stated = float_column(probabilities, name="probabilities", low=0, high=1)
     same_length(right.size, probabilities=stated, prompts=prompts)
     clusters, count, independent = row_clusters(prompts, np.ones(right.size, dtype=np.bool_))
     sizes = np.bincount(clusters, minlength=count).astype(np.float64)
@@ -278,22 +275,6 @@ def calibration_error(
     )
 
 
-def probability_column(probabilities: Sequence[float] | NDArray[Any]) -> Floats:
-    try:
-        column = np.asarray(probabilities, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("probabilities are not all numbers; give one from 0 to 1 a row") from None
-    if column.ndim != 1:
-        raise InputError(f"probabilities has {column.ndim} dimensions; give one a row")
-    strange = ~((column >= 0) & (column <= 1))
-    if strange.any():
-        row = int(np.argmax(strange))
-        raise InputError(
-            f"the probability in row {row} is {column[row]}; give a number from 0 to 1"
-        )
-    return column
-
-
 def row_log_loss(stated: Floats, right: Floats) -> Floats:
     held = np.clip(stated, LOG_LOSS_FLOOR, 1 - LOG_LOSS_FLOOR)
     loss: Floats = -np.log(np.where(right > 0, held, 1 - held))
@@ -317,13 +298,10 @@ def _skill(
     def skill(totals: Floats) -> Floats:
         loss, other = totals[:, 1] / totals[:, 0], totals[:, 2] / totals[:, 0]
         base = other * (1 - other) if base_rate is None else other
-        found: Floats = 1 - loss / np.where(base > 1e-12, base, np.nan)
-        return found
+        saved: Floats = 1 - loss / np.where(base > 1e-12, base, np.nan)
+        return saved
 
     return figure_of_sums(sums, skill, sizes=sizes, level=level)
-
-
-# Before and after: what a calibration changed on the same rows, and whether beyond noise.
 
 
 class CalibrationChange(Model):
@@ -355,16 +333,10 @@ def calibration_change(
 ) -> CalibrationChange:
     """Of the confidence before (None or NaN where there was none) and the probability after."""
     right = right_or_wrong(correct)
-    later = probability_column(after)
-    try:
-        earlier = np.asarray(before, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            "before are not all numbers; give one from 0 to 1 a row, or None"
-        ) from None
+    later = float_column(after, name="after", low=0, high=1)
+    earlier = float_column(before, name="before", low=0, high=1, missing=True)
     same_length(right.size, before=earlier, after=later, prompts=prompts)
     known = ~np.isnan(earlier)
-    probability_column(earlier[known])
     clusters, count, _ = row_clusters(prompts, known)
     everyone = row_clusters(prompts, np.ones(right.size, dtype=np.bool_))[0]
 

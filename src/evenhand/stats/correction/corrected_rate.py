@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.stats.clusters import (
-    NORMAL_KURTOSIS,
+    FEWEST_PAIRS,
+    FEWEST_PROMPTS,
     SMALLEST_DESIGN_EFFECT,
-    Floats,
     Labels,
     label_codes,
     normal_quantile,
+    not_enough,
+    satterthwaite_degrees,
     student_quantile,
 )
-from evenhand.stats.correction.labels import HumanLabels, gather_labels, mask_column, score_column
+from evenhand.stats.columns import Floats, float_column, mask_column
+from evenhand.stats.correction.labels import HumanLabels, gather_labels
 from evenhand.stats.intervals import ROUNDING, mean_interval, rate_of_difference
 from evenhand.stats.outcomes import code_array, confidence_level, same_length
-from evenhand.stats.rates.win_rate import FEWEST_PAIRS, FEWEST_PROMPTS, not_enough
-
-# A weighted mean of rows that share prompts: its variance, and how many rows it is worth.
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +83,12 @@ def weighted_mean(
             critical = student_quantile(level, float(number - 2))
     else:
         size = number / max(SMALLEST_DESIGN_EFFECT, variance / independent)
-        critical = student_quantile(level, _degrees(influence, present))
+        critical = student_quantile(
+            level, satterthwaite_degrees(influence, most=float(present - 1))
+        )
     low, high = mean_interval(values, weight, ends=ends, size=size, critical=critical)
     return WeightedMean(mean=mean, variance=variance, low=low, high=high, influence=influence)
 
-
-def _degrees(influence: Floats, present: int) -> float:
-    """Satterthwaite's (1946) with the kurtosis estimated, as for the win rate by prompts."""
-    squares = influence * influence
-    quartic = float((squares * squares).sum())
-    if quartic <= 0:  # every prompt has the same mean
-        return float(present - 1)
-    concentrated = NORMAL_KURTOSIS * float(squares.sum()) ** 2 / quartic - 1
-    return min(float(present - 1), max(2.0, concentrated))
-
-
-# How much of the judge's mean goes into a corrected rate: the tuned weight of PPI++.
 
 # Below this the judge said the same of every row, up to rounding.
 TINY = 1e-12
@@ -180,8 +170,6 @@ def _shrunk_slope(
     shrunk: Floats = np.clip(slope * np.maximum(kept, 0.0), 0.0, 1.0)
     return shrunk
 
-
-# The win rate corrected for the judge's errors by some human labels, with a valid interval.
 
 Drawn: TypeAlias = Literal["at random", "with known chances"]
 
@@ -273,7 +261,7 @@ def corrected_win_rate(
     prediction, which is valid as any prediction is, and is left out of the uncorrected rate.
     """
     confidence_level(level)
-    judge = 2.0 * score_column(judge_scores, name="judge_scores") - 1.0
+    judge = 2.0 * float_column(judge_scores, name="judge_scores", low=0, high=1) - 1.0
     pairs = judge.size
     same_length(pairs, prompts=prompts)
     read = mask_column(judge_read, pairs, name="judge_read", default=True)
@@ -399,8 +387,8 @@ def _mean_rate(scores: Floats, rows: Rows, *, unit: str, level: float) -> RateEs
     if rows.prompts < FEWEST_PROMPTS:
         reason = not_enough(rows.prompts, "prompt", FEWEST_PROMPTS)
         return _without(scores.size, rows.prompts, reason)
-    found = weighted_mean(scores, rows, ends=(-1.0, 1.0), level=level)
-    part = _Part(mean=found.mean, low=found.low, high=found.high)
+    mean = weighted_mean(scores, rows, ends=(-1.0, 1.0), level=level)
+    part = _Part(mean=mean.mean, low=mean.low, high=mean.high)
     return _estimate(part, n=scores.size, prompts=rows.prompts)
 
 

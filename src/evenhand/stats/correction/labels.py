@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.clusters import Floats
+from evenhand.stats.columns import Floats, float_column, mask_column
+from evenhand.stats.outcomes import code_array
 from evenhand.stats.seeded_order import order_key
-
-# People's labels as columns: checked, those that cannot count left out, one score a pair.
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,8 @@ class HumanLabels:
 def gather_labels(
     label_pairs: Any, label_scores: Any, *, pairs: int, chances: Any, escalated: Any, decided: Any
 ) -> HumanLabels:
-    rows = row_column(label_pairs, pairs, name="label_pairs")
-    scores = score_column(label_scores, name="label_scores")
+    rows = code_array(label_pairs, name="label_pairs", low=0, high=pairs - 1).astype(np.intp)
+    scores = float_column(label_scores, name="label_scores", low=0, high=1)
     if scores.size != rows.size:
         raise InputError(
             f"label_scores has length {scores.size} and label_pairs {rows.size}; give one a label"
@@ -74,57 +73,6 @@ def _label_chances(chances: Any, kept: NDArray[np.intp], pairs: int) -> Floats:
         )
     return own
 
-
-def row_column(values: Any, pairs: int, *, name: str) -> NDArray[np.intp]:
-    array = np.asarray(values)
-    if array.size == 0:
-        return np.zeros(0, dtype=np.intp)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"{name} is no column of whole numbers; give each label its pair's row")
-    if int(array.min()) < 0 or int(array.max()) >= pairs:
-        row = int(np.argmax((array < 0) | (array >= pairs)))
-        raise InputError(f"{name} has {array[row]} in row {row}; give rows from 0 to {pairs - 1}")
-    return array.astype(np.intp, copy=False)
-
-
-def score_column(values: Any, *, name: str) -> Floats:
-    """A's scores from 0 to 1."""
-    column = float_column(values, name=name)
-    wrong = (column < 0) | (column > 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(f"{name} has {column[row]} in row {row}; give scores of A from 0 to 1")
-    return column
-
-
-def float_column(values: Any, *, name: str) -> Floats:
-    try:
-        column = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is no column of numbers; give one number a row") from None
-    if column.ndim != 1:
-        raise InputError(f"{name} has {column.ndim} dimensions; give one number a row")
-    unknown = ~np.isfinite(column)
-    if unknown.any():
-        row = int(np.argmax(unknown))
-        raise InputError(f"{name} has {column[row]} in row {row}; give a number, or leave it out")
-    return column
-
-
-def mask_column(values: Any, rows: int, *, name: str, default: bool) -> NDArray[np.bool_]:
-    if values is None:
-        return np.full(rows, default)
-    mask = np.asarray(values)
-    if mask.ndim != 1 or mask.size != rows:
-        raise InputError(f"{name} has shape {mask.shape} and not ({rows},); give one a row")
-    if mask.size == 0:
-        return np.zeros(0, dtype=np.bool_)
-    if mask.dtype != np.bool_:
-        raise InputError(f"{name} are {mask.dtype} and not true or false; give one a row")
-    return mask
-
-
-# Which pairs people should label next, drawn so that their chances are known.
 
 # Half of the draw is even: no pair weighs more than twice as much as in an even draw, so an error
 # where the judge was sure does not overturn the estimate.
@@ -182,10 +130,7 @@ def draw_labels(
     size of the error to be expected (`doubts_of_confidence`). They may depend on anything but
     the labels of these pairs. With `ids`, u_i depends on the pair's id and not on its row.
     """
-    doubt = float_column(doubts, name="doubts")
-    if doubt.size and float(doubt.min()) < 0:
-        row = int(np.argmin(doubt))
-        raise InputError(f"doubts has {doubt[row]} in row {row}; give none below 0")
+    doubt = float_column(doubts, name="doubts", low=0)
     if not 0 < even_share <= 1:
         raise InputError(f"even_share is {even_share}; give a share above 0 and at most 1")
     if number < 0 or drawn_before < 0:
@@ -215,10 +160,7 @@ def doubts_of_confidence(confidence: Any, *, read: Any = None) -> Floats:
     """
     chance = float_column(confidence, name="confidence")
     known = mask_column(read, chance.size, name="read", default=True)
-    wrong = known & ((chance < 0) | (chance > 1))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(f"confidence has {chance[row]} in row {row}; give it from 0 to 1")
+    float_column(np.where(known, chance, 0.5), name="confidence", low=0, high=1)
     doubts: Floats = np.sqrt(1.0 - np.where(known, chance, 0.5))
     return doubts
 

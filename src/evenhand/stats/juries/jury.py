@@ -14,8 +14,8 @@ from pydantic import ConfigDict
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.agreement.labels import row_clusters
-from evenhand.stats.clusters import Floats, Labels, label_codes
+from evenhand.stats.clusters import Labels, label_codes, not_enough, row_clusters
+from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share, mean_of_rows
 from evenhand.stats.juries.votes import (
     NO_VOTE,
@@ -31,11 +31,8 @@ from evenhand.stats.juries.votes import (
     weighted_vote,
 )
 from evenhand.stats.outcomes import code_array, confidence_level, same_length
-from evenhand.stats.rates.win_rate import not_enough
 
-# Juries: several judges on the same pairs, whose votes count by what labels have taught.
-
-Method: TypeAlias = Literal["majority", "learned", "naive Bayes"]
+JuryMethod: TypeAlias = Literal["majority", "learned", "naive Bayes"]
 
 FEWEST_LABELS = 20
 FEWEST_PROMPTS = 10
@@ -58,7 +55,7 @@ class Jury(Model):
     model_config = ConfigDict(allow_inf_nan=False)
 
     judges: tuple[str, ...]
-    method: Method
+    method: JuryMethod
     weights: tuple[float, ...] | None
     tie_weights: tuple[float, ...] | None
     tie_level: float | None
@@ -95,7 +92,7 @@ def learn_jury(
     *,
     judges: Sequence[str] | None = None,
     prompts: Labels | None = None,
-    method: Method = "learned",
+    method: JuryMethod = "learned",
     folds: int = FOLDS,
     seed: int = 0,
 ) -> Jury:
@@ -191,7 +188,7 @@ def _cross_validate(
 def _jury(
     names: tuple[str, ...],
     *,
-    method: Method,
+    method: JuryMethod,
     model: VoteModel | None,
     penalty: float | None = None,
     labels: int = 0,
@@ -217,8 +214,6 @@ def _jury(
         reason=reason,
     )
 
-
-# How often a jury is right on prompts it was not learned from, and what each judge adds to it.
 
 # A judge that is right on 57 % of pairs adds this much, in nats a label, to knowing nothing.
 LITTLE = 0.01

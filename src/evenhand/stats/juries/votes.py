@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.clusters import Floats
+from evenhand.stats.columns import Floats
 from evenhand.stats.outcomes import code_array
 
-# From judges' votes to the chances of A, B and a tie: the regression behind a learned jury.
-
-Votes = NDArray[np.int8]
+Winners: TypeAlias = NDArray[np.int8]
 
 MOST_STEPS = 40
 SETTLED = 1e-8
@@ -39,12 +37,12 @@ class VoteModel:
 
 
 def vote_patterns(
-    votes: Votes,
-    labels: Votes,
+    votes: Winners,
+    labels: Winners,
     *,
     fold: NDArray[np.intp] | None = None,
     folds: int | None = None,
-) -> tuple[Votes, Floats]:
+) -> tuple[Winners, Floats]:
     """The distinct rows of votes, and how many labels of each class each has (in each fold)."""
     patterns, places = np.unique(votes, axis=0, return_inverse=True)
     places = places.reshape(-1)
@@ -57,7 +55,7 @@ def vote_patterns(
     return patterns, counts.reshape(folds, -1, 3)
 
 
-def class_chances(votes: Votes, model: VoteModel) -> Floats:
+def class_chances(votes: Winners, model: VoteModel) -> Floats:
     leaning, tied = _features(votes)
     score = leaning @ model.weights
     levels = np.stack([score, -score, model.tie_level + tied @ model.tie_weights], axis=1)
@@ -66,7 +64,7 @@ def class_chances(votes: Votes, model: VoteModel) -> Floats:
     return _softmax(levels)
 
 
-def fit_votes(patterns: Votes, counts: Floats, *, penalty: float) -> VoteModel:
+def fit_votes(patterns: Winners, counts: Floats, *, penalty: float) -> VoteModel:
     """Regularised multinomial regression by Newton's method; convex, so there is one answer.
 
     The penalty is ridge on the weights. It shares a weight among copies of a judge, and so a
@@ -92,22 +90,22 @@ def fit_votes(patterns: Votes, counts: Floats, *, penalty: float) -> VoteModel:
     present = totals > 0
     design = [table[present] for table in design]
     counts, totals = counts[present], totals[present]
-    found = np.zeros(used.size)
+    parameters = np.zeros(used.size)
     for _ in range(MOST_STEPS):
-        step = _newton_step(design, counts, totals, found, ridge=ridge, ties=ties)
+        step = _newton_step(design, counts, totals, parameters, ridge=ridge, ties=ties)
         furthest = max(float(np.abs(table @ step).max()) for table in design)
-        found = found + (step if furthest <= 4 else step * (4 / furthest))
+        parameters = parameters + (step if furthest <= 4 else step * (4 / furthest))
         if float(np.abs(step).max()) < SETTLED:
             break
     return VoteModel(
-        weights=found[:judges],
-        tie_weights=found[judges : 2 * judges] if ties else np.zeros(judges),
-        tie_level=float(found[-1]) if ties else 0.0,
+        weights=parameters[:judges],
+        tie_weights=parameters[judges : 2 * judges] if ties else np.zeros(judges),
+        tie_level=float(parameters[-1]) if ties else 0.0,
         ties=ties,
     )
 
 
-def naive_bayes(votes: Votes, labels: Votes) -> VoteModel:
+def naive_bayes(votes: Winners, labels: Winners) -> VoteModel:
     """Each judge by its own accuracy, as if judges erred independently (Nitzan, Paroush 1982)."""
     decisive = labels < 2
     ties = bool((~decisive).any())
@@ -129,17 +127,17 @@ def _newton_step(
     design: list[Floats],
     counts: Floats,
     totals: Floats,
-    found: Floats,
+    parameters: Floats,
     *,
     ridge: Floats,
     ties: bool,
 ) -> Floats:
-    levels = np.stack([table @ found for table in design], axis=1)
+    levels = np.stack([table @ parameters for table in design], axis=1)
     if not ties:
         levels[:, 2] = -np.inf
     chances = _softmax(levels)
     surplus = counts - totals[:, None] * chances
-    gradient: Any = -ridge * found
+    gradient: Any = -ridge * parameters
     mean = np.zeros_like(design[0])
     curvature = np.diag(ridge)
     for place, table in enumerate(design):
@@ -151,7 +149,7 @@ def _newton_step(
     return step
 
 
-def _features(votes: Votes) -> tuple[Floats, Floats]:
+def _features(votes: Winners) -> tuple[Floats, Floats]:
     leaning = (votes == 0).astype(np.float64) - (votes == 1)
     return leaning, (votes == 2).astype(np.float64)
 
@@ -161,10 +159,6 @@ def _softmax(levels: Floats) -> Floats:
     chances: Floats = raised / raised.sum(axis=1, keepdims=True)
     return chances
 
-
-# What a jury's votes on each pair come to, with its disagreement kept.
-
-Winners: TypeAlias = NDArray[np.int8]
 
 VOTE_A, VOTE_B, VOTE_TIE, NO_VOTE = 0, 1, 2, -1
 # Chances that differ by less are the same: a vote that is decided by rounding is hung.

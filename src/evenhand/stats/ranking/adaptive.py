@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.posterior import (
-    Floats,
     RankCertainty,
     StrengthPosterior,
     describe_certainty,
@@ -26,8 +26,6 @@ from evenhand.stats.ranking.posterior import (
     tie_dispersion,
     win_probability,
 )
-
-# What a league of models has come to so far, pair by pair, checked.
 
 _WHOLE = 1e-6
 
@@ -151,7 +149,7 @@ Worth = Callable[[Floats, Floats], Floats]
 HORIZON = 1.0 / 2.0
 # The worth of gaps changes slowly beside their variances, so it is taken anew only so often.
 _PICKS_BETWEEN_LOOKS = 8
-# Equal scores are told apart by the seed; far above rounding, far below any real difference.
+# The seed breaks ties between equal scores; far above rounding, far below any real difference.
 _TIE_BREAK = 1e-6
 # Gaps of some fourteen deviations are alike: were all worth to vanish, the first pair would win.
 _SURE_ENOUGH = -300.0
@@ -181,8 +179,8 @@ def await_results(posterior: StrengthPosterior, in_flight: Floats) -> Floats:
 def information(posterior: StrengthPosterior) -> Floats:
     """What one comparison of each two models tells of the gap of their strengths (Fisher)."""
     chance = win_probability(posterior.mean)
-    told: Floats = chance * (1.0 - chance) / posterior.dispersion[:, None, None]
-    return told
+    fisher: Floats = chance * (1.0 - chance) / posterior.dispersion[:, None, None]
+    return fisher
 
 
 def choose_settling_pairs(
@@ -205,10 +203,10 @@ def choose_settling_pairs(
     league = np.arange(leagues)
     diagonal = np.arange(models)
     gaps = posterior.mean[:, :, None] - posterior.mean[:, None, :]
-    told = information(posterior)
+    fisher = information(posterior)
     covariance = await_results(posterior, in_flight).copy()
     left = np.where(np.triu(np.ones((models, models), dtype=bool), 1), room, 0)
-    weight = np.where(left > 0, told * (1.0 + _TIE_BREAK * tie_break), 0.0)
+    weight = np.where(left > 0, fisher * (1.0 + _TIE_BREAK * tie_break), 0.0)
     closed = np.where(left > 0, 0.0, -1.0)
     tiny = np.finfo(np.float64).tiny
     chosen = np.full((leagues, number, 2), -1, dtype=np.int64)
@@ -222,7 +220,7 @@ def choose_settling_pairs(
         own = value[:, diagonal, diagonal]
         scores = own[:, :, None] + own[:, None, :] - 2.0 * value
         scores *= weight
-        scores /= 1.0 + told * variances
+        scores /= 1.0 + fisher * variances
         scores += closed
         best = scores.reshape(leagues, -1).argmax(axis=1)
         first, second = np.divmod(best, models)
@@ -238,7 +236,7 @@ def choose_settling_pairs(
         # Sherman and Morrison (1950), for the covariance and for the value made of it.
         direction = covariance[league, :, first] - covariance[league, :, second]
         lever = value[league, :, first] - value[league, :, second]
-        one = told[league, first, second] * open_still
+        one = fisher[league, first, second] * open_still
         shrink = one / (1.0 + one * variances[league, first, second])
         bend = 0.5 * shrink * (lever[league, first] - lever[league, second])
         scaled = shrink[:, None] * direction

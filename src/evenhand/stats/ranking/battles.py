@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.columns import Codes, Encoded, encode, length, numbers, whole_numbers
+from evenhand.stats.columns import CellCodes, Encoded, encode, length, numbers, whole_numbers
 from evenhand.stats.ranking.tally import BattleTally, Entries, tally_of_outcomes, tally_of_rows
-
-# Who won, in the words that files use, as a preference for A between 0 and 1.
 
 _WINNER_BLOCK = 1 << 15
 _SEPARATORS = str.maketrans("", "", "-_. ()")
@@ -33,7 +31,7 @@ class Preferences:
     """A's score of each row. `kinds[codes]` where there are few, else `kinds` is the column."""
 
     kinds: NDArray[np.float64]
-    codes: Codes | None = None
+    codes: CellCodes | None = None
 
     def each(self) -> NDArray[np.float64]:
         return self.kinds if self.codes is None else self.kinds[self.codes]
@@ -44,7 +42,7 @@ class Preferences:
 
 
 def read_winners(
-    winner: Any, *, model_a: Codes, model_b: Codes, models: Mapping[str, int]
+    winner: Any, *, model_a: CellCodes, model_b: CellCodes, models: Mapping[str, int]
 ) -> Preferences:
     """`models` gives each name its code in `model_a` and `model_b`."""
     given = numbers(winner, "winner")
@@ -74,8 +72,8 @@ def _read_name(
     each: NDArray[np.float64],
     rows: NDArray[np.intp],
     model: int,
-    model_a: Codes,
-    model_b: Codes,
+    model_a: CellCodes,
+    model_b: CellCodes,
     encoded: Any,
 ) -> None:
     """Put down what a model's name says; it may not contradict a word that is spelled alike."""
@@ -115,8 +113,6 @@ def _of_numbers(given: NDArray[np.float64]) -> Preferences:
             codes[start : start + _WINNER_BLOCK] = halves
     return Preferences(np.array([0.0, 0.5, 1.0]), codes) if halved else Preferences(given)
 
-
-# Columns of battles, checked and aggregated: the step between what a caller has and a fit.
 
 # A fit holds a few square matrices of this many models: 200 MB each at the limit.
 MODELS_MAX = 5_000
@@ -187,13 +183,13 @@ def tally_battles(
     )
 
 
-def _preferences(names: tuple[str, ...], a: Codes, b: Codes, winner: Any) -> Preferences:
+def _preferences(names: tuple[str, ...], a: CellCodes, b: CellCodes, winner: Any) -> Preferences:
     places = {name: place for place, name in enumerate(names)}
     return read_winners(winner, model_a=a, model_b=b, models=places)
 
 
 def _checked(
-    names: tuple[str, ...], a: Codes, b: Codes, preferences: Preferences, weight: Any
+    names: tuple[str, ...], a: CellCodes, b: CellCodes, preferences: Preferences, weight: Any
 ) -> Battles:
     weights = None if weight is None else _read_weights(weight)
     if weights is not None and not weights.any():
@@ -206,7 +202,7 @@ def _checked(
 
 def encode_models(
     model_a: Any, model_b: Any, *, models: Sequence[str] | None
-) -> tuple[tuple[str, ...], tuple[Codes, Codes]]:
+) -> tuple[tuple[str, ...], tuple[CellCodes, CellCodes]]:
     """The models' names in order, and both columns as places among them."""
     if models is not None:
         names = tuple(models)
@@ -218,23 +214,21 @@ def encode_models(
             for name, column in (("model_a", coded[0]), ("model_b", coded[1])):
                 _check_places(column, name, len(names))
             return _limited(names), (_signed(coded[0]), _signed(coded[1]))
-        places = {name: place for place, name in enumerate(names)}
         columns = encode(model_a, "model_a"), encode(model_b, "model_b")
-        return _limited(names), (
-            _placed(columns[0], "model_a", places),
-            _placed(columns[1], "model_b", places),
-        )
+        return _limited(names), _places(columns, names)
     columns = encode(model_a, "model_a"), encode(model_b, "model_b")
-    found = {str(value) for column in columns for value in column.values}
-    names = _limited(tuple(sorted(found)))
+    names = tuple(sorted({str(value) for column in columns for value in column.values}))
+    return _limited(names), _places(columns, names)
+
+
+def _places(
+    columns: tuple[Encoded, Encoded], names: tuple[str, ...]
+) -> tuple[CellCodes, CellCodes]:
     places = {name: place for place, name in enumerate(names)}
-    return names, (
-        _placed(columns[0], "model_a", places),
-        _placed(columns[1], "model_b", places),
-    )
+    return _placed(columns[0], "model_a", places), _placed(columns[1], "model_b", places)
 
 
-def _placed(column: Encoded, name: str, places: Mapping[str, int]) -> Codes:
+def _placed(column: Encoded, name: str, places: Mapping[str, int]) -> CellCodes:
     table = np.empty(len(column.values), np.uint16)
     for code, value in enumerate(column.values):
         place = places.get(str(value))
@@ -275,8 +269,8 @@ def _signed(column: NDArray[Any]) -> NDArray[Any]:
 def _check_lengths(**columns: Any) -> None:
     lengths = {name: length(column, name) for name, column in columns.items() if column is not None}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
-        raise InputError(f"the columns differ in length ({told}); give one cell a row in each")
+        listed = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
+        raise InputError(f"the columns differ in length ({listed}); give one cell a row in each")
     if not next(iter(lengths.values())):
         raise InputError("there are no battles; give at least one row")
 
@@ -302,7 +296,7 @@ def _read_weights(weight: Any) -> NDArray[np.float64]:
 
 
 def _count(
-    a: Codes, b: Codes, preferences: Preferences, codes: Codes, size: int
+    a: CellCodes, b: CellCodes, preferences: Preferences, codes: CellCodes, size: int
 ) -> NDArray[np.int64]:
     """How often each outcome came of each pair, a block of rows at a time."""
     outcome = (preferences.kinds * 2).astype(np.uint8)
@@ -324,7 +318,7 @@ def _count(
     return counts.reshape(3, size, size)
 
 
-def refuse_self(met: NDArray[Any], names: tuple[str, ...], a: Codes, b: Codes) -> None:
+def refuse_self(met: NDArray[Any], names: tuple[str, ...], a: CellCodes, b: CellCodes) -> None:
     """`met` says what met itself: a matrix of models on its diagonal, or each row."""
     own = met.diagonal() if met.ndim == 2 else met
     if own.any():
@@ -335,8 +329,8 @@ def refuse_self(met: NDArray[Any], names: tuple[str, ...], a: Codes, b: Codes) -
 
 
 def _entries(
-    a: Codes,
-    b: Codes,
+    a: CellCodes,
+    b: CellCodes,
     score: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
     prompt: Any,
@@ -356,9 +350,6 @@ def _entries(
     return Entries(first, second, score, weight, cluster, clusters)
 
 
-# Counts that a database has grouped already, as the tally that a fit takes.
-
-
 def tally_counts(
     models: Sequence[str],
     model_a: Any,
@@ -369,24 +360,18 @@ def tally_counts(
     halves: Any = None,
     prompt: Any = None,
 ) -> BattleTally:
-    columns = {
-        "model_a": model_a,
-        "model_b": model_b,
-        "wins_a": wins_a,
-        "wins_b": wins_b,
-        "halves": halves,
-        "prompt": prompt,
-    }
-    lengths = {name: length(column, name) for name, column in columns.items() if column is not None}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
-        raise InputError(f"the columns differ in length ({told}); give one cell a row in each")
-    rows = lengths["model_a"]
-    if not rows:
-        raise InputError("there are no battles; give at least one row")
+    """Counts that a database has grouped already, as the tally that a fit takes."""
+    _check_lengths(
+        model_a=model_a,
+        model_b=model_b,
+        wins_a=wins_a,
+        wins_b=wins_b,
+        halves=halves,
+        prompt=prompt,
+    )
     names, (a, b) = encode_models(model_a, model_b, models=models)
     won, lost = _count_column(wins_a, "wins_a"), _count_column(wins_b, "wins_b")
-    tied = np.zeros(rows, np.int64) if halves is None else _count_column(halves, "halves")
+    tied = np.zeros(len(a), np.int64) if halves is None else _count_column(halves, "halves")
     first, second = a.astype(np.intp), b.astype(np.intp)
     size = len(names)
     pair = first * size + second

@@ -7,12 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-# Bradley and Terry's model (1952) by Newton's method on aggregated counts.
+from evenhand.stats.columns import Floats
 
-Matrix = NDArray[np.float64]
 STEPS_MAX = 100
 # Newton's steps square the error: what a step of this size leaves is rounding.
 TOLERANCE = 1e-7
@@ -27,15 +25,15 @@ class Fit:
     `bread` are its own; None where ties count as half.
     """
 
-    strength: Matrix
-    bread: Matrix
-    prior_bread: Matrix  # what of `bread` is the prior's, on its diagonal
+    strength: Floats
+    bread: Floats
+    prior_bread: Floats  # what of `bread` is the prior's, on its diagonal
     iterations: int
     converged: bool
     log_ties: float | None = None
 
 
-def fit_bradley_terry(won: Matrix, *, prior: float, start: Matrix | None = None) -> Fit:
+def fit_bradley_terry(won: Floats, *, prior: float, start: Floats | None = None) -> Fit:
     """The strengths under which `won[i, j]`, what i scored against j, is most likely.
 
     `prior` is a number of virtual ties of each model with one of log-odds 0.
@@ -58,8 +56,8 @@ def fit_bradley_terry(won: Matrix, *, prior: float, start: Matrix | None = None)
 
 
 def _derivatives(
-    played: Matrix, scored: Matrix, strength: Matrix, prior: float
-) -> tuple[Matrix, Matrix, Matrix]:
+    played: Floats, scored: Floats, strength: Floats, prior: float
+) -> tuple[Floats, Floats, Floats]:
     chance = chances(strength)
     expected = played * chance
     gradient = scored - expected.sum(axis=1)
@@ -75,14 +73,14 @@ def _derivatives(
     return gradient, bread, prior_bread
 
 
-def beginning(scored: Matrix, played: Matrix) -> Matrix:
+def beginning(scored: Floats, played: Floats) -> Floats:
     """The log-odds of each model's share of its battles: right if all opponents were average."""
     battles = played.sum(axis=1)
     start = np.log((scored + 0.5) / (battles - scored + 0.5).clip(0.5))
     return np.asarray(start - start.mean())
 
 
-def chances(strength: Matrix) -> Matrix:
+def chances(strength: Floats) -> Floats:
     """Of each model against each other one. Dividing takes a third of the time of exponentials."""
     if np.ptp(strength) > _SPREAD_MAX:
         return np.asarray(expit(strength[:, None] - strength))
@@ -90,19 +88,19 @@ def chances(strength: Matrix) -> Matrix:
     return np.asarray(odds[:, None] / (odds[:, None] + odds))
 
 
-def grounded(bread: Matrix, prior: float) -> Matrix:
+def grounded(bread: Floats, prior: float) -> Floats:
     """Differences are all that battles tell of: hold the mean, where no prior holds it."""
     if prior:
         return bread
     return np.asarray(bread + bread.trace() / len(bread) ** 2)
 
 
-def expected_scores(strength: Matrix, log_ties: float | None) -> Matrix:
+def expected_scores(strength: Floats, log_ties: float | None) -> Floats:
     """What each model scores against each other one, a tie being half."""
     return expected_score(strength[:, None] - strength, log_ties)
 
 
-def expected_score(difference: Matrix, log_ties: float | None) -> Matrix:
+def expected_score(difference: Floats, log_ties: float | None) -> Floats:
     """The same at a difference of strengths."""
     if log_ties is None:
         return np.asarray(expit(difference))
@@ -110,7 +108,7 @@ def expected_score(difference: Matrix, log_ties: float | None) -> Matrix:
     return win + tie / 2
 
 
-def davidson_chances(difference: Matrix, log_ties: float) -> tuple[Matrix, Matrix]:
+def davidson_chances(difference: Floats, log_ties: float) -> tuple[Floats, Floats]:
     """The chances of a win and of a tie at a difference of strengths (Davidson 1970)."""
     top = np.maximum(np.abs(difference) / 2, log_ties)
     win = np.exp(difference / 2 - top)
@@ -120,18 +118,18 @@ def davidson_chances(difference: Matrix, log_ties: float) -> tuple[Matrix, Matri
     return win / total, tie / total
 
 
-# Davidson's model (1970): ties as an outcome of their own, with one parameter for all pairs.
-
-
 def fit_davidson(
-    won: Matrix,
-    tied: Matrix,
+    won: Floats,
+    tied: Floats,
     *,
     prior: float,
-    start: Matrix | None = None,
+    start: Floats | None = None,
     log_ties: float | None = None,
 ) -> Fit:
-    """`won` holds ties as half; `tied` must hold some ties, and `won` more than ties."""
+    """Davidson's model (1970): ties as an outcome of their own, with one parameter for all pairs.
+
+    `won` holds ties as half; `tied` must hold some ties, and `won` more than ties.
+    """
     size = len(won)
     played = won + won.T
     scored = won.sum(axis=1) + prior / 2
@@ -162,8 +160,8 @@ def fit_davidson(
 
 
 def _davidson_derivatives(
-    played: Matrix, scored: Matrix, ties: float, strength: Matrix, log_ties: float, prior: float
-) -> tuple[Matrix, Matrix, Matrix]:
+    played: Floats, scored: Floats, ties: float, strength: Floats, log_ties: float, prior: float
+) -> tuple[Floats, Floats, Floats]:
     size = len(strength)
     win, tie = davidson_chances(strength[:, None] - strength, log_ties)
     lead = (win - win.T) / 2

@@ -12,10 +12,10 @@ from typing import Any, get_args
 import numpy as np
 
 from evenhand.errors import InputError
+from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.battles import tally_battles, tally_counts
 from evenhand.stats.ranking.bradley_terry import (
     Fit,
-    Matrix,
     expected_score,
     fit_bradley_terry,
     fit_davidson,
@@ -39,26 +39,24 @@ from evenhand.stats.ranking.uncertainty import (
     negligible,
 )
 
-# What a reader of a ranking must know, in plain sentences.
-
 _SHOWN = 5
 
 
 def describe_gaps(links: Connectivity, models: Sequence[str]) -> str:
     """Why battles alone give no finite scores."""
-    told = []
+    facts = []
     for fact, flags in (
         ("undefeated", links.undefeated),
         ("winless", links.winless),
         ("never compared", links.absent),
     ):
         if flags.any():
-            told.append(f"{fact}: {_listed([models[i] for i in flags.nonzero()[0].tolist()])}")
+            facts.append(f"{fact}: {_listed([models[i] for i in flags.nonzero()[0].tolist()])}")
     if links.groups:
         groups = " | ".join(_listed([models[i] for i in group.tolist()]) for group in links.groups)
-        told.append(f"no battles between the groups {groups}")
-    if told:
-        return "; ".join(told)
+        facts.append(f"no battles between the groups {groups}")
+    if facts:
+        return "; ".join(facts)
     if links.strong:
         return "wins and ties do not settle the tie parameter"
     return "no points lead from some models back to the others"
@@ -105,14 +103,11 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
-# The rows of a ranking, best first, and the neighbours that do not differ significantly.
-
-
 def make_rows(
     tally: BattleTally,
     links: Connectivity,
     scale: Scale,
-    strength: Matrix,
+    strength: Floats,
     uncertainty: Uncertainty | None,
     order: list[int],
 ) -> tuple[RankedModel, ...]:
@@ -172,7 +167,7 @@ def _remark(links: Connectivity, place: int) -> str | None:
 
 def find_neighbours(
     models: tuple[str, ...],
-    strength: Matrix,
+    strength: Floats,
     uncertainty: Uncertainty | None,
     order: list[int],
     scale: Scale,
@@ -204,7 +199,7 @@ Limits = tuple[tuple[float | None, ...], ...]
 
 
 def win_limits(
-    strength: Matrix,
+    strength: Floats,
     links: Connectivity,
     uncertainty: Uncertainty | None,
     order: list[int],
@@ -231,25 +226,23 @@ def win_limits(
     return _best_first(low, order), _best_first(high, order)
 
 
-def _best_first(limits: Matrix, order: list[int]) -> Limits:
+def _best_first(limits: Floats, order: list[int]) -> Limits:
     return tuple(
         tuple(None if math.isnan(limit) else limit for limit in row)
         for row in limits[np.ix_(order, order)].tolist()
     )
 
 
-def _scores(log_odds: Matrix, scale: Scale) -> Matrix:
+def _scores(log_odds: Floats, scale: Scale) -> Floats:
     return CENTRE + POINTS * log_odds if scale == "elo" else log_odds
 
 
-def _limits(log_odds: Matrix, scale: Scale) -> list[float | None]:
+def _limits(log_odds: Floats, scale: Scale) -> list[float | None]:
     limits: list[float | None] = _scores(log_odds, scale).tolist()
     for place in np.flatnonzero(np.isnan(log_odds)).tolist():
         limits[place] = None
     return limits
 
-
-# Bradley–Terry rankings of battles or of counts, with their intervals and their ranks.
 
 PRIOR = 1.0
 _LEAST_PRIOR = 1e-6

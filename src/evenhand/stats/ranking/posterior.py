@@ -1,5 +1,6 @@
 """The posterior of every model's strength (Bradley–Terry with a normal prior), and how certain it
-makes the order. Works on a stack of leagues, so that simulations run the code that chooses.
+makes the order. Works on a stack of leagues (leagues, models, models), so that simulations run the
+code that chooses; one league is a stack of one.
 """
 
 from __future__ import annotations
@@ -7,17 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
 from evenhand.contract.model import Model
-
-# What is known of every model's strength: Bradley–Terry with a normal prior, mode and covariance.
-#
-# Everything works on a stack of leagues, with shape (leagues, models, models); one league is a
-# stack of one. The simulations that check the choice of pairs so run the very code that chooses.
-
-Floats = NDArray[np.float64]
+from evenhand.stats.columns import Floats
 
 # The prior's own prior: a scaled inverse chi-square, as strong as one model with deviation 1.
 PRIOR_MODELS = 1.0
@@ -132,9 +126,6 @@ def tie_dispersion(scores: Floats, ties: Floats) -> Floats:
     assumed = _ROWS_WITHOUT_TIES / 4.0
     ratio: Floats = (squares.sum(axis=(1, 2)) + assumed) / (tossed + assumed)
     return np.minimum(ratio, 1.0)
-
-
-# How sure the order of the models is, from what is known of their strengths.
 
 
 class RankCertainty(Model):

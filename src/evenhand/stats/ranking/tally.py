@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Battles aggregated once: what every fit and every interval is made from.
-
-Matrix = NDArray[np.float64]
+from evenhand.stats.columns import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +18,8 @@ class Entries:
 
     model_a: NDArray[np.intp]
     model_b: NDArray[np.intp]
-    score: Matrix
-    weight: Matrix
+    score: Floats
+    weight: Floats
     cluster: NDArray[np.intp]
     clusters: int
 
@@ -38,13 +36,13 @@ class BattleTally:
     """
 
     models: tuple[str, ...]
-    won: Matrix
-    wins: Matrix
-    tied: Matrix
-    squares: Matrix
-    squares_won: Matrix
-    squares_won2: Matrix
-    squares_tied: Matrix
+    won: Floats
+    wins: Floats
+    tied: Floats
+    squares: Floats
+    squares_won: Floats
+    squares_won2: Floats
+    squares_tied: Floats
     games: NDArray[np.int64]
     rows: int
     fractional: bool
@@ -52,7 +50,7 @@ class BattleTally:
     entries: Entries | None
 
     @property
-    def played(self) -> Matrix:
+    def played(self) -> Floats:
         return self.won + self.won.T
 
 
@@ -85,15 +83,15 @@ def tally_of_rows(
     model_a: NDArray[np.intp],
     model_b: NDArray[np.intp],
     *,
-    score: Matrix,
-    weight: Matrix | None,
+    score: Floats,
+    weight: Floats | None,
     fractional: bool,
     entries: Entries | None,
 ) -> BattleTally:
     size = len(models)
     pair = model_a * size + model_b
 
-    def summed(values: Matrix | None) -> Matrix:
+    def summed(values: Floats | None) -> Floats:
         sums = np.bincount(pair, weights=values, minlength=size * size)
         return sums.reshape(size, size).astype(np.float64, copy=False)
 
@@ -124,11 +122,6 @@ def tally_of_rows(
     )
 
 
-# Whether the battles connect every model with every other, and what to call those they do not.
-#
-# A Bradley–Terry score is finite only where each model can be reached from each other one along
-# battles won or tied (Ford 1957).
-
 Flags = NDArray[np.bool_]
 
 
@@ -152,7 +145,11 @@ class Connectivity:
 
 
 def examine(won: NDArray[np.float64]) -> Connectivity:
-    """`won[i, j]` is what i scored against j."""
+    """Whether battles connect the models; `won[i, j]` is what i scored against j.
+
+    A Bradley–Terry score is finite only where each model can be reached from each other one along
+    battles won or tied (Ford 1957).
+    """
     beats = won > 0
     size = len(beats)
     none = np.zeros(size, bool)

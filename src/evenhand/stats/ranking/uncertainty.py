@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit, ndtr, ndtri, stdtrit
 
+from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.bradley_terry import (
     Fit,
-    Matrix,
     davidson_chances,
     fit_bradley_terry,
     fit_davidson,
@@ -34,7 +34,7 @@ from evenhand.stats.ranking.tally import BattleTally, Connectivity, Entries, exa
 _BLOCK_CELLS = 1 << 23
 
 
-def sandwich(fit: Fit, tally: BattleTally) -> Matrix:
+def sandwich(fit: Fit, tally: BattleTally) -> Floats:
     """The covariance of the strengths; only differences of them mean anything."""
     size = len(fit.strength)
     entries = tally.entries
@@ -47,7 +47,7 @@ def sandwich(fit: Fit, tally: BattleTally) -> Matrix:
     return np.asarray(factor * (inverse @ meat @ inverse)[:size, :size])
 
 
-def inverse_information(fit: Fit) -> Matrix:
+def inverse_information(fit: Fit) -> Floats:
     """The covariance if the model were the truth and every battle independent."""
     size = len(fit.strength)
     bread = fit.bread.copy()
@@ -56,7 +56,7 @@ def inverse_information(fit: Fit) -> Matrix:
     return np.asarray(np.linalg.inv(bread))
 
 
-def _row_meat(fit: Fit, tally: BattleTally) -> Matrix:
+def _row_meat(fit: Fit, tally: BattleTally) -> Floats:
     size = len(fit.strength)
     difference = fit.strength[:, None] - fit.strength
     if fit.log_ties is None:
@@ -78,14 +78,14 @@ def _row_meat(fit: Fit, tally: BattleTally) -> Matrix:
     return meat
 
 
-def _laplacian(pairs: Matrix) -> Matrix:
+def _laplacian(pairs: Floats) -> Floats:
     laplacian = -pairs
     np.fill_diagonal(laplacian, 0.0)
     np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
     return laplacian
 
 
-def _cluster_meat(fit: Fit, entries: Entries) -> Matrix:
+def _cluster_meat(fit: Fit, entries: Entries) -> Floats:
     size = len(fit.strength)
     difference = fit.strength[:, None] - fit.strength
     pair = entries.model_a * size + entries.model_b
@@ -145,7 +145,7 @@ _STEEP = 300.0  # log-odds beyond which a replicate is left to a fit of its own
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    strengths: Matrix  # one row a replicate, not centred
+    strengths: Floats  # one row a replicate, not centred
     refitted: int  # how many needed a fit of their own
     with_prior: int  # how many of these lost their connection and took the prior
 
@@ -176,9 +176,9 @@ class _Pairs:
 class _Batch:
     """What the first of each pair scored, the battles, and the ties: pairs by replicates."""
 
-    won: Matrix
-    played: Matrix
-    tied: Matrix | None
+    won: Floats
+    played: Floats
+    tied: Floats | None
 
 
 def bootstrap(
@@ -205,8 +205,8 @@ def bootstrap(
 
 
 def _fit_together(
-    fit: Fit, pairs: _Pairs, batch: _Batch, inverse: Matrix, *, prior: float
-) -> tuple[Matrix, NDArray[np.bool_]]:
+    fit: Fit, pairs: _Pairs, batch: _Batch, inverse: Floats, *, prior: float
+) -> tuple[Floats, NDArray[np.bool_]]:
     size, count = pairs.size, batch.won.shape[1]
     strength = np.repeat(fit.strength[:, None], count, axis=1)
     log_ties = None if fit.log_ties is None else np.full(count, fit.log_ties)
@@ -285,7 +285,7 @@ def _drawn_cells(
         )
 
 
-def _poisson(rates: Matrix, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+def _poisson(rates: Floats, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Poisson numbers, one row a rate; many-fold ones by Cornish and Fisher's expansion (1938)."""
     drawn = _normal(len(rates) * count, rng).reshape(len(rates), count)
     root = np.sqrt(rates).astype(np.float32)[:, None]
@@ -326,7 +326,7 @@ def _drawn_clusters(
     score = np.where(entries.model_a < entries.model_b, entries.score, 1 - entries.score)
     shape = (len(pairs.first), entries.clusters)
 
-    def summed(values: Matrix) -> csr_array:
+    def summed(values: Floats) -> csr_array:
         return csr_array((values, (pair, entries.cluster)), shape=shape)
 
     won, lost = summed(entries.weight * score), summed(entries.weight * (1 - score))
@@ -356,7 +356,7 @@ class Ranks:
     better: NDArray[np.bool_]  # [i, j]: i is significantly better than j
     low: NDArray[np.intp]
     high: NDArray[np.intp]
-    errors: Matrix  # the standard errors of the differences
+    errors: Floats  # the standard errors of the differences
     critical: float  # how many of them a difference must have
 
 
@@ -387,8 +387,8 @@ def _normal_range(level: float, count: int) -> float:
 
 
 def rank_intervals(
-    strength: Matrix,
-    variances: Matrix,
+    strength: Floats,
+    variances: Floats,
     *,
     comparable: NDArray[np.bool_] | None,
     level: float,
@@ -410,13 +410,13 @@ def rank_intervals(
     return Ranks(better, low, high, errors, critical)
 
 
-def negligible(strength: Matrix) -> float:
+def negligible(strength: Floats) -> float:
     """Below this a standard error is rounding, not information: a variance of 0 comes out of
     sixteen digits as 1e-16 or so, and one of 1e-12 takes a million million battles."""
     return 1e-6 * max(1.0, math.sqrt(float(np.abs(strength).max(initial=0.0))))
 
 
-def difference_variances(covariance: Matrix) -> Matrix:
+def difference_variances(covariance: Floats) -> Floats:
     own = covariance.diagonal()
     return np.asarray(own[:, None] + own - 2 * covariance)
 
@@ -441,8 +441,8 @@ class RankingOptions:
 class Uncertainty:
     """Limits of each log-odds, NaN where there are none, and the ranges of the ranks."""
 
-    low: Matrix
-    high: Matrix
+    low: Floats
+    high: Floats
     ranks: Ranks
     refitted: int | None = None
 

@@ -15,7 +15,14 @@ from scipy.special import expit, logit
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.stats.clusters import NORMAL_KURTOSIS, Floats, Labels, label_codes, student_quantile
+from evenhand.stats.clusters import (
+    Labels,
+    label_codes,
+    not_enough,
+    satterthwaite_degrees,
+    student_quantile,
+)
+from evenhand.stats.columns import Floats, float_column
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.logistic_regression import LogisticFit, fit_logistic
 from evenhand.stats.outcomes import (
@@ -27,16 +34,12 @@ from evenhand.stats.outcomes import (
     outcome_codes,
     same_length,
 )
-from evenhand.stats.rates.win_rate import not_enough
-
-# How hard a prompt is for one of two models and how easy for the other, told by what the two did
-# there against all the others.
-
-Rows = NDArray[np.intp]
 
 
 class PromptDifficulty:
-    """Made once for all rows of a league, asked for the rows of one two models at a time."""
+    """How hard a prompt is for one of two models and how easy for the other, by what the two did
+    there against all the others. Made once for all rows of a league, then asked for the rows of
+    two models at a time."""
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class PromptDifficulty:
         self._all_taken = self._summed(self._cells, self._taken, count)
         self._all_rows = self._summed(self._cells, self._weights, count)
 
-    def of(self, rows: Rows) -> Floats:
+    def of(self, rows: NDArray[np.intp]) -> Floats:
         """How much better each row's first model may be expected to do on its prompt: the smoothed
         log-odds of others against the second, less those against the first. The rows themselves
         are left out, or their outcomes would explain themselves; all must be of the same two
@@ -264,11 +267,8 @@ def _half_width(
     shifts = fit.influence @ direction
     if moved is not None:
         shifts = shifts + moved
-    squares = shifts * shifts
-    variance, quartic = float(squares.sum()), float((squares * squares).sum())
-    degrees = float(max(1, shifts.size - direction.size))
-    if quartic > 0:
-        degrees = min(degrees, max(2.0, NORMAL_KURTOSIS * variance * variance / quartic - 1))
+    degrees = satterthwaite_degrees(shifts, most=float(max(1, shifts.size - direction.size)))
+    variance = float((shifts * shifts).sum())
     # With few losses the residuals understate the uncertainty; the model's own variance does not.
     dispersion = min(1.0, fit.dispersion)
     if fit.separated:
@@ -324,8 +324,10 @@ def length_effect(
     )
     if models is not None and difficulty is not None:
         raise InputError("models and difficulty are both given; models tell the difficulty")
-    ease = None if difficulty is None else _log_odds(difficulty, "difficulty")
-    difference = _lengths(length_a, "length_a") - _lengths(length_b, "length_b")
+    ease = None if difficulty is None else float_column(difficulty, name="difficulty")
+    difference = float_column(length_a, name="length_a", low=0) - float_column(
+        length_b, name="length_b", low=0
+    )
     numbers = np.arange(codes.size) if prompts is None else label_codes(prompts)[0]
     valid = codes != INVALID
     codes, difference, numbers = codes[valid], difference[valid], numbers[valid]
@@ -356,30 +358,6 @@ def length_effect(
     return LengthEffect(
         longer_wins=longer, controlled=tuple(controlled), clustered=not independent, level=level
     )
-
-
-def _lengths(lengths: Lengths, name: str) -> Floats:
-    array = _column(lengths, name, "length")
-    return _checked(array, np.isfinite(array) & (array >= 0), name, "a length of 0 or more")
-
-
-def _log_odds(values: Lengths, name: str) -> Floats:
-    array = _column(values, name, "number")
-    return _checked(array, np.isfinite(array), name, "a finite number")
-
-
-def _column(values: Lengths, name: str, what: str) -> Floats:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is not a column of numbers; give one {what} a row") from None
-
-
-def _checked(array: Floats, right: NDArray[np.bool_], name: str, wanted: str) -> Floats:
-    if not right.all():
-        row = int(np.argmin(right))
-        raise InputError(f"{name} is {array[row]} in row {row}; give {wanted}")
-    return array
 
 
 def _longer_wins(

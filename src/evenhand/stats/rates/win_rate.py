@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.stats.always_valid import always_valid_interval_of_counts
-from evenhand.stats.clusters import Floats, Labels, label_codes, normal_quantile
+from evenhand.stats.clusters import (
+    FEWEST_PAIRS,
+    FEWEST_PROMPTS,
+    Labels,
+    label_codes,
+    normal_quantile,
+    not_enough,
+)
+from evenhand.stats.columns import Floats
 from evenhand.stats.intervals import (
     SignTest,
     exact_lower,
@@ -42,10 +50,6 @@ Ties: TypeAlias = Literal["half", "excluded", "wins"]
 Method: TypeAlias = Literal["exact", "score", "clustered score", "betting", "t"]
 Doubt: TypeAlias = Literal["one_order", "position", "ties", "missing", "pending"]
 
-# With fewer pairs no outcome is significant by the exact sign test (2 / 2^5 > 0.05).
-FEWEST_PAIRS = 6
-# With fewer prompts the clustered interval says nothing: it covers 97 to 100 % by being wide.
-FEWEST_PROMPTS = 5
 # Below this the score interval of single pairs errs by up to 4 % on a side; the exact one does not.
 EXACT_BELOW = 50
 # A judge that named a winner this often has shown that its ties are no shrug.
@@ -229,10 +233,6 @@ def by_group(
         own = None if clusters is None else clusters[rows]
         rates[label] = win_rate(codes[rows], prompts=own, ties=ties, level=level)
     return rates
-
-
-def not_enough(have: int, what: str, fewest: int) -> str:
-    return f"not enough data: {have} {what}{'' if have == 1 else 's'}; at least {fewest} are needed"
 
 
 def stretch(low: float, disagreement: float) -> float:

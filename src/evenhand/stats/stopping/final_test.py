@@ -17,8 +17,6 @@ from scipy.special import bdtr, logsumexp, ndtr, ndtri, stdtr, stdtrit
 from evenhand.stats.always_valid import Bets, always_valid_interval_of_counts
 from evenhand.stats.intervals import constrained_variance, score_interval, sign_test_p
 
-# The exact chances of a walk of wins and losses that stops where the capital is enough.
-
 LONGEST = 20_000  # decisive pairs up to which a walk is computed: about a second
 
 

@@ -20,8 +20,6 @@ from evenhand.stats.rates.win_rate import CAUTION
 from evenhand.stats.stopping.final_test import LONGEST, fair_ends, stopping_leads, walk
 from evenhand.stats.stopping.sequential import SequentialPlan
 
-# How often a test would find a difference that is there, and after how many prompts.
-
 _WALKED = 3_000  # decisive pairs up to which a plan is walked through; longer ones are scaled
 _FAR = 9.0  # standard deviations beyond which a number of decisive pairs is left out
 

@@ -26,8 +26,6 @@ from evenhand.trust.probes.texts import (
     shuffle_sentences,
 )
 
-# The probes: what each one shows a judge, and what a sound judge says to it.
-
 ProbeName = Literal[
     "identical",
     "shuffled",

@@ -37,8 +37,6 @@ from evenhand.trust.probes.scores import (
     score_probes,
 )
 
-# A probe run read again from its store: the same scores that `evenhand probe` told.
-
 # Runs that are looked through for the other language, the newest first.
 _LOOKED_THROUGH = 1000
 _BETWEEN_LANGUAGES: ProbeName = "languages"

@@ -18,8 +18,6 @@ from evenhand.runs import StoppedBy
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.trust.probes.cases import EXPECTED, LANGUAGES, PROBES, ProbeCase, ProbeName
 
-# What probes found, as plain values: the scores, and every case that did not pass.
-
 # `wrong`: another verdict than expected. `inconsistent`: the winner changed with the order.
 # `invalid`: no verdict could be had. `pending`: not asked yet.
 CaseState = Literal["passed", "wrong", "inconsistent", "invalid", "pending"]

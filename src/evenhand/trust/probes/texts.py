@@ -14,8 +14,6 @@ from typing import Any
 
 from evenhand.contract import Criterion, Locale, read_criteria
 
-# The texts that probes are made of, which we wrote, as they lie in `texts/`.
-
 _BETWEEN_SENTENCES: dict[Locale, str] = {"en": " ", "zh": ""}
 
 
