@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, ndtr
 
+from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.adaptive import (
     Counts,
     Worth,
@@ -20,7 +21,6 @@ from evenhand.stats.ranking.adaptive import (
     settling_worth,
 )
 from evenhand.stats.ranking.posterior import (
-    Floats,
     StrengthPosterior,
     expected_tau,
     fit_posterior,

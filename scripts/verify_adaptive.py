@@ -39,8 +39,9 @@ from scripts.simulated_leagues import (
     uniform,
 )
 
+from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.adaptive import settling_worth
-from evenhand.stats.ranking.posterior import Floats, gap_variance
+from evenhand.stats.ranking.posterior import gap_variance
 
 MOST_OF_UNIFORM = 0.70
 TARGET = 0.95

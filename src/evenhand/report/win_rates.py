@@ -15,12 +15,11 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.runs.settled_prefix import MAX_INVALID
+from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.intervals import SignTest
 from evenhand.stats.outcomes import WIN_B, OutcomeCounts
 from evenhand.stats.rates.position_bias import PositionBias
 from evenhand.stats.rates.win_rate import (
-    FEWEST_PAIRS,
-    FEWEST_PROMPTS,
     Circumstances,
     Doubt,
     Method,

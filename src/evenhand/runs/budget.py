@@ -41,7 +41,7 @@ class Budget:
             return True
         if not self._priced:
             return False
-        # What is in flight is reckoned at the mean so far, this call included.
+        # What is in flight is counted at the mean so far, this call included.
         mean = self.cost_usd / self._priced
         return self.cost_usd + (self._in_flight + 1) * mean > most
 
@@ -82,6 +82,24 @@ class Budget:
         elif answered:
             self.unpriced += 1
             self.stop_where_unpriced()
+
+    def add(
+        self,
+        *,
+        calls: int,
+        cost_usd: float,
+        unpriced: int,
+        uncounted: int,
+        input_tokens: int,
+        output_tokens: int,
+    ) -> None:
+        """What another process has spent of it."""
+        self.calls += calls
+        self.cost_usd += cost_usd
+        self.unpriced += unpriced
+        self.uncounted += uncounted
+        self.input_tokens += input_tokens
+        self.output_tokens += output_tokens
 
     def stop_at_calls(self) -> None:
         self._stop.ask("max-calls", CapReached(f"--max-calls {self._max_calls} is reached"))

@@ -19,7 +19,6 @@ from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.executor import (
     Executor,
     RunJudge,
-    account_of_executor,
     choose_executor,
     refuse_executor,
 )
@@ -32,52 +31,52 @@ from evenhand.runs.stop_rules import DecisionRule, EveryPair, RankingRule, StopR
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.store import RunRecord, Store, Tally
 
-_TOLD_EVERY_S = 0.25
+_REPORTED_EVERY_S = 0.25
 
 
 class ProgressReporter:
     """`total`: the judgments that there will be in all, those of earlier commands included."""
 
     def __init__(
-        self, run: str, seats: tuple[RunJudge, ...], budget: Budget, stop: Stop, *, total: int
+        self, run: str, run_judges: tuple[RunJudge, ...], budget: Budget, stop: Stop, *, total: int
     ) -> None:
         self._run = run
-        self._seats = seats
+        self._run_judges = run_judges
         self._budget = budget
         self._stop = stop
         self._total = total
 
     @contextlib.asynccontextmanager
-    async def told(self, executor: Executor, observer: Observer) -> AsyncIterator[None]:
+    async def reporting(self, executor: Executor, observer: Observer) -> AsyncIterator[None]:
         begun = time.monotonic()
         rate = PairRate(begun, self._done)
 
-        def tell() -> None:
+        def report() -> None:
             now = time.monotonic()
-            told = self._progress(executor, now - begun, rate.at(now, self._done))
+            progress = self._progress(executor, now - begun, rate.at(now, self._done))
             # Who watches may fail, e.g. write to a closed pipe; what is watched goes on.
             with contextlib.suppress(Exception):
-                observer.progress(told)
+                observer.progress(progress)
 
-        async def keep_telling() -> None:
+        async def keep_reporting() -> None:
             while True:
-                tell()
-                await asyncio.sleep(_TOLD_EVERY_S)
+                report()
+                await asyncio.sleep(_REPORTED_EVERY_S)
 
-        telling = asyncio.create_task(keep_telling())
+        reports = asyncio.create_task(keep_reporting())
         try:
             yield
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
-            tell()
+            reports.cancel()
+            await asyncio.gather(reports, return_exceptions=True)
+            report()
 
     @property
     def _done(self) -> int:
-        return sum(seat.count.done for seat in self._seats)
+        return sum(run_judge.count.done for run_judge in self._run_judges)
 
     def _progress(self, executor: Executor, elapsed_s: float, rate: float | None) -> Progress:
-        counts = [seat.count for seat in self._seats]
+        counts = [run_judge.count for run_judge in self._run_judges]
         return Progress(
             run=self._run,
             done=self._done,
@@ -101,15 +100,15 @@ class ProgressReporter:
         )
 
 
-# A run with an end of its own looks for it whenever there is something new in the store.
-
 _LOOKED_EVERY_S = 0.05
 
 
 class StopMonitor:
-    def __init__(self, pursuit: StopRule, seats: tuple[RunJudge, ...], stop: Stop) -> None:
-        self._pursuit = pursuit
-        self._seats = seats
+    """Looks whether the stop rule is met whenever there is something new in the store."""
+
+    def __init__(self, stop_rule: StopRule, run_judges: tuple[RunJudge, ...], stop: Stop) -> None:
+        self._stop_rule = stop_rule
+        self._run_judges = run_judges
         self._stop = stop
 
     @contextlib.asynccontextmanager
@@ -125,60 +124,60 @@ class StopMonitor:
                     seen = self._in_store
                     await self.look()
 
-        if isinstance(self._pursuit, EveryPair):
+        if isinstance(self._stop_rule, EveryPair):
             yield
             return
         looking = asyncio.create_task(keep_looking())
         try:
             yield
         finally:
-            # Told and not cancelled: a look is in a thread, and must not meet the next one.
+            # Asked to end and not cancelled: a look is in a thread, and must not meet the next one.
             ended.set()
             await looking
 
     async def look(self) -> None:
         try:
-            found = await asyncio.to_thread(self._pursuit.look, self._in_store)
+            reason = await asyncio.to_thread(self._stop_rule.look, self._in_store)
         except EvenhandError as error:
             self._stop.ask("store", error)
             return
         except Exception:
-            # A lane may wait for the next look, and there will be none.
+            # A queue may wait for the next look, and there will be none.
             self._stop.ask("store")
             raise
-        if found is not None:
-            self._stop.ask(found)
+        if reason is not None:
+            self._stop.ask(reason)
 
     @property
     def _in_store(self) -> int:
         """Verdicts that a look can see."""
-        return sum(seat.count.in_store for seat in self._seats)
-
-
-# The end of a command: what the store holds now becomes the run's summary, and its state.
+        return sum(run_judge.count.in_store for run_judge in self._run_judges)
 
 
 def close_run(
     store: Store,
     run: RunRecord,
-    seats: Sequence[RunJudge],
+    run_judges: Sequence[RunJudge],
     *,
     budget: Budget,
     stop: Stop,
-    pursuit: StopRule,
+    stop_rule: StopRule,
     notes: Sequence[str],
     seconds: float,
 ) -> RunSummary:
-    """Reads the store and writes to it, and so is called off the event loop."""
-    found, account = pursuit.found(), pursuit.account()
+    """What the store holds now becomes the run's summary, and its state. It reads the store and
+    writes to it, and so is called off the event loop."""
+    findings, account = stop_rule.result(), stop_rule.account()
     recorded = store.find_run(run.name)
-    said = [note_on_repeats(recorded), note_on_partners(recorded)] if recorded else []
-    said.append(account)
+    of_run = [note_on_repeats(recorded), note_on_partners(recorded)] if recorded else []
+    of_run.append(account)
     tally = store.tally(run.id)
     judges = [
         # One judge's tally is the run's: counting a million passes takes seconds.
-        _judge_summary(seat, tally if len(seats) == 1 else store.tally(run.id, seat.judge_id))
-        for seat in seats
+        _judge_summary(
+            run_judge, tally if len(run_judges) == 1 else store.tally(run.id, run_judge.judge_id)
+        )
+        for run_judge in run_judges
     ]
     spent = tally.made
     summary = RunSummary(
@@ -193,7 +192,7 @@ def close_run(
         pending=tally.pending,
         skipped_rows=tally.skipped_rows,
         calls=budget.calls,
-        reused_passes=sum(seat.count.reused for seat in seats),
+        reused_passes=sum(run_judge.count.reused for run_judge in run_judges),
         input_tokens=budget.known_input_tokens,
         output_tokens=budget.known_output_tokens,
         cost_usd=budget.known_cost_usd,
@@ -209,9 +208,9 @@ def close_run(
             seconds=round(run.seconds + seconds, 3),
         ),
         error=_body(stop.error),
-        notes=(*notes, *_why_capped(stop, budget), *(note for note in said if note)),
-        decision=found.decision,
-        ranking=found.ranking,
+        notes=(*notes, *_why_capped(stop, budget), *(note for note in of_run if note)),
+        decision=findings.decision,
+        ranking=findings.ranking,
     )
     store.update_run(
         run.id,
@@ -236,10 +235,12 @@ def _body(error: EvenhandError | None) -> ErrorBody | None:
     return ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
 
 
-def _judge_summary(seat: RunJudge, tally: Tally) -> JudgeSummary:
-    judge = seat.judge
+def _judge_summary(run_judge: RunJudge, tally: Tally) -> JudgeSummary:
+    judge = run_judge.judge
     reads_prompt = judge.traits.needs_prompt
-    template = seat.config.template_for(seat.config.mode_for(judge)) if reads_prompt else None
+    template = (
+        run_judge.config.template_for(run_judge.config.mode_for(judge)) if reads_prompt else None
+    )
     return JudgeSummary(
         judge=judge.name,
         prompt_version=template.version if template else None,
@@ -252,10 +253,6 @@ def _judge_summary(seat: RunJudge, tally: Tally) -> JudgeSummary:
         unread_passes=tally.unread_passes,
     )
 
-
-# A run from its data to its summary: rows → items → estimate → verdicts → what it came to.
-#
-# The store is the only state, so a run that ends anywhere goes on from there.
 
 _ESTIMATED_FROM = 50
 
@@ -339,19 +336,19 @@ class _Engine:
         self._stop = stop
         self._observer = observer
         self._budget = Budget(stop, max_calls=options.max_calls, max_cost=options.max_cost)
-        self._seats: tuple[RunJudge, ...] = ()
-        self._pursuit: StopRule = EveryPair(store, run.id)
+        self._run_judges: tuple[RunJudge, ...] = ()
+        self._stop_rule: StopRule = EveryPair(store, run.id)
         self._notes: list[str] = []
         self._most = 0  # judgments that there will be in all, those of earlier commands included
         self.began = False  # a call may have been made
 
     @property
     def pending(self) -> int:
-        return sum(seat.count.pairs - seat.count.done for seat in self._seats)
+        return sum(run_judge.count.pending for run_judge in self._run_judges)
 
     @property
     def to_ask(self) -> int:
-        return self._pursuit.most_pairs(self.pending)
+        return self._stop_rule.most_pairs(self.pending)
 
     async def take_in(self, sources: Sources) -> bool:
         """Whether all rows are in the store now."""
@@ -368,7 +365,7 @@ class _Engine:
             bad_rows=self._options.bad_rows,
             by_id=any(plan.judge.traits.by_id for plan in self._judges),
             stop=self._stop,
-            told=self._observer.reading,
+            report=self._observer.reading,
         )
         if whole:
             await asyncio.to_thread(store.update_run, run.id, intake_done=True, state="judging")
@@ -384,8 +381,8 @@ class _Engine:
     async def _prepare(self) -> None:
         """Everything that can be known before the first call."""
         store, run = self._store, self._run
-        reckoned = [apply_price(plan, self._options) for plan in self._judges]
-        self._notes += [each.note for each in reckoned if each.note]
+        prices = [apply_price(plan, self._options) for plan in self._judges]
+        self._notes += [each.note for each in prices if each.note]
         if self._options.retry:
             await asyncio.to_thread(store.retire, run.id, set(self._options.retry))
             await asyncio.to_thread(store.update_run, run.id, state="stopped")
@@ -393,9 +390,9 @@ class _Engine:
         records = [plan.record(salt=salt) for plan in self._judges]
         ids = [store.add_judge(record) for record in records]
         store.set_run_judges(run.id, ids)
-        self._pursuit = self._pursued(ids[0])
-        found = await asyncio.to_thread(self._pursuit.begin)
-        self._seats = tuple(
+        self._stop_rule = self._chosen_rule(ids[0])
+        met = await asyncio.to_thread(self._stop_rule.begin)
+        self._run_judges = tuple(
             [
                 RunJudge(
                     judge_id,
@@ -403,24 +400,24 @@ class _Engine:
                     plan.config,
                     its.price,
                     _count(plan, await asyncio.to_thread(store.tally, run.id, judge_id)),
-                    self._pursuit.supply(judge_id),
+                    self._stop_rule.supply(judge_id),
                 )
-                for judge_id, plan, its in zip(ids, self._judges, reckoned, strict=True)
+                for judge_id, plan, its in zip(ids, self._judges, prices, strict=True)
             ]
         )
-        total = sum(seat.count.pairs for seat in self._seats)
+        total = sum(run_judge.count.pairs for run_judge in self._run_judges)
         self._most = total - self.pending + self.to_ask
         self._observer.began(run.name, store.address, done=total - self.pending, total=total)
-        if found is not None:
-            self._stop.ask(found)
+        if met is not None:
+            self._stop.ask(met)
         elif self.to_ask:
-            announced = self._pursuit.announcement()
+            announced = self._stop_rule.announcement()
             if announced is not None:
                 self._observer.announce(announced)
             estimated = await asyncio.to_thread(self._estimate)
             self._observer.approve(estimated.capped(self._options.max_cost))
 
-    def _pursued(self, judge_id: int) -> StopRule:
+    def _chosen_rule(self, judge_id: int) -> StopRule:
         store, run_id, options = self._store, self._run.id, self._options
         if options.until_decided is not None:
             # Who names a concurrency wants the speed.
@@ -428,7 +425,7 @@ class _Engine:
             return DecisionRule(store, run_id, judge_id, options.until_decided, careful=careful)
         if options.rank_adaptive is not None:
             return RankingRule(store, run_id, judge_id, options.rank_adaptive)
-        return self._pursuit
+        return self._stop_rule
 
     async def _off_the_loop(self, work: Callable[..., bool], *given: Any, **named: Any) -> bool:
         """In a thread, which a cancellation does not end: it is told to."""
@@ -441,24 +438,26 @@ class _Engine:
     def _estimate(self) -> Estimate:
         nothing = Range(0, 0)
         whole = Estimate(0, 0, nothing, nothing, nothing)
-        for seat in self._seats:
-            work = self._store.pending(self._run.id, seat.judge_id, after=0, limit=_ESTIMATED_FROM)
+        for run_judge in self._run_judges:
+            work = self._store.pending(
+                self._run.id, run_judge.judge_id, after=0, limit=_ESTIMATED_FROM
+            )
             its = estimate(
-                self._pursuit.most_pairs(seat.count.pairs - seat.count.done),
+                self._stop_rule.most_pairs(run_judge.count.pending),
                 [item.pair for item in work],
-                seat.judge,
-                seat.config,
-                model=model_of(seat.judge),
-                price=seat.price,
+                run_judge.judge,
+                run_judge.config,
+                model=model_of(run_judge.judge),
+                price=run_judge.price,
             )
             if self._options.batch:
-                its = still_to_submit(its, self._store, self._run.id, seat.judge_id)
+                its = still_to_submit(its, self._store, self._run.id, run_judge.judge_id)
             whole += its
         return whole
 
     async def _execute(self) -> None:
         self.began = True
-        accounts = [account_of(seat.judge) for seat in self._seats]
+        accounts = [account_of(run_judge.judge) for run_judge in self._run_judges]
         executor = choose_executor(
             self._store,
             self._run,
@@ -471,26 +470,26 @@ class _Engine:
         await asyncio.to_thread(
             self._store.update_run, self._run.id, state="judging", stopped_by=None
         )
-        watch = ProgressReporter(
-            self._run.name, self._seats, self._budget, self._stop, total=self._most
+        reporter = ProgressReporter(
+            self._run.name, self._run_judges, self._budget, self._stop, total=self._most
         )
-        looking = StopMonitor(self._pursuit, self._seats, self._stop)
-        async with watch.told(executor, self._observer), looking.kept_up():
-            await executor.execute(self._run.id, self._seats)
+        monitor = StopMonitor(self._stop_rule, self._run_judges, self._stop)
+        async with reporter.reporting(executor, self._observer), monitor.kept_up():
+            await executor.execute(self._run.id, self._run_judges)
         self._notes += [line for account in accounts for line in account()]
-        self._notes += account_of_executor(executor)
+        self._notes += executor.account()
         # Also where it was broken off: what was in flight has come since the last look.
-        await looking.look()
+        await monitor.look()
 
     async def summary(self, seconds: float) -> RunSummary:
         return await asyncio.to_thread(
             close_run,
             self._store,
             self._run,
-            self._seats,
+            self._run_judges,
             budget=self._budget,
             stop=self._stop,
-            pursuit=self._pursuit,
+            stop_rule=self._stop_rule,
             notes=self._notes,
             seconds=seconds,
         )

@@ -1,15 +1,23 @@
-"""One judge's pending pairs, judged in this process: each call waits at the gate and is retried;
-passes and verdicts go to the writer.
+"""Pending pairs judged in this process: each call waits at its judge's gate and is retried, passes
+and verdicts go to the writer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evenhand.contract import ErrorBody, Facts, Failure, Order, Pass, Usage
-from evenhand.errors import JudgeError, JudgeRateLimited, JudgeServerError, JudgeTimeout
+from evenhand.errors import (
+    EvenhandError,
+    JudgeError,
+    JudgeRateLimited,
+    JudgeServerError,
+    JudgeTimeout,
+)
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.comparison import decide
@@ -17,15 +25,20 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.judging.passes import Made
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
+from evenhand.runs.executor import RunJudge
 from evenhand.runs.health import JudgeHealth, UnreadMonitor
-from evenhand.runs.pacing import CallGate, Stopped
+from evenhand.runs.options import RunOptions
+from evenhand.runs.pacing import LONGEST_PAUSE_S, AdaptiveLimit, CallGate, Pace, Stopped
 from evenhand.runs.progress import JudgeCounts
+from evenhand.runs.stop import Stop
 from evenhand.runs.supply import Supply
 from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.writer import Writer
 from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
 
 _OVERLOADED = (JudgeRateLimited, JudgeTimeout)
+_FIRST_LIMIT, _HIGHEST_LIMIT = 8, 512
+_RATE_LIMITED_ATTEMPTS = 30
 
 
 class GatedJudge:
@@ -138,8 +151,6 @@ def _asked_to_wait_s(error: JudgeError) -> float | None:
 def _both(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
 
-
-# One judge's way through a run: pending pairs come in, passes and verdicts go to the writer.
 
 # Pairs that were just judged: one with the same content may have been fetched before they were.
 # More than can be in flight and fetched at any limit.
@@ -291,8 +302,8 @@ class JudgeQueue:
 
     def _again(self, work: WorkItem) -> WorkItem:
         """The same item, with what is stored of it by now."""
-        found = self._store.pending(self._run_id, self._judge_id, after=work.number - 1, limit=1)
-        return found[0]
+        items = self._store.pending(self._run_id, self._judge_id, after=work.number - 1, limit=1)
+        return items[0]
 
     async def _settled(self, work: WorkItem) -> None:
         keeper = _StoredPasses(self, work)
@@ -351,8 +362,8 @@ class JudgeQueue:
 class _StoredPasses:
     """The store's passes of one pair, and the way for new ones into it."""
 
-    def __init__(self, lane: JudgeQueue, work: WorkItem) -> None:
-        self._lane = lane
+    def __init__(self, queue: JudgeQueue, work: WorkItem) -> None:
+        self._queue = queue
         self._work = work
         self.failures: list[NewPass] = []
 
@@ -360,14 +371,131 @@ class _StoredPasses:
         stored = self._work.passes.get((order, sample))
         if stored is None or isinstance(stored.made, FailedPass):
             return None
-        self._lane.reused()
+        self._queue.reused()
         return stored.made
 
     def keep(self, made: Made) -> None:
-        self._lane.kept(self._work, made)
+        self._queue.kept(self._work, made)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:
         body = ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
         usage = Usage(requests=error.requests)
         failed = FailedPass(order, sample, body, usage)
-        self.failures.append(self._lane.new_pass(self._work, failed))
+        self.failures.append(self._queue.new_pass(self._work, failed))
+
+
+class LocalExecutor:
+    def __init__(
+        self,
+        store: Store,
+        options: RunOptions,
+        budget: Budget,
+        stop: Stop,
+        *,
+        paces: Sequence[Pace] | None = None,
+    ) -> None:
+        """`paces`: of each judge, where the options' are not to be kept by this process alone."""
+        self._store = store
+        self._options = options
+        self._budget = budget
+        self._stop = stop
+        self._paces = paces
+        self._gates: list[CallGate] = []
+        self._queues: list[JudgeQueue] = []
+        self._telemetry = Telemetry.available()
+
+    @property
+    def in_flight(self) -> int:
+        return sum(gate.in_flight for gate in self._gates)
+
+    @property
+    def limit(self) -> int:
+        return sum(gate.limit for gate in self._gates)
+
+    @property
+    def paused_s(self) -> float:
+        return max((gate.paused_s() for gate in self._gates), default=0.0)
+
+    def account(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def waiting(self) -> list[int]:
+        """Calls that wait for their turn, judge by judge."""
+        return [gate.waiting for gate in self._gates]
+
+    @property
+    def pairs_open(self) -> int:
+        return sum(queue.pairs_open for queue in self._queues)
+
+    async def execute(self, run_id: int, run_judges: tuple[RunJudge, ...]) -> None:
+        writer = Writer(self._store, lambda error: self._stop.ask("store", error))
+        paces = self._paces or [self._pace() for _ in run_judges]
+        self._queues = [
+            self._queue(run_id, run_judge, pace, writer)
+            for run_judge, pace in zip(run_judges, paces, strict=True)
+        ]
+        try:
+            with self._telemetry.run(str(run_id)):
+                await self._all(self._queues)
+        except EvenhandError as error:
+            # A store that fails takes the run with it; what it holds stays.
+            self._stop.ask("store", error)
+        finally:
+            await self._closed(writer)
+
+    async def _all(self, queues: list[JudgeQueue]) -> None:
+        running = [asyncio.create_task(queue.run()) for queue in queues]
+        try:
+            await asyncio.gather(*running)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _closed(self, writer: Writer) -> None:
+        try:
+            await writer.close()
+        except EvenhandError as error:
+            self._stop.ask("store", error)
+
+    def _queue(self, run_id: int, run_judge: RunJudge, pace: Pace, writer: Writer) -> JudgeQueue:
+        gate = CallGate(self._adaptive(run_judge.judge), pace, clock=time.monotonic)
+        self._gates.append(gate)
+        self._stop.listen(gate.stop)
+        health = JudgeHealth(run_judge.judge.name, self._stop, proven=run_judge.count.proven)
+        gated = GatedJudge(run_judge.judge, gate, self._budget, price=run_judge.price)
+        usual = run_judge.config.retry
+        retry = replace(
+            usual,
+            patience_s=LONGEST_PAUSE_S,
+            limited_attempts=max(usual.attempts, _RATE_LIMITED_ATTEMPTS),
+        )
+        patient = PatientJudge(gated, gate, health, retry=retry, telemetry=self._telemetry)
+        return JudgeQueue(
+            run_id,
+            run_judge.judge_id,
+            patient,
+            config=run_judge.config,
+            supply=run_judge.supply,
+            store=self._store,
+            writer=writer,
+            gate=gate,
+            health=health,
+            unread=UnreadMonitor(
+                run_judge.judge, self._stop, keep_going=self._options.keep_going_unread
+            ),
+            count=run_judge.count,
+            telemetry=self._telemetry,
+        )
+
+    def _adaptive(self, judge: Judge) -> AdaptiveLimit:
+        if not judge.traits.parallel:
+            return AdaptiveLimit(1, 1, insist=True)
+        named = self._options.concurrency
+        if named is not None:
+            return AdaptiveLimit(named, named, insist=True)
+        return AdaptiveLimit(_FIRST_LIMIT, _HIGHEST_LIMIT)
+
+    def _pace(self) -> Pace:
+        return Pace(requests=self._options.rpm, tokens=self._options.tpm)

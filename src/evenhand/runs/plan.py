@@ -155,8 +155,8 @@ class RunPlan:
 
 
 def digest(value: Any) -> str:
-    told = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    canonical = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 # At what price a judge's calls are reckoned, and what to say where that is an assumption.
@@ -219,20 +219,20 @@ def find_or_create(
             return begun, False
         plan = RunPlan.of(data, judges, fresh=secrets.token_hex(4), pursued=options.pursued)
     elif options.name is None:
-        found = store.run_of_fingerprint(plan.fingerprint)
-        if found is not None and not found.summary.get("forgotten_at"):
-            return found, False
+        existing = store.run_of_fingerprint(plan.fingerprint)
+        if existing is not None and not existing.summary.get("forgotten_at"):
+            return existing, False
     else:
-        found = store.find_run(options.name)
-        if found is not None:
-            if not is_run_of(found, data, judges, options):
-                _refuse(found, plan)
-            if found.summary.get("forgotten_at"):
+        existing = store.find_run(options.name)
+        if existing is not None:
+            if not is_run_of(existing, data, judges, options):
+                _refuse(existing, plan)
+            if existing.summary.get("forgotten_at"):
                 raise InputError(
-                    f"the texts of run {found.name!r} were forgotten, so that it cannot go on; "
+                    f"the texts of run {existing.name!r} were forgotten, so that it cannot go on; "
                     "give another --name"
                 )
-            return found, False
+            return existing, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
     return (store.create_run(new), True) if job is None else store.create_job_run(new, job)
@@ -272,10 +272,11 @@ def _fresh_one(
     return None
 
 
-def _refuse(found: RunRecord, plan: RunPlan) -> NoReturn:
+def _refuse(existing: RunRecord, plan: RunPlan) -> NoReturn:
     raise InputError(
-        f"run {found.name!r} is there already, with {plan.differs_in(found.plan)}; give another "
-        f"--name (equal passes are shared), or remove it: evenhand runs delete {found.name}"
+        f"run {existing.name!r} is there already, with {plan.differs_in(existing.plan)}; give "
+        "another --name (equal passes are shared), or remove it: "
+        f"evenhand runs delete {existing.name}"
     )
 
 

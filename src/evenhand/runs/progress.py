@@ -36,6 +36,10 @@ class JudgeCounts:
         return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
 
     @property
+    def pending(self) -> int:
+        return self.pairs - self.done
+
+    @property
     def proven(self) -> bool:
         """The judge has answered in this run before."""
         return self.done > self.invalid
@@ -128,10 +132,9 @@ class PairRate:
         return (done - before) / (now - begun) if now > begun and done > before else None
 
 
-# Who is told how a run goes. This one listens to nothing; the command line's shows it.
-
-
 class Observer:
+    """Who is shown how a run goes. This one shows nothing; the command line's does."""
+
     def reading(self, rows: int) -> None:
         """Rows of the data read so far. Called from another thread."""
 

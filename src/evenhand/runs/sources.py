@@ -83,7 +83,7 @@ class PairFiles:
     def describe(self) -> dict[str, Any]:
         # With several files a row without an id is known by its file's name.
         names = [file.stem for file in self.files] if len(self.files) > 1 else []
-        return {**_told(self.files, self.reading), "names": names}
+        return {**_described(self.files, self.reading), "names": names}
 
     def records(self) -> Records:
         return read_pairs(self.files, self.reading)
@@ -127,7 +127,7 @@ class ModelOutputs:
     def describe(self) -> dict[str, Any]:
         asked = [self.questions] if self.questions else []
         return {
-            **_told([*self.files, *asked], self.reading),
+            **_described([*self.files, *asked], self.reading),
             "models": [file.stem for file in self.files],
             "baseline": self.baseline,
             # Only where it is chosen: runs from before keep their fingerprints.
@@ -170,7 +170,7 @@ def _line(pair: Pair | Mapping[str, Any], number: int) -> bytes:
         ) from None
 
 
-def _told(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
+def _described(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
     return {
         "files": [file_digest(file) for file in files],
         "columns": dict(reading.columns),
@@ -197,9 +197,9 @@ def take_in(
     bad_rows: BadRows,
     by_id: bool,
     stop: Stop,
-    told: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> bool:
-    """Whether all of it was read; a second time changes nothing. `told` hears of the rows so far.
+    """Whether all of it was read; a second time changes nothing. `report` gets the rows so far.
 
     What broke off goes on after the last place that was noted, where the rows come from files of
     pairs. `by_id`: some judge finds its answers by a pair's id, so that equal texts are not equal
@@ -226,7 +226,7 @@ def take_in(
         if bad:
             store.add_skipped(run_id, [_skipped(row) for row in bad])
         taken = taken.and_then(file, batch, records=len(items))
-        told(taken.rows)
+        report(taken.rows)
         if isinstance(sources, PairFiles) and count % _NOTED_EVERY == 0:
             store.update_run(run_id, summary={_TAKEN_IN: asdict(taken)})
     kept = store.count_items(run_id)
@@ -267,29 +267,29 @@ def note_on_repeats(run: RunRecord) -> str | None:
     return f"{rows} another row with the same id and content; each pair is judged once"
 
 
-_MATCHES_TOLD = 4
+_MATCHES_SHOWN = 4
 
 
 def note_on_partners(run: RunRecord) -> str | None:
     """Of how many prompts one model alone has an answer, and what that means for the run."""
-    found = run.without_partner
-    if not found:
+    unmatched = run.without_partner
+    if not unmatched:
         return None
     each = [
         f"{has} without {lacks} {count:,}"
-        for match in found
+        for match in unmatched
         for has, lacks, count in (
             (match.model_a, match.model_b, match.only_a),
             (match.model_b, match.model_a, match.only_b),
         )
         if count
     ]
-    more = ["…"] if len(each) > _MATCHES_TOLD else []
-    count = sum(match.prompts for match in found)
-    told = f"{count:,} answers have no partner ({', '.join([*each[:_MATCHES_TOLD], *more])})"
+    more = ["…"] if len(each) > _MATCHES_SHOWN else []
+    count = sum(match.prompts for match in unmatched)
+    note = f"{count:,} answers have no partner ({', '.join([*each[:_MATCHES_SHOWN], *more])})"
     if run.on_common_prompts:
-        return f"{told} and are left out; compared are the prompts that both have"
-    return f"{told} and count as missing; --prompts common compares on the prompts that both have"
+        return f"{note} and are left out; compared are the prompts that both have"
+    return f"{note} and count as missing; --prompts common compares on the prompts that both have"
 
 
 def _by_models(unpaired: Counter[tuple[str, str, Side]]) -> Iterator[WithoutPartner]:

@@ -50,7 +50,7 @@ class StopRule(Protocol):
         """Whether what is stored by now is enough; so many verdicts there are."""
         ...
 
-    def found(self) -> StopResult: ...
+    def result(self) -> StopResult: ...
 
     def announcement(self) -> str | None:
         """What will be done, said before the start."""
@@ -78,7 +78,7 @@ class EveryPair:
     def look(self, done: int) -> StoppedBy | None:
         return None
 
-    def found(self) -> StopResult:
+    def result(self) -> StopResult:
         return StopResult()
 
     def announcement(self) -> str | None:
@@ -156,15 +156,15 @@ class DecisionRule:
         return self._look()
 
     def look(self, done: int) -> StoppedBy | None:
-        found = self._look()
+        reason = self._look()
         self._looked_at = done
-        return found
+        return reason
 
     def _look(self) -> StoppedBy | None:
         self._settled.look()
         return "decided" if self._settled.decides else None
 
-    def found(self) -> StopResult:
+    def result(self) -> StopResult:
         return StopResult(decision=self._settled.conclusion() if self._prefix else None)
 
     def announcement(self) -> str | None:
@@ -244,7 +244,7 @@ class RankingRule:
         contests = self._contests()
         return None if any(map(self._in_flight, contests)) else self._end(contests)
 
-    def found(self) -> StopResult:
+    def result(self) -> StopResult:
         if self._choice is None:
             return StopResult()
         # Asked for at the end: what was sent and has no verdict by now was broken off.
@@ -270,13 +270,13 @@ class RankingRule:
         )
 
     def account(self) -> str | None:
-        found = self.found().ranking
-        if found is None:
+        progress = self.result().ranking
+        if progress is None:
             return None
         return (
-            f"{found.asked:,} of at most {found.budget:,} pairs were asked: the expected Kendall "
-            f"tau is {found.expected_tau:.3f}, and the least certain two neighbours stand right "
-            f"with a probability of {found.least_neighbour:.2f}."
+            f"{progress.asked:,} of at most {progress.budget:,} pairs were asked: the expected "
+            f"Kendall tau is {progress.expected_tau:.3f}, and the least certain two neighbours "
+            f"stand right with a probability of {progress.least_neighbour:.2f}."
         )
 
     def most_pairs(self, pending: int) -> int:
@@ -344,15 +344,15 @@ class RankingRule:
 class _ChosenSupply:
     awaits_looks = False
 
-    def __init__(self, pursuit: RankingRule) -> None:
-        self._pursuit = pursuit
+    def __init__(self, stop_rule: RankingRule) -> None:
+        self._stop_rule = stop_rule
 
     async def take(self, *, limit: int) -> list[WorkItem]:
-        batch = max(1, self._pursuit.open_at_most(limit) // 2)
-        return await asyncio.to_thread(self._pursuit.take, batch)
+        batch = max(1, self._stop_rule.open_at_most(limit) // 2)
+        return await asyncio.to_thread(self._stop_rule.take, batch)
 
     def open_at_most(self, limit: int, *, done: int) -> int:
-        return self._pursuit.open_at_most(limit)
+        return self._stop_rule.open_at_most(limit)
 
     def close(self) -> None:
         """Nothing is fetched ahead."""
@@ -364,16 +364,16 @@ def _judged(contest: Contest) -> int:
 
 def _recounted(league: list[Contest], counts: list[BattleCount]) -> list[Contest]:
     """The same contests with the verdicts that there are by now."""
-    found: defaultdict[frozenset[str | None], Counter[tuple[str, str | None]]] = defaultdict(
+    by_models: defaultdict[frozenset[str | None], Counter[tuple[str, str | None]]] = defaultdict(
         Counter
     )
     for each in counts:
         won = each.model_a if each.winner == "A" else each.model_b
         kind = ("won", won) if each.outcome is Outcome.WIN else (each.outcome, None)
-        found[frozenset((each.model_a, each.model_b))][kind] += each.verdicts
+        by_models[frozenset((each.model_a, each.model_b))][kind] += each.verdicts
     contests = []
     for contest in league:
-        by_kind = found[frozenset(contest.models)]
+        by_kind = by_models[frozenset(contest.models)]
         first, second = (by_kind["won", model] for model in contest.models)
         contests.append(
             replace(

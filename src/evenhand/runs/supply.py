@@ -1,4 +1,4 @@
-"""Where a lane gets its pairs from: what is pending, in the order in which it is to be asked."""
+"""Where a queue gets its pairs from: what is pending, in the order in which it is to be asked."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Telemetry:
         self._tracer = tracer
 
     @classmethod
-    def found(cls) -> Telemetry:
+    def available(cls) -> Telemetry:
         """Who sets it up has imported it: where nobody has, neither do we."""
         if "opentelemetry" not in sys.modules:
             return cls(None)

@@ -143,7 +143,7 @@ def record(reserved: float, requests: int = 10) -> BatchRecord:
 def test_a_cap_on_cost_counts_what_is_spoken_for() -> None:
     budget = Budget(Stop(), max_cost=1.0)
     allowance = BatchBudget(RunOptions(batch=True, max_cost=1.0), budget)
-    allowance.found(record(0.5))
+    allowance.reserve(record(0.5))
     assert allowance.take(0.3) is None
     assert allowance.take(0.3) is not None  # 0.5 + 0.3 + 0.3
     allowance.closed(1, 0.3)

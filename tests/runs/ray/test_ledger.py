@@ -12,7 +12,7 @@ from evenhand.runs.ray.messages import WorkerReport, WorkerSpending
 from parts import examples
 
 NOTHING = WorkerReport(
-    seats=(),
+    judges=(),
     spending=WorkerSpending(),
     returned_calls=0,
     returned_cost_usd=0.0,

@@ -19,7 +19,7 @@ from evenhand.runs.executor import RunJudge
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import model_of
 from evenhand.runs.progress import Observer
-from evenhand.runs.stop import Stop
+from evenhand.runs.stop import Stop, StoppedBy
 from evenhand.store import Store, WorkItem
 from evenhand.store.batches import BatchRecord
 
@@ -43,28 +43,30 @@ class BatchBudget:
         self._drafted_usd = 0.0
         self._priced = 0
 
-    def expected_usd(self, seat: RunJudge, work: WorkItem, input_tokens: float) -> float | None:
+    def expected_usd(
+        self, run_judge: RunJudge, work: WorkItem, input_tokens: float
+    ) -> float | None:
         """What a request may cost at most, or about, by what the others did."""
         if self._priced >= _ENOUGH_ANSWERS:
             return self._budget.cost_usd / self._priced * _MARGIN
-        mode = seat.config.mode_for(seat.judge)
+        mode = run_judge.config.mode_for(run_judge.judge)
         usage = Usage(
             input_tokens=round(input_tokens * TOKENIZERS_HIGH),
             output_tokens=round(output_tokens(mode, len(work.pair.criteria)).high),
         )
-        model = model_of(seat.judge)
-        cost = cost_usd(usage, model=model, traits=seat.judge.traits, price=seat.price)
+        model = model_of(run_judge.judge)
+        cost = cost_usd(usage, model=model, traits=run_judge.judge.traits, price=run_judge.price)
         return None if cost is None else cost * BATCH_RATE
 
-    def take(self, expected_usd: float | None) -> CapReached | None:
+    def take(self, expected_usd: float | None) -> tuple[StoppedBy, CapReached] | None:
         """One more request for a draft, unless a cap is reached by it."""
         calls = self._budget.calls + self._drafted_calls
         if self._max_calls is not None and calls >= self._max_calls:
-            return CapReached(f"--max-calls {self._max_calls} is reached")
+            return "max-calls", CapReached(f"--max-calls {self._max_calls} is reached")
         if self._max_cost is not None:
             spoken_for = sum(self._reserved.values()) + self._drafted_usd
             if self._budget.cost_usd + spoken_for + (expected_usd or 0.0) > self._max_cost:
-                return CapReached(f"--max-cost {self._max_cost:g} is reached")
+                return "max-cost", CapReached(f"--max-cost {self._max_cost:g} is reached")
         self._drafted_calls += 1
         self._drafted_usd += expected_usd or 0.0
         return None
@@ -78,9 +80,9 @@ class BatchBudget:
         """Its requests are this command's calls from now on, whether or not it sees them arrive."""
         self._here.add(batch.id)
         self._budget.submitted(batch.requests)
-        self.found(batch)
+        self.reserve(batch)
 
-    def found(self, batch: BatchRecord) -> None:
+    def reserve(self, batch: BatchRecord) -> None:
         """An earlier command sent it: its calls were that one's, what it costs is to come."""
         self._reserved[batch.id] = batch.reserved_usd or 0.0
 
@@ -99,14 +101,6 @@ class BatchBudget:
         self._budget.came(
             cost_usd=cost, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens
         )
-
-    @staticmethod
-    def stop(stop: Stop, reached: CapReached) -> None:
-        """Once nothing is at the provider any more."""
-        stop.ask("max-calls" if "--max-calls" in reached.message else "max-cost", reached)
-
-
-# How long to wait for what, where answers take hours.
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +126,9 @@ class BatchTiming:
         return cls(first_look_s=seconds, look_s=seconds)
 
 
-# The time between two looks at the provider: it grows, and a stop ends it.
-
-
 class PollTimer:
+    """The time between two looks at the provider: it grows, and a stop ends it."""
+
     def __init__(self, timing: BatchTiming, stop: Stop) -> None:
         self._timing = timing
         self._stopped = asyncio.Event()
@@ -179,18 +172,15 @@ class PollTimer:
             await asyncio.wait_for(self._stopped.wait(), wait_s)
 
 
-# What the parts of a lane share: who is asked for what, where it is kept, who is told.
-
-
 @dataclass(slots=True)
 class BatchContext:
     run_id: int
-    seat: RunJudge
+    run_judge: RunJudge
     api: BatchApi
     store: Store
     stop: Stop
     observer: Observer
-    allowance: BatchBudget
+    batch_budget: BatchBudget
     timing: BatchTiming
     waiting: PollTimer
     limits: BatchLimits

@@ -6,96 +6,195 @@ from __future__ import annotations
 
 import asyncio
 
-from evenhand.errors import EvenhandError
+from evenhand.errors import CapReached, EvenhandError, JudgeError
 from evenhand.judges.batch import BatchApi, batch_api_of
+from evenhand.judges.batch.sdk import never_arrived
 from evenhand.runs.batch.context import BatchBudget, BatchContext, BatchTiming, PollTimer
 from evenhand.runs.batch.polling import BatchPoller
-from evenhand.runs.batch.requests import counted_batches, counted_requests
+from evenhand.runs.batch.requests import (
+    BatchBuilder,
+    WantedRequest,
+    counted_batches,
+    counted_requests,
+)
 from evenhand.runs.batch.settlement import BatchSettler
-from evenhand.runs.batch.submitting import BatchSubmitter
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.health import UnreadMonitor
 from evenhand.runs.options import RunOptions
 from evenhand.runs.progress import Observer
-from evenhand.runs.stop import Stop
-from evenhand.store import Store
+from evenhand.runs.stop import Stop, StoppedBy
+from evenhand.store import Store, WorkItem
 from evenhand.store.batches import BatchRecord
 
-# One judge's way through a run by the batch.
-#
-# Look at what is at the provider, collect what has ended, settle what that allows, submit what is
-# wanted next; and again, until nothing is wanted and nothing is there. All of it is in the store:
-# whoever takes over, on whatever machine, begins with the same look.
+_TAKEN_AT_ONCE = 256
+_RequestKey = tuple[int, str, int, int]  # pair, order, sample, turn
 
 
 class BatchQueue:
-    def __init__(self, course: BatchContext, unread: UnreadMonitor) -> None:
-        self._course = course
-        self._tending = BatchPoller(course)
-        self._settling = BatchSettler(
-            course.run_id,
-            course.seat,
-            course.api,
-            store=course.store,
-            stop=course.stop,
+    """One judge's pending pairs: poll, collect, settle, submit, and again until nothing is wanted
+    and nothing is at the provider. All of it is in the store: whoever takes over, on whatever
+    machine, begins with the same look."""
+
+    def __init__(self, context: BatchContext, unread: UnreadMonitor) -> None:
+        self._context = context
+        self._poller = BatchPoller(context)
+        self._settler = BatchSettler(
+            context.run_id,
+            context.run_judge,
+            context.api,
+            store=context.store,
+            stop=context.stop,
             unread=unread,
         )
-        self._walking = BatchSubmitter(course, self._tending, self._settling)
+        self._builder = BatchBuilder(context.limits)
+        # The same pair may be in the data again: what the builder has is not drafted twice.
+        self._drafted: set[_RequestKey] = set()
+        self._submitted = self._ever_submitted = False
+        self._capped: tuple[StoppedBy, CapReached] | None = None  # on the last walk
 
     @property
     def host(self) -> str:
-        return self._course.host
+        return self._context.host
 
     @property
     def in_flight(self) -> int:
-        return self._tending.in_flight
+        return self._poller.in_flight
 
     @property
     def at_provider(self) -> tuple[BatchRecord, ...]:
-        return self._tending.at_provider
+        return self._poller.at_provider
 
     async def run(self) -> None:
-        course = self._course
-        for batch in await self._tending.unfinished():
-            course.allowance.found(batch)
-        while not course.is_stopped:
-            collected = await self._tending.look()
+        context = self._context
+        for batch in await self._poller.unfinished():
+            context.batch_budget.reserve(batch)
+        while not context.is_stopped:
+            collected = await self._poller.look()
             submitted = await self._walk(collected)
-            there = await self._tending.unfinished()
-            if there or course.looks_everywhere or course.crowded:
-                await course.waiting.rest(at_most_s=self._tending.certain_in_s)
-                if not there and course.crowded:
+            there = await self._poller.unfinished()
+            if there or context.looks_everywhere or context.crowded:
+                await context.waiting.rest(at_most_s=self._poller.certain_in_s)
+                if not there and context.crowded:
                     # Somebody else fills it: try again, with less.
-                    course.crowded, course.looks_everywhere = False, True
-            elif not submitted and not await self._walking.walk():
+                    context.crowded, context.looks_everywhere = False, True
+            elif not submitted and not await self._walk_over():
                 self._end()
                 return
 
     async def _walk(self, collected: list[BatchRecord]) -> bool:
         """Where something may have changed; whether anything was submitted."""
-        if self._course.looks_everywhere:
-            self._course.looks_everywhere = False
-            return await self._walking.walk()
+        if self._context.looks_everywhere:
+            self._context.looks_everywhere = False
+            return await self._walk_over()
         submitted = False
         for batch in collected:
-            submitted |= await self._walking.walk(batch.first_number - 1, batch.last_number)
+            submitted |= await self._walk_over(batch.first_number - 1, batch.last_number)
         return submitted
 
     def _end(self) -> None:
         """Nothing is wanted, or nothing may be asked, and nothing is at the provider."""
-        course = self._course
-        if self._walking.capped is not None:
-            course.allowance.stop(course.stop, self._walking.capped)
-        failure = self._settling.last_failure
-        if failure is not None and not self._settling.proven:
-            what = f"{course.seat.judge.name} answered nothing, and nothing was judged"
+        context = self._context
+        if self._capped is not None:
+            context.stop.ask(*self._capped)
+        failure = self._settler.last_failure
+        if failure is not None and not self._settler.proven:
+            what = f"{context.run_judge.judge.name} answered nothing, and nothing was judged"
             failure.message = f"{what}: {failure.message}"
             failure.args = (failure.message,)
-            course.stop.ask("judge", failure)
+            context.stop.ask("judge", failure)
 
+    async def _walk_over(self, after: int = 0, up_to: int | None = None) -> bool:
+        """Over the pairs of these numbers. Whether anything was submitted."""
+        self._submitted, self._capped = False, None
+        unproven = not self._settler.proven
+        await self._over(after, up_to)
+        if unproven and self._settler.proven and self._settler.doubted:
+            # What failed before the first answer was seen can be believed now.
+            await self._over(after, up_to)
+        return self._submitted
 
-# The executor of `--batch`: each judge's pending pairs through its provider's batch API.
+    async def _over(self, after: int, up_to: int | None) -> None:
+        context = self._context
+        self._settler.doubted = 0
+        self._builder = BatchBuilder(context.limits)
+        while not context.is_stopped:
+            works = await asyncio.to_thread(
+                context.store.pending,
+                context.run_id,
+                context.run_judge.judge_id,
+                after=after,
+                limit=_TAKEN_AT_ONCE,
+                up_to=up_to,
+            )
+            if not works:
+                break
+            after = works[-1].number
+            if not await self._draft(await self._settler.settle(works)):
+                return
+        if len(self._builder):
+            await self._submit()
+
+    async def _draft(self, lacking: list[tuple[WorkItem, list[WantedRequest]]]) -> bool:
+        """Whether there is a use in going on."""
+        looked_at: set[_RequestKey] = set()
+        for work, wants in lacking:
+            for wanted in wants:
+                key = (work.pair_id, wanted.order, wanted.sample, wanted.turn)
+                if key in looked_at or key in self._drafted:
+                    continue
+                if not self._builder.has_room(wanted) and not await self._submit():
+                    return False
+                allowed, expected = self._allowed(work, wanted)
+                if allowed:
+                    self._builder.add(work, wanted, reserved_usd=expected)
+                    self._drafted.add(key)
+                    looked_at.add(key)
+        return True
+
+    def _allowed(self, work: WorkItem, wanted: WantedRequest) -> tuple[bool, float | None]:
+        """Whether it may be asked, and what it may cost."""
+        context = self._context
+        if self._capped is not None or not context.may_submit:
+            return False, None
+        expected = context.batch_budget.expected_usd(context.run_judge, work, wanted.input_tokens)
+        self._capped = context.batch_budget.take(expected)
+        return self._capped is None, expected
+
+    async def _submit(self) -> bool:
+        """Whether it went: not where the provider takes nothing now."""
+        context, batches = self._context, self._context.store.batches
+        builder, self._builder = self._builder, BatchBuilder(context.limits)
+        self._drafted.clear()
+        new, asked, draft = builder.closed(context.run_id, context.run_judge.judge_id)
+        context.batch_budget.closed(len(builder), builder.reserved_usd)
+        batch = await asyncio.to_thread(batches.intend, new, asked)
+        context.batch_budget.submitting(batch)
+        sent = False
+
+        async def sending() -> None:
+            nonlocal sent
+            await asyncio.to_thread(batches.sending, batch.id)
+            sent = True
+
+        try:
+            provider_id = await context.api.submit(draft, sending)
+        except JudgeError as error:
+            context.looks_everywhere = True
+            if not sent or never_arrived(error):
+                await self._poller.drop(batch)
+            context.failed(error)
+            return False
+        context.waiting.worked()
+        await self._poller.opened(batch, provider_id)
+        notice = f"batch {provider_id} with {counted_requests(batch.requests)} is at {context.host}"
+        if not self._ever_submitted:
+            notice += (
+                "; answers take minutes to a day, and Ctrl-C leaves it there to be collected later"
+            )
+        context.observer.announce(notice)
+        self._submitted = self._ever_submitted = True
+        return True
 
 
 class BatchExecutor:
@@ -117,22 +216,25 @@ class BatchExecutor:
         self._budget = budget
         self._stop = stop
         self._observer = observer
-        self._allowance = BatchBudget(options, budget)
+        self._batch_budget = BatchBudget(options, budget)
         self._timing = timing or BatchTiming.looking_every(options.batch_poll_s)
-        self._lanes: list[BatchQueue] = []
+        self._queues: list[BatchQueue] = []
 
     @property
     def in_flight(self) -> int:
-        return sum(lane.in_flight for lane in self._lanes)
+        return sum(queue.in_flight for queue in self._queues)
 
-    async def execute(self, run_id: int, seats: tuple[RunJudge, ...]) -> None:
-        apis = [batch_api_of(seat.judge) for seat in seats]
-        self._lanes = [self._lane(run_id, seat, api) for seat, api in zip(seats, apis, strict=True)]
-        running = [asyncio.create_task(lane.run()) for lane in self._lanes]
+    async def execute(self, run_id: int, run_judges: tuple[RunJudge, ...]) -> None:
+        apis = [batch_api_of(run_judge.judge) for run_judge in run_judges]
+        self._queues = [
+            self._queue(run_id, run_judge, api)
+            for run_judge, api in zip(run_judges, apis, strict=True)
+        ]
+        running = [asyncio.create_task(queue.run()) for queue in self._queues]
         try:
             await asyncio.gather(*running)
         except EvenhandError as error:
-            # Providers' faults are the lanes' own; this is the store's.
+            # Providers' faults are the queues' own; this is the store's.
             self._stop.ask("store", error)
         finally:
             for task in running:
@@ -148,38 +250,38 @@ class BatchExecutor:
         )
         if self._options.cancel_batches:
             notes.append("nothing new was asked; without --cancel-batches the same command goes on")
-        for lane in self._lanes:
-            there = [batch for batch in lane.at_provider if batch.state == "open"]
+        for queue in self._queues:
+            there = [batch for batch in queue.at_provider if batch.state == "open"]
             if there:
                 requests = counted_requests(sum(batch.requests for batch in there))
                 stay = "stays" if len(there) == 1 else "stay"
                 notes.append(
-                    f"{counted_batches(len(there))} with {requests} {stay} at {lane.host}; the "
+                    f"{counted_batches(len(there))} with {requests} {stay} at {queue.host}; the "
                     "same command collects what it brings, also on another machine with the same "
                     "store, and --cancel-batches gives it up"
                 )
-            unseen = sum(b.requests for b in lane.at_provider if b.state == "intended")
+            unseen = sum(b.requests for b in queue.at_provider if b.state == "intended")
             if unseen:
                 notes.append(
-                    f"whether {counted_requests(unseen)} arrived at {lane.host} is not known; the "
+                    f"whether {counted_requests(unseen)} arrived at {queue.host} is not known; the "
                     "same command finds out before it submits anything again"
                 )
         return tuple(notes)
 
-    def _lane(self, run_id: int, seat: RunJudge, api: BatchApi) -> BatchQueue:
+    def _queue(self, run_id: int, run_judge: RunJudge, api: BatchApi) -> BatchQueue:
         return BatchQueue(
             BatchContext(
                 run_id,
-                seat,
+                run_judge,
                 api,
                 store=self._store,
                 stop=self._stop,
                 observer=self._observer,
-                allowance=self._allowance,
+                batch_budget=self._batch_budget,
                 timing=self._timing,
                 waiting=PollTimer(self._timing, self._stop),
                 limits=api.limits,
                 giving_up=self._options.cancel_batches,
             ),
-            UnreadMonitor(seat.judge, self._stop, keep_going=self._options.keep_going_unread),
+            UnreadMonitor(run_judge.judge, self._stop, keep_going=self._options.keep_going_unread),
         )

@@ -31,9 +31,9 @@ async def fetch_results(
     status: BatchStatus,
     api: BatchApi,
     *,
-    seat: RunJudge,
+    run_judge: RunJudge,
     store: Store,
-    allowance: BatchBudget,
+    batch_budget: BatchBudget,
 ) -> int:
     """Store what the batch has brought and was not stored yet; how many answers of it there are.
 
@@ -46,7 +46,7 @@ async def fetch_results(
     async def put_away() -> None:
         await asyncio.to_thread(store.batches.receive, batch.id, list(came.items()))
         for answer in came.values():
-            _count(answer, api, seat, allowance)
+            _count(answer, api, run_judge, batch_budget)
         came.clear()
 
     try:
@@ -70,23 +70,23 @@ async def fetch_results(
     return answers
 
 
-def _count(answer: str, api: BatchApi, seat: RunJudge, allowance: BatchBudget) -> None:
+def _count(answer: str, api: BatchApi, run_judge: RunJudge, batch_budget: BatchBudget) -> None:
     """What it cost; a request that failed costs nothing."""
     used = api.usage(answer)
     if used is None:
         return
     usage, model = used
-    cost = cost_usd(usage, model=model, traits=seat.judge.traits, price=seat.price)
-    allowance.came(usage, None if cost is None else cost * BATCH_RATE)
+    cost = cost_usd(usage, model=model, traits=run_judge.judge.traits, price=run_judge.price)
+    batch_budget.came(usage, None if cost is None else cost * BATCH_RATE)
 
 
 # What is at the provider: found again, looked at, collected, given up.
 
 
 class BatchPoller:
-    def __init__(self, course: BatchContext) -> None:
-        self._course = course
-        self._batches = course.store.batches
+    def __init__(self, context: BatchContext) -> None:
+        self._context = context
+        self._batches = context.store.batches
         self._through: dict[int, int] = {}  # by batch: how many of its requests are through
         self._fetches: Counter[int] = Counter()
         self._cancelled: set[int] = set()
@@ -108,22 +108,22 @@ class BatchPoller:
         sent = [sent_at for sent_at in doubted if sent_at is not None]
         if not sent:
             return None
-        return max(0.05, min(sent) + self._course.timing.arrives_within_s - time.time())
+        return max(0.05, min(sent) + self._context.timing.arrives_within_s - time.time())
 
     async def unfinished(self) -> tuple[BatchRecord, ...]:
-        course = self._course
-        found = await asyncio.to_thread(
-            self._batches.unfinished, course.run_id, course.seat.judge_id
+        context = self._context
+        unfinished = await asyncio.to_thread(
+            self._batches.unfinished, context.run_id, context.run_judge.judge_id
         )
-        self.at_provider = tuple(found)
+        self.at_provider = tuple(unfinished)
         return self.at_provider
 
     async def look(self) -> list[BatchRecord]:
         """At each of them; those whose results are in the store now."""
-        course = self._course
+        context = self._context
         collected = []
         for batch in await self.unfinished():
-            if course.is_stopped:
+            if context.is_stopped:
                 break
             try:
                 if batch.state == "intended":
@@ -131,62 +131,62 @@ class BatchPoller:
                 elif await self._looked_at(batch):
                     collected.append(batch)
             except JudgeError as error:
-                course.failed(error)
+                context.failed(error)
                 break
-            course.waiting.worked()
+            context.waiting.worked()
         return collected
 
     async def opened(self, batch: BatchRecord, provider_id: str) -> None:
         await asyncio.to_thread(self._batches.opened, batch.id, provider_id)
-        self._course.waiting.anew()
+        self._context.waiting.anew()
 
     async def drop(self, batch: BatchRecord) -> None:
         """It is not at the provider, so that its requests are wanted again."""
         await asyncio.to_thread(self._batches.drop, batch.id)
-        self._course.allowance.dropped(batch)
-        self._course.looks_everywhere = True
+        self._context.batch_budget.dropped(batch)
+        self._context.looks_everywhere = True
 
     async def _seek(self, batch: BatchRecord) -> None:
         """Whoever sent it did not see whether it arrived."""
-        course = self._course
+        context = self._context
         if batch.sent_at is None:
             await self.drop(batch)
             return
         others = await asyncio.to_thread(self._batches.provider_ids)
-        found = await course.api.find(
+        answer = await context.api.find(
             UnconfirmedBatch(batch.nonce, batch.requests, batch.sent_at, others)
         )
-        if isinstance(found, str):
-            course.observer.announce(
-                f"batch {found} with {counted_requests(batch.requests)} was found again at "
-                f"{course.host}; it is not submitted twice"
+        if isinstance(answer, str):
+            context.observer.announce(
+                f"batch {answer} with {counted_requests(batch.requests)} was found again at "
+                f"{context.host}; it is not submitted twice"
             )
-            await self.opened(batch, found)
-        elif found is UNSURE:
+            await self.opened(batch, answer)
+        elif answer is UNSURE:
             if batch.id not in self._told:
                 self._told.add(batch.id)
-                course.observer.announce(
-                    f"whether {counted_requests(batch.requests)} arrived at {course.host} shows "
+                context.observer.announce(
+                    f"whether {counted_requests(batch.requests)} arrived at {context.host} shows "
                     "when a batch of that size has ended there; until then nothing of it is "
                     "submitted again"
                 )
-        elif time.time() - batch.sent_at >= course.timing.arrives_within_s:
+        elif time.time() - batch.sent_at >= context.timing.arrives_within_s:
             await self.drop(batch)
 
     async def _looked_at(self, batch: BatchRecord) -> bool:
         """Whether it has ended and all that it brought is in the store."""
         assert batch.provider_id is not None  # noqa: S101 - an open one has one
-        api = self._course.api
+        api = self._context.api
         try:
             status = await api.look(batch.provider_id)
         except JudgeRejected:
-            if not self._course.giving_up:
+            if not self._context.giving_up:
                 raise
             # It cannot be had any more, with this key at least; whoever gives it up knows that.
             status = BatchStatus("cancelled")
         self._through[batch.id] = status.through
         if status.phase == "running":
-            if self._course.giving_up and batch.id not in self._cancelled:
+            if self._context.giving_up and batch.id not in self._cancelled:
                 await api.cancel(batch.provider_id)
                 self._cancelled.add(batch.id)
             return False
@@ -197,84 +197,86 @@ class BatchPoller:
 
     async def _refused(self, batch: BatchRecord, status: BatchStatus) -> None:
         """As a whole, before any of it was asked."""
-        course = self._course
+        context = self._context
         await self.drop(batch)
         if status.crowded:
             smaller = max(1, batch.requests // 2)
-            course.limits = BatchLimits(min(course.limits.requests, smaller), course.limits.bytes)
-            course.crowded = True
-            course.waiting.hold_back()
-            course.observer.announce(
-                f"{course.host} has no room for {counted_requests(batch.requests)} now "
+            context.limits = BatchLimits(
+                min(context.limits.requests, smaller), context.limits.bytes
+            )
+            context.crowded = True
+            context.waiting.hold_back()
+            context.observer.announce(
+                f"{context.host} has no room for {counted_requests(batch.requests)} now "
                 f"({status.why}); smaller batches are tried"
             )
             return
-        course.stop.ask(
+        context.stop.ask(
             "judge",
             JudgeRejected(
-                f"{course.host} refused batch {batch.provider_id}: {status.why}; correct what it "
+                f"{context.host} refused batch {batch.provider_id}: {status.why}; correct what it "
                 "names and run the command again"
             ),
         )
 
     async def _collected(self, batch: BatchRecord, status: BatchStatus) -> bool:
-        course = self._course
+        context = self._context
         answers = None
         try:
             answers = await fetch_results(
                 batch,
                 status,
-                course.api,
-                seat=course.seat,
-                store=course.store,
-                allowance=course.allowance,
+                context.api,
+                run_judge=context.run_judge,
+                store=context.store,
+                batch_budget=context.batch_budget,
             )
         except (JudgeConnectionLost, JudgeRejected):  # cut short, or gone
             self._fetches[batch.id] += 1
-            if self._fetches[batch.id] < course.timing.fetches:
-                course.waiting.anew()
+            if self._fetches[batch.id] < context.timing.fetches:
+                context.waiting.anew()
                 return False
         lapsed = await asyncio.to_thread(self._batches.finish, batch.id)
-        course.allowance.ended(batch)
+        context.batch_budget.ended(batch)
         self._room_again()
         self._empty = self._empty + 1 if lapsed == batch.requests else 0
         if lapsed:
-            course.looks_everywhere = True
+            context.looks_everywhere = True
             those = f"{lapsed:,} of its {counted_requests(batch.requests)}"
             self._lapsed(batch, status, those, answers)
         return True
 
     def _room_again(self) -> None:
         """Where something ended there may be room for more than was tried."""
-        course = self._course
-        if course.limits.requests < course.api.limits.requests:
-            more = min(2 * course.limits.requests, course.api.limits.requests)
-            course.limits = BatchLimits(more, course.limits.bytes)
-        if course.crowded:
-            course.crowded = False
-            course.looks_everywhere = True
+        context = self._context
+        if context.limits.requests < context.api.limits.requests:
+            more = min(2 * context.limits.requests, context.api.limits.requests)
+            context.limits = BatchLimits(more, context.limits.bytes)
+        if context.crowded:
+            context.crowded = False
+            context.looks_everywhere = True
 
     def _lapsed(
         self, batch: BatchRecord, status: BatchStatus, those: str, answers: int | None
     ) -> None:
         """What it leaves unanswered is asked again, unless somebody did not want that."""
-        course = self._course
+        context = self._context
         name = f"batch {batch.provider_id}"
         if answers is None:
-            course.observer.announce(
-                f"{name}: the results of {those} could not be fetched in {course.timing.fetches} "
+            context.observer.announce(
+                f"{name}: the results of {those} could not be fetched in {context.timing.fetches} "
                 "attempts; they are asked again"
             )
-        elif status.phase == "cancelled" and course.giving_up:
-            course.observer.announce(f"{name} is cancelled, {those} unanswered")
+        elif status.phase == "cancelled" and context.giving_up:
+            context.observer.announce(f"{name} is cancelled, {those} unanswered")
         elif status.phase == "cancelled":
-            told = f"{name} was cancelled at {course.host}, {those} unanswered"
-            course.stop.ask("judge", JudgeRejected(f"{told}; the same command asks them again"))
-        elif self._empty >= course.timing.empty_batches:
-            told = f"{self._empty} batches in a row came back from {course.host} without an answer"
+            what = f"{name} was cancelled at {context.host}, {those} unanswered"
+            context.stop.ask("judge", JudgeRejected(f"{what}; the same command asks them again"))
+        elif self._empty >= context.timing.empty_batches:
+            what = f"{self._empty} batches in a row came back from {context.host} without an answer"
             remedy = "try again later, or leave --batch out"
-            course.stop.ask("judge", JudgeRejected(f"{told}; {remedy}"))
+            context.stop.ask("judge", JudgeRejected(f"{what}; {remedy}"))
         else:
-            course.observer.announce(
+            context.observer.announce(
                 f"{name} has {status.phase}, {those} unanswered; they are asked again"
             )

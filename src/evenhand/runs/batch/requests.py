@@ -131,8 +131,8 @@ class CollectingJudge:
     def _priced(self, read: Completion, *, requests: int) -> Completion:
         usage = read.usage
         cost = cost_usd(usage, model=read.model, traits=self.traits, price=self._price)
-        told = {"requests": requests} | ({} if cost is None else {"cost_usd": cost * BATCH_RATE})
-        return replace(read, usage=usage.model_copy(update=told))
+        update = {"requests": requests} | ({} if cost is None else {"cost_usd": cost * BATCH_RATE})
+        return replace(read, usage=usage.model_copy(update=update))
 
 
 # Requests gathered into batches that a provider takes.

@@ -41,7 +41,7 @@ class BatchSettler:
     def __init__(
         self,
         run_id: int,
-        seat: RunJudge,
+        run_judge: RunJudge,
         api: BatchApi,
         *,
         store: Store,
@@ -49,15 +49,15 @@ class BatchSettler:
         unread: UnreadMonitor,
     ) -> None:
         self._run_id = run_id
-        self._seat = seat
+        self._run_judge = run_judge
         self._api = api
         self._store = store
         self._stop = stop
         self._unread = unread
-        self._attempts = seat.config.retry.attempts
-        self._config = replace(seat.config, retry=_ONCE)
+        self._attempts = run_judge.config.retry.attempts
+        self._config = replace(run_judge.config, retry=_ONCE)
         # Whether the judge has answered: until then its failures say nothing of the pairs.
-        self.proven = seat.count.done > seat.count.invalid
+        self.proven = run_judge.count.proven
         self.doubted = 0  # pairs that wait for that
         self.last_failure: JudgeError | None = None
         # Passes that this command has stored, of pairs that have no verdict yet.
@@ -66,18 +66,18 @@ class BatchSettler:
 
     async def settle(self, works: Sequence[WorkItem]) -> list[tuple[WorkItem, list[WantedRequest]]]:
         """Store what these pairs have come to, all of it at once; what they lack is given back."""
-        judge_id = self._seat.judge_id
+        judge_id = self._run_judge.judge_id
         pair_ids = {work.pair_id for work in works}
         kept = await asyncio.to_thread(self._store.batches.kept, self._run_id, judge_id, pair_ids)
         written = _Written([], [], [])
         lacking: list[tuple[WorkItem, list[WantedRequest]]] = []
         for work in works:
             judge = CollectingJudge(
-                self._seat.judge,
+                self._run_judge.judge,
                 self._api,
                 kept.get(work.pair_id, ()),
                 attempts=self._attempts,
-                price=self._seat.price,
+                price=self._run_judge.price,
             )
             await self._decide(work, judge, written)
             self._watch(work, judge)
@@ -88,8 +88,8 @@ class BatchSettler:
                 self._store.write, written.passes, written.verdicts, settled=written.settled
             )
             for verdict in written.verdicts:
-                self._seat.count.settled(verdict.settled)
-            self._seat.count.stored(len(written.verdicts))
+                self._run_judge.count.settled(verdict.settled)
+            self._run_judge.count.stored(len(written.verdicts))
         return lacking
 
     async def _decide(self, work: WorkItem, judge: CollectingJudge, written: _Written) -> None:
@@ -116,7 +116,7 @@ class BatchSettler:
             failed = []  # nothing is settled by them yet
         else:
             written.verdicts.append(
-                NewVerdict(self._run_id, work.number, self._seat.judge_id, settled)
+                NewVerdict(self._run_id, work.number, self._run_judge.judge_id, settled)
             )
             self._count_reused(work, keeper)
         for made in (*keeper.made, *failed):
@@ -125,13 +125,13 @@ class BatchSettler:
             self._own.update((work.pair_id, made.order, made.sample) for made in keeper.made)
 
     def _file(self, work: WorkItem, made: Made | FailedPass, written: _Written) -> None:
-        judge_id = self._seat.judge_id
+        judge_id = self._run_judge.judge_id
         written.passes.append(NewPass(work.pair_id, judge_id, self._run_id, made))
         written.settled.append(
             PassAsked(self._run_id, judge_id, work.pair_id, made.order, made.sample)
         )
         if not isinstance(made, FailedPass):
-            self._seat.count.made(made)
+            self._run_judge.count.made(made)
             key = (work.pair_id, made.order, made.sample)
             if key not in self._unread_once or not isinstance(made, Pass) or made.unread is None:
                 self._unread.answered(made)
@@ -151,7 +151,7 @@ class BatchSettler:
             if key in self._own:
                 self._own.discard(key)
             else:
-                self._seat.count.reused += 1
+                self._run_judge.count.reused += 1
 
 
 class _StoredPasses:

@@ -115,12 +115,12 @@ class ContextThread(Generic[T]):
             self._tell(self._left.set_result, None)
 
     def _tell(self, settle: Callable[[U], None], what: U) -> None:
-        def told() -> None:
+        def settle_once() -> None:
             with contextlib.suppress(asyncio.InvalidStateError):  # nobody waits any more
                 settle(what)
 
         with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
-            self._loop.call_soon_threadsafe(told)
+            self._loop.call_soon_threadsafe(settle_once)
 
 
 def _heard(entered: asyncio.Future[T]) -> None:
@@ -334,8 +334,8 @@ def _lives(process: int) -> bool:
 def _described() -> Cluster:
     import ray
 
-    told: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call] # Ray is half typed
-    nodes = [node for node in told if node.get("Alive")]
+    known: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call] # Ray is half typed
+    nodes = [node for node in known if node.get("Alive")]
     cpus = sum(node.get("Resources", {}).get("CPU", 0) for node in nodes)
     hosts = {str(node.get("NodeManagerAddress")) for node in nodes}
     return Cluster(int(cpus), len(nodes), tuple(sorted(hosts)))

@@ -109,28 +109,28 @@ class RayExecutor:
         self._notes: list[str] = []
         # As Ray's own commands take it: in a job that was submitted, it is the job's cluster.
         self._address = options.ray_address or os.environ.get("RAY_ADDRESS", "").strip() or None
-        self._crew: WorkerPool | None = None
+        self._pool: WorkerPool | None = None
         self._limit = options.concurrency or 1
 
     @property
     def in_flight(self) -> int:
-        return self._crew.in_flight if self._crew else 0
+        return self._pool.in_flight if self._pool else 0
 
     @property
     def limit(self) -> int:
-        told = self._crew.limit if self._crew else 0
-        self._limit = told or self._limit  # at the end there is nobody left to tell it
+        now = self._pool.limit if self._pool else 0
+        self._limit = now or self._limit  # at the end there is nobody left to tell it
         return self._limit
 
     @property
     def paused_s(self) -> float:
-        return self._crew.paused_s if self._crew else 0.0
+        return self._pool.paused_s if self._pool else 0.0
 
     def account(self) -> tuple[str, ...]:
         return tuple(self._notes)
 
-    async def execute(self, run_id: int, seats: tuple[RunJudge, ...]) -> None:
-        pending = sum(seat.count.pairs - seat.count.done for seat in seats)
+    async def execute(self, run_id: int, run_judges: tuple[RunJudge, ...]) -> None:
+        pending = sum(run_judge.count.pending for run_judge in run_judges)
         wanted = self._options.ray_workers or min(_own_cpus(), _MOST_WORKERS)
         where = f"joining the cluster at {self._address}" if self._address else "starting Ray here"
         self._announce(f"{where}; this takes some seconds")
@@ -146,18 +146,18 @@ class RayExecutor:
                 await self._until_unattended()
                 count = self._workers(cluster, pending)
                 self._say_where(cluster, count)
-                await self._work(run_id, seats, count)
+                await self._work(run_id, run_judges, count)
         except EvenhandError as error:
             self._stop.ask("store" if isinstance(error, StoreError) else "cluster", error)
 
-    async def _work(self, run_id: int, seats: tuple[RunJudge, ...], count: int) -> None:
+    async def _work(self, run_id: int, run_judges: tuple[RunJudge, ...], count: int) -> None:
         from evenhand.runs.ray.actors import ActorHandle
 
         before = await asyncio.to_thread(self._store.tally, run_id)
-        crew = self._crew = WorkerPool(
+        pool = self._pool = WorkerPool(
             partial(ActorHandle, self._announce),
-            [self._assignment(run_id, seats, place, count) for place in range(count)],
-            seats,
+            [self._assignment(run_id, run_judges, place, count) for place in range(count)],
+            run_judges,
             store=self._store,
             options=self._options,
             budget=self._budget,
@@ -165,12 +165,12 @@ class RayExecutor:
             announce=self._announce,
         )
         try:
-            await crew.work()
+            await pool.work()
         finally:
-            self._tell_of_judges(crew)
-            if crew.lost:
-                self._tell_of_lost(crew)
-                await self._count_anew(run_id, seats, before.made)
+            self._tell_of_judges(pool)
+            if pool.lost:
+                self._tell_of_lost(pool)
+                await self._count_anew(run_id, run_judges, before.made)
 
     def _environment(self) -> dict[str, str]:
         """For a Ray that is started here: its workers find the store's password as others do."""
@@ -182,13 +182,13 @@ class RayExecutor:
         in flight would be asked twice. None outlives its lease."""
         loop = asyncio.get_running_loop()
         until = loop.time() + LEASED_S + _GRACE_S
-        told = False
+        announced = False
         while self._stop.by is None and loop.time() < until:
             if not await asyncio.to_thread(self._store.is_attended, self._run.id):
                 return
-            if not told:
+            if not announced:
                 self._announce("workers of an earlier command are still at this run; waiting")
-            told = True
+            announced = True
             await asyncio.sleep(_LOOKED_EVERY_S)
 
     def _workers(self, cluster: Cluster, pending: int) -> int:
@@ -206,7 +206,7 @@ class RayExecutor:
             )
 
     def _assignment(
-        self, run_id: int, seats: tuple[RunJudge, ...], place: int, count: int
+        self, run_id: int, run_judges: tuple[RunJudge, ...], place: int, count: int
     ) -> Assignment:
         options, salt = self._options, self._run.plan.get("fresh")
         most = options.concurrency
@@ -214,7 +214,7 @@ class RayExecutor:
             run_id=run_id,
             store=self._store.address,
             salt=salt,
-            seats=tuple(self._tasks(seats, salt)),
+            tasks=tuple(self._tasks(run_judges, salt)),
             # As many in flight in all as on one machine; the first ones take the rest.
             concurrency=None if most is None else most // count + (place < most % count),
             paced_by_requests=options.rpm is not None,
@@ -224,35 +224,37 @@ class RayExecutor:
             keep_going_unread=options.keep_going_unread,
         )
 
-    def _tasks(self, seats: tuple[RunJudge, ...], salt: str | None) -> Iterator[JudgeTask]:
-        for seat, plan in zip(seats, self._judges, strict=True):
+    def _tasks(self, run_judges: tuple[RunJudge, ...], salt: str | None) -> Iterator[JudgeTask]:
+        for run_judge, plan in zip(run_judges, self._judges, strict=True):
             if plan.recipe is not None:  # what has none was refused
                 yield JudgeTask(
-                    judge_id=seat.judge_id,
+                    judge_id=run_judge.judge_id,
                     recipe=plan.recipe,
                     config=plan.config,
-                    price=seat.price,
+                    price=run_judge.price,
                     key=plan.record(salt=salt).key,
                     name=plan.judge.name,
-                    proven=seat.count.proven,
+                    proven=run_judge.count.proven,
                 )
 
-    def _tell_of_judges(self, crew: WorkerPool) -> None:
+    def _tell_of_judges(self, pool: WorkerPool) -> None:
         """E.g. of a server of a fleet that was left alone; each worker has its own view of it."""
-        for line, workers in crew.accounts.most_common(_ACCOUNTS_AT_MOST):
-            self._notes.append(f"{line} (told by {_counted(workers, 'worker')})")
+        for line, workers in pool.accounts.most_common(_ACCOUNTS_AT_MOST):
+            self._notes.append(f"{line} (reported by {_counted(workers, 'worker')})")
 
-    def _tell_of_lost(self, crew: WorkerPool) -> None:
-        lost = f"{_counted(crew.lost, 'worker')} {'was' if crew.lost == 1 else 'were'} lost"
-        calls = f", and up to {crew.lost_calls:,} calls count as made" if crew.lost_calls else ""
+    def _tell_of_lost(self, pool: WorkerPool) -> None:
+        lost = f"{_counted(pool.lost, 'worker')} {'was' if pool.lost == 1 else 'were'} lost"
+        calls = f", and up to {pool.lost_calls:,} calls count as made" if pool.lost_calls else ""
         self._notes.append(f"{lost}; what was in flight there was asked again{calls}")
 
-    async def _count_anew(self, run_id: int, seats: tuple[RunJudge, ...], before: Spending) -> None:
+    async def _count_anew(
+        self, run_id: int, run_judges: tuple[RunJudge, ...], before: Spending
+    ) -> None:
         """What a lost worker stored and did not live to tell is in the store."""
-        for seat in seats:
-            tally = await asyncio.to_thread(self._store.tally, run_id, seat.judge_id)
+        for run_judge in run_judges:
+            tally = await asyncio.to_thread(self._store.tally, run_id, run_judge.judge_id)
             for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid"):
-                setattr(seat.count, name, getattr(tally, name))
+                setattr(run_judge.count, name, getattr(tally, name))
         made = (await asyncio.to_thread(self._store.tally, run_id)).made
         budget = self._budget
         budget.calls = max(budget.calls, made.requests - before.requests)

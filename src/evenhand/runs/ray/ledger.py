@@ -1,5 +1,5 @@
-"""The driver's books for the whole cluster: calls and dollars leased to workers, rate-limit
-permits, and what workers report, added to the run's totals.
+"""The driver's books for the whole cluster: calls and dollars leased to workers, never twice, and
+rate-limit permits. Pure: it is given what workers report and the time.
 """
 
 from __future__ import annotations
@@ -7,13 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from evenhand.runs.budget import Budget
-from evenhand.runs.executor import RunJudge
-from evenhand.runs.ray.messages import Permits, WorkerCounts, WorkerReport, WorkerSpending
-
-# One ledger for a whole cluster: calls and dollars are leased from it, and never twice.
-#
-# Pure: it is told what workers report, and says what they may have.
+from evenhand.runs.ray.messages import Permits, WorkerReport, WorkerSpending
 
 # Of what is free, a worker gets at most its part of a half at once: the rest is for the others,
 # and for whoever is faster.
@@ -63,7 +57,7 @@ class BudgetLedger:
     def enter(self, worker: int, report: WorkerReport) -> WorkerSpending:
         """What is new in the report."""
         account = self._accounts[worker]
-        new = _less(report.spending, account.spent)
+        new = report.spending - account.spent
         account.spent = report.spending
         account.calls_returned = report.returned_calls
         account.cost_returned = report.returned_cost_usd
@@ -78,14 +72,14 @@ class BudgetLedger:
 
     def close(self, worker: int) -> None:
         """It ended, and has told all; what it did not use is free again."""
-        self._closed = _more(self._closed, self._accounts.pop(worker).spent)
+        self._closed += self._accounts.pop(worker).spent
 
     def lose(self, worker: int) -> None:
         """It died. What it had leased may have been spent, so it counts as spent."""
         account = self._accounts.pop(worker)
         self.lost_calls += account.calls_out
         self.lost_cost_usd += account.cost_out
-        self._closed = _more(self._closed, account.spent)
+        self._closed += account.spent
 
     def reached(self) -> Literal["max-calls", "max-cost"] | None:
         """A cap that lets no worker begin another call, now or when leases come back. To be asked
@@ -113,7 +107,7 @@ class BudgetLedger:
     def spent(self) -> WorkerSpending:
         whole = self._closed
         for account in self._accounts.values():
-            whole = _more(whole, account.spent)
+            whole += account.spent
         return whole
 
     @property
@@ -146,33 +140,6 @@ class BudgetLedger:
         return min(free, most, max(least, free / self._shares))
 
 
-def _more(one: WorkerSpending, other: WorkerSpending) -> WorkerSpending:
-    return WorkerSpending(
-        calls=one.calls + other.calls,
-        cost_usd=one.cost_usd + other.cost_usd,
-        priced=one.priced + other.priced,
-        unpriced=one.unpriced + other.unpriced,
-        uncounted=one.uncounted + other.uncounted,
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-    )
-
-
-def _less(one: WorkerSpending, other: WorkerSpending) -> WorkerSpending:
-    return WorkerSpending(
-        calls=one.calls - other.calls,
-        cost_usd=one.cost_usd - other.cost_usd,
-        priced=one.priced - other.priced,
-        unpriced=one.unpriced - other.unpriced,
-        uncounted=one.uncounted - other.uncounted,
-        input_tokens=one.input_tokens - other.input_tokens,
-        output_tokens=one.output_tokens - other.output_tokens,
-    )
-
-
-# So many requests, or tokens, a minute, for a whole cluster: given out in small numbers that are
-# good for a moment. Pure: it is told the time.
-
 # A permit is used within this time or not at all.
 VALID_S = 1.5
 # Nobody may have asked for so long, and what would have been given is given after all.
@@ -181,7 +148,8 @@ _MINUTE_S = 60.0
 
 
 class PermitIssuer:
-    """Of one judge. A little slower than the rate that it keeps: a permit may be used later than
+    """So many requests, or tokens, a minute for one judge, given out in small numbers that are good
+    for a moment. A little slower than the rate that it keeps: a permit may be used later than
     it is given, so that a minute could hold the permits of a little more than a minute."""
 
     def __init__(self, *, requests: float | None, tokens: float | None) -> None:
@@ -227,26 +195,3 @@ class _PermitRate:
     def take_back(self, amount: float) -> None:
         """A negative amount was used beyond what was given."""
         self._free_at -= amount * self._unit_s
-
-
-# What is new in a worker's report, added to the run's own sums.
-
-
-def add_spending(budget: Budget, new: WorkerSpending) -> None:
-    budget.calls += new.calls
-    budget.cost_usd += new.cost_usd
-    budget.unpriced += new.unpriced
-    budget.uncounted += new.uncounted
-    budget.input_tokens += new.input_tokens
-    budget.output_tokens += new.output_tokens
-
-
-def add_counts(seat: RunJudge, told: WorkerCounts, before: WorkerCounts | None) -> None:
-    for name in _COUNTED:
-        new = getattr(told, name) - (getattr(before, name) if before else 0)
-        setattr(seat.count, name, getattr(seat.count, name) + new)
-
-
-_COUNTED = (
-    "wins_a", "wins_b", "ties", "inconsistent", "invalid", "passes", "unread", "reused",
-)  # fmt: skip

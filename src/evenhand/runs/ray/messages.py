@@ -4,7 +4,8 @@ No key and no password is part of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add, sub
 from typing import Protocol
 
 from evenhand.errors import ClusterError, EvenhandError, JudgeError, StoreError
@@ -33,7 +34,7 @@ class Assignment:
     run_id: int
     store: str  # without its password
     salt: str | None
-    seats: tuple[JudgeTask, ...]
+    tasks: tuple[JudgeTask, ...]
     concurrency: int | None
     paced_by_requests: bool
     paced_by_tokens: bool
@@ -47,7 +48,7 @@ class Shard:
     """Pending items of one judge, from one number to another."""
 
     number: int
-    seat: int
+    judge_index: int
     first: int
     last: int
     firsts: bool  # of items with the same content only the first; else only the others
@@ -73,6 +74,11 @@ class Grant:
     permits: tuple[Permits, ...] = ()
     done: bool = False  # there is no more work
     stop: bool = False
+
+
+WORKER_COUNTED = (
+    "wins_a", "wins_b", "ties", "inconsistent", "invalid", "passes", "unread", "reused",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,12 @@ class WorkerSpending:
     input_tokens: int = 0
     output_tokens: int = 0
 
+    def __add__(self, other: WorkerSpending) -> WorkerSpending:
+        return WorkerSpending(*map(add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: WorkerSpending) -> WorkerSpending:
+        return WorkerSpending(*map(sub, astuple(self), astuple(other)))
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerFailure:
@@ -116,7 +128,7 @@ class WorkerFailure:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    seats: tuple[WorkerCounts, ...]
+    judges: tuple[WorkerCounts, ...]
     spending: WorkerSpending
     returned_calls: int  # sums, too
     returned_cost_usd: float
@@ -132,9 +144,6 @@ class WorkerReport:
     expired: bool = False  # it heard nothing for too long, and ended by itself
     trouble: WorkerFailure | None = None
     accounts: tuple[str, ...] = ()  # at its end: what its judges have to say of that time
-
-
-# A worker as its driver knows it: how it is spoken to, and what it means when it is gone.
 
 
 class WorkerLost(Exception):

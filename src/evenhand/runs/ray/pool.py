@@ -16,8 +16,9 @@ from evenhand.errors import ClusterError, EvenhandError, StoreError
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.options import RunOptions
-from evenhand.runs.ray.ledger import BudgetLedger, PermitIssuer, add_counts, add_spending
+from evenhand.runs.ray.ledger import BudgetLedger, PermitIssuer
 from evenhand.runs.ray.messages import (
+    WORKER_COUNTED,
     Assignment,
     Grant,
     Permits,
@@ -52,7 +53,7 @@ class WorkerPool:
         self,
         start: Callable[[], WorkerHandle],
         assignments: Sequence[Assignment],
-        seats: Sequence[RunJudge],
+        run_judges: Sequence[RunJudge],
         *,
         store: Store,
         options: RunOptions,
@@ -63,7 +64,7 @@ class WorkerPool:
         """One worker for each assignment, until nothing is pending."""
         self._start = start
         self._assignments = assignments
-        self._seats = seats
+        self._run_judges = run_judges
         self._budget = budget
         self._stop = stop
         self._announce = announce
@@ -71,21 +72,21 @@ class WorkerPool:
         stop.listen(self._over.set)
         self._ledger = BudgetLedger(max_calls=options.max_calls, max_cost=options.max_cost)
         paced = options.rpm is not None or options.tpm is not None
-        self._offices = [
-            PermitIssuer(requests=options.rpm, tokens=options.tpm) for _ in seats if paced
+        self._issuers = [
+            PermitIssuer(requests=options.rpm, tokens=options.tpm) for _ in run_judges if paced
         ]
         numbers = count(1)
         self._queues = [
             ShardQueue(
                 store,
                 assignments[0].run_id,
-                seat.judge_id,
-                seat=place,
+                run_judge.judge_id,
+                judge_index=place,
                 workers=len(assignments),
-                pending=partial(_pending, seat),
+                pending=partial(getattr, run_judge.count, "pending"),
                 numbers=numbers,
             )
-            for place, seat in enumerate(seats)
+            for place, run_judge in enumerate(run_judges)
         ]
         self._members: dict[int, _Member] = {}
         self._begun = 0
@@ -122,7 +123,7 @@ class WorkerPool:
             await asyncio.gather(*attending, return_exceptions=True)
 
     async def _attend(self, assignment: Assignment) -> None:
-        """One place of the crew: a worker, and the one after it where it is lost."""
+        """One place of the pool: a worker, and the one after it where it is lost."""
         while not self._over.is_set():
             handle = self._start()
             try:
@@ -189,10 +190,20 @@ class WorkerPool:
     def _enter(self, member: _Member, report: WorkerReport) -> None:
         before, member.report = member.report, report
         new = self._ledger.enter(member.number, report)
-        add_spending(self._budget, new)
+        self._budget.add(
+            calls=new.calls,
+            cost_usd=new.cost_usd,
+            unpriced=new.unpriced,
+            uncounted=new.uncounted,
+            input_tokens=new.input_tokens,
+            output_tokens=new.output_tokens,
+        )
         self._budget.stop_where_unpriced()
-        for place, (seat, told) in enumerate(zip(self._seats, report.seats, strict=True)):
-            add_counts(seat, told, before.seats[place] if before else None)
+        earlier = before.judges if before else (None,) * len(report.judges)
+        for run_judge, now, then in zip(self._run_judges, report.judges, earlier, strict=True):
+            for name in WORKER_COUNTED:
+                new_count = getattr(now, name) - (getattr(then, name) if then else 0)
+                setattr(run_judge.count, name, getattr(run_judge.count, name) + new_count)
         if new.calls:
             self._deaths = 0
         member.idle = report.idle
@@ -204,12 +215,12 @@ class WorkerPool:
         if self._stop.by is not None:
             return Grant(LEASED_S, stop=True)
         if report is None:
-            wanting = range(len(self._seats))
+            wanting = range(len(self._run_judges))
             return Grant(LEASED_S, shards=await self._shards(member, wanting))
         lent = self._ledger.lend(member.number, report)
         if report.starving and not lent.calls and not lent.cost_usd:
             self._end_at_cap()
-        wanting_now = [place for place, seat in enumerate(report.seats) if seat.wants_shard]
+        wanting_now = [place for place, counts in enumerate(report.judges) if counts.wants_shard]
         shards = await self._shards(member, wanting_now)
         return Grant(
             LEASED_S,
@@ -225,15 +236,15 @@ class WorkerPool:
     def _permits(self, report: WorkerReport) -> list[Permits]:
         now = time.monotonic()
         given = []
-        for office, seat in zip(self._offices, report.seats, strict=False):
-            office.take_back(seat.unused)
-            given.append(office.give(seat.wants, now))
+        for issuer, counts in zip(self._issuers, report.judges, strict=False):
+            issuer.take_back(counts.unused)
+            given.append(issuer.give(counts.wants, now))
         return given
 
-    async def _shards(self, member: _Member, seats: Sequence[int]) -> tuple[Shard, ...]:
+    async def _shards(self, member: _Member, places: Sequence[int]) -> tuple[Shard, ...]:
         cut = []
         async with self._cutting:
-            for place in seats:
+            for place in places:
                 if self._queues[place].is_empty:
                     continue
                 shard = await asyncio.to_thread(self._queues[place].next)
@@ -283,10 +294,6 @@ class WorkerPool:
 
     def _give_back(self, member: _Member) -> None:
         for shard in member.shards.values():
-            self._queues[shard.seat].give_back(shard)
+            self._queues[shard.judge_index].give_back(shard)
         if member.shards and self._stop.by is None:
             self._over.clear()
-
-
-def _pending(seat: RunJudge) -> int:
-    return seat.count.pairs - seat.count.done

@@ -27,7 +27,7 @@ class ShardQueue:
         run_id: int,
         judge_id: int,
         *,
-        seat: int,
+        judge_index: int,
         workers: int,
         pending: Callable[[], int],
         numbers: Iterator[int],
@@ -36,7 +36,7 @@ class ShardQueue:
         self._store = store
         self._run_id = run_id
         self._judge_id = judge_id
-        self._seat = seat
+        self._judge_index = judge_index
         self._workers = workers
         self._pending = pending
         self._after = 0
@@ -76,7 +76,7 @@ class ShardQueue:
             return None
         first, last, _ = span
         self._after = last
-        return Shard(next(self._numbers), self._seat, first, last, self._firsts)
+        return Shard(next(self._numbers), self._judge_index, first, last, self._firsts)
 
 
 # A worker's supply: the pending pairs of the shards that it was given, and a wish for more.

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges import Judge
 from evenhand.judges.protocol import Account, account_of
-from evenhand.runs.executor import LocalExecutor, RunJudge
+from evenhand.runs.executor import RunJudge
+from evenhand.runs.local import LocalExecutor
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.progress import JudgeCounts
 from evenhand.runs.ray.lease import Lease, LeasedBudget, LeasedJudge, LeasedPace
 from evenhand.runs.ray.messages import (
+    WORKER_COUNTED,
     Assignment,
     Grant,
     JudgeTask,
@@ -51,11 +53,9 @@ def with_own_secrets(shown: str) -> str:
     return whole.render_as_string(hide_password=False)
 
 
-# A worker's count: what is stored, and nothing that a kill could take back.
-
-
 class StoredCount(JudgeCounts):
-    """Verdicts are stored in the order in which they are settled."""
+    """What is stored, and nothing that a kill could take back. Verdicts are stored in the order in
+    which they are settled."""
 
     def __init__(self, judge: str, *, known: bool) -> None:
         super().__init__(judge, 0)
@@ -76,8 +76,6 @@ class StoredCount(JudgeCounts):
             self.waiting -= 1
         super().stored(count)
 
-
-# A worker: the engine of one machine, with work and leave to spend from a driver elsewhere.
 
 _TOLD_EVERY_S = 0.25
 _LOOKED_EVERY_S = 0.05
@@ -120,7 +118,7 @@ class Worker:
             return WorkerFailure(by, error.kind, error.message)
         except Exception as error:  # the driver is to hear of it, whatever it is
             await self._close()
-            return WorkerFailure("cluster", "cluster", _told(error))
+            return WorkerFailure("cluster", "cluster", _failure_message(error))
         self._lease.accept(Grant(_FIRST_GRANT_WITHIN_S))
         self._working = asyncio.create_task(self._work(assignment.run_id))
         self._watching = asyncio.create_task(self._watch())
@@ -146,13 +144,13 @@ class Worker:
             clock=time.monotonic,
         )
         self._stop.listen(self._wind_up)
-        seats = [self._seat(assignment, task, self._store) for task in assignment.seats]
-        self._seats = tuple(seats)
+        run_judges = [self._run_judge(assignment, task, self._store) for task in assignment.tasks]
+        self._run_judges = tuple(run_judges)
         self._paces = [
             LeasedPace(
                 by_requests=assignment.paced_by_requests, by_tokens=assignment.paced_by_tokens
             )
-            for _ in seats
+            for _ in run_judges
         ]
         self._budget = LeasedBudget(self._stop, self._lease)
         self._executor = LocalExecutor(
@@ -166,7 +164,7 @@ class Worker:
             paces=self._paces,
         )
 
-    def _seat(self, assignment: Assignment, task: JudgeTask, store: Store) -> RunJudge:
+    def _run_judge(self, assignment: Assignment, task: JudgeTask, store: Store) -> RunJudge:
         judge = task.recipe.open()
         self._judges.append(judge)
         self._accounts.append(account_of(judge))
@@ -185,7 +183,7 @@ class Worker:
 
     async def _work(self, run_id: int) -> None:
         try:
-            await self._executor.execute(run_id, self._seats)
+            await self._executor.execute(run_id, self._run_judges)
         except Exception as error:  # whatever it is, the driver is to hear of it
             self._broken = error
         finally:
@@ -225,7 +223,7 @@ class Worker:
             pace.accept(permits, now)
         self._lease.accept(grant)
         for shard in grant.shards:
-            self._supplies[shard.seat].give(shard)
+            self._supplies[shard.judge_index].give(shard)
         if grant.stop:
             self._stop.ask("interrupt")
         if grant.done:
@@ -300,7 +298,7 @@ class Worker:
         limit = max(1, executor.limit)
         over, self._over = self._over, []
         return WorkerReport(
-            seats=tuple(self._seat_reports()),
+            judges=tuple(self._judge_reports()),
             spending=self._spending(),
             returned_calls=lease.returned_calls,
             returned_cost_usd=lease.returned_cost_usd,
@@ -318,19 +316,12 @@ class Worker:
             accounts=tuple(line for each in self._accounts for line in each()) if ended else (),
         )
 
-    def _seat_reports(self) -> Iterator[WorkerCounts]:
-        waiting = self._executor.waiting or [0] * len(self._seats)
+    def _judge_reports(self) -> Iterator[WorkerCounts]:
+        waiting = self._executor.waiting or [0] * len(self._run_judges)
         each = zip(self._counts, self._supplies, self._paces, waiting, strict=True)
         for count, supply, pace, calls in each:
             yield WorkerCounts(
-                wins_a=count.wins_a,
-                wins_b=count.wins_b,
-                ties=count.ties,
-                inconsistent=count.inconsistent,
-                invalid=count.invalid,
-                passes=count.passes,
-                unread=count.unread,
-                reused=count.reused,
+                **{name: getattr(count, name) for name in WORKER_COUNTED},
                 wants_shard=supply.wants_shard,
                 wants=pace.wanted(calls),
                 unused=pace.give_back(),
@@ -350,13 +341,13 @@ class Worker:
 
     def _trouble(self) -> WorkerFailure | None:
         if self._broken is not None:
-            return WorkerFailure("cluster", "cluster", _told(self._broken))
+            return WorkerFailure("cluster", "cluster", _failure_message(self._broken))
         by, error = self._stop.by, self._stop.error
         if by in ("judge", "store") and error is not None:
             return WorkerFailure(by, error.kind, error.message)
         return None
 
 
-def _told(error: Exception) -> str:
+def _failure_message(error: Exception) -> str:
     said = " ".join(str(error).split())[:200]
     return f"a worker failed ({type(error).__name__}: {said}); the same command goes on"
