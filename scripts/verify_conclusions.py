@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.stats.outcomes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.stats.rates.win_rate import Circumstances, win_rate
 
 MOST_T1 = 0.06

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln, ndtr, ndtri
 
+from evenhand.contract.codes import TIE, WIN_A, WIN_B
 from evenhand.stats.clusters import normal_quantile
 from evenhand.stats.intervals import score_interval
-from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
 from evenhand.stats.rates.length_bias import length_effect
 from evenhand.stats.rates.position_bias import PASS_A, PASS_B, position_bias
 from evenhand.stats.rates.win_rate import Circumstances, win_rate

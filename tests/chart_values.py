@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evenhand.contract.codes import WIN_A, WIN_B
 from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate, SideRate
-from evenhand.stats.outcomes import WIN_A, WIN_B, OutcomeCounts
+from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.ranking.leaderboard import rank_battles
 from evenhand.stats.ranking.result import Ranking
 from evenhand.stats.rates.length_bias import length_effect

@@ -73,7 +73,9 @@ def _damaged_rows() -> Outcome:
     """Every column of a run's tables, with values that evenhand never writes."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
     from evenhand.errors import EvenhandError
-    from evenhand.report import export_run, look_over, report_pair, report_run
+    from evenhand.report.export import export_run
+    from evenhand.report.records import report_pair
+    from evenhand.report.run import look_over, report_run
     from stored_runs import ROWS, SKIPPED, make_run, opened
 
     tried, bugs = 0, []

@@ -20,7 +20,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.judging.passes import Made
 from evenhand.judging.reconciliation import Decision
 from evenhand.judging.reconciliation import decide as decide_readings
-from evenhand.report import read_run, report_pair
+from evenhand.report.records import read_run, report_pair
 from evenhand.store import Store, open_store
 from parts import examples
 from scripted import ScriptedJudge, answer_json, letter_completion, make_pair, seeded_by

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evenhand.report import export_run
+from evenhand.report.export import export_run
 from evenhand.store import Store
 from stored_runs import ROWS, make_run
 

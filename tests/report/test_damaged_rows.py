@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError, StoreError, exit_code
-from evenhand.report import export_run, look_over, report_pair, report_run
 from evenhand.report.conclusions import conclude
+from evenhand.report.export import export_run
+from evenhand.report.records import report_pair
+from evenhand.report.run import look_over, report_run
 from evenhand.store import Store
 from stored_runs import ROWS, SKIPPED, make_run, opened
 

@@ -15,8 +15,8 @@ import pytest
 from evenhand.data import ReadOptions, Record, read_pairs
 from evenhand.data.source import Source
 from evenhand.errors import InputError, MissingExtra
-from evenhand.report import FORMATS, Exported, export_run, format_for, read_run
-from evenhand.report.records import COLUMNS
+from evenhand.report.export import FORMATS, Exported, export_run, format_for
+from evenhand.report.records import COLUMNS, read_run
 from evenhand.store import Store
 from stored_runs import ROWS, SKIPPED, Row, follows_place, make_run, mumbles, says
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import ErrorBody, Failure, Metadata, Outcome
-from evenhand.report import CriterionResult, RunRow
 from evenhand.report.export import write_jsonl, write_parquet
 from evenhand.report.files import escape, unescape, write_csv
+from evenhand.report.records import CriterionResult, RunRow
 
 # They come without types.
 pa: Any = import_module("pyarrow")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 
+from evenhand.contract.codes import INCONSISTENT, TIE, WIN_A, WIN_B
 from evenhand.report.win_rates import Matchup, by_tag, matchups
 from evenhand.store import CriterionColumns, OutcomeColumns
-from evenhand.store.records import INCONSISTENT, TIE, WIN_A, WIN_B
 from evenhand.store.runs import Survey
 
 # Rows 1 to 5: x against y, y against x twice, nobody against nobody, x against nobody.

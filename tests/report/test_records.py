@@ -9,7 +9,7 @@ from evenhand.contract import Failure, Outcome, Verdict
 from evenhand.errors import InputError
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig
-from evenhand.report import CriterionResult, RunRow, read_run
+from evenhand.report.records import CriterionResult, RunRow, read_run
 from evenhand.store import NewPass, NewVerdict, Store
 from scripted import ScriptedJudge, make_pair
 from stored_runs import ROWS, Row, item_of, make_run, says

@@ -4,7 +4,7 @@ import pytest
 
 from evenhand.contract import Failure, Verdict
 from evenhand.errors import InputError
-from evenhand.report import report_pair
+from evenhand.report.records import report_pair
 from evenhand.store import Store
 from stored_runs import ROWS, Row, judge_run, make_run, says
 

@@ -5,7 +5,8 @@ from datetime import UTC
 import pytest
 
 from evenhand.contract import Usage
-from evenhand.report import JudgeReport, Share, list_runs, report_run
+from evenhand.report.run import JudgeReport, list_runs, report_run
+from evenhand.stats.proportions import Share
 from evenhand.store import SkippedRow, Store
 from stored_runs import ROWS, SKIPPED, Row, fails, make_run, says
 

@@ -30,7 +30,7 @@ def taken_in(store: Store, path: Path, *, stopped_after: int | None = None) -> b
 
     sources = PairFiles.of([path], ReadOptions(criteria_needed=False))
     try:
-        return take_in(store, run.id, sources, bad_rows="skip", by_id=False, stop=stop, told=told)
+        return take_in(store, run.id, sources, bad_rows="skip", by_id=False, stop=stop, report=told)
     finally:
         sources.close()
 
@@ -91,7 +91,7 @@ def test_an_intake_that_was_killed_goes_on_after_the_last_place_that_was_noted(
         rows: list[int] = []
         sources = PairFiles.of([path], ReadOptions(criteria=read_criteria(["accuracy"])))
         assert take_in(
-            store, run.id, sources, bad_rows="stop", by_id=False, stop=Stop(), told=rows.append
+            store, run.id, sources, bad_rows="stop", by_id=False, stop=Stop(), report=rows.append
         )
         assert rows[0] == 10_500  # the batch after the place
         assert rows[-1] == count

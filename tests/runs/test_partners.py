@@ -48,7 +48,7 @@ class Joined:
 
         run = stored(store, dict(self.sources.describe()))
         return take_in(
-            store, run.id, self.sources, bad_rows=bad_rows, by_id=False, stop=stop, told=told
+            store, run.id, self.sources, bad_rows=bad_rows, by_id=False, stop=stop, report=told
         )
 
 
@@ -136,7 +136,7 @@ def test_turns_are_skipped_one_by_one(tmp_path: Path) -> None:
             bad_rows="skip",
             by_id=False,
             stop=Stop(),
-            told=lambda _: None,
+            report=lambda _: None,
         )
         # Judged are 1:1, 1:2 and 2:1; lacking are 2:2, 3:1 and 3:2.
         assert (tally(store).pairs, tally(store).skipped_rows) == (3, 3)

@@ -102,7 +102,7 @@ def taken_in(store: Store, url: str) -> tuple[bool, int]:
         bad_rows="skip",
         by_id=False,
         stop=Stop(),
-        told=heard.append,
+        report=heard.append,
     )
     return whole, heard[-1]
 

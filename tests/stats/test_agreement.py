@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE
 from evenhand.errors import InputError
-from evenhand.stats.agreement.labels import NO_VERDICT, SAYS_A, SAYS_B, SAYS_TIE, agreement
+from evenhand.stats.agreement.labels import agreement
 from evenhand.stats.proportions import wilson_interval
 from parts import examples
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-A, B, TIE, NONE = SAYS_A, SAYS_B, SAYS_TIE, NO_VERDICT
+A, B, TIE, NO_WINNER = SAYS_A, SAYS_B, SAYS_TIE, NO_WINNER
 # label, verdict, how often
 CELLS = [(A, A, 20), (A, B, 5), (B, A, 10), (B, B, 15)]
 
@@ -55,14 +56,14 @@ def test_the_interval_of_kappa_is_near_the_large_sample_formula() -> None:
 
 
 def test_an_unread_verdict_is_wrong_for_accuracy_and_left_out_of_agreement() -> None:
-    found = agreement([A] * 6 + [NONE] * 4, [A] * 10)
+    found = agreement([A] * 6 + [NO_WINNER] * 4, [A] * 10)
     assert (found.accuracy.part, found.accuracy.of) == (6, 10)
     assert (found.agreement.part, found.agreement.of) == (6, 6)
     assert (found.unread.part, found.read, found.n) == (4, 6, 10)
 
 
 def test_a_row_without_a_label_is_counted_and_left_out() -> None:
-    found = agreement([A] * 10, [A] * 7 + [NONE] * 3)
+    found = agreement([A] * 10, [A] * 7 + [NO_WINNER] * 3)
     assert (found.n, found.unlabelled, found.accuracy.of) == (7, 3, 7)
 
 
@@ -75,7 +76,7 @@ def test_without_ties_only_what_both_decided_counts() -> None:
 
 
 def test_the_confusion_names_labels_and_verdicts() -> None:
-    found = agreement(*_columns([*CELLS, (TIE, A, 4), (B, NONE, 2)])).confusion
+    found = agreement(*_columns([*CELLS, (TIE, A, 4), (B, NO_WINNER, 2)])).confusion
     assert (found.a.says_a, found.a.says_b, found.a.none) == (20, 5, 0)
     assert (found.b.says_a, found.b.says_b, found.b.none) == (10, 15, 2)
     assert (found.tie.says_a, found.tie.label) == (4, "TIE")

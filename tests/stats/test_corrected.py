@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripts.verify_corrected import World, simulate
 
+from evenhand.contract.codes import TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
 from evenhand.stats.correction.corrected_rate import (
     CorrectedRate,
     corrected_win_rate,
     winner_scores,
 )
-from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
 from evenhand.stats.rates.win_rate import win_rate
 from parts import examples
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from evenhand.contract.codes import INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
-from evenhand.stats.outcomes import INVALID, TIE, WIN_A, WIN_B
 from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.length_bias import ControlledRate, length_effect
 from parts import examples

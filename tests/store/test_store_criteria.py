@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_facts import configs, moody, pairs
 
 from evenhand.contract import (
     CriterionOutcome,
@@ -27,7 +28,6 @@ from evenhand.store import NewItem, NewVerdict, Settled, Store, open_store
 from evenhand.store.intake import prompt_key
 from parts import examples
 from store_values import begin, failure, item, win
-from test_facts import configs, moody, pairs
 
 _numbers = count(1)
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.report import export_run, report_pair, report_run
 from evenhand.report.conclusions import conclude
+from evenhand.report.export import export_run
+from evenhand.report.records import report_pair
+from evenhand.report.run import report_run
 from evenhand.store import Store
 from evenhand.store.jobs import NewJob
 from stored_runs import ROWS, Row, make_run, opened, says

@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE
 from evenhand.trust.biases import (
-    NONE,
-    SAYS_A,
-    SAYS_B,
-    SAYS_TIE,
     length_bias,
     measure_position_bias,
     paired_difference,
@@ -96,7 +93,7 @@ def test_length_is_held_against_what_the_labels_say() -> None:
 
 def test_equally_long_and_undecided_pairs_say_nothing_of_length() -> None:
     found = length_bias(
-        each(A, B, T, NONE),
+        each(A, B, T, NO_WINNER),
         each(A, A, A, A),
         length_a=np.array([3, 3, 9, 9]),
         length_b=np.array([3, 3, 5, 5]),
@@ -108,7 +105,7 @@ def test_equally_long_and_undecided_pairs_say_nothing_of_length() -> None:
 
 
 def test_a_judge_that_favours_its_own_model_is_seen() -> None:
-    own = each(*[A] * 10, *[B] * 10, NONE)
+    own = each(*[A] * 10, *[B] * 10, NO_WINNER)
     verdicts = each(*[A] * 10, *[B] * 10, A)  # its own in all of them
     labels = each(*[A] * 5, *[B] * 5, *[B] * 5, *[A] * 5, A)
     found = self_preference("m", own, verdicts, labels, prompts=prompts(21), level=0.95)

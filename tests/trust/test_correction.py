@@ -212,7 +212,7 @@ def test_pairs_that_a_jury_is_divided_on_are_drawn_more_often(store: Store) -> N
 def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path) -> None:
     run = judged_run(store, "run", {"x": "AB" * 30, "y": "AA" * 30}, labels="AB" * 30)
     vote_on(store, run, {f"q{place}": "A" for place in range(1, 41)}, draw="random")
-    saved = evaluate_jury(store, ["run"], weights="learned").saved
+    saved = evaluate_jury(store, ["run"], weights="learned").poll.saved
     save_jury(saved, tmp_path / "it.json")
     with pytest.raises(InputError, match="was learned on labels of run 'run'"):
         correct_run(store, "run", jury=str(tmp_path / "it.json"))

@@ -48,13 +48,13 @@ def test_the_largest_group_wins_and_the_rest_is_no_tie(store: Store) -> None:
     judged_run(store, "run", THREE)
     sitting = evaluate_jury(store, ["run"])
     # q5 has A, B and a tie; q6 has A against B; q7 one vote of the two that half of three takes.
-    assert sitting.outcomes.tolist() == [0, 0, 1, 2, HUNG, HUNG, NO_QUORUM, 0]
+    assert sitting.poll.outcomes.tolist() == [0, 0, 1, 2, HUNG, HUNG, NO_QUORUM, 0]
     counts = sitting.report.counts
     assert (counts.wins_a, counts.wins_b, counts.ties) == (3, 1, 1)
     assert (counts.hung, counts.no_quorum, counts.unanimous) == (2, 1, 2)
     # Against the verdict: 0 of 3, 1 of 3, 0 of 3, 1 of 3, and 0 of 2.
     assert sitting.report.dissent == pytest.approx((0 + 1 / 3 + 0 + 1 / 3 + 0) / 5)
-    assert sitting.verdicts.voters.tolist() == [3, 3, 3, 3, 3, 2, 1, 2]
+    assert sitting.poll.verdicts.voters.tolist() == [3, 3, 3, 3, 3, 2, 1, 2]
 
 
 def test_the_win_rate_counts_a_hung_jury_half_and_leaves_out_one_without_quorum(
@@ -109,9 +109,9 @@ def test_runs_over_the_same_pairs_make_one_jury(store: Store) -> None:
     judged_run(store, "first", {"x": "ABA", "y": "ABB"})
     judged_run(store, "second", {"z": "BAT."}, keys=["q2", "q1", "other", "q3"])
     sitting = evaluate_jury(store, ["first", "second"])
-    assert sitting.panel.titles == ("x", "y", "z")
-    assert [item.key for item in sitting.panel.items] == ["q1", "q2", "q3"]
-    assert sitting.panel.votes.tolist() == [[0, 0, 0], [1, 1, 1], [0, 1, -1]]
+    assert sitting.poll.panel.titles == ("x", "y", "z")
+    assert [item.key for item in sitting.poll.panel.items] == ["q1", "q2", "q3"]
+    assert sitting.poll.panel.votes.tolist() == [[0, 0, 0], [1, 1, 1], [0, 1, -1]]
     assert "run second is not finished: 1 verdict is pending" in sitting.report.notes
 
 
@@ -133,7 +133,7 @@ def test_a_judge_that_two_runs_have_sits_once(store: Store) -> None:
     judged_run(store, "first", {"x": "AB", "y": "AB"})
     judged_run(store, "second", {"x": "AB"})
     sitting = evaluate_jury(store, ["first", "second"])
-    assert sitting.panel.titles == ("x", "y")
+    assert sitting.poll.panel.titles == ("x", "y")
     assert "x of run second sits once: an earlier run has it" in sitting.report.notes
 
 
@@ -141,7 +141,7 @@ def test_the_same_judge_in_two_languages_is_two(store: Store) -> None:
     judged_run(store, "english", {"x": "AB"})
     judged_run(store, "chinese", {"x": "AA"}, locale="zh")
     sitting = evaluate_jury(store, ["english", "chinese"])
-    assert sitting.panel.titles == ("x [en]", "x [zh]")
+    assert sitting.poll.panel.titles == ("x [en]", "x [zh]")
 
 
 def test_an_abstained_verdict_is_no_vote(store: Store) -> None:
@@ -155,9 +155,9 @@ def test_an_abstained_verdict_is_no_vote(store: Store) -> None:
     )
     sitting = evaluate_jury(store, ["run"])
     # x is not sure enough of q3 and q4, and contradicts itself in q5.
-    assert sitting.panel.votes[:, 0].tolist() == [0, 0, -1, -1, -1]
-    assert sitting.outcomes.tolist() == [0, 0, HUNG, HUNG, HUNG]
-    assert sitting.verdicts.voters.tolist() == [3, 3, 2, 2, 2]
+    assert sitting.poll.panel.votes[:, 0].tolist() == [0, 0, -1, -1, -1]
+    assert sitting.poll.outcomes.tolist() == [0, 0, HUNG, HUNG, HUNG]
+    assert sitting.poll.verdicts.voters.tolist() == [3, 3, 2, 2, 2]
     x, y, _ = sitting.report.judges
     assert (x.votes, x.abstained, x.inconsistent, y.votes, y.abstained) == (2, 2, 1, 5, 0)
     third = list(jury_rows(sitting))[2]["votes"]
@@ -181,14 +181,14 @@ def test_another_run_brings_its_abstentions_along(store: Store) -> None:
         confidences=[0.9, 0.6, 0.9],
         thresholds={"z": 0.8},
     )
-    panel = evaluate_jury(store, ["first", "second"]).panel
+    panel = evaluate_jury(store, ["first", "second"]).poll.panel
     assert panel.votes[:, 1].tolist() == [-1, 1, -1]
     assert panel.abstained[:, 1].tolist() == [True, False, False]
 
 
 def test_a_saved_jury_hears_no_abstained_verdict_either(store: Store) -> None:
     judged_run(store, "run", {"x": "AA", "y": "BB"})
-    saved = evaluate_jury(store, ["run"]).saved
+    saved = evaluate_jury(store, ["run"]).poll.saved
     judged_run(
         store,
         "later",
@@ -198,7 +198,7 @@ def test_a_saved_jury_hears_no_abstained_verdict_either(store: Store) -> None:
         thresholds={"x": 0.8},
     )
     sitting = evaluate_jury(store, ["later"], use=saved)
-    assert sitting.panel.votes.tolist() == [[0, 1], [-1, 1]]
+    assert sitting.poll.panel.votes.tolist() == [[0, 1], [-1, 1]]
     assert sitting.report.judges[0].abstained == 1
 
 
@@ -208,7 +208,7 @@ def test_votes_on_chosen_and_escalated_pairs_are_no_labels_of_a_jury(store: Stor
     vote_on(store, run, {"q2": "B"})
     vote_on(store, run, {"q3": "B"}, draw="chosen")
     vote_on(store, run, {"q4": "A"}, origin="escalation")
-    panel = evaluate_jury(store, ["run"]).panel
+    panel = evaluate_jury(store, ["run"]).poll.panel
     assert panel.labels.tolist() == [0, 1, -1, -1]
     assert panel.by_people == 2
 
@@ -216,7 +216,7 @@ def test_votes_on_chosen_and_escalated_pairs_are_no_labels_of_a_jury(store: Stor
 def test_one_judge_is_a_jury_of_itself(store: Store) -> None:
     judged_run(store, "run", {"x": "ABTIX"})
     sitting = evaluate_jury(store, ["run"])
-    assert sitting.outcomes.tolist() == [0, 1, 2, NO_QUORUM, NO_QUORUM]
+    assert sitting.poll.outcomes.tolist() == [0, 1, 2, NO_QUORUM, NO_QUORUM]
     assert sitting.report.between == ()
     assert sitting.report.judges[0].redundant is None
 
@@ -249,14 +249,14 @@ def test_weights_are_those_of_the_same_votes_and_labels(store: Store) -> None:
     sitting = evaluate_jury(store, ["run"], weights="learned")
     table = np.array([[LETTER_CODES[own] for own in letters] for letters in said.values()]).T
     # Prompts enter by their keys' order, which a fold's seed turns into folds.
-    keys = sitting.panel.prompts
+    keys = sitting.poll.panel.prompts
     assert np.unique(keys).size == 60
     same = learn_jury(
         table, [LETTER_CODES[own] for own in labels], judges=list("xyz"), prompts=keys
     )
-    assert sitting.saved.jury == same
+    assert sitting.poll.saved.jury == same
     verdicts = same.predict(table)
-    assert sitting.outcomes.tolist() == verdicts.winners.tolist()
+    assert sitting.poll.outcomes.tolist() == verdicts.winners.tolist()
     assert sitting.report.quorum == 1
     assert [each.weight for each in sitting.report.judges] == list(same.weights or ())
     assert [rule.rule for rule in sitting.report.accuracy] == ["learned", "majority", "x", "y", "z"]
@@ -298,8 +298,8 @@ def test_people_label_what_the_data_do_not_but_not_by_escalation(store: Store) -
     vote_on(store, run, {"q1": "B", "q2": "B"})
     vote_on(store, run, {"q3": "A"}, origin="escalation")
     sitting = evaluate_jury(store, ["run"])
-    assert sitting.panel.labels.tolist() == [0, 1, -1]
-    assert sitting.panel.by_people == 1
+    assert sitting.poll.panel.labels.tolist() == [0, 1, -1]
+    assert sitting.poll.panel.by_people == 1
 
 
 def learned(store: Store) -> SavedJury:
@@ -307,7 +307,7 @@ def learned(store: Store) -> SavedJury:
     labels = some_labels(rng, 100)
     said = {"x": letters(rng, labels, 0.9), "y": letters(rng, labels, 0.6)}
     judged_run(store, "taught", said, labels=labels)
-    return evaluate_jury(store, ["taught"], weights="learned").saved
+    return evaluate_jury(store, ["taught"], weights="learned").poll.saved
 
 
 def test_a_saved_jury_comes_back_as_it_was(store: Store, tmp_path: Path) -> None:
@@ -323,12 +323,12 @@ def test_a_saved_jury_knows_its_judges_in_any_order(store: Store) -> None:
     saved = learned(store)
     judged_run(store, "new", {"other": "BB", "y": "BB", "x": "AB"}, keys=["n1", "n2"])
     sitting = evaluate_jury(store, ["new"], use=saved)
-    assert sitting.panel.titles == ("x", "y")
+    assert sitting.poll.panel.titles == ("x", "y")
     # x is right far more often, so that q1 is A.
-    assert sitting.outcomes.tolist() == [0, 1]
+    assert sitting.poll.outcomes.tolist() == [0, 1]
     assert "not on the jury, and without a vote: other" in sitting.report.notes
-    assert sitting.verdicts.probability is not None
-    assert sitting.verdicts.probability[0] < sitting.verdicts.probability[1]
+    assert sitting.poll.verdicts.probability is not None
+    assert sitting.poll.verdicts.probability[0] < sitting.poll.verdicts.probability[1]
 
 
 def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None:
@@ -343,7 +343,7 @@ def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None
         "z [v2, zh]); learn a jury of these, or give --force"
     )
     sitting = evaluate_jury(store, ["new"], use=saved, forced=True)
-    assert sitting.panel.titles == ("x", "z")
+    assert sitting.poll.panel.titles == ("x", "z")
     assert "z sits for y, by force" in sitting.report.notes
 
 
@@ -351,7 +351,7 @@ def test_a_forced_seat_without_a_judge_has_no_votes(store: Store) -> None:
     saved = learned(store)
     judged_run(store, "new", {"x": "AB"}, keys=["n1", "n2"])
     sitting = evaluate_jury(store, ["new"], use=saved, forced=True)
-    assert sitting.panel.votes.tolist() == [[0, -1], [1, -1]]
+    assert sitting.poll.panel.votes.tolist() == [[0, -1], [1, -1]]
     assert "nobody sits for y: the seat has no votes" in sitting.report.notes
 
 
@@ -438,6 +438,6 @@ def test_exchanging_a_and_b_exchanges_the_verdicts(
         judged_run(store, "run", columns)
         judged_run(store, "turned", turned, keys=[f"t{place}" for place in range(len(rows))])
         one, other = (evaluate_jury(store, [name]) for name in ("run", "turned"))
-    exchanged = np.where(one.outcomes <= 1, 1 - one.outcomes, one.outcomes)
-    assert other.outcomes.tolist() == exchanged.tolist()
-    assert other.verdicts.dissent.tolist() == one.verdicts.dissent.tolist()
+    exchanged = np.where(one.poll.outcomes <= 1, 1 - one.poll.outcomes, one.poll.outcomes)
+    assert other.poll.outcomes.tolist() == exchanged.tolist()
+    assert other.poll.verdicts.dissent.tolist() == one.poll.verdicts.dissent.tolist()

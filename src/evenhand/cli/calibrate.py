@@ -90,16 +90,16 @@ def calibrate(
     """
     from evenhand.cli.session import opened_store
     from evenhand.trust.calibration import (
+        CALIBRATION_FILES,
         ERROR_LEVEL,
         calibrate_run,
-        calibration_path,
         save_calibration,
     )
 
     try:
         if error_level is not None and min_agreement is None:
             raise InputError("--error-level belongs to --min-agreement; give both, or neither")
-        if save is not None and calibration_path(save).exists() and not force:
+        if save is not None and CALIBRATION_FILES.path(save).exists() and not force:
             raise InputError(
                 f"the calibration {save!r} is there already; give --force to replace it"
             )

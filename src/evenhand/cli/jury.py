@@ -112,7 +112,7 @@ def jury(
                 f"run {names[0]!r} has one judge, which is no jury; name another run over the "
                 "same pairs too"
             )
-        kept = None if save is None else save_jury(sitting.saved, save, overwrite=force)
+        kept = None if save is None else save_jury(sitting.poll.saved, save, overwrite=force)
         rows = None
         if output is not None:
             rows = write_jury_rows(sitting, output, overwrite=force)

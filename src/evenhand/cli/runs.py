@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from evenhand.report import Exported, JudgeReport, RunLine, RunReport, Share
-    from evenhand.report.run import BatchReport, BatchStage, RunUsage
+    from evenhand.report.export import Exported
+    from evenhand.report.run import (
+        BatchReport,
+        BatchStage,
+        JudgeReport,
+        RunLine,
+        RunReport,
+        RunUsage,
+    )
+    from evenhand.stats.proportions import Share
 
 
 # `evenhand runs`: the runs of a store, listed, shown, renamed, exported and deleted.
@@ -83,7 +91,7 @@ def _list(address: str | None, *, as_json: bool) -> None:
 
 def _lines(address: str | None) -> tuple[list[RunLine], list[StoreError]]:
     """Looking for runs is no reason to make a store."""
-    from evenhand.report import look_over
+    from evenhand.report.run import look_over
     from evenhand.store.address import FileAddress, read_address
 
     where = read_address(named_store(address))
@@ -115,8 +123,7 @@ def show(
     batches at a provider."""
     import json
 
-    from evenhand.report import report_run
-    from evenhand.report.run import report_batches
+    from evenhand.report.run import report_batches, report_run
 
     given: _Given = context.obj
     as_json = as_json or given.as_json
@@ -143,7 +150,7 @@ def rename(
     store: ropt.StoreAddress = None,
 ) -> None:
     """Give a run another name."""
-    from evenhand.report import find_run
+    from evenhand.report.lookup import find_run
 
     try:
         with opened_store(store or context.obj.store) as opened:
@@ -169,7 +176,7 @@ def delete(
 ) -> None:
     """Delete a run with its verdicts, and the passes that no other run uses; votes stay."""
     from evenhand.cli.figures import counted, number
-    from evenhand.report import find_run
+    from evenhand.report.lookup import find_run
 
     try:
         with opened_store(store or context.obj.store) as opened:
@@ -209,7 +216,7 @@ def forget(
 ) -> None:
     """Drop a run's prompts, responses and answers for good; its figures and verdicts stay."""
     from evenhand.cli.figures import counted
-    from evenhand.report import find_run
+    from evenhand.report.lookup import find_run
 
     try:
         with opened_store(store or context.obj.store) as opened:
@@ -262,7 +269,7 @@ def export(
     """Write a run's verdicts with their pairs to a file, a row for each pair and judge."""
     from evenhand.cli.figures import counted
     from evenhand.cli.terminal import printed
-    from evenhand.report import export_run
+    from evenhand.report.export import export_run
 
     try:
         with opened_store(store or context.obj.store) as opened:

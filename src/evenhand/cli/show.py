@@ -16,7 +16,7 @@ from evenhand.errors import EvenhandError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.report import JudgedPair, PairReport, StoredAnswer
+    from evenhand.report.records import JudgedPair, PairReport, StoredAnswer
 
 
 _PASS = {"original": "first pass", "swapped": "second pass"}
@@ -37,7 +37,7 @@ def show(
     as_json: opt.AsJson = False,
 ) -> None:
     """Show one pair of a run whole: its texts, each judge's verdict, and every pass behind it."""
-    from evenhand.report import report_pair
+    from evenhand.report.records import report_pair
 
     try:
         with opened_store(store) as opened:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from evenhand.judges.redaction import Redactor
-    from evenhand.report import Format
+    from evenhand.report.export import Format
 
 
 # Judged text on a terminal: what it says, without what it would do.

@@ -9,15 +9,14 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract import Outcome, Winner
+from evenhand.contract import Outcome
+from evenhand.contract.codes import WINNERS
 from evenhand.contract.model import Model
 from evenhand.report.retelling import deciding_of
 from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
 from evenhand.stats.clusters import label_codes
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
-
-_WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
 
 
 class LearnedFrom(Model):
@@ -154,7 +153,7 @@ def _counted(
     ]
     kept = np.array([promise.keeps(row) for row in rows], dtype=np.bool_)
     decided = np.array([row.outcome in (Outcome.WIN, Outcome.TIE) for row in rows], dtype=np.bool_)
-    labelled = np.array([row.item.label in _WINNERS for row in rows], dtype=np.bool_)
+    labelled = np.array([row.item.label in WINNERS for row in rows], dtype=np.bool_)
     agrees = np.array([row.item.label == row.winner for row in rows], dtype=np.bool_)
     prompts = np.array([prompt_of[row.item.number] for row in rows], dtype=np.int64)
 

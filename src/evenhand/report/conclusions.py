@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from evenhand.contract.codes import INVALID, TIE, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, render
@@ -31,7 +32,7 @@ from evenhand.report.win_rates import (
 from evenhand.runs.settled_prefix import SettledPrefix
 from evenhand.stats.always_valid import always_valid_p
 from evenhand.stats.intervals import holm_adjusted, sign_test_p
-from evenhand.stats.outcomes import INVALID, TIE, WIN_B, confidence_level
+from evenhand.stats.outcomes import confidence_level
 from evenhand.stats.rates.length_bias import LengthEffect, PromptDifficulty, length_effect
 from evenhand.stats.rates.position_bias import SPLIT, PositionBias, position_bias
 from evenhand.stats.rates.win_rate import FEWEST_DECIDED, Circumstances, Ties

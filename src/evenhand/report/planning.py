@@ -10,17 +10,17 @@ from itertools import islice
 from typing import Any
 
 from evenhand.contract import Pair, Usage
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE
 from evenhand.contract.model import Model
 from evenhand.data.records import BadRow
 from evenhand.errors import DataError, InputError
 from evenhand.judges import Traits
 from evenhand.judges.prices import Price, cost_usd
-from evenhand.report import find_run
+from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.sources import Sources
-from evenhand.stats.outcomes import INCONSISTENT, INVALID, TIE
 from evenhand.stats.rates.position_bias import UNREAD
 from evenhand.stats.stopping.planning import (
     Certainty,

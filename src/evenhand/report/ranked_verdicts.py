@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import INCONSISTENT, INVALID
 from evenhand.data.battles import BattleFile
 from evenhand.errors import InputError
 from evenhand.report.lookup import nearest
 from evenhand.store import BattleCount, JudgeRecord, RunRecord, Store
 from evenhand.store.columns import OUTCOMES
-from evenhand.store.records import INCONSISTENT, INVALID
 
 Column = NDArray[np.integer[Any]]
 

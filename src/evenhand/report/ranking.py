@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenhand.contract.codes import INCONSISTENT, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.data.battles import read_battles
 from evenhand.data.records import BadRow
@@ -23,7 +24,7 @@ from evenhand.report.ranked_verdicts import (
     read_tagged,
     read_verdicts,
 )
-from evenhand.stats.outcomes import INCONSISTENT, TIE, WIN_A, WIN_B, OutcomeCounts
+from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.ranking.elo import EloRatings, rate_elo
 from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
 from evenhand.stats.ranking.result import Intervals, Ranking, Scale, Ties

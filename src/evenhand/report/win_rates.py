@@ -11,13 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.runs.settled_prefix import MAX_INVALID
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.intervals import SignTest
-from evenhand.stats.outcomes import WIN_B, OutcomeCounts
+from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.rates.position_bias import PositionBias
 from evenhand.stats.rates.win_rate import (
     Circumstances,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPlan, SequentialTest
 from evenhand.store import Store
-from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, PrefixColumns
+from evenhand.store.records import PrefixColumns
 
 # A decision holds only while at most this share of the pairs has no verdict.
 MAX_INVALID = 0.01

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from evenhand import __version__
 from evenhand.contract import ErrorBody
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.report.run import RunReport
@@ -26,7 +27,6 @@ from evenhand.serve.logs import log
 from evenhand.serve.run_status import is_at_rest, needed_run, stamp_of
 from evenhand.serve.values import AuditRun, RankRuns, error_body
 from evenhand.store import RunRecord, Store
-from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.report_cache import LEASED_S, CachedReport, ReportKey
 from evenhand.store.verdict_index import (
     ABSTAINED,

@@ -309,7 +309,7 @@ class RunIntake:
             bad_rows=self._options.bad_rows,
             by_id=any(plan.judge.traits.by_id for plan in self._plans),
             stop=self._stop,
-            told=lambda _: None,
+            report=lambda _: None,
         )
         if not whole:
             raise _broken_off()

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import INVALID, WIN_A
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 
-WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
 OUTCOME_KINDS = 5
 
 Codes: TypeAlias = Sequence[int] | bytes | NDArray[np.integer[Any]]

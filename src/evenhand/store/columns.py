@@ -24,14 +24,10 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Outcome
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import StoreError
 from evenhand.store.database import Database
 from evenhand.store.records import (
-    INCONSISTENT,
-    INVALID,
-    TIE,
-    WIN_A,
-    WIN_B,
     BattleColumns,
     BattleCount,
     CriterionColumns,

@@ -33,8 +33,6 @@ from evenhand.contract import (
 # was read: that is -2, in `first_winner` and `second_winner` alone. Models are places in a table of
 # names, and -1 where the row names none.
 
-WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
-
 Names = tuple[str, ...]
 
 

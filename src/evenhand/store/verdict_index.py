@@ -27,9 +27,9 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Winner
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.columns import UNTOLD, CriteriaReader
 from evenhand.store.database import Database
-from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.rows import in_slices, insert_new, insert_where_new, read_criteria
 from evenhand.store.runs import judges_of_run
 from evenhand.store.schema import (

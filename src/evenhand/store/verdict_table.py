@@ -22,9 +22,9 @@ from sqlalchemy import (
 )
 
 from evenhand.contract import Outcome, Winner
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.database import Database
 from evenhand.store.full_text import items_with, pairs_with, phrases_of
-from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.rows import in_slices
 from evenhand.store.schema import SafeText, item_tags, items, pairs, shorten, verdict_marks
 from evenhand.store.verdict_index import (

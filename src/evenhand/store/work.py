@@ -32,17 +32,13 @@ from sqlalchemy import (
     update,
 )
 
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
 from evenhand.store.batches import PassAsked, forget
 from evenhand.store.columns import OUTCOMES, code_outcomes, of_its_item
 from evenhand.store.database import Database
 from evenhand.store.records import (
-    INCONSISTENT,
-    INVALID,
     QUEUE_START,
-    TIE,
-    WIN_A,
-    WIN_B,
     Contest,
     NewPass,
     NewVerdict,

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract import Locale, Winner
+from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, SAYS_A, SAYS_B, WINNERS
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.report.lookup import find_run
 from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
-from evenhand.store.records import INCONSISTENT, INVALID
 from evenhand.trust.baselines import (
     AuditRows,
     Baseline,
@@ -29,9 +29,6 @@ from evenhand.trust.baselines import (
     people_baseline,
 )
 from evenhand.trust.biases import (
-    NONE,
-    SAYS_A,
-    SAYS_B,
     LengthBias,
     PositionBiasReport,
     SelfPreference,
@@ -42,7 +39,7 @@ from evenhand.trust.biases import (
 )
 from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.published_rules import RuleFigures
-from evenhand.trust.votes import NO_WINNER, Codes, ItemVotes, item_votes, majority_labels
+from evenhand.trust.votes import Codes, ItemVotes, item_votes, majority_labels
 
 _SIDES, _PLACES = {0: "A", 1: "B"}, {0: "first", 1: "second"}
 _ONE_SIDED = 6
@@ -162,7 +159,6 @@ def _refusal(run: str, sources: LabelSources) -> str:
 
 # A judge against people: how often it is right, what it leans to, and whether to believe it.
 
-_WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
 _OUTCOMES = ("win", "win", "tie", "inconsistent", "invalid")
 
 
@@ -336,8 +332,8 @@ def _disagreements(
         yield Disagreement.model_validate(
             {
                 "id": keys[int(known.numbers[place])],
-                "label": _WINNERS[int(known.labels[place])],
-                "verdict": None if said == NONE else _WINNERS[said],
+                "label": WINNERS[int(known.labels[place])],
+                "verdict": None if said == NO_WINNER else WINNERS[said],
                 "outcome": _OUTCOMES[int(known.outcomes[place])],
             }
         )
@@ -352,7 +348,7 @@ def _self_preference(
         return None
     is_a = np.isin(np.asarray(columns.model_a), own)
     is_b = np.isin(np.asarray(columns.model_b), own)
-    side = np.where(is_a & ~is_b, SAYS_A, np.where(is_b & ~is_a, SAYS_B, NONE))
+    side = np.where(is_a & ~is_b, SAYS_A, np.where(is_b & ~is_a, SAYS_B, NO_WINNER))
     return self_preference(
         columns.models[own[0]],
         side,
@@ -385,7 +381,7 @@ def _retest(store: Store, run_id: int, judge_id: int, level: float) -> Estimated
     said, prompts = np.asarray(passes.winner)[order], np.asarray(passes.prompt_key)[order]
     # Neighbouring samples: the first with the second, the second with the third.
     follows = (number[1:] == number[:-1]) & (shown[1:] == shown[:-1])
-    follows &= (said[1:] != NONE) & (said[:-1] != NONE)
+    follows &= (said[1:] != NO_WINNER) & (said[:-1] != NO_WINNER)
     same = (said[1:] == said[:-1])[follows]
     return share_of(same, prompts[1:][follows], level=level, unit="repeated question")
 
@@ -431,7 +427,7 @@ def _notes(pending: int, found: Agreement, known: AuditRows) -> Iterator[str]:
         yield "prompts repeat: intervals are clustered by prompt"
     if known.one_sided:
         yield (
-            f"every label names {_WINNERS[int(known.labels[0])]}: kappa and macro F1 count each "
+            f"every label names {WINNERS[int(known.labels[0])]}: kappa and macro F1 count each "
             "pair as it is and with its responses exchanged, so that chance is even; the other "
             "figures are the same either way"
         )

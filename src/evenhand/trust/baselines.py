@@ -11,22 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.stats.agreement.labels import Agreement, agreement
 from evenhand.stats.agreement.raters import Krippendorff, agreement_among_votes
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share
 from evenhand.store import OutcomeColumns
-from evenhand.store.records import TIE, WIN_A, WIN_B
-from evenhand.trust.biases import (
-    NONE,
-    SAYS_A,
-    SAYS_B,
-    SAYS_TIE,
-    Codes,
-    PairedDifference,
-    paired_difference,
-    share_of,
-)
+from evenhand.trust.biases import Codes, PairedDifference, paired_difference, share_of
 from evenhand.trust.votes import ItemVotes
 
 
@@ -47,7 +38,7 @@ class AuditRows:
     def of(cls, columns: OutcomeColumns, labels: NDArray[np.int8] | None = None) -> AuditRows:
         """With the data's own labels, unless others are given."""
         outcomes = np.asarray(columns.outcome, dtype=np.int8)
-        verdict_of = np.full(5, NONE, dtype=np.int8)
+        verdict_of = np.full(5, NO_WINNER, dtype=np.int8)
         verdict_of[[WIN_A, WIN_B, TIE]] = SAYS_A, SAYS_B, SAYS_TIE
         return cls(
             numbers=np.asarray(columns.number, dtype=np.int64),
@@ -64,7 +55,7 @@ class AuditRows:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        known: NDArray[np.bool_] = self.labels != NONE
+        known: NDArray[np.bool_] = self.labels != NO_WINNER
         return known
 
     @property
@@ -184,7 +175,7 @@ def agreement_of_both_sides(known: AuditRows, verdicts: Codes, *, level: float) 
     """
     labels, prompts = known.labels, known.prompts
     if known.one_sided:
-        mirrored = np.array([SAYS_B, SAYS_A, SAYS_TIE, NONE], dtype=np.int8)  # -1 is the last
+        mirrored = np.array([SAYS_B, SAYS_A, SAYS_TIE, NO_WINNER], dtype=np.int8)  # -1 is the last
         verdicts = np.concatenate([verdicts, mirrored[verdicts]])
         labels, prompts = np.concatenate([labels, mirrored[labels]]), np.tile(prompts, 2)
     return agreement(verdicts, labels, prompts=prompts, level=level)

@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.stats.clusters import Labels
 from evenhand.stats.estimates import EstimatedShare, estimate_share
-from evenhand.stats.outcomes import TIE, WIN_A, WIN_B
 from evenhand.stats.rates.position_bias import PositionBias, lean_by_position, position_bias
 from evenhand.stats.rates.win_rate import Circumstances, win_rate
 
 Codes = NDArray[np.integer[Any]]
-
-NONE, SAYS_A, SAYS_B, SAYS_TIE = -1, 0, 1, 2
 
 
 class PairedDifference(Model):
@@ -118,7 +116,7 @@ def length_bias(
     prompts: NDArray[np.int64],
     level: float,
 ) -> LengthBias:
-    longer = np.where(length_a > length_b, SAYS_A, np.where(length_b > length_a, SAYS_B, NONE))
+    longer = np.where(length_a > length_b, SAYS_A, np.where(length_b > length_a, SAYS_B, NO_WINNER))
     unit = "unequally long pair"
     return LengthBias(**_favoured(longer, verdicts, labels, prompts, level, unit))
 
@@ -148,8 +146,8 @@ def _favoured(
     unit: str,
 ) -> dict[str, Any]:
     """How often this side won, by the judge and by the labels, and the difference."""
-    by_judge = (side != NONE) & ((verdicts == SAYS_A) | (verdicts == SAYS_B))
-    by_labels = (side != NONE) & ((labels == SAYS_A) | (labels == SAYS_B))
+    by_judge = (side != NO_WINNER) & ((verdicts == SAYS_A) | (verdicts == SAYS_B))
+    by_labels = (side != NO_WINNER) & ((labels == SAYS_A) | (labels == SAYS_B))
     both = by_judge & by_labels
     return {
         "by_judge": share_of(

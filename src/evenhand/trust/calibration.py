@@ -5,8 +5,6 @@ what they were learned on, opened and applied.
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,14 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from evenhand.contract import Locale, Mode, Pair, Reconciling, Vote
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.judging.config import CalibratedConfidence, JudgedBy
 from evenhand.judging.reconciliation import BallotOrUnread, Decision
-from evenhand.report.files import atomic_file
 from evenhand.stats.calibration.fit import Calibration, Method, cross_fitted, fit_calibration
 from evenhand.stats.calibration.guarantee import Guarantee, guarantee_agreement
 from evenhand.stats.calibration.reliability import CalibrationChange, calibration_change
@@ -35,9 +31,8 @@ from evenhand.trust.labelled_verdicts import (
     labelled_verdicts,
     signals_of,
 )
+from evenhand.trust.saved_files import SavedFiles
 
-FOLDER_VARIABLE = "EVENHAND_CALIBRATIONS"
-_NAME = re.compile(r"[\w][\w.+-]{0,99}")
 _KNOWN_BY = {
     "judge": "the judge",
     "locale": "the language",
@@ -77,11 +72,11 @@ class SavedCalibration(Model):
     @property
     def digest(self) -> str:
         """Of all that decides; where it was learned is no part of that."""
-        told = self.model_dump(mode="json", include={"learned_on", "calibration"})
+        decisive = self.model_dump(mode="json", include={"learned_on", "calibration"})
         limits = None
         if self.guarantee is not None:
             limits = [self.guarantee.target, self.guarantee.error_level, self.guarantee.threshold]
-        text = json.dumps([told, limits], sort_keys=True, separators=(",", ":"))
+        text = json.dumps([decisive, limits], sort_keys=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()[:32]
 
 
@@ -163,73 +158,28 @@ def keeps(guarantee: Guarantee | None, probability: float) -> bool:
     return guarantee.threshold is not None and probability >= guarantee.threshold
 
 
+CALIBRATION_FILES = SavedFiles(
+    SavedCalibration,
+    "calibration",
+    "calibrations",
+    make="make one with evenhand calibrate RUN --save NAME",
+    folder_variable="EVENHAND_CALIBRATIONS",
+)
+
+
 def open_calibration(name: str | Path, *, forced: bool = False) -> AppliedCalibration:
     """By the name it was saved under, or a path that ends in .json."""
-    path = calibration_path(name)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(_not_there(name, path)) from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    try:
-        saved = SavedCalibration.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise InputError(
-            f"{path} is no calibration ({where}: {first['msg']}); "
-            "make one with evenhand calibrate RUN --save NAME"
-        ) from None
-    return AppliedCalibration(saved, forced, name=path.stem)
+    saved = CALIBRATION_FILES.open(name)
+    return AppliedCalibration(saved, forced, name=CALIBRATION_FILES.path(name).stem)
 
 
 def save_calibration(saved: SavedCalibration, name: str | Path, *, overwrite: bool = False) -> Path:
-    path = calibration_path(name)
-    with atomic_file(path, overwrite=overwrite, make_folder=_is_named(name)) as stream:
-        stream.write(saved.model_dump_json(indent=2).encode() + b"\n")
-    return path
-
-
-def calibration_path(name: str | Path) -> Path:
-    if not _is_named(name):
-        return Path(name).expanduser()
-    if not _NAME.fullmatch(str(name)):
-        raise InputError(
-            f"{str(name)!r} is no name for a calibration; use letters, digits, . + - and _, "
-            "or a path that ends in .json"
-        )
-    return calibration_folder() / f"{name}.json"
-
-
-def calibration_folder() -> Path:
-    """EVENHAND_CALIBRATIONS, or a folder in the user's data directory."""
-    named = os.environ.get(FOLDER_VARIABLE, "").strip()
-    if named:
-        return Path(named).expanduser()
-    from platformdirs import user_data_dir
-
-    return Path(user_data_dir("evenhand")) / "calibrations"
-
-
-def _is_named(name: str | Path) -> bool:
-    return not str(name).endswith(".json")
+    return CALIBRATION_FILES.save(saved, name, overwrite=overwrite)
 
 
 def _shown(value: object) -> str:
     return "none" if value is None else str(value)
 
-
-def _not_there(name: str | Path, path: Path) -> str:
-    known = sorted(each.stem for each in path.parent.glob("*.json")) if _is_named(name) else []
-    there = f"there are {', '.join(known[:5])}" if known else f"{path} does not exist"
-    return (
-        f"there is no calibration {str(name)!r} ({there}); "
-        "make it with evenhand calibrate RUN --save NAME"
-    )
-
-
-# Learn a calibration from a run's labels, and say what it is worth on labels it has not seen.
 
 ERROR_LEVEL = 0.05
 
@@ -278,13 +228,13 @@ def calibrate_run(
     often, on half of the prompts, which the calibration then has not seen. Of more labelled
     verdicts than `most`, so many are drawn, and `drawn_from` says of how many."""
     confidence_level(level)
-    found = labelled_verdicts(
+    labelled = labelled_verdicts(
         store, name, judge=judge, evenly=min_agreement is not None, most=most, seed=seed
     )
-    signals = _known(found)
-    everyone = np.ones(found.right.size, dtype=np.bool_)
-    apart = everyone if min_agreement is None else half_of_prompts(found.prompts, seed=seed)
-    right, columns, prompts = _rows(found, signals, apart)
+    signals = _known(labelled)
+    everyone = np.ones(labelled.right.size, dtype=np.bool_)
+    apart = everyone if min_agreement is None else half_of_prompts(labelled.prompts, seed=seed)
+    right, columns, prompts = _rows(labelled, signals, apart)
     learned = fit_calibration(right, columns, prompts=prompts, method=method, seed=seed)
     guarantee = None
     if min_agreement is None:
@@ -292,7 +242,7 @@ def calibrate_run(
         tested = everyone
     else:
         tested = ~apart
-        right, columns, prompts = _rows(found, signals, tested)
+        right, columns, prompts = _rows(labelled, signals, tested)
         after = learned.predict(columns)
         guarantee = guarantee_agreement(
             # A verdict that shows none of the signals abstains, so it is not promised either.
@@ -305,29 +255,29 @@ def calibrate_run(
             seed=seed,
         )
     saved = SavedCalibration(
-        run=found.run,
-        learned_on=LearnedOn.of(found.asked),
-        data=found.data,
-        judged_at=found.judged_at,
+        run=labelled.run,
+        learned_on=LearnedOn.of(labelled.asked),
+        data=labelled.data,
+        judged_at=labelled.judged_at,
         calibration=learned,
         guarantee=guarantee,
     )
     return CalibrationReport(
-        run=found.run,
+        run=labelled.run,
         store=store.address,
         digest=saved.digest,
         learned_on=saved.learned_on,
-        verdicts=found.right.size,
-        prompts=int(np.unique(found.prompts).size),
-        by_data=found.by_data,
-        by_people=found.by_people,
-        unlabelled=found.unlabelled,
-        inconsistent=found.inconsistent,
-        invalid=found.invalid,
+        verdicts=labelled.right.size,
+        prompts=int(np.unique(labelled.prompts).size),
+        by_data=labelled.by_data,
+        by_people=labelled.by_people,
+        unlabelled=labelled.unlabelled,
+        inconsistent=labelled.inconsistent,
+        invalid=labelled.invalid,
         signals=signals,
         tested="cross-fitted" if min_agreement is None else "held out",
         change=calibration_change(
-            found.before[tested],
+            labelled.before[tested],
             after,
             right,
             prompts=prompts,
@@ -338,8 +288,8 @@ def calibrate_run(
         ),
         calibration=saved,
         level=level,
-        drawn_from=found.drawn_from,
-        notes=tuple(_notes(found, saved)),
+        drawn_from=labelled.drawn_from,
+        notes=tuple(_notes(labelled, saved)),
     )
 
 
@@ -356,46 +306,47 @@ def half_of_prompts(prompts: NDArray[np.int64], *, seed: int) -> NDArray[np.bool
     return rows
 
 
-def _known(found: LabelledVerdicts) -> tuple[str, ...]:
+def _known(labelled: LabelledVerdicts) -> tuple[str, ...]:
     """The signals that some verdict has: the others are not the judge's to give."""
-    known = [name for name, column in found.signals.items() if not np.isnan(column).all()]
+    known = [name for name, column in labelled.signals.items() if not np.isnan(column).all()]
     return tuple(known) or ("length",)  # missing everywhere, where there are only ties
 
 
 def _rows(
-    found: LabelledVerdicts, names: tuple[str, ...], rows: NDArray[np.bool_]
+    labelled: LabelledVerdicts, names: tuple[str, ...], rows: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]], NDArray[np.int64]]:
-    columns = {name: found.signals[name][rows] for name in names}
-    return found.right[rows], columns, found.prompts[rows]
+    columns = {name: labelled.signals[name][rows] for name in names}
+    return labelled.right[rows], columns, labelled.prompts[rows]
 
 
-def _notes(found: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
+def _notes(labelled: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
     notes = []
-    if found.drawn_from is not None:
+    if labelled.drawn_from is not None:
         notes.append(
-            f"{found.right.size:,} of {found.drawn_from:,} labelled verdicts were drawn at random, "
-            "by whole prompts, and everything here is of these; evenhand calibrate takes all"
+            f"{labelled.right.size:,} of {labelled.drawn_from:,} labelled verdicts were drawn at "
+            "random, by whole prompts, and everything here is of these; "
+            "evenhand calibrate takes all"
         )
     if saved.calibration.reason is not None:
         notes.append(
             f"{saved.calibration.reason}; every verdict gets the share that is right, "
             f"{saved.calibration.base_rate:.3f}"
         )
-    if found.by_doubt:
-        labels = "1 label is" if found.by_doubt == 1 else f"{found.by_doubt:,} labels are"
+    if labelled.by_doubt:
+        labels = "1 label is" if labelled.by_doubt == 1 else f"{labelled.by_doubt:,} labels are"
         notes.append(
             f"{labels} of a draw that prefers doubtful pairs: the curve holds where its signals "
             "tell the doubt, and over all pairs more verdicts are likely to be right than here"
         )
-    if found.unasked:
+    if labelled.unasked:
         notes.append(
-            f"{found.unasked:,} labelled pairs are ties of identical responses that no judge was "
-            "asked about: nothing is learned from them"
+            f"{labelled.unasked:,} labelled pairs are ties of identical responses that no judge "
+            "was asked about: nothing is learned from them"
         )
-    if found.inconsistent:
+    if labelled.inconsistent:
         notes.append(
-            f"{found.inconsistent:,} labelled pairs are inconsistent: they keep 0.5 by rule, and "
-            "nothing is learned from them"
+            f"{labelled.inconsistent:,} labelled pairs are inconsistent: they keep 0.5 by rule, "
+            "and nothing is learned from them"
         )
     guarantee = saved.guarantee
     if guarantee is not None and guarantee.threshold is None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract import Outcome
+from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.data import ReadOptions
 from evenhand.errors import InputError
@@ -31,7 +32,7 @@ from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import Store, WholeVerdict
 from evenhand.trust.biases import share_of
-from evenhand.trust.votes import NO_WINNER, fair_labels
+from evenhand.trust.votes import fair_labels
 
 # From judge to judge, then to people: what one cannot vouch for goes on to the next.
 #

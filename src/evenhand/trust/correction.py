@@ -8,6 +8,7 @@ from typing import get_args
 import numpy as np
 
 from evenhand.contract import Locale
+from evenhand.contract.codes import INVALID
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message, render
@@ -22,11 +23,11 @@ from evenhand.report.win_rates import (
     matchups,
 )
 from evenhand.stats.correction.corrected_rate import CorrectedRate, corrected_win_rate
-from evenhand.stats.outcomes import INVALID, confidence_level
+from evenhand.stats.outcomes import confidence_level
 from evenhand.stats.rates.win_rate import Ties
 from evenhand.store import RunRecord, Store
 from evenhand.trust.label_samples import Drawn, LabelSample, LeftOut, sample_labels
-from evenhand.trust.predictions import predictions_of
+from evenhand.trust.panels import predictions_of
 
 _SCORES = np.array([1.0, 0.0, 0.5, 0.5, 0.5])
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import orjson
 
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, WINNERS
 from evenhand.contract.model import Model
 from evenhand.report.conclusions import GroupRate
 from evenhand.report.files import atomic_file
@@ -22,7 +23,7 @@ from evenhand.stats.agreement.labels import agreement
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.stats.juries.jury import LITTLE, JuryAccuracy, RuleAccuracy, jury_accuracy
 from evenhand.stats.juries.votes import JuryVerdicts
-from evenhand.stats.outcomes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, confidence_level
+from evenhand.stats.outcomes import confidence_level
 from evenhand.stats.rates.win_rate import Ties
 from evenhand.store import Store
 from evenhand.store.runs import Survey
@@ -33,6 +34,7 @@ from evenhand.trust.panels import (
     NOT_JUDGED,
     Codes,
     Juror,
+    JuryPoll,
     Panel,
     SavedJury,
     Weights,
@@ -200,10 +202,7 @@ _PENDING = INVALID + 1
 class JuryResult:
     """A jury over its pairs: each pair's votes and verdict, and the report of all."""
 
-    panel: Panel
-    saved: SavedJury
-    verdicts: JuryVerdicts
-    outcomes: Codes  # WIN_A, WIN_B, TIE, HUNG or NO_QUORUM
+    poll: JuryPoll
     report: JuryReport
 
 
@@ -225,8 +224,8 @@ def evaluate_jury(
     and a learned jury one vote: its probabilities tell how much the votes say.
     """
     confidence_level(level)
-    voted = poll_jury(store, names, weights=weights, quorum=quorum, use=use, forced=forced)
-    panel, saved, verdicts, outcomes = voted.panel, voted.saved, voted.verdicts, voted.outcomes
+    poll = poll_jury(store, names, weights=weights, quorum=quorum, use=use, forced=forced)
+    panel, saved, verdicts, outcomes = poll.panel, poll.saved, poll.verdicts, poll.outcomes
     votes = panel.votes
     checked = jury_accuracy(
         votes,
@@ -244,10 +243,7 @@ def evaluate_jury(
     wanted = RateOptions(side, ties, level, planned=panel.planned)
     between = tuple(juror_agreement(panel, votes, level))
     return JuryResult(
-        panel=panel,
-        saved=saved,
-        verdicts=verdicts,
-        outcomes=outcomes,
+        poll=poll,
         report=JuryReport(
             run=panel.run.name,
             runs=panel.runs,
@@ -323,21 +319,18 @@ def _own_accuracy(panel: Panel, outcomes: Codes, level: float) -> RuleAccuracy:
     return RuleAccuracy(rule="this jury", accuracy=share, log_loss=None)
 
 
-# A jury's verdicts a line each, with every judge's vote: its disagreement is kept.
-
-_WINNERS = ("A", "B", "TIE")
 _OUTCOMES = {0: "win", 1: "win", TIE: "tie", HUNG: "hung", NO_QUORUM: "noQuorum"}
 # Of one judge; -1, the last, where it has not judged the pair.
 _JUDGED = ("win", "win", "tie", "inconsistent", "invalid", None)
 _LINES_AT_ONCE = 10_000
 
 
-def write_jury_rows(sitting: JuryResult, path: Path, *, overwrite: bool = False) -> int:
+def write_jury_rows(result: JuryResult, path: Path, *, overwrite: bool = False) -> int:
     """JSON lines, as many as there are pairs."""
     count = 0
     with atomic_file(path, overwrite=overwrite) as stream:
         lines: list[bytes] = []
-        for row in jury_rows(sitting):
+        for row in jury_rows(result):
             lines.append(orjson.dumps(row))
             count += 1
             if len(lines) == _LINES_AT_ONCE:
@@ -348,8 +341,8 @@ def write_jury_rows(sitting: JuryResult, path: Path, *, overwrite: bool = False)
     return count
 
 
-def jury_rows(sitting: JuryResult) -> Iterator[dict[str, Any]]:
-    panel, verdicts = sitting.panel, sitting.verdicts
+def jury_rows(result: JuryResult) -> Iterator[dict[str, Any]]:
+    panel, verdicts = result.poll.panel, result.poll.verdicts
     jurors = [
         {"judge": own.judge, "promptVersion": own.prompt_version, "locale": own.locale}
         for own in panel.jurors
@@ -357,7 +350,7 @@ def jury_rows(sitting: JuryResult) -> Iterator[dict[str, Any]]:
     chances = [None] * len(panel.items) if verdicts.chances is None else verdicts.chances.tolist()
     columns = zip(
         panel.items,
-        sitting.outcomes.tolist(),
+        result.poll.outcomes.tolist(),
         verdicts.dissent.tolist(),
         verdicts.voters.tolist(),
         chances,
@@ -374,7 +367,7 @@ def jury_rows(sitting: JuryResult) -> Iterator[dict[str, Any]]:
             "modelA": item.model_a,
             "modelB": item.model_b,
             "outcome": _OUTCOMES[outcome],
-            "winner": _WINNERS[outcome] if decided else None,
+            "winner": WINNERS[outcome] if decided else None,
             # That the verdict is right, as far as labels have taught it.
             "probability": chance[outcome] if decided and chance is not None else None,
             "chances": None
@@ -385,11 +378,11 @@ def jury_rows(sitting: JuryResult) -> Iterator[dict[str, Any]]:
             "votes": [
                 {
                     **juror,
-                    "vote": _WINNERS[vote] if vote >= 0 else None,
+                    "vote": WINNERS[vote] if vote >= 0 else None,
                     "outcome": _JUDGED[own],
                     "abstained": abstained,
                 }
                 for juror, own, vote, abstained in zip(jurors, judged, cast, unsure, strict=True)
             ],
-            "label": _WINNERS[label] if label >= 0 else None,
+            "label": WINNERS[label] if label >= 0 else None,
         }

@@ -17,7 +17,7 @@ from evenhand.stats.correction.labels import LabelDraw, doubts_of_confidence, dr
 from evenhand.stats.seeded_order import order_key
 from evenhand.store import Draw, OutcomeColumns, RunItem, RunRecord, Store
 from evenhand.store.records import PairStanding
-from evenhand.trust.predictions import MAJORITY, predictions_of
+from evenhand.trust.panels import MAJORITY, predictions_of
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]

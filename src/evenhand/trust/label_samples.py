@@ -4,8 +4,6 @@ from pairs drawn by a known chance.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,14 +17,14 @@ from scipy.special import bdtrc
 from evenhand.contract import Pair
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.report.files import atomic_file, escape
+from evenhand.report.files import atomic_file, csv_line
 from evenhand.report.lookup import find_run
 from evenhand.stats.columns import Floats
 from evenhand.stats.correction.corrected_rate import winner_scores
 from evenhand.stats.correction.labels import joint_chances
 from evenhand.store import OutcomeColumns, RunRecord, Store
 from evenhand.trust.label_queue import LabelQueue, Mask, Rows, label_queue
-from evenhand.trust.predictions import predictions_of
+from evenhand.trust.panels import predictions_of
 from evenhand.trust.votes import Codes, item_votes
 
 Drawn = Literal["every pair", "at random", "with known chances"]
@@ -364,14 +362,14 @@ def write_draw(store: Store, drawn: PairDraw, path: Path, *, overwrite: bool = F
         )
     with atomic_file(path, overwrite=overwrite) as stream:
         if ending == ".csv":
-            stream.write(_line(list(_COLUMNS)))
+            stream.write(csv_line(_COLUMNS))
         for own in drawn.pairs:
             pair = store.pair_at(run.id, own.number)
             if pair is None:
                 raise InputError(f"run {run.name!r} was deleted meanwhile; nothing was written")
             row = _row(own, drawn, pair)
             if ending == ".csv":
-                stream.write(_line([_cell(row[name]) for name in _COLUMNS]))
+                stream.write(csv_line(row[name] for name in _COLUMNS))
             else:
                 stream.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
@@ -390,15 +388,3 @@ def _row(own: DrawnPair, drawn: PairDraw, pair: Pair) -> dict[str, str | float |
         "response_a": pair.response_a,
         "response_b": pair.response_b,
     }
-
-
-def _cell(value: str | float | None) -> str:
-    if value is None:
-        return ""
-    return repr(value) if isinstance(value, float) else escape(value)
-
-
-def _line(cells: list[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()

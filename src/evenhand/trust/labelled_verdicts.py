@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract import ORDERS, Ballot, Order, Outcome, Pair, Pass, Unread, Vote
+from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
 from evenhand.judging.config import JudgedBy
 from evenhand.judging.reconciliation import BallotOrUnread, Decision, Unreconciled, decide
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
 from evenhand.store import JudgeRecord, RunRecord, Store, StoredPass, WholeVerdict
-from evenhand.store.records import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.verdicts import VerdictPlace
-from evenhand.trust.votes import NO_WINNER, fair_labels
+from evenhand.trust.votes import fair_labels
 
 # What a verdict shows of how sure it is: the signals that a calibration learns from.
 #

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.contract import Order, Pair, Winner
+from evenhand.contract.codes import INCONSISTENT, TIE, WINNERS
 from evenhand.data.votes import DrawnRow
 from evenhand.errors import DataError, InputError
 from evenhand.stats.seeded_order import order_key
@@ -21,12 +22,11 @@ from evenhand.store import (
     Store,
     VoteColumns,
 )
-from evenhand.store.records import INCONSISTENT, TIE, UNKNOWN_DRAW, is_picked
+from evenhand.store.records import UNKNOWN_DRAW, is_picked
 
 PairSelection = Literal["random", "unlabelled", "inconsistent", "disagreements", "abstained"]
 # What a person says of the responses as they are shown.
 Choice = Literal["first", "second", "tie", "skip"]
-_WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")  # by code
 _AS_SHOWN: dict[Order, dict[Choice, Winner | None]] = {
     "original": {"first": "A", "second": "B", "tie": "TIE", "skip": None},
     "swapped": {"first": "B", "second": "A", "tie": "TIE", "skip": None},
@@ -251,7 +251,7 @@ def _disagree(outcomes: set[int], label: Winner | None, votes: Counter[int] | No
     if not winners:
         return False
     if label is not None:
-        winners.add(_WINNERS.index(label))
+        winners.add(WINNERS.index(label))
     elif votes:
         (most, count), *rest = votes.most_common()
         if not rest or rest[0][1] < count:

@@ -1,10 +1,9 @@
-"""Several judges on the same pairs: their verdicts side by side, saved juries, and how a jury
-votes.
+"""Several judges on the same pairs: their verdicts side by side, saved juries, how a jury votes,
+and whose verdicts a win rate is corrected from.
 """
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,19 +12,18 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
-from evenhand.contract import Locale, Winner
+from evenhand.contract import Locale
+from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, winner_code
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.report.abstentions import Promise
-from evenhand.report.files import atomic_file
 from evenhand.report.lookup import find_run
 from evenhand.stats.juries.jury import Jury, learn_jury, majority_jury
 from evenhand.stats.juries.votes import JuryVerdicts
-from evenhand.stats.outcomes import INCONSISTENT, INVALID
 from evenhand.store import JudgeRecord, OutcomeColumns, RunItem, RunRecord, Store
-from evenhand.store.records import TIE
+from evenhand.trust.labelled_verdicts import chosen_judge
+from evenhand.trust.saved_files import SavedFiles
 from evenhand.trust.votes import fair_labels
 
 Codes = NDArray[np.int8]
@@ -33,8 +31,6 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 NOT_JUDGED = -1
-NO_WINNER = -1
-_WINNER_CODES: dict[Winner | None, int] = {"A": 0, "B": 1, "TIE": 2, None: NO_WINNER}
 
 
 class Juror(Model):
@@ -110,7 +106,7 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
     runs = [find_run(store, name) for name in dict.fromkeys(names)]
     if not runs:
         raise InputError("no run is named; give one or more, as in evenhand jury RUN")
-    seats: list[_JurorVerdicts] = []
+    columns: list[_JurorVerdicts] = []
     notes: list[str] = []
     planned = True
     for run in runs:
@@ -120,21 +116,21 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
             verdicts = "1 verdict is" if tally.pending == 1 else f"{tally.pending:,} verdicts are"
             notes.append(f"run {run.name} is not finished: {verdicts} pending")
         for record in store.run_judges(run.id):
-            if any(seat.record.id == record.id for seat in seats):
+            if any(column.record.id == record.id for column in columns):
                 notes.append(f"{record.name} of run {run.name} sits once: an earlier run has it")
                 continue
-            seats.append(_juror_verdicts(store, runs[0], run, record))
-    if not any(seat.numbers.size for seat in seats):
+            columns.append(_juror_verdicts(store, runs[0], run, record))
+    if not any(column.numbers.size for column in columns):
         raise InputError(f"no pair of run {runs[0].name!r} is judged yet; evenhand run judges them")
-    numbers = np.unique(np.concatenate([seat.numbers for seat in seats]))
+    numbers = np.unique(np.concatenate([column.numbers for column in columns]))
     prompts = np.zeros(numbers.size, dtype=np.int64)
-    outcomes = np.full((numbers.size, len(seats)), NOT_JUDGED, dtype=np.int8)
+    outcomes = np.full((numbers.size, len(columns)), NOT_JUDGED, dtype=np.int8)
     abstained = np.zeros(outcomes.shape, dtype=np.bool_)
-    for place, seat in enumerate(seats):
-        rows = np.searchsorted(numbers, seat.numbers)
-        prompts[rows] = seat.prompts
-        outcomes[rows, place] = seat.outcomes
-        abstained[rows, place] = seat.abstained
+    for place, column in enumerate(columns):
+        rows = np.searchsorted(numbers, column.numbers)
+        prompts[rows] = column.prompts
+        outcomes[rows, place] = column.outcomes
+        abstained[rows, place] = column.abstained
     judged = set(numbers.tolist())
     items = tuple(item for item in store.run_items(runs[0].id) if item.number in judged)
     own = [winner_code(item.label) for item in items]
@@ -142,8 +138,8 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
     return Panel(
         run=runs[0],
         runs=tuple(run.name for run in runs),
-        jurors=tuple(juror_of(seat.record) for seat in seats),
-        titles=_titles(seats),
+        jurors=tuple(juror_of(column.record) for column in columns),
+        titles=_titles(columns),
         items=items,
         prompts=prompts,
         outcomes=outcomes,
@@ -153,10 +149,6 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
         planned=planned,
         notes=tuple(notes),
     )
-
-
-def winner_code(winner: Winner | None) -> int:
-    return _WINNER_CODES[winner]
 
 
 def juror_of(record: JudgeRecord) -> Juror:
@@ -205,30 +197,24 @@ def _abstained(
     return abstained
 
 
-def _titles(seats: Sequence[_JurorVerdicts]) -> tuple[str, ...]:
+def _titles(columns: Sequence[_JurorVerdicts]) -> tuple[str, ...]:
     """By name; with its language, then its prompt and its run, where that is not enough."""
-    told = [seat.record.name for seat in seats]
+    titles = [column.record.name for column in columns]
     details: tuple[list[Any], ...] = (
-        [seat.record.locale for seat in seats],
-        [seat.record.prompt_version for seat in seats],
-        [seat.run for seat in seats],
-        [str(place) for place in range(1, len(seats) + 1)],
+        [column.record.locale for column in columns],
+        [column.record.prompt_version for column in columns],
+        [column.run for column in columns],
+        [str(place) for place in range(1, len(columns) + 1)],
     )
     for detail in details:
         known: dict[str, set[str | None]] = {}
-        for title, more in zip(told, detail, strict=True):
+        for title, more in zip(titles, detail, strict=True):
             known.setdefault(title, set()).add(more)
-        told = [
+        titles = [
             f"{title} [{more}]" if len(known[title]) > 1 and more else title
-            for title, more in zip(told, detail, strict=True)
+            for title, more in zip(titles, detail, strict=True)
         ]
-    return tuple(told)
-
-
-# Juries kept for later runs: who sits on them, how their votes count, and who may take a seat.
-
-_NAME = re.compile(r"[\w][\w.+-]{0,99}")
-_MAKE = "make one with evenhand jury RUN --save NAME"
+    return tuple(titles)
 
 
 class SavedJury(Model):
@@ -245,45 +231,18 @@ class SavedJury(Model):
         return self.jury.weights is not None and bool(set(self.runs) & set(runs))
 
 
+_FILES = SavedFiles(SavedJury, "jury", "juries", make="make one with evenhand jury RUN --save NAME")
+
+
 def save_jury(saved: SavedJury, name: str | Path, *, overwrite: bool = False) -> Path:
-    path = jury_path(name)
-    with atomic_file(path, overwrite=overwrite, make_folder=_is_named(name)) as stream:
-        stream.write(saved.model_dump_json(indent=2).encode() + b"\n")
-    return path
+    return _FILES.save(saved, name, overwrite=overwrite)
 
 
 def open_jury(name: str | Path) -> SavedJury:
     """By the name it was saved under, or a path that ends in .json."""
-    path = jury_path(name)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        known = sorted(each.stem for each in path.parent.glob("*.json")) if _is_named(name) else []
-        there = f"there are {', '.join(known[:5])}" if known else f"{path} does not exist"
-        raise InputError(f"there is no jury {str(name)!r} ({there}); {_MAKE}") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; {_MAKE}") from None
-    try:
-        saved = SavedJury.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise InputError(f"{path} is no jury ({where}: {first['msg']}); {_MAKE}") from None
-    _check(saved, path)
+    saved = _FILES.open(name)
+    _check(saved, _FILES.path(name))
     return saved
-
-
-def jury_path(name: str | Path) -> Path:
-    if not _is_named(name):
-        return Path(name).expanduser()
-    if not _NAME.fullmatch(str(name)):
-        raise InputError(
-            f"{str(name)!r} is no name for a jury; use letters, digits, . + - and _, "
-            "or a path that ends in .json"
-        )
-    from platformdirs import user_data_dir
-
-    return Path(user_data_dir("evenhand")) / "juries" / f"{name}.json"
 
 
 def seats_of(saved: SavedJury, jurors: Sequence[Juror], *, forced: bool) -> list[int | None]:
@@ -305,8 +264,8 @@ def seats_of(saved: SavedJury, jurors: Sequence[Juror], *, forced: bool) -> list
     if None in taken and not forced:
         missing = saved.jurors[taken.index(None)]
         raise InputError(
-            f"the jury has a seat for {_told(missing)}, which is not among the judges here "
-            f"({', '.join(map(_told, jurors))}); learn a jury of these, or give --force"
+            f"the jury has a seat for {_described(missing)}, which is not among the judges here "
+            f"({', '.join(map(_described, jurors))}); learn a jury of these, or give --force"
         )
     for place, wanted in enumerate(saved.jurors):
         fill(place, [each for each in free if jurors[each].judge == wanted.judge])
@@ -315,24 +274,20 @@ def seats_of(saved: SavedJury, jurors: Sequence[Juror], *, forced: bool) -> list
     return taken
 
 
-def _is_named(name: str | Path) -> bool:
-    return not str(name).endswith(".json")
-
-
 def _check(saved: SavedJury, path: Path) -> None:
     jury, seats = saved.jury, len(saved.jurors)
     weights = [each for each in (jury.weights, jury.tie_weights) if each is not None]
     fits = len(jury.judges) == seats and all(len(each) == seats for each in weights)
     if not fits or not 1 <= saved.quorum <= max(seats, 1) or not seats:
-        raise InputError(f"{path} is no jury (its seats, weights and quorum do not fit); {_MAKE}")
+        raise InputError(
+            f"{path} is no jury (its seats, weights and quorum do not fit); {_FILES.make}"
+        )
 
 
-def _told(juror: Juror) -> str:
+def _described(juror: Juror) -> str:
     details = [each for each in (juror.prompt_version, juror.locale) if each is not None]
     return f"{juror.judge} [{', '.join(details)}]" if details else juror.judge
 
-
-# What a jury says of each pair: its judges take their seats and vote.
 
 Weights = Literal["majority", "learned"]
 
@@ -424,6 +379,77 @@ def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Pane
 
 def _outcomes(verdicts: JuryVerdicts, quorum: int) -> Codes:
     # Winners' codes are those of the outcomes: 0 A, 1 B, 2 tie.
-    found = np.where(verdicts.hung, HUNG, verdicts.winners)
-    outcomes: Codes = np.where(verdicts.voters < quorum, NO_QUORUM, found).astype(np.int8)
+    decided = np.where(verdicts.hung, HUNG, verdicts.winners)
+    outcomes: Codes = np.where(verdicts.voters < quorum, NO_QUORUM, decided).astype(np.int8)
     return outcomes
+
+
+MAJORITY = "majority"
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """One verdict a pair, as columns of a judge; `label` in them is the data's own."""
+
+    run: RunRecord
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+    columns: OutcomeColumns
+    pending: int
+
+
+def predictions_of(
+    store: Store, name: str, *, judge: str | None = None, jury: str | None = None
+) -> Predictions:
+    """`jury` is "majority", or the name or file of a saved one; else the run's judge."""
+    run = find_run(store, name)
+    if jury is not None:
+        if judge is not None:
+            raise InputError(f"both --judge {judge} and --jury {jury} are given; give one")
+        return _of_jury(store, run, jury)
+    record = chosen_judge(store.run_judges(run.id), run.name, judge)
+    columns = store.outcome_columns(run.id, record.id)
+    if not columns.number:
+        raise InputError(f"no pair of run {run.name!r} is judged yet; evenhand run judges them")
+    return Predictions(
+        run=run,
+        judge=record.name,
+        prompt_version=record.prompt_version,
+        locale=record.locale,
+        columns=columns,
+        pending=store.tally(run.id, record.id).pending,
+    )
+
+
+def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
+    use = None if jury == MAJORITY else open_jury(jury)
+    if use is not None and use.learned_on([run.name]):
+        raise InputError(
+            f"jury {jury!r} was learned on labels of run {run.name!r}, which would hide its errors "
+            "from the same labels; give --jury majority, or a jury learned on another run"
+        )
+    voted = poll_jury(store, [run.name], use=use)
+    jurors = len(voted.saved.jurors)
+    return Predictions(
+        run=run,
+        judge=f"a jury of {jurors}, by {'weights' if use and use.jury.weights else 'majority'}",
+        prompt_version=None,
+        locale=None,
+        columns=_jury_columns(voted),
+        pending=store.tally(run.id).pending,
+    )
+
+
+def _jury_columns(voted: JuryPoll) -> OutcomeColumns:
+    """How sure a jury is: its probability where labels have taught it one, else the share of the
+    votes that the largest group has."""
+    verdicts, panel = voted.verdicts, voted.panel
+    sure = 1.0 - verdicts.dissent if verdicts.probability is None else verdicts.probability
+    decided = (verdicts.voters > 0) & (voted.outcomes <= TIE)
+    confidence = np.where(decided, sure, np.nan)
+    return replace(
+        panel.columns(voted.outcomes),
+        confidence=array("d", confidence.tolist()),
+        label=array("b", [winner_code(item.label) for item in panel.items]),
+    )

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -19,7 +14,7 @@ from evenhand.data.records import BadRow
 from evenhand.data.source import Source, source_of
 from evenhand.data.votes import VoteReading, VoteRow, read_votes
 from evenhand.errors import DataError, InputError
-from evenhand.report.files import escape, unescape
+from evenhand.report.files import atomic_file, csv_line, unescape
 from evenhand.report.lookup import find_run
 from evenhand.store import ItemVote, NewVote, RunItem, Store
 from evenhand.store.records import LONGEST_NAME
@@ -28,7 +23,6 @@ from evenhand.store.schema import unprintable
 COLUMNS = ("pair", "who", "verdict", "at", "origin", "draw", "chance", "shown_order", "comment")
 SKIPPED = "skipped"
 BOTH_BAD = "both bad"
-_TEXTS = ("pair", "who", "comment")
 
 
 def export_votes(store: Store, name: str, target: Path | str, *, overwrite: bool = False) -> int:
@@ -41,29 +35,13 @@ def export_votes(store: Store, name: str, target: Path | str, *, overwrite: bool
             f"{path.name} does not say what it is to hold; end it in .csv or .jsonl, or either "
             "with .gz"
         )
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} is there already; give another name, or --force")
-    part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as stream:
-            votes = store.each_vote(run.id)
-            if path.name.lower().endswith(".gz"):
-                with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as packed:
-                    count = _write(votes, packed, table=plain_name.endswith(".csv"))
-            else:
-                count = _write(votes, stream, table=plain_name.endswith(".csv"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {(error.strerror or str(error)).lower()}; "
-            "nothing was left behind; check the disk, the path and its permissions"
-        ) from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
-    return count
+    table = plain_name.endswith(".csv")
+    with atomic_file(path, overwrite=overwrite) as stream:
+        votes = store.each_vote(run.id)
+        if not path.name.lower().endswith(".gz"):
+            return _write(votes, stream, table=table)
+        with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as packed:
+            return _write(votes, packed, table=table)
 
 
 def write_votes(store: Store, name: str, stream: BinaryIO) -> int:
@@ -74,19 +52,19 @@ def write_votes(store: Store, name: str, stream: BinaryIO) -> int:
 def _write(votes: Iterator[ItemVote], stream: BinaryIO | gzip.GzipFile, *, table: bool) -> int:
     count = 0
     if table:
-        stream.write(_line(COLUMNS))
+        stream.write(csv_line(COLUMNS))
     for own in votes:
         count += 1
-        told = _told(own)
+        fields = _fields(own)
         if table:
-            stream.write(_line([_cell(name, told[name]) for name in COLUMNS]))
+            stream.write(csv_line(fields[name] for name in COLUMNS))
         else:
-            known = {name: value for name, value in told.items() if value is not None}
+            known = {name: value for name, value in fields.items() if value is not None}
             stream.write(json.dumps(known, ensure_ascii=False).encode() + b"\n")
     return count
 
 
-def _told(own: ItemVote) -> dict[str, str | float | None]:
+def _fields(own: ItemVote) -> dict[str, str | float | None]:
     vote = own.vote
     return {
         "pair": own.key,
@@ -100,22 +78,6 @@ def _told(own: ItemVote) -> dict[str, str | float | None]:
         "comment": vote.comment,
     }
 
-
-def _cell(name: str, value: str | float | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return repr(value)
-    return escape(value) if name in _TEXTS else value
-
-
-def _line(cells: tuple[str, ...] | list[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()
-
-
-# Votes from a file into a store: all of them or none, and nothing dropped without a word.
 
 # As many are named; all are counted.
 NAMED_AT_MOST = 20

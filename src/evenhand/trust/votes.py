@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.report.lookup import find_run
@@ -22,7 +23,6 @@ from evenhand.store import DRAWS, ORIGINS, Store, VoteColumns
 #
 # Rows are aligned to item numbers, as those of `store.outcome_columns` are.
 
-NO_WINNER = -1
 CLASSES = 3  # A, B, TIE
 _RANDOM, _WEIGHTED, _CHOSEN = (DRAWS.index(each) for each in ("random", "weighted", "chosen"))
 _ESCALATION = ORIGINS.index("escalation")

@@ -31,9 +31,9 @@ from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
 from evenhand.store import RunRecord
 from evenhand.trust.calibration import (
+    CALIBRATION_FILES,
     CalibrationReport,
     SavedCalibration,
-    calibration_folder,
     open_calibration,
 )
 from evenhand.trust.probes.runs import probe_language, probe_runs_of
@@ -211,7 +211,7 @@ def _saved(judge: str | None) -> list[NamedCalibration]:
     """Those that were learned on this judge, by the names they are used by."""
     found = []
     try:
-        paths = sorted(calibration_folder().glob("*.json"))[:_MOST_FILES]
+        paths = sorted(CALIBRATION_FILES.folder().glob("*.json"))[:_MOST_FILES]
     except OSError:
         return []
     for path in paths:

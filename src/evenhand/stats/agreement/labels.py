@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import NO_WINNER, SAYS_TIE, WINNERS
 from evenhand.contract.model import Model
 from evenhand.stats.clusters import Labels, row_clusters
 from evenhand.stats.columns import Floats
@@ -22,10 +23,7 @@ from evenhand.stats.estimates import (
 )
 from evenhand.stats.outcomes import Codes, code_array, confidence_level, same_length
 
-# One winner a row, in the caller's labels.
-NO_VERDICT, SAYS_A, SAYS_B, SAYS_TIE = -1, 0, 1, 2
-CLASSES = ("A", "B", "TIE")
-KINDS = len(CLASSES)
+KINDS = len(WINNERS)
 # A table is flat: a row for each label, and in it a column for each verdict and one for none.
 COLUMNS = KINDS + 1
 CELLS = KINDS * COLUMNS
@@ -49,7 +47,7 @@ class ConfusionMatrix(Model):
     @classmethod
     def of_cells(cls, cells: Floats) -> ConfusionMatrix:
         rows = []
-        for label, counts in zip(CLASSES, cells.reshape(KINDS, COLUMNS).tolist(), strict=True):
+        for label, counts in zip(WINNERS, cells.reshape(KINDS, COLUMNS).tolist(), strict=True):
             a, b, tie, none = (round(count) for count in counts)
             rows.append(ConfusionRow(label=label, says_a=a, says_b=b, says_tie=tie, none=none))
         return cls(a=rows[0], b=rows[1], tie=rows[2])
@@ -140,10 +138,10 @@ def agreement(
     Rows without a label are counted and left out. A second judge's winners serve as labels.
     """
     confidence_level(level)
-    said = code_array(verdicts, name="verdicts", low=NO_VERDICT, high=SAYS_TIE)
-    truth = code_array(labels, name="labels", low=NO_VERDICT, high=SAYS_TIE)
+    said = code_array(verdicts, name="verdicts", low=NO_WINNER, high=SAYS_TIE)
+    truth = code_array(labels, name="labels", low=NO_WINNER, high=SAYS_TIE)
     same_length(said.size, labels=truth, prompts=prompts)
-    known = truth != NO_VERDICT
+    known = truth != NO_WINNER
     clusters, count, independent = row_clusters(prompts, known)
     cells = confusion_cells(said[known], truth[known], clusters=clusters, count=count)
     square = read_cells(cells, ties=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from evenhand.contract.codes import INVALID, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.stats.clusters import (
@@ -25,15 +26,7 @@ from evenhand.stats.clusters import (
 from evenhand.stats.columns import Floats, float_column
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.logistic_regression import LogisticFit, fit_logistic
-from evenhand.stats.outcomes import (
-    INVALID,
-    WIN_A,
-    WIN_B,
-    Codes,
-    confidence_level,
-    outcome_codes,
-    same_length,
-)
+from evenhand.stats.outcomes import Codes, confidence_level, outcome_codes, same_length
 
 
 class PromptDifficulty:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.stats.always_valid import always_valid_interval_of_counts
@@ -33,12 +34,7 @@ from evenhand.stats.intervals import (
     sign_test,
 )
 from evenhand.stats.outcomes import (
-    INCONSISTENT,
-    INVALID,
     OUTCOME_KINDS,
-    TIE,
-    WIN_A,
-    WIN_B,
     Codes,
     OutcomeCounts,
     confidence_level,

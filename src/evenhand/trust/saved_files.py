@@ -1,0 +1,83 @@
+"""What was learned, kept as a JSON file under a name: calibrations and juries."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import ValidationError
+
+from evenhand.contract.model import Model
+from evenhand.errors import InputError
+from evenhand.report.files import atomic_file
+
+_NAME = re.compile(r"[\w][\w.+-]{0,99}")
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFiles(Generic[M]):
+    """Of one kind. A name stands for a file in the folder, a path that ends in .json for itself."""
+
+    model: type[M]
+    kind: str
+    folder_name: str
+    make: str  # how to get one, for messages
+    folder_variable: str | None = None
+
+    def save(self, saved: M, name: str | Path, *, overwrite: bool) -> Path:
+        path = self.path(name)
+        with atomic_file(path, overwrite=overwrite, make_folder=_is_named(name)) as stream:
+            stream.write(saved.model_dump_json(indent=2).encode() + b"\n")
+        return path
+
+    def open(self, name: str | Path) -> M:
+        path = self.path(name)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            known = sorted(each.stem for each in path.parent.glob("*.json"))
+            there = f"{path} does not exist"
+            if _is_named(name) and known:
+                there = f"there are {', '.join(known[:5])}"
+            raise InputError(
+                f"there is no {self.kind} {str(name)!r} ({there}); {self.make}"
+            ) from None
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{path} cannot be read: {reason}; {self.make}") from None
+        try:
+            return self.model.model_validate_json(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the file"
+            raise InputError(
+                f"{path} is no {self.kind} ({where}: {first['msg']}); {self.make}"
+            ) from None
+
+    def path(self, name: str | Path) -> Path:
+        if not _is_named(name):
+            return Path(name).expanduser()
+        if not _NAME.fullmatch(str(name)):
+            raise InputError(
+                f"{str(name)!r} is no name for a {self.kind}; use letters, digits, . + - and _, "
+                "or a path that ends in .json"
+            )
+        return self.folder() / f"{name}.json"
+
+    def folder(self) -> Path:
+        """By the variable where there is one and it is set, else in the user's data directory."""
+        named = os.environ.get(self.folder_variable or "", "").strip()
+        if named:
+            return Path(named).expanduser()
+        from platformdirs import user_data_dir
+
+        return Path(user_data_dir("evenhand")) / self.folder_name
+
+
+def _is_named(name: str | Path) -> bool:
+    return not str(name).endswith(".json")
