@@ -13,7 +13,8 @@ from sqlalchemy import event
 
 from evenhand.contract import ErrorBody, Facts, Failure, Metadata, Outcome, Winner
 from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, Store, VerdictRow, open_store
-from evenhand.store.verdicts import RUN_START, VerdictFilter, VerdictPlace
+from evenhand.store.verdict_table import RUN_START, VerdictFilter
+from evenhand.store.verdicts import VerdictPlace
 from parts import examples
 from store_values import item
 

@@ -36,7 +36,7 @@ from evenhand.store import (
     open_store,
 )
 from evenhand.store import verdict_table as table_search
-from evenhand.store.verdict_table import CriterionEnd, Sort, TableFilter, TablePlace, TableRow
+from evenhand.store.verdict_table import CriterionEnd, Sort, TablePlace, TableRow, VerdictFilter
 from parts import examples
 from store_values import begin, failed_pass, failure, item, read_pass, unread_pass
 
@@ -185,7 +185,7 @@ class Expected:
                 end = (each.row.outcome, each.row.winner)
                 self.ends.setdefault(each.row.item.number, set()).add(end)
 
-    def rows(self, wanted: TableFilter, sort: Sort, *, descending: bool) -> list[tuple[int, int]]:
+    def rows(self, wanted: VerdictFilter, sort: Sort, *, descending: bool) -> list[tuple[int, int]]:
         met = [each for each in self.whole if self._meets(each, wanted)]
 
         def key(each: Any) -> Any:
@@ -198,7 +198,7 @@ class Expected:
 
         return [(each.row.item.number, each.row.judge_id) for each in sorted(met, key=key)]
 
-    def _meets(self, each: Any, wanted: TableFilter) -> bool:
+    def _meets(self, each: Any, wanted: VerdictFilter) -> bool:
         row: VerdictRow = each.row
         pair = each.pair
         label = self.label(row, wanted)
@@ -233,12 +233,12 @@ class Expected:
             and (wanted.query is None or wanted.query.casefold() in texts)
         )
 
-    def label(self, row: VerdictRow, wanted: TableFilter) -> Winner | None:
+    def label(self, row: VerdictRow, wanted: VerdictFilter) -> Winner | None:
         votes = self.voted.get(row.item.number) if wanted.count_votes else None
         return row.item.label or votes
 
     @staticmethod
-    def _about_models(row: VerdictRow, wanted: TableFilter) -> bool:
+    def _about_models(row: VerdictRow, wanted: VerdictFilter) -> bool:
         a, b = row.item.model_a, row.item.model_b
         sides = [(a, b, "A"), (b, a, "B")]
         if wanted.named is not None:
@@ -259,7 +259,7 @@ class Expected:
         )
 
     @staticmethod
-    def _on_criterion(each: Any, wanted: TableFilter) -> bool:
+    def _on_criterion(each: Any, wanted: VerdictFilter) -> bool:
         settled, item = each.settled, each.row.item
         if wanted.criterion is None and wanted.criterion_end is None:
             return True
@@ -292,7 +292,7 @@ class Expected:
 
 
 def in_pages(
-    store: Store, run_id: int, wanted: TableFilter, *, limit: int, **order: Any
+    store: Store, run_id: int, wanted: VerdictFilter, *, limit: int, **order: Any
 ) -> list[TableRow]:
     rows: list[TableRow] = []
     after: TablePlace | None = None
@@ -307,7 +307,7 @@ def in_pages(
 
 
 def backwards(
-    store: Store, run_id: int, wanted: TableFilter, *, start: TablePlace, limit: int, **order: Any
+    store: Store, run_id: int, wanted: VerdictFilter, *, start: TablePlace, limit: int, **order: Any
 ) -> list[TableRow]:
     rows: list[TableRow] = []
     before: TablePlace | None = start
@@ -333,7 +333,7 @@ about: dict[str, Any] = {
     "named": st.sampled_from([None, None, "two", "same", "one", "none"]),
 }
 filters = st.builds(
-    TableFilter,
+    VerdictFilter,
     outcome=st.none() | st.sampled_from(Outcome),
     winner=st.none() | st.sampled_from(WINNERS),
     judge_ids=st.sampled_from([None, None, (1,), (2,), (1, 2), ()]),
@@ -352,11 +352,11 @@ filters = st.builds(
 )
 # With so many conditions hardly anything meets all of them; so also these alone.
 few_filters = st.builds(
-    TableFilter,
+    VerdictFilter,
     criterion_end=st.sampled_from([None, None, "A", "model", "other"]),
     **about,
 ) | st.builds(
-    TableFilter,
+    VerdictFilter,
     label=about["label"],
     disagrees=some,
     count_votes=st.just(True),
@@ -379,7 +379,7 @@ few_filters = st.builds(
 def test_a_table_shows_what_meets_the_conditions_in_its_order(
     store: Store,
     counted_up_to: int,
-    wanted: TableFilter,
+    wanted: VerdictFilter,
     sort: Sort,
     descending: bool,
     limit: int,
@@ -405,7 +405,7 @@ def test_a_row_tells_what_its_verdict_is(store: Store) -> None:
     expected = Expected(store, run_id)
     rows = {
         (row.number, row.judge_id): row
-        for row in store.browse(run_id, TableFilter(), limit=500).rows
+        for row in store.browse(run_id, VerdictFilter(), limit=500).rows
     }
     assert len(rows) == len(expected.whole)
     for whole in expected.whole:
@@ -430,7 +430,7 @@ def test_a_row_tells_what_its_verdict_is(store: Store) -> None:
 
 def test_a_row_tells_the_label_that_most_people_gave_where_votes_count(store: Store) -> None:
     run_id = fill(store)
-    wanted = TableFilter(count_votes=True)
+    wanted = VerdictFilter(count_votes=True)
     expected = Expected(store, run_id)
     by_place = {(each.row.item.number, each.row.judge_id): each.row for each in expected.whole}
     voted = 0
@@ -449,7 +449,7 @@ def test_a_row_tells_the_label_that_most_people_gave_where_votes_count(store: St
 
 def test_counting_stops_where_it_is_told_to(store: Store) -> None:
     run_id = fill(store)
-    found = store.count_up_to(run_id, TableFilter(), 10)
+    found = store.count_up_to(run_id, VerdictFilter(), 10)
     assert (found.count, found.more) == (10, True)
 
 
@@ -460,9 +460,9 @@ def test_an_unread_answer_behind_a_verdict_is_flagged(store: Store) -> None:
     begun.write(unread, [read_pass("original"), unread_pass("swapped")], failure([], "invalid"))
     begun.write(failed, [failed_pass("original")], failure([], "judge_timeout"))
     mark_all(store, begun.run_id)
-    rows = store.browse(begun.run_id, TableFilter(unread=True)).rows
+    rows = store.browse(begun.run_id, VerdictFilter(unread=True)).rows
     assert [row.number for row in rows] == [unread.number]
-    assert len(store.browse(begun.run_id, TableFilter(unread=False)).rows) == 2
+    assert len(store.browse(begun.run_id, VerdictFilter(unread=False)).rows) == 2
 
 
 def test_a_second_judge_changes_what_the_first_differs_from(store: Store) -> None:
@@ -477,7 +477,7 @@ def test_a_second_judge_changes_what_the_first_differs_from(store: Store) -> Non
     store.write([], [NewVerdict(run.id, number, one, facts["A"]) for number in (1, 2)])
     mark_all(store, run.id)
     assert store.index_state(run.id).marked_to == 0
-    differing = TableFilter(judges_differ=True)
+    differing = VerdictFilter(judges_differ=True)
     assert store.count_up_to(run.id, differing).count == 0
     store.write(
         [], [NewVerdict(run.id, 1, two, facts["B"]), NewVerdict(run.id, 2, two, facts["A"])]
@@ -499,11 +499,11 @@ def test_verdicts_that_are_undone_leave_the_table_and_come_back_as_they_are_made
             begun.settle(work)
     mark_all(store, begun.run_id)
     assert store.retire(begun.run_id, {"unread"}) == 3
-    assert store.count_up_to(begun.run_id, TableFilter()).count == 6
+    assert store.count_up_to(begun.run_id, VerdictFilter()).count == 6
     assert store.index_state(begun.run_id).marked == 6
     begun.judge_all("B")
     mark_all(store, begun.run_id)
-    rows = store.browse(begun.run_id, TableFilter(winner="B")).rows
+    rows = store.browse(begun.run_id, VerdictFilter(winner="B")).rows
     assert [row.number for row in rows] == [3, 6, 9]
     state = store.index_state(begun.run_id)
     assert (state.marked, state.marked_to) == (9, 9)
@@ -520,7 +520,7 @@ def test_two_processes_mark_the_same_run(address: str) -> None:
             pass
         state = other.index_state(begun.run_id)
         assert (state.marked, state.marked_to, state.stamp) == (40, 40, "now")
-        assert one.count_up_to(begun.run_id, TableFilter()).count == 40
+        assert one.count_up_to(begun.run_id, VerdictFilter()).count == 40
 
 
 def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
@@ -532,7 +532,7 @@ def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
         begun.write(work, [unread_pass("original")], failure([], "invalid"))
     mark_all(store, begun.run_id, limit=2)
     found = [
-        store.count_up_to(begun.run_id, TableFilter(criterion=f"own {n}")).count for n in range(5)
+        store.count_up_to(begun.run_id, VerdictFilter(criterion=f"own {n}")).count for n in range(5)
     ]
     assert found == [1, 1, 1, 0, 0]
 
@@ -552,7 +552,7 @@ def test_an_order_is_walked_along_its_index(
     monkeypatch.setattr(table_search, "COUNTED_UP_TO", 3)
     with open_store(tmp_path / "s.db") as store:
         run_id = fill(store)
-        wanted = TableFilter(winner="A")
+        wanted = VerdictFilter(winner="A")
         first = store.browse(run_id, wanted, sort=sort, descending=descending, limit=3)
 
         def look() -> None:
@@ -569,15 +569,15 @@ def test_an_order_is_walked_along_its_index(
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [
-        (TableFilter(criterion="accuracy"), "ix_verdict_marks_breakdown"),
-        (TableFilter(criterion_end="invalid"), "ix_verdict_marks_breakdown"),
-        (TableFilter(criterion="accuracy", criterion_end="other"), "ix_verdict_marks_breakdown"),
-        (TableFilter(model="left"), "ix_verdict_marks_contest"),
-        (TableFilter(model="left", criterion_end="model"), "ix_verdict_marks_contest"),
+        (VerdictFilter(criterion="accuracy"), "ix_verdict_marks_breakdown"),
+        (VerdictFilter(criterion_end="invalid"), "ix_verdict_marks_breakdown"),
+        (VerdictFilter(criterion="accuracy", criterion_end="other"), "ix_verdict_marks_breakdown"),
+        (VerdictFilter(model="left"), "ix_verdict_marks_contest"),
+        (VerdictFilter(model="left", criterion_end="model"), "ix_verdict_marks_contest"),
     ],
 )
 def test_what_may_be_rare_is_found_by_an_index(
-    tmp_path: Path, wanted: TableFilter, index: str
+    tmp_path: Path, wanted: VerdictFilter, index: str
 ) -> None:
     with open_store(tmp_path / "s.db") as store:
         run_id = fill(store)
@@ -608,10 +608,10 @@ def test_failed_passes_that_are_tried_again_leave_no_marks(store: Store) -> None
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
     mark_all(store, begun.run_id)
     store.retire(begun.run_id, {"failed"})
-    assert store.count_up_to(begun.run_id, TableFilter()).count == 0
+    assert store.count_up_to(begun.run_id, VerdictFilter()).count == 0
     begun.judge_all()
     mark_all(store, begun.run_id)
-    assert store.count_up_to(begun.run_id, TableFilter(winner="A")).count == 1
+    assert store.count_up_to(begun.run_id, VerdictFilter(winner="A")).count == 1
 
 
 def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store) -> None:
@@ -621,4 +621,4 @@ def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store)
     store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, second)], [])
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
     mark_all(store, begun.run_id)
-    assert store.count_up_to(begun.run_id, TableFilter(unread=True)).count == 0
+    assert store.count_up_to(begun.run_id, VerdictFilter(unread=True)).count == 0

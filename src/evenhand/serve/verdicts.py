@@ -8,7 +8,6 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self, cast
 
 from pydantic import Field, model_validator
@@ -25,27 +24,20 @@ from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 from evenhand.store.verdict_index import Coverage, Named
 from evenhand.store.verdict_table import (
+    RUN_START,
     CriterionEnd,
     Ends,
+    FoundVerdicts,
     LabelIs,
     Sort,
-    TableFilter,
     TablePlace,
     TableRow,
+    VerdictFilter,
 )
-from evenhand.store.verdicts import RUN_START, FoundVerdicts, VerdictFilter, VerdictPlace
+from evenhand.store.verdicts import VerdictPlace
 
 if TYPE_CHECKING:
     from evenhand.contract import ConfidenceSource
-
-
-# The verdicts tell these themselves; the rest are told by the marks beside them.
-_PLAIN_FILTERS = frozenset(
-    {
-        *("outcome", "winner", "judge", "tag", "disagrees", "abstained"),
-        *("min_confidence", "max_confidence"),
-    }
-)
 
 
 class VerdictFilters(Model):
@@ -91,12 +83,6 @@ class VerdictFilters(Model):
         "has none",
     )
     query: Text | None = Field(default=None, max_length=1000, description="Words to be found")
-
-    @property
-    def of_table(self) -> bool:
-        """Whether something is asked for that only the marks beside verdicts tell."""
-        told = self.model_dump(exclude_none=True)
-        return not told.keys() <= _PLAIN_FILTERS
 
     @model_validator(mode="after")
     def _refuse_nobody(self) -> Self:
@@ -190,7 +176,7 @@ class VerdictBrowser:
         after, before = _read_cursor(cursor, query.sort)
 
         def read() -> PairTable:
-            run, names = self._run(run_id)
+            run, judges, names = self._run(run_id)
             filled = fill_some(
                 self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S
             )
@@ -198,7 +184,7 @@ class VerdictBrowser:
                 self._looked_at(run.id)
             page = self._store.browse(
                 run.id,
-                table_filter(query, names),
+                verdict_filter(query, judges, names),
                 sort=query.sort,
                 descending=query.descending,
                 after=after,
@@ -244,11 +230,11 @@ class VerdictBrowser:
         """`judge` where a pair stands in the table several times, and one of them is meant."""
 
         def read() -> AdjacentPairs:
-            run, names = self._run(run_id)
+            run, judges, names = self._run(run_id)
             # Whoever was sent the address of a pair has not been to the table.
             fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
-            wanted = table_filter(query, names)
-            meant = wanted.judge_ids if judge is None else _judge_ids(judge, names)
+            wanted = verdict_filter(query, judges, names)
+            meant = wanted.judge_ids if judge is None else _judge_ids(judge, judges, names)
             place = self._store.place_of(run.id, number, judge_ids=meant, sort=query.sort)
             if place is None:
                 return AdjacentPairs(previous=None, next=None)
@@ -271,20 +257,24 @@ class VerdictBrowser:
 
         return await asyncio.to_thread(read)
 
-    def _run(self, run_id: str) -> tuple[RunRecord, dict[int, str]]:
-        """The run, and what clients call its judges."""
+    def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
+        """The run, its judges, and what clients call them."""
         run = needed_run(self._store, run_id)
         job = self._store.jobs.find(run.id)
-        offered = job.judges if job else ()
         judges = self._store.run_judges(run.id)
-        return run, {
-            judge.id: offered[place] if place < len(offered) else judge.name
-            for place, judge in enumerate(judges)
-        }
+        return run, judges, _client_names(judges, job.judges if job else ())
 
 
-def _judge_ids(judge: str, names: dict[int, str]) -> tuple[int, ...]:
-    found = tuple(judge_id for judge_id, name in names.items() if name == judge)
+def _client_names(judges: Sequence[JudgeRecord], offered: Sequence[str]) -> dict[int, str]:
+    """What clients call the run's judges: `offered` are the names of a server's, in their order."""
+    return {
+        judge.id: offered[place] if place < len(offered) else judge.name
+        for place, judge in enumerate(judges)
+    }
+
+
+def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str]) -> tuple[int, ...]:
+    found = tuple(each.id for each in judges if judge in (names[each.id], each.name))
     if not found:
         raise InputError(
             f"judge is {judge[:80]!r}, which the run does not have; "
@@ -293,55 +283,22 @@ def _judge_ids(judge: str, names: dict[int, str]) -> tuple[int, ...]:
     return found
 
 
-def table_filter(query: VerdictFilters, names: dict[int, str]) -> TableFilter:
+def verdict_filter(
+    filters: VerdictFilters, judges: Sequence[JudgeRecord], names: dict[int, str]
+) -> VerdictFilter:
     """`names` are what clients call the run's judges."""
-    return TableFilter(
-        outcome=query.outcome,
-        winner=query.winner,
-        judge_ids=None if query.judge is None else _judge_ids(query.judge, names),
-        tag=query.tag,
-        disagrees=query.disagrees,
-        abstained=query.abstained,
-        min_confidence=query.min_confidence,
-        max_confidence=query.max_confidence,
-        criterion=query.criterion,
-        criterion_end=query.criterion_end,
-        judges_differ=query.judges_differ,
-        noted=query.noted,
-        unread=query.unread,
-        query=query.query,
-        ending=query.ending,
-        label=query.label,
-        model=query.model,
-        against=query.against,
-        named=query.named,
-        model_wins=query.model_wins,
-        count_votes=query.count_votes,
+    given = {
+        name: getattr(filters, name) for name in VerdictFilters.model_fields if name != "judge"
+    }
+    judge = filters.judge
+    return VerdictFilter(
+        judge_ids=None if judge is None else _judge_ids(judge, judges, names), **given
     )
 
 
 def _line(row: TableRow, judge: str) -> TableLine:
-    return TableLine(
-        number=row.number,
-        id=row.id,
-        judge=judge,
-        outcome=row.outcome,
-        winner=row.winner,
-        confidence=row.confidence,
-        label=row.label,
-        label_voted=row.label_voted,
-        disagrees=row.disagrees,
-        judges_differ=row.judges_differ,
-        noted=row.noted,
-        unread=row.unread,
-        abstained=row.abstained,
-        model_a=row.model_a,
-        model_b=row.model_b,
-        tags=row.tags,
-        length_a=row.length_a,
-        length_b=row.length_b,
-        prompt=row.prompt,
-    )
+    told = {name: getattr(row, name) for name in TableLine.model_fields if name != "judge"}
+    return TableLine(judge=judge, **told)
 
 
 def _progress(covered: Coverage) -> IndexProgress:
@@ -355,6 +312,15 @@ def _cursor(way: str, place: TablePlace | None) -> str | None:
     return f"{way}{key}_{place.number}_{place.judge_id}"
 
 
+def _page_cursor(place: VerdictPlace | None) -> str | None:
+    """In the order of the items, which is a table's by number."""
+    return None if place is None else _cursor("a", TablePlace(place.number, *place))
+
+
+def _no_cursor(cursor: str | None) -> InputError:
+    return InputError(f"cursor is {str(cursor)[:40]!r}; give the `next` of the page before")
+
+
 def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, TablePlace | None]:
     """After a place, before one, or neither."""
     if cursor is None:
@@ -362,7 +328,7 @@ def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, Tab
     found = _CURSOR.fullmatch(cursor)
     # Confidence alone may be missing, and it alone is no whole number.
     if found is None or (sort != "confidence" and not (found[2] or "").lstrip("-").isdigit()):
-        raise InputError(f"cursor is {cursor[:40]!r}; give the `next` of the page before")
+        raise _no_cursor(cursor)
     key: float | None = None
     if found[2]:
         key = float(found[2]) if sort == "confidence" else int(found[2])
@@ -372,7 +338,6 @@ def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, Tab
 
 # A run's verdicts for clients: filtered, a page at a time, light or with all their texts.
 
-_PAGE_CURSOR = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 # Nothing may be found for long; the client gets what there is by then, and asks on.
 _SEARCHED_FOR_S = 1.0
 _WHOLE_AT_ONCE = 16
@@ -391,15 +356,15 @@ def read_page(
 ) -> VerdictPage:
     """`offered` are the names that clients know the run's judges by, in their order."""
     judges = store.run_judges(run.id)
-    names = {
-        judge.id: offered[place] if place < len(offered) else judge.name
-        for place, judge in enumerate(judges)
-    }
-    search = _by_marks if filters.of_table else _by_verdicts
-    place: VerdictPlace | None = _place(cursor)
+    names = _client_names(judges, offered)
+    wanted = verdict_filter(filters, judges, names)
+    after, before = _read_cursor(cursor, "number")
+    if before is not None:
+        raise _no_cursor(cursor)
+    place: VerdictPlace | None = RUN_START if after is None else VerdictPlace(*after[1:])
     rows: list[VerdictRow] = []
     until = time.monotonic() + _SEARCHED_FOR_S
-    find = search(store, run, filters, judges=judges, names=names)
+    find = (_by_index if wanted.needs_index else _by_verdicts)(store, run, wanted)
     while place is not None and len(rows) < limit:
         found = find(place, limit - len(rows))
         rows += found.rows
@@ -411,40 +376,25 @@ def read_page(
         lines = tuple(
             _verdict_line(row, names[row.judge_id], hide=hide[row.judge_id]) for row in rows
         )
-        return VerdictPage(verdicts=lines, next=_told(place))
+        return VerdictPage(verdicts=lines, next=_page_cursor(place))
     whole, ended = _whole_rows(store, run, rows, {judge.id: judge for judge in judges}, names)
     if not ended and whole:
         last = rows[len(whole) - 1]
         place = VerdictPlace(last.item.number, last.judge_id)
-    return VerdictPage(verdicts=tuple(whole), next=_told(place))
+    return VerdictPage(verdicts=tuple(whole), next=_page_cursor(place))
 
 
 _Find = Callable[[VerdictPlace, int], FoundVerdicts]
 
 
-def _by_verdicts(
-    store: Store,
-    run: RunRecord,
-    filters: VerdictFilters,
-    *,
-    judges: Sequence[JudgeRecord],
-    names: dict[int, str],
-) -> _Find:
-    wanted = _filter(filters, judges, names)
+def _by_verdicts(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
     return lambda after, limit: store.find_verdicts(run.id, wanted, after=after, limit=limit)
 
 
-def _by_marks(
-    store: Store,
-    run: RunRecord,
-    filters: VerdictFilters,
-    *,
-    judges: Sequence[JudgeRecord],
-    names: dict[int, str],
-) -> _Find:
+def _by_index(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
     """As tables are read; a client is told to wait where they do not hold all of it yet, since a
     part would look like the whole."""
-    searched = filters.query is not None
+    searched = wanted.query is not None
     filled = fill_some(store, run, words=searched, within_s=_SEARCHED_FOR_S)
     for told, what in ((filled.table, "verdicts"), (filled.words, "pairs' words")):
         if not told.whole and (searched or told is filled.table):
@@ -453,10 +403,6 @@ def _by_marks(
                 "which this filter needs; try again later",
                 retry_after_s=5,
             )
-    wanted = replace(
-        table_filter(filters.model_copy(update={"judge": None}), names),
-        judge_ids=_filter(filters, judges, names).judge_ids,
-    )
 
     def find(after: VerdictPlace, limit: int) -> FoundVerdicts:
         # In the order of the items, which is what a table's places by number are.
@@ -505,44 +451,6 @@ def _without_address(row: RunRow, hide: AddressRedactor) -> RunRow:
         said = row.verdict.error.model_copy(update={"message": hide(row.verdict.error.message)})
         hidden["verdict"] = row.verdict.model_copy(update={"error": said})
     return row.model_copy(update=hidden)
-
-
-def _filter(
-    filters: VerdictFilters, judges: Sequence[JudgeRecord], names: dict[int, str]
-) -> VerdictFilter:
-    judge_ids = None
-    if filters.judge is not None:
-        judge_ids = tuple(
-            judge.id for judge in judges if filters.judge in (names[judge.id], judge.name)
-        )
-        if not judge_ids:
-            raise InputError(
-                f"judge is {filters.judge[:80]!r}, which the run does not have; "
-                f"it has {', '.join(names.values())}"
-            )
-    return VerdictFilter(
-        outcome=filters.outcome,
-        winner=filters.winner,
-        judge_ids=judge_ids,
-        tag=filters.tag,
-        disagrees=filters.disagrees,
-        abstained=filters.abstained,
-        min_confidence=filters.min_confidence,
-        max_confidence=filters.max_confidence,
-    )
-
-
-def _place(cursor: str | None) -> VerdictPlace:
-    if cursor is None:
-        return RUN_START
-    found = _PAGE_CURSOR.fullmatch(cursor)
-    if found is None:
-        raise InputError(f"cursor is {cursor[:40]!r}; give the `next` of the page before")
-    return VerdictPlace(int(found[1]), int(found[2]))
-
-
-def _told(place: VerdictPlace | None) -> str | None:
-    return None if place is None else f"{place.number}-{place.judge_id}"
 
 
 def _verdict_line(row: VerdictRow, judge: str, *, hide: AddressRedactor) -> VerdictLine:

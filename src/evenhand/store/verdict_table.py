@@ -1,9 +1,12 @@
-"""A run's verdicts as a table: filters, sorting, pages and counts, by the verdict index."""
+"""A run's verdicts by filter: in the order of its items, from the verdicts themselves; or as a
+table with sorting and counts, from the verdict index beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from heapq import merge
+from itertools import islice, product
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -25,8 +28,18 @@ from evenhand.contract import Outcome, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.database import Database
 from evenhand.store.full_text import items_with, pairs_with, phrases_of
-from evenhand.store.rows import in_slices
-from evenhand.store.schema import SafeText, item_tags, items, pairs, shorten, verdict_marks
+from evenhand.store.records import VerdictRow
+from evenhand.store.rows import count_items, in_slices
+from evenhand.store.runs import judges_of_run
+from evenhand.store.schema import (
+    SafeText,
+    item_tags,
+    items,
+    pairs,
+    shorten,
+    verdict_marks,
+    verdicts,
+)
 from evenhand.store.verdict_index import (
     ABSTAINED,
     ANY_LABEL,
@@ -43,10 +56,8 @@ from evenhand.store.verdict_index import (
     criteria_places,
     with_model_as,
 )
-from evenhand.store.verdicts import VerdictFilter
+from evenhand.store.verdicts import VerdictPlace, rows_at
 from evenhand.store.votes import voted_for, voted_labels
-
-# A run's verdicts as a table: filtered, sorted, a page at a time, by the marks beside them.
 
 Sort = Literal["number", "confidence", "length"]
 # How a criterion came out: a winner, by its label or as the model that was asked for or the other
@@ -55,27 +66,85 @@ CriterionEnd = Literal["A", "B", "TIE", "inconsistent", "invalid", "model", "oth
 # Several outcomes at once: any but invalid; a win or a tie; neither of them.
 Ends = Literal["valid", "decided", "undecided"]
 LabelIs = Literal["A", "B", "TIE", "any", "none"]
+_ENDS: dict[Ends, frozenset[str]] = {
+    "valid": frozenset({"win", "tie", "inconsistent"}),
+    "decided": frozenset({"win", "tie"}),
+    "undecided": frozenset({"inconsistent", "invalid"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class TableFilter(VerdictFilter):
-    """Every condition that is given must hold; `query` are words that must all stand in the
-    prompt or the responses. `model` is one of the pair's two, wherever it stands, and `against`
-    the other one; `model_wins` is whether it won, or else the other one did."""
+class VerdictFilter:
+    """Every condition that is given must hold.
 
+    `disagrees` is of labelled pairs alone: a verdict agrees where it is the label, and an
+    inconsistent or invalid pair has none that could. `query` are words that must all stand in the
+    prompt or the responses. `model` is one of the pair's two, wherever it stands, and `against`
+    the other one; `model_wins` is whether it won, or else the other one did.
+    """
+
+    outcome: Outcome | None = None
+    winner: Winner | None = None
+    ending: Ends | None = None
+    judge_ids: tuple[int, ...] | None = None
+    tag: str | None = None
+    disagrees: bool | None = None
+    abstained: bool | None = None
+    min_confidence: float | None = None
+    max_confidence: float | None = None
+    # What only the index tells:
     criterion: str | None = None
     criterion_end: CriterionEnd | None = None
     judges_differ: bool | None = None  # another judge of the run has another verdict on the pair
     noted: bool | None = None  # with a note on the pair: a much longer response, talk to the judge
     unread: bool | None = None  # an answer behind it could not be read
     query: str | None = None
-    ending: Ends | None = None
     label: LabelIs | None = None
     model: str | None = None
     against: str | None = None
     named: Named | None = None
     model_wins: bool | None = None
     count_votes: bool | None = None  # where the data has no label, what most people voted is one
+
+    @property
+    def needs_index(self) -> bool:
+        names = fields(self)[[each.name for each in fields(self)].index("criterion") :]
+        return any(getattr(self, each.name) is not None for each in names)
+
+    @property
+    def ends(self) -> tuple[int, ...] | None:
+        """How a pair may have come out, as places in ENDINGS; None where that is all one."""
+        if (self.outcome, self.winner, self.ending) == (None, None, None):
+            return None
+        return tuple(
+            place
+            for place, (outcome, winner) in enumerate(ENDINGS)
+            if self.outcome in (None, outcome)
+            and self.winner in (None, winner)
+            and (self.ending is None or outcome in _ENDS[self.ending])
+        )
+
+    @property
+    def sifted(self) -> bool:
+        """Whether an index of the verdicts leads to more than what meets the conditions."""
+        by_index = (self.tag is not None, self.abstained is True, self.ends is not None)
+        looked_at = (self.disagrees, self.min_confidence, self.max_confidence, self.judge_ids)
+        return (
+            sum(by_index) > 1
+            or self.abstained is False
+            or any(each is not None for each in looked_at)
+        )
+
+
+RUN_START = VerdictPlace(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundVerdicts:
+    """`reached` is how far the search came, and None at the end; rows may be few before it."""
+
+    rows: list[VerdictRow]
+    reached: VerdictPlace | None
 
 
 class TablePlace(NamedTuple):
@@ -131,15 +200,8 @@ class TablePage:
     count: CountUpTo
 
 
-# What a table's filters ask of the marks beside verdicts.
-
 Side = Literal["A", "B"]
 _SIDES: dict[Side, int] = {"A": WIN_A, "B": WIN_B}
-_ENDS: dict[Ends, frozenset[str]] = {
-    "valid": frozenset({"win", "tie", "inconsistent"}),
-    "decided": frozenset({"win", "tie"}),
-    "undecided": frozenset({"inconsistent", "invalid"}),
-}
 _CODES: dict[str, int] = {
     "A": WIN_A,
     "B": WIN_B,
@@ -150,37 +212,82 @@ _CODES: dict[str, int] = {
 _MARK = verdict_marks.c
 
 
-def conditions_of(run_id: int, wanted: TableFilter) -> Iterator[ColumnElement[bool]]:
+def _flagged(flags: int, value: int | None = None) -> ColumnElement[bool]:
+    return _MARK.flags.bitwise_and(flags) == (flags if value is None else value)
+
+
+def _conditions(wanted: VerdictFilter, source: _Source) -> Iterator[ColumnElement[bool]]:
+    """What the verdicts and the index tell alike."""
     if wanted.judge_ids is not None:
-        yield _MARK.judge_id.in_(list(wanted.judge_ids))
-    if (wanted.outcome, wanted.winner, wanted.ending) != (None, None, None):
-        yield _MARK.ending.in_(
-            [
-                place
-                for place, (outcome, winner) in enumerate(ENDINGS)
-                if wanted.outcome in (None, outcome)
-                and wanted.winner in (None, winner)
-                and (wanted.ending is None or outcome in _ENDS[wanted.ending])
-            ]
-        )
+        yield source.judge_id.in_(list(wanted.judge_ids))
+    if wanted.ends is not None:
+        yield source.ended(wanted.ends)
+    if wanted.abstained is not None:
+        yield source.abstained if wanted.abstained else ~source.abstained
     if wanted.min_confidence is not None:
-        yield _MARK.confidence >= wanted.min_confidence
+        yield source.confidence >= wanted.min_confidence
     if wanted.max_confidence is not None:
-        yield _MARK.confidence <= wanted.max_confidence
+        yield source.confidence <= wanted.max_confidence
+    if wanted.disagrees is not None and not wanted.count_votes:
+        # Of pairs without a label nobody knows whether the verdict agrees.
+        yield source.disagrees if wanted.disagrees else source.agrees
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where conditions look."""
+
+    judge_id: ColumnElement[int]
+    confidence: ColumnElement[float]
+    abstained: ColumnElement[bool]
+    agrees: ColumnElement[bool]
+    disagrees: ColumnElement[bool]
+    ended: Callable[[Sequence[int]], ColumnElement[bool]]
+
+
+def _ended(places: Sequence[int]) -> ColumnElement[bool]:
+    return or_(false(), *(and_(*_of_end(place)) for place in places))
+
+
+def _of_end(place: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    outcome, winner = ENDINGS[place]
+    column = verdicts.c
+    named = column.winner.is_(None) if winner is None else column.winner == winner
+    return column.outcome == outcome, named
+
+
+_AGREES = and_(verdicts.c.outcome.in_(("win", "tie")), verdicts.c.winner == items.c.label)
+_BY_VERDICTS = _Source(
+    judge_id=verdicts.c.judge_id,
+    confidence=verdicts.c.confidence,
+    abstained=verdicts.c.abstained,
+    agrees=and_(items.c.label.is_not(None), _AGREES),
+    disagrees=and_(items.c.label.is_not(None), ~_AGREES),
+    ended=_ended,
+)
+_BY_INDEX = _Source(
+    judge_id=_MARK.judge_id,
+    confidence=_MARK.confidence,
+    abstained=_flagged(ABSTAINED),
+    agrees=_flagged(LABELLED | DISAGREES, LABELLED),
+    disagrees=_flagged(LABELLED | DISAGREES),
+    ended=_MARK.ending.in_,
+)
+
+
+def _index_conditions(run_id: int, wanted: VerdictFilter) -> Iterator[ColumnElement[bool]]:
+    yield from _conditions(wanted, _BY_INDEX)
     counted = wanted.count_votes is True
     for flag, value in (
         (JUDGES_DIFFER, wanted.judges_differ),
         (NOTED, wanted.noted),
         (UNREAD, wanted.unread),
-        (ABSTAINED, wanted.abstained),
     ):
         if value is not None:
-            yield _MARK.flags.bitwise_and(flag) == (flag if value else 0)
-    if wanted.disagrees is not None:
-        # Of pairs without a label nobody knows whether the verdict agrees.
-        met = LABELLED | DISAGREES if wanted.disagrees else LABELLED
-        by_data = _MARK.flags.bitwise_and(LABELLED | DISAGREES) == met
-        yield or_(by_data, _against_votes(run_id, wanted.disagrees)) if counted else by_data
+            yield _flagged(flag, flag if value else 0)
+    if wanted.disagrees is not None and counted:
+        by_data = _BY_INDEX.disagrees if wanted.disagrees else _BY_INDEX.agrees
+        yield or_(by_data, _against_votes(run_id, wanted.disagrees))
     if wanted.label is not None:
         yield _labelled(run_id, wanted.label, counted=counted)
 
@@ -217,7 +324,7 @@ def _against_votes(run_id: int, disagrees: bool) -> ColumnElement[bool]:
 
 
 def about_models(
-    contest: ColumnElement[int], run_id: int, wanted: TableFilter
+    contest: ColumnElement[int], run_id: int, wanted: VerdictFilter
 ) -> Iterator[ColumnElement[bool]]:
     """`contest` is the column, or an expression of it that no index leads by."""
     yield from between(
@@ -237,7 +344,7 @@ def about_models(
 
 
 def on_criterion(
-    breakdown: ColumnElement[int], connection: Connection, run_id: int, wanted: TableFilter
+    breakdown: ColumnElement[int], connection: Connection, run_id: int, wanted: VerdictFilter
 ) -> Iterator[ColumnElement[bool]]:
     """`breakdown` is the column, or an expression of it that no index leads by."""
     name, end, model = wanted.criterion, wanted.criterion_end, wanted.model
@@ -285,10 +392,38 @@ _KEYS: dict[Sort, Any] = {
 class TableStore(Database):
     """Verdicts filtered, sorted and searched, a page at a time."""
 
+    def find_verdicts(
+        self,
+        run_id: int,
+        wanted: VerdictFilter,
+        *,
+        after: VerdictPlace = RUN_START,
+        limit: int = 100,
+        look_at: int = 50_000,
+    ) -> FoundVerdicts:
+        """A page in the order of the items, of a filter that needs no index.
+
+        What may meet the conditions is led to by an index of the verdicts; the rest is looked at,
+        and never more than `look_at` items in one call, so that a page takes as long in a run of a
+        million pairs as in one of a thousand.
+        """
+        with self._reading() as connection:
+            last = whole = count_items(connection, run_id)
+            if wanted.sifted:
+                last = min(whole, after.number + look_at)
+            # One more than is wanted: then the last page knows that it is the last.
+            searches = list(_searches(connection, run_id, wanted, after, last))
+            found = merge(*(_places(connection, each.limit(limit + 1)) for each in searches))
+            places = list(islice(found, limit + 1))
+            rows = rows_at(connection, run_id, places[:limit])
+            if len(places) > limit:
+                return FoundVerdicts(rows, places[limit - 1])
+            return FoundVerdicts(rows, VerdictPlace(last + 1, 0) if last < whole else None)
+
     def browse(
         self,
         run_id: int,
-        wanted: TableFilter,
+        wanted: VerdictFilter,
         *,
         sort: Sort = "number",
         descending: bool = False,
@@ -316,7 +451,9 @@ class TableStore(Database):
             rows = tuple(_rows(connection, run_id, places, counted=wanted.count_votes is True))
             return TablePage(rows, reached, came_from, count)
 
-    def count_up_to(self, run_id: int, wanted: TableFilter, most: int = COUNTED_UP_TO) -> CountUpTo:
+    def count_up_to(
+        self, run_id: int, wanted: VerdictFilter, most: int = COUNTED_UP_TO
+    ) -> CountUpTo:
         with self._reading() as connection:
             return _Search(connection, run_id, wanted, "number").gathered(most)[1]
 
@@ -337,6 +474,48 @@ class TableStore(Database):
                 query = query.where(_MARK.judge_id.in_(list(judge_ids)))
             row = connection.execute(query.order_by(_MARK.judge_id)).first()
             return TablePlace(*row) if row else None
+
+
+def _searches(
+    connection: Connection,
+    run_id: int,
+    wanted: VerdictFilter,
+    after: VerdictPlace,
+    last: int,
+) -> Iterator[Select[Any]]:
+    """Each by the index of the verdicts that leads to the fewest, in the order of the items."""
+    column = verdicts.c
+    judge_ids = [judge.id for judge in judges_of_run(connection, run_id)]
+    of_run = select(column.number, column.judge_id).where(column.run_id == run_id)
+    if wanted.disagrees is not None:
+        its_item = and_(items.c.run_id == column.run_id, items.c.number == column.number)
+        of_run = of_run.join(items, its_item)
+    if wanted.tag is None and not wanted.abstained and wanted.ends is not None:
+        sifted = of_run.where(
+            *_conditions(replace(wanted, outcome=None, winner=None, ending=None), _BY_VERDICTS),
+            column.number <= last,
+        )
+        for judge_id, place in product(judge_ids, wanted.ends):
+            yield sifted.where(
+                *_of_end(place),
+                column.judge_id == judge_id,
+                column.number >= after.number + (0 if judge_id > after.judge_id else 1),
+            ).order_by(column.number)
+        return
+    sifted = of_run.where(*_conditions(wanted, _BY_VERDICTS), column.judge_id.in_(judge_ids))
+    # By the tags' own numbers, where there is one: the verdicts' would lead through all of them.
+    number = column.number if wanted.tag is None else item_tags.c.number
+    if wanted.tag is not None:
+        has_tag = and_(item_tags.c.run_id == column.run_id, number == column.number)
+        its_tag = and_(item_tags.c.run_id == run_id, item_tags.c.tag == shorten(wanted.tag))
+        sifted = sifted.join(item_tags, has_tag).where(its_tag, number >= after.number)
+    yield sifted.where(number <= last, tuple_(number, column.judge_id) > tuple(after)).order_by(
+        number, column.judge_id
+    )
+
+
+def _places(connection: Connection, query: Select[Any]) -> Iterator[VerdictPlace]:
+    return (VerdictPlace(*row) for row in connection.execute(query))
 
 
 def _sorted_page(
@@ -389,13 +568,13 @@ class _Order:
 
 class _Search:
     def __init__(
-        self, connection: Connection, run_id: int, wanted: TableFilter, sort: Sort
+        self, connection: Connection, run_id: int, wanted: VerdictFilter, sort: Sort
     ) -> None:
         self._connection = connection
         self._run_id = run_id
         self._tag = None if wanted.tag is None else shorten(wanted.tag)
         self._phrases = None if wanted.query is None else phrases_of(wanted.query)
-        conditions = list(conditions_of(run_id, wanted))
+        conditions = list(_index_conditions(run_id, wanted))
         # Led by one index to what is gathered, and along another one where it is walked: there it
         # may only be looked at.
         contest, breakdown = _MARK.contest, _MARK.breakdown
