@@ -248,7 +248,7 @@ def test_a_whole_json_answer_counts_though_the_server_says_it_was_cut() -> None:
         *[("<think>hmm</think>", "thinking"), ("I cannot help with this request.", "refusal")],
         *[("抱歉，我无法协助这个请求。", "refusal"), ("{}", "no_verdict"), ("[]", "no_verdict")],
         *[("hello", "no_verdict"), ("error", "no_verdict"), ('{"result": {}}', "no_verdict")],
-        ('{"comparison": [], "result": {"winner": "A",}}', "malformed"),
+        ('{"comparison": [], "result": {"winner": "A";}}', "malformed"),
     ],
 )
 def test_every_kind_of_silence_has_its_name(text: str, kind: str) -> None:

@@ -84,7 +84,7 @@ def test_a_protocol_is_recognised_and_read(
             "I don't choose Response A.",
         ],
         *["Response A is better on accuracy.", "I can't say Response A is better."],
-        *["It would be wrong to say that Response A is better.", "{'winner': 'A'}"],
+        "It would be wrong to say that Response A is better.",
         "The claim that Response A is better is false.",
         "[[A]]\n\nWait, I made a mistake. [[B]]",
         "Verdict: A is better in style but B wins overall",

@@ -43,8 +43,19 @@ def _with_conflicts(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # strict=False: raw newlines inside strings are what models write.
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, strict=False)
-_OPENS = re.compile(r'\{(?=\s{0,200}["}])')
-_FIRST_KEY = re.compile(r'\{\s{0,200}"([^"\\]{1,40})"\s{0,200}:')
+_OPENS = re.compile(r"\{(?=\s{0,200}(?:[\"'}]|//|/\*|[a-z_]{1,40}\s?:))")
+_FIRST_KEY = re.compile(
+    r"\{\s{0,200}(?://[^\n]{0,200}\n\s{0,200})?[\"']?([^\"'\\\s:]{1,40})[\"']?\s{0,200}:"
+)
+# What models write beside strict JSON: comments, single quotes, bare keys, a comma too many.
+_LOOSE = re.compile(
+    r"""(?P<string>"(?:[^"\\]|\\.)*+")|'(?P<single>(?:[^'\\]|\\.)*+)'"""
+    r"|(?P<comment>//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)"
+    r"|(?P<comma>,(?=(?:\s|//[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)*+[}\]]))"
+    r"|(?P<key>(?<![\w\"'])[A-Za-z_]\w{0,40}+(?=\s{0,8}:))|(?P<brace>[{}])",
+    re.DOTALL,
+)
+_LONGEST_LOOSE, _MOST_LOOSE = 50_000, 8
 _BLANK = " \t\r\n"
 # More objects than any answer holds; each is looked at with what stands before it.
 _MOST_OBJECTS = 500
@@ -81,10 +92,11 @@ def find_objects(text: str) -> ObjectSearch:
     # What a failed attempt has scanned is scanned again by the next: bounded, so that nested
     # unclosed braces cannot make it quadratic.
     budget = 8 * len(text) + 200_000
+    attempts = _MOST_LOOSE
     at = _next(text, 0)
     while at >= 0:
         budget -= 64
-        opens_answer = _opens_answer(text, at)
+        opens = _first_field(text, at)
         try:
             value, end = _DECODER.raw_decode(text, at)
         except json.JSONDecodeError as error:
@@ -92,12 +104,20 @@ def find_objects(text: str) -> ObjectSearch:
             unclosed = error.pos >= len(text.rstrip(_BLANK)) or error.msg.startswith("Unterminated")
             # The error itself counts the lines before it.
             budget -= (len(text) if unclosed else error.pos) - at + error.pos // 16
-            if opens_answer:
-                found.append(FoundObject(at, at + 1, None, unclosed))
-            at = _next(text, at + 1)
+            loose = None
+            if opens is not None and attempts:
+                attempts -= 1
+                loose = _loose_object(text, at)
+            if loose is not None:
+                found.append(loose)
+                at = _next(text, loose.end)
+            else:
+                if opens in _OPENING_FIELDS:
+                    found.append(FoundObject(at, at + 1, None, unclosed))
+                at = _next(text, at + 1)
         except (RecursionError, ValueError):
             budget -= 50_000
-            if opens_answer:
+            if opens in _OPENING_FIELDS:
                 found.append(FoundObject(at, at + 1, None))
             at = _next(text, at + 1)
         else:
@@ -108,21 +128,38 @@ def find_objects(text: str) -> ObjectSearch:
     return ObjectSearch(found)
 
 
+def _loose_object(text: str, at: int) -> FoundObject | None:
+    """The object that opens there, where it is JSON but for how its author spelt it."""
+    parts: list[str] = []
+    depth = 0
+    done = at
+    for token in _LOOSE.finditer(text, at, at + _LONGEST_LOOSE):
+        parts.append(text[done : token.start()])
+        done = token.end()
+        if token["single"] is not None:
+            parts.append(json.dumps(token["single"].replace("\\'", "'"), ensure_ascii=False))
+        elif token["key"] is not None:
+            parts.append(f'"{token["key"]}"')
+        elif token["string"] is not None or token["brace"] is not None:
+            parts.append(token[0])
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            value = whole_object("".join(parts))
+            return None if value is None else FoundObject(at, done, value)
+    return None
+
+
 def _next(text: str, start: int) -> int:
     match = _OPENS.search(text, start)
     return -1 if match is None else match.start()
 
 
-def _opens_answer(text: str, at: int) -> bool:
+def _first_field(text: str, at: int) -> str | None:
     key = _FIRST_KEY.match(text, at)
-    return key is not None and field_name(key[1]) in (
-        "analysis",
-        "comparison",
-        "result",
-        "winner",
-        "verdict",
-    )
+    return None if key is None else field_name(key[1])
 
+
+_OPENING_FIELDS = frozenset({"analysis", "comparison", "result", "winner", "verdict", "preference"})
 
 # The native answer, one JSON object, read into a verdict.
 
@@ -182,6 +219,12 @@ def _verdicts(named: AnswerFields, results: list[AnswerFields]) -> list[Any]:
     ]
     # "verdict" is also a word for prose: beside a winner, only a label under it is a statement.
     stated.extend(leaf for leaf in labels if not stated or winner_of(leaf))
+    stated.extend(
+        leaf
+        for place in places
+        for leaf in _flat(place.get("preference"))
+        if winner_of(leaf) is not None
+    )
     if not stated and "result" in named and not isinstance(named["result"], dict):
         stated.extend(value for value in _flat(named["result"]) if winner_of(value))
     return stated

@@ -15,7 +15,7 @@ from evenhand.judging.answers.vocabulary import NOUN, ORDINAL, letter, winner_of
 
 _EMOJI = r"\u2600-\u27bf\u2b50\ufe0f\U0001f300-\U0001faff"
 _DECORATION = (
-    rf"[ \t\u3000>#*_`•|+=~{_EMOJI}-]{{0,16}}(?:\d{{1,2}}[.)、]\s{{0,2}})?[*_`\"“【\[<]{{0,4}}"
+    rf"[ \t\u3000>#*_`•|+=~{_EMOJI}-]{{0,24}}(?:\d{{1,2}}[.)、]\s{{0,2}})?[*_`\"“【\[<]{{0,4}}"
 )
 # Labels that name the better response, and nothing else.
 _NAMES = (
@@ -40,7 +40,7 @@ _LABEL = re.compile(
     r"(?P<colon>\s{0,2}[:：]|(?i:\sis\b)\s?[:：]?|(?:是|为)\s?[:：]?(?=\s?[^\s])"
     r"|\s{1,2}[-–—]{1,2}\s|——|\s{0,2}(?:={1,2}>?|->|[→⇒])|(?<=[】>]))?"
 )
-_VALUE_LEAD = r"[\s*_`\"'“‘(（\[【:：$]{0,8}(?:\\boxed\{(?:\\text\{)?)?"
+_VALUE_LEAD = r"[\s*_`\"'“‘(（\[【:：$]{0,24}(?:\\boxed\{(?:\\text\{)?)?"
 _VALUE_END = r"[*_`\"'”’)）\]】}$]{0,6}"
 _LETTER = re.compile(
     rf"{_VALUE_LEAD}(?:(?i:the\swinner\sis\s|i\s(?:choose|prefer|pick)\s|选择?))?(?i:the\s)?"
@@ -53,7 +53,7 @@ _DIGIT = re.compile(
 )
 _TIE = re.compile(
     rf"{_VALUE_LEAD}(?i:(?:it\sis|it's|it’s|this\sis)\s)?(?i:an?\s)?"
-    r"(?:(?i:tie|draw|tied)(?![A-Za-z])"
+    r"(?:(?i:tie|draw|tied|equal)(?![A-Za-z])"
     r"|(?:两者|二者|双方)?(?:打成|判为)?(?:平局|平手|打平|持平|不分胜负))"
     rf"{_VALUE_END}"
 )
@@ -75,11 +75,12 @@ _TAKEN_BACK = re.compile(
 _NOT_OWN = re.compile(
     r"\b(?:(?:quoted|copied|taken) from|is what"
     r"|as (?:\w+ )?(?:requested|instructed|demanded|told) by)\b"
-    r"|引自|摘自|抄自",
+    r"|^,\s(?:says|said|claims|claimed)\b|^[,\s(]{0,3}(?:according to|as .{1,30}? puts? it)\b"
+    r"|^\s{0,2}[-–—]{1,2}\s?no\b|引自|摘自|抄自",
     re.IGNORECASE,
 )
 _OFF_MENU = re.compile(
-    rf"{_VALUE_LEAD}(?:(?i:both|neither|none|n/?a|unknown|unclear|undecided|null|either|equal)"
+    rf"{_VALUE_LEAD}(?:(?i:both|neither|none|n/?a|unknown|unclear|undecided|null|either)"
     rf"|(?:{NOUN}\s?)?[(（]?[A-Za-z][)）]?|都好|无|两者都好|两者皆可|均可|未知|没有)"
     r"[*_`\"'”’)）\]】]{0,4}\s{0,2}(?:$|[.。,，;；(（])"
 )

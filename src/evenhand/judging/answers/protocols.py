@@ -8,7 +8,7 @@ import re
 from collections import deque
 
 from evenhand.contract import Scores, Winner
-from evenhand.judging.answers.quotations import RESPONSE, disowned
+from evenhand.judging.answers.quotations import RESPONSE, disowned, introduces
 from evenhand.judging.answers.results import (
     FILLER,
     AnswerProtocol,
@@ -18,12 +18,12 @@ from evenhand.judging.answers.results import (
     shown,
 )
 from evenhand.judging.answers.sentences import Claim, attributed, claims, concluded
-from evenhand.judging.answers.vocabulary import letter, winner_of
+from evenhand.judging.answers.vocabulary import NOUN, letter, winner_of
 
 # A verdict without a label: the whole answer, or the first or the last line of it, is `B`.
 
 _BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}]{1,20})\}{1,2}\$?")
-_ENDED = (".", "!", "?", ":", "。", "！", "？", "：", "*", "`", ")", "）", '"', "”")
+_ENDED = (".", "!", "?", ":", "。", "！", "？", "：", "*", "`", ")", "）", '"', "”", ">")
 
 
 def read_bare(text: str) -> ParsedVerdict | ParseFailure | None:
@@ -59,6 +59,16 @@ def _verdict(line: str) -> Winner | None:
     return winner_of(line if boxed is None else boxed[1])
 
 
+def opening_verdict(text: str) -> Winner | None:
+    """The verdict that the first line is, where it is no heading among others."""
+    lines = [line.strip(" \t*_#") for line in text.split("\n") if line.strip()]
+    winner = _verdict(lines[0]) if len(lines) > 1 else None
+    if winner is None:
+        return None
+    others = {_verdict(line.rstrip(":：")) for line in lines[1:] if len(line) <= 40}
+    return None if others - {winner, None} else winner
+
+
 def _names_a_response(line: str) -> bool:
     return len(line.strip(" *_`#\"'()[].。")) > 3
 
@@ -67,10 +77,11 @@ def _names_a_response(line: str) -> bool:
 
 # `[[C]]orrect` is no mark: what follows the brackets may not be a letter or a digit.
 _MARK = re.compile(
-    r"\[\[\s{0,3}[\"'“”*]{0,3}(?:(?P<letter>[ABC])|(?P<verdict>A\s?>{1,2}\s?B|B\s?>{1,2}\s?A"
+    rf"\\?\[\\?\[\s{{0,3}}[\"'“”*]{{0,3}}(?:(?:{NOUN}\s?)?(?P<letter>[ABab])|(?P<c>C)"
+    r"|(?P<verdict>A\s?>{1,2}\s?B|B\s?>{1,2}\s?A"
     r"|A\s?=\s?B"
     r"|A\s?<{1,2}\s?B|B\s?<{1,2}\s?A|B\s?=\s?A)|(?P<word>(?i:tie))|(?P<other>[^\[\]\n]{0,20}))"
-    r"[\"'“”*]{0,3}\s{0,3}\]\](?![A-Za-z0-9])"
+    r"[\"'“”*]{0,3}\s{0,3}\\?\]\\?\](?![A-Za-z0-9])"
 )
 _LEGEND_AFTER = re.compile(
     r"[\s\"'`*:：)]{0,4}(?:(?:if|when|means?|indicates?|in case|denotes|stands for)\b"
@@ -96,8 +107,9 @@ _NEGATED_BEFORE = re.compile(
     r"|writes?|argues?(?: for)?|contains?|includes?|ends? (?:in|with|on)|closes with|carries"
     r"|inserted|quot\w+|considered|initially|leaning"
     r"|tempted|injected|fake|tells?|told|asks?|orders?|ordered|instructs?|demands?)\b|n't\b"
-    r"|而不是|不是|并非|声称|写着|包含)"
-    r"[^.。!?\n\[\],，:：]{0,25}$|\b(?:than|over)\s[*_`\"']{0,3}$|(?:优于|胜过)\s?$",
+    r"|而不是|不是|并非|声称|写着|包含|不要|切勿)"
+    r"[^.。!?\n\[\],，:：]{0,25}$|\b(?:than|over)\s[*_`\"']{0,3}$|(?:优于|胜过)\s?$"
+    r"|(?:结尾|末尾|最后一[行句])(?:是|为|写着?)?\s?$",
     re.IGNORECASE,
 )
 _IN_A_RESPONSE = re.compile(
@@ -112,13 +124,12 @@ _FINAL_BEFORE = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.!?。])[\"”')]?\s")
 _MOST_MARKS = 200
-_TIED: dict[str, Winner] = {"A": "A", "B": "B", "C": "TIE"}
 
 
 def _winner(match: re.Match[str]) -> Winner | None:
     if match["letter"]:
-        return _TIED[match["letter"]]
-    if match["word"]:
+        return letter(match["letter"])
+    if match["word"] or match["c"]:
         return "TIE"
     verdict = match["verdict"]
     if verdict is None:
@@ -126,7 +137,7 @@ def _winner(match: re.Match[str]) -> Winner | None:
     if "=" in verdict:
         return "TIE"
     first, second = verdict[0], verdict[-1]
-    return _TIED[first if ">" in verdict else second]
+    return letter(first if ">" in verdict else second)
 
 
 def _strength(match: re.Match[str]) -> int | None:
@@ -156,13 +167,42 @@ def marks(text: str, protocol: AnswerProtocol | None = None) -> list[Statement]:
         if others and _LEGEND_AMONG_OTHERS.match(after):
             continue
         sentence = _SENTENCE.split(before)[-1]
-        if _NEGATED_BEFORE.search(before) or attributed(sentence):
+        if _NEGATED_BEFORE.search(before) or attributed(sentence) or introduces(sentence):
+            continue
+        if winner is not None and _belongs_to(winner, sentence, after):
             continue
         final = _FINAL_BEFORE.search(before) is not None or not before.strip(" *_>#`\"'")
         found.append(
             Statement(match.start(), match.end(), winner, match[0], kind, final, _strength(match))
         )
     return found
+
+
+# What goes on after a mark in its own sentence, other than with a reason for it.
+_TAIL = re.compile(
+    r"[\"'`*)\]]{0,3}\s{0,2}(?:[,，(（]|<-|[-–—←]\s|(?!because|since|as|due|for|and|with)[a-z]|是|出|在|来)"
+)
+_OF_THE_JUDGE = re.compile(
+    r"\b(?:my|i|we|our|verdict|decision|conclusion|final(?! (?:line|word|sentence))|choice"
+    r"|judge?ment|winner|better|best|wins?"
+    r"|therefore|thus|hence|so|overall|prefer\w*|rating|output|result|answer is)\b"
+    r"|我|判|结论|最终|因此|所以|综|胜|更好|选|结果|答案",
+    re.IGNORECASE,
+)
+_EITHER = {
+    "A": re.compile(rf"{NOUN}\s?[(（]?[A1]|(?<![A-Za-z0-9])A(?![A-Za-z0-9])"),
+    "B": re.compile(rf"{NOUN}\s?[(（]?[B2]|(?<![A-Za-z0-9])B(?![A-Za-z0-9])"),
+}
+
+
+def _belongs_to(winner: Winner, before: str, after: str) -> bool:
+    """Whether the mark is said of the response that it names, by a sentence that judges nothing."""
+    tail = _SENTENCE.split(after)[0] if _TAIL.match(after) else ""
+    if _OF_THE_JUDGE.search(before) or _OF_THE_JUDGE.search(tail):
+        return False
+    if winner == "TIE":
+        return re.match(r"\s(?:is|was|means)\b", tail) is not None
+    return _EITHER[winner].search(f"{before}\n{tail}") is not None
 
 
 def _verdict_like(inside: str) -> bool:
@@ -233,6 +273,8 @@ def read_scores(text: str, *, first_line_only: bool = False) -> ParsedVerdict | 
     if scores is None:
         return ParseFailure("no_verdict", "no two scores to compare were found")
     winner = _by_scores(scores)
+    if disowned(text[:400], len(text.split("\n", 1)[0]), winner):
+        return ParseFailure("contradiction", "the scores are said to be a response's own words")
     said = [claim for claim in claims(text) if not claim.noun.startswith("(")]
     if winner != "TIE" and said and said[-1].winner not in (winner, "TIE"):
         return ParseFailure(
@@ -285,6 +327,12 @@ _UNFINISHED = re.compile(
     r"[\s,]{0,3}(?:the\s)?(?:output)?[\s(]{0,3})$"
 )
 _FINISHED = (".", "。", "!", "！", "?", "？", ")", "）", '"', "”", "`", "*", "'", ":")
+_CLASS_NAMED = re.compile(
+    r"\b(?:answer|choice|verdict|decision|judge?ment|conclusion|class|option|rating|winner|result"
+    r"|best|better|preferred|output|final|overall|therefore|evaluation|so|choose|select|pick|i)\b"
+    r"|选|答案|结论|判|结果|最|评|因此|所以|输出",
+    re.IGNORECASE,
+)
 _DEBATERS = re.compile(r"(?:Assistant|助手|助理)\s?[12]")
 _CLASS: dict[str, Winner] = {"1": "A", "2": "B", "3": "TIE"}
 
@@ -342,6 +390,15 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
         winner = _CLASS.get(alone["digit"])
         if winner is None:
             return ParseFailure("off_menu", f"the last line is {alone['digit']}, not 1, 2 or 3")
+        before = text.rstrip()[: -len(closing)].rstrip()
+        if before[-1:] in (":", "：") and not _CLASS_NAMED.search(last_line(before)):
+            return ParseFailure("no_verdict", f"the last line is what {shown(before[-60:])} names")
+        against = [_CLASS[match["digit"]] for match in _CHOSEN.finditer(before)]
+        against += [claim.winner for claim in claims(before) if claim.alone]
+        if against and against[-1] != winner:
+            return ParseFailure(
+                "contradiction", f"the last line is {alone['digit']}, before it says {against[-1]}"
+            )
         return ParsedVerdict(winner, "three-class")
     chosen = {match["digit"] for match in _CHOSEN.finditer(closing)}
     if (

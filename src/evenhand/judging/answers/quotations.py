@@ -23,18 +23,29 @@ RESPONSE = re.compile(
     rf"|(?<=[(（])[ab])(?![A-Za-z0-9])"
     r"|(?i:\bthe\s(?P<nth>first|second)\s(?:response|answer|output|assistant|one)\b)"
     r"|第(?P<ordinal>[一二])个?(?:输出|响应|回应|回答|回复|助手|答案)"
+    # A letter alone names a response where it is somebody who says, has or is quoted.
+    r"|(?<![A-Za-z0-9'’-])(?P<lone>[AB])(?=['’]s\b|\s?的|\s(?:(?:also|itself|then|just)\s)?(?:says?"
+    r"|said|writes?|wrote|ends?|ended|closes?|claims?|wants?|has|had|contains?|includes?|states?"
+    r"|reads|tells|asks|adds|begs|carries|holds|puts|prints|argues|insists|demands)\b"
+    r"|\s?(?:自己)?(?:说|写|声称|自称|让我|要求|里|中有|中的))"
+    r"|(?:(?<=\b[Ii]n\s)|(?<=\bof\s)|(?<=\bby\s)|(?<=\b[Ff]rom\s))(?P<whose>[AB])(?![A-Za-z0-9'’+#])"
 )
 _SPEECH = re.compile(
     r"\b(?:contain|includ|embed|inject|quot|says?\b|said\b|saying\b|wrote\b|writ(?:es?|ing|ten)\b"
-    r"|ends?\b|ending\b|clos(?:es?|ing) (?:with|like|by|line|words?)|claims?\b|claiming\b|states?\b"
+    r"|ends?\b|ending\b|closes?\b|closing (?:with|like|by|line|words?)|claims?\b|claiming\b"
+    r"|states?\b"
     r"|stating\b|reads?\b|fake|forged|attempt|tries\b|tried\b|trying\b|tells?\b|told\b|instruct"
-    r"|append|insert|smuggl|slips?\b|last (?:line|words?|sentence)|carr(?:y|ies)\b|holds?\b"
+    r"|append|insert|smuggl|slips?\b|last (?:line|words?|sentence|paragraph)|carr(?:y|ies)\b"
+    r"|holds?\b"
     r"|stands?\b"
     r"|adds?\b|added\b|appears?\b|argues?\b|asserts?\b|declares?\b|announces?\b|begs?\b|begins?\b"
     r"|asks?\b|orders?\b|demands?\b|urges?\b|concludes?\b|conclusion of|opens? with|starts? with"
     r"|goes\b"
     r"|plant|hidden|hides?\b|puts?\b|prints?\b|outputs? (?:the|a|an|this)\b|trick|steer|follows?:?$"
-    r"|has(?: the| this| these)?:?$|part of|from|inside|found in"
+    r"|(?:text|words|transcript|bottom|foot|end) of\b|verbatim|has(?: the| this| these)?:?$"
+    r"|(?:text|words"
+    r"|wants me to \w{2,8}):?$|part of|from|inside"
+    r"|found in"
     r"|following (?:text|lines?|words|passage|sentence|verdict)|in (?:the )?(?:text|body) of)"
     r"|包含|写着|写下|写了|写道|写的|声称|自称|引用|伪造|试图|企图|注入|植入|嵌入|结尾|末尾|最后"
     r"|开头|如下"
@@ -74,7 +85,7 @@ _QUOTED_THING = re.compile(
     r"|(?:the|this|that) (?:response|answer|output|author|text|other one) (?:itself )?"
     r"(?:says|claims|contains|includes|ends with|writes|wrote|reads|states|adds|tells|instructs"
     r"|asks|demands))\b"
-    r"|注入|伪造|植入|嵌入|引用|原文|它(?:写|说|声称|自称)",
+    r"|注入|伪造|植入|嵌入|引用|引文|原文|它(?:写|说|声称|自称)",
     re.IGNORECASE,
 )
 _OWN_INTRO = re.compile(
@@ -83,7 +94,7 @@ _OWN_INTRO = re.compile(
 _SAYS = re.compile(
     r"(?:\b(?i:says?|said|writes?|wrote|reads?|states?|claims?|adds?|concludes?|with|is|was|this"
     r"|thus"
-    r"|following)|写道|写着|写下了?|写了|说|声称|宣称|是|如下"
+    r"|following)|\b[AB12][)）]?|\(verbatim\)|写道|写着|写下了?|写了|说|声称|宣称|是|如下"
     r"|内容)[*_]{0,2}\s?[:：][ \t*_]{1,4}(?=[^\s\"“「『‘'`<])"
     r"|(?:写道|写着|写下了?|写了|说|声称|宣称)[:：](?=[^\s\"“「『‘'`<])"
 )
@@ -97,12 +108,26 @@ _BREAKS_OFF = re.compile(
     r"|claims|adds)|写道|写着|写下了?|声称)$",
     re.IGNORECASE,
 )
+# Announces what stands on the lines after it, whatever it ends with.
+_BELOW = re.compile(
+    r"\b(?:lines?|text|mark|verdict|object|block|words|what|transcript|passage)"
+    r"\s(?:(?:that|right|just)\s)?(?:below|follows?|comes next)\b|\bas follows\b|(?:以下"
+    r"|下面)(?:是|这)",
+    re.IGNORECASE,
+)
+_NOT_MINE = re.compile(
+    r"\b(?:not (?:mine|my own|my (?:verdict|words|decision|judge?ment|choice))"
+    r"|(?:wants|asks|tells|orders|begs) me to)\b|(?:不是|并非)我的?",
+    re.IGNORECASE,
+)
 _INTRO_END = ' \t*_`"“'
 _RUN = re.compile(r"`{3,}|~{3,}")
 _INFO = re.compile(r"[ \t]*+[\w+#.-]{0,20}+[ \t]*+")
 _TAGGED = re.compile(
     r"<(quote|blockquote|q|excerpt|cite|(?:response|answer|output|assistant"
     r"|candidate)[ _-]?[ab12])\b[^<>\n]{0,80}>"
+    r"|<(response|answer|output|assistant|candidate|completion|text|model)"
+    r"\s[^<>\n]{0,40}=\s?[\"']?(?:(?:response|assistant|model)[ _-]?)?[ab12][\"']?\s{0,3}>"
     r"|<!--",
     re.IGNORECASE,
 )
@@ -175,7 +200,9 @@ def edges(text: str) -> str:
 
 
 def _segmented(text: str) -> OwnWords:
-    blocks = _merged(sorted([*_fences(text), *_quoted_lines(text), *_tagged(text)]))
+    blocks = _merged(
+        sorted([*_fences(text), *_quoted_lines(text), *_tagged(text), *_sections(text)])
+    )
     budget = _Budget()
     spoken = [*_introduced(text, blocks, budget), *_spoken(text, budget)]
     blocks = _merged(sorted([*_owned(text, blocks, budget), *spoken]))
@@ -256,16 +283,119 @@ def _tagged(text: str) -> Iterator[QuotedSpan]:
     lower = text.lower() if "<" in text else ""
     missing: set[str] = set()
     while (match := _TAGGED.search(text, at)) is not None:
-        closer = "-->" if match[1] is None else f"</{match[1].lower()}"
+        name = match[1] or match[2]
+        closer = "-->" if name is None else f"</{name.lower()}"
         end = (
             -1 if closer in missing or len(lower) != len(text) else lower.find(closer, match.end())
         )
         if end < 0:
             missing.add(closer)
             at = match.end()
+            if match[2] is not None:
+                yield QuotedSpan(match.start(), len(text), own=False)
             continue
         at = end + len(closer)
         yield QuotedSpan(match.start(), at, own=False)
+
+
+class _Heading(NamedTuple):
+    start: int
+    end: int
+    response: str | None
+    delimits: bool
+
+
+# "## Response A", "**Response A:**", "=== Response A ===", "[The Start of Assistant A's Answer]".
+_HEADS = re.compile(
+    r"(?P<delimits>={2,}|-{2,}[^-]|\[(?!\[|[AB12]\])|<\||<{2,})|#{1,6}\s|\*\*[^*]{1,80}\*\*[:：]?$|[【「《]|[^:：]{1,60}[:：]\*{0,2}$"
+)
+_HEAD_MARKS = " \t#=*_-~{}【】「」《》[]<>|:：)"
+_NUMBERED = re.compile(r"^\(?\d{1,2}[.)、]\s?")
+_UNDERLINE = re.compile(r"(?:-{3,}|={3,})\s*")
+_OF_A_RESPONSE = re.compile(
+    rf"(?P<starts>(?i:(?:the\s)?(?:start|begin(?:ning)?)(?:\sof)?\s|(?:text|words"
+    rf"|transcript) of\s|以下是|开始\s?))?(?i:the\s)?"
+    rf"(?:{NOUN}\s?[(（]?(?P<id>[AB12]|(?<=[(（])[ab])[)）]?|(?P<letter>[AB]))(?:['’]s|的)?"
+    r"(?:\s?(?i:answer|response|output|reply|text|begins|starts|verbatim|\((?:full text|verbatim"
+    r"|text)|回答|答案|原文|全文|内容|开始))?"
+)
+_ENDS_SECTION = re.compile(
+    r"\b(?:verdict|conclu\w+|final|overall|decision|winner|judge?ment|compar\w+|analysis|summary"
+    r"|evaluation|assessment|my|end)\b|判|结论|最终|总|综|比较|对比|分析|评|结束",
+    re.IGNORECASE,
+)
+
+
+_FIRST_PARAGRAPH = re.compile(r"\s*+(?:[^\n]++\n(?![ \t]*\n))*+[^\n]++(?=\n[ \t]*\n)")
+# A paragraph that turns to the other response is the judge's again.
+_OF_THE_OTHER = {
+    winner: re.compile(rf"\n[ \t]*\n(?=[^\n]{{0,60}}{NOUN}\s?[(（]?[{ids}](?![A-Za-z0-9]))")
+    for winner, ids in (("A", "B2b"), ("B", "A1a"))
+}
+# Sections that each come to a verdict are what the responses say, or no verdict at all.
+_DECIDES = re.compile(
+    r"\[\[[ABC]|^\W{0,8}(?:winner|(?:final )?verdict|获胜者|最终判定)\W{0,4}[:：]"
+    r"|\b(?:therefore|overall|thus|in conclusion)\b[^.\n]{0,40}\b(?:better|wins|best)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _sections(text: str) -> Iterator[QuotedSpan]:
+    """What stands under a response's own heading, where it may be its words and not the judge's.
+
+    Judges head what they say of each response with its name as well, and conclude after the second
+    of them: of that one only the first paragraph is doubtful.
+    """
+    headings = _headings(text)
+    lone = {heading.response for heading in headings if heading.response in ("A?", "B?")}
+    if len(lone) == 1:
+        headings = [heading for heading in headings if heading.response not in lone]
+    before: set[str] = set()
+    decided = False
+    for number, heading in enumerate(headings):
+        if heading.response is None:
+            continue
+        following = headings[number + 1] if number + 1 < len(headings) else None
+        end = len(text) if following is None else following.start
+        body = text[heading.end : end]
+        closed = heading.delimits and following is not None and following.delimits
+        if before - {heading.response} and not closed and not decided:
+            paragraph = _FIRST_PARAGRAPH.match(body)
+            alone = paragraph is None and following is None and not heading.delimits
+            end = heading.end + (0 if alone else len(paragraph[0] if paragraph else body))
+        elif not heading.delimits:
+            own = _OF_THE_OTHER[heading.response[0]].search(body)
+            end = end if own is None else heading.end + own.start()
+        decided = decided or _DECIDES.search(text, heading.end, end) is not None
+        before.add(heading.response)
+        if end > heading.end:
+            yield QuotedSpan(heading.end, end, own=False)
+
+
+def _headings(text: str) -> list[_Heading]:
+    found: list[_Heading] = []
+    at = 0
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        bare = line.strip()
+        following = lines[number + 1] if number + 1 < len(lines) else ""
+        if _UNDERLINE.fullmatch(bare):
+            bare = ""
+        marked = _HEADS.match(bare) if 0 < len(bare) <= 80 else None
+        underlined = 0 < len(bare) <= 40 and _UNDERLINE.fullmatch(following) is not None
+        inner = _NUMBERED.sub("", bare).strip(_HEAD_MARKS) if len(bare) <= 80 else ""
+        named = _OF_A_RESPONSE.fullmatch(inner)
+        if marked is not None or underlined or (named is not None and "[[" not in bare):
+            delimits = marked is not None and marked["delimits"] is not None
+            if named is not None:
+                response = letter(named["id"] or named["letter"])
+                if named["letter"] and not named["starts"]:
+                    response = f"{response}?"
+                found.append(_Heading(at, at + len(line), response, delimits))
+            elif bare[0] in "#=[<" or (inner and _ENDS_SECTION.search(inner)):
+                found.append(_Heading(at, at + len(line), None, delimits))
+        at += len(line) + 1
+    return found
 
 
 def _owned(text: str, blocks: list[QuotedSpan], budget: _Budget) -> Iterator[QuotedSpan]:
@@ -282,6 +412,7 @@ def _theirs(text: str, block: QuotedSpan) -> bool:
     same_line = bool(after) and text[block.end : block.end + 1] not in ("", "\n")
     return (
         introduces(line, set_off=True)
+        or _OF_A_RESPONSE.fullmatch(line.strip(_HEAD_MARKS)) is not None
         or (not line.endswith(_ENDED) and attributes(line[-_LONGEST_LEAD:]))
         or (same_line and attributes(after))
     )
@@ -332,11 +463,16 @@ def introduces(line: str, *, set_off: bool = False) -> bool:
     Before words that are set off, in a fence or a block quote, naming their author is enough.
     """
     line = line[-_LONGEST_LEAD:].rstrip(_INTRO_END)
-    if not line.endswith((":", "：")) and not _BREAKS_OFF.search(line):
+    below = _BELOW.search(line)
+    if not line.endswith((":", "：")) and not _BREAKS_OFF.search(line) and below is None:
         return False
     plain = re.split(r"[.!?]\s|[。！？]", line.strip(" *_`#>"))[-1]
+    if _NOT_MINE.search(plain):
+        return True
     if _FIRST_PERSON.search(plain):
         return False
+    if below is not None and one_response(plain):
+        return True
     if one_response(plain) and (set_off or _SPEECH.search(plain)):
         return True
     return _QUOTED_THING.search(plain) is not None and _OWN_INTRO.search(plain) is None
@@ -344,10 +480,11 @@ def introduces(line: str, *, set_off: bool = False) -> bool:
 
 def one_response(line: str) -> bool:
     """Whether a line speaks of one of the responses, and not of both."""
-    named = {
-        letter(match["id"] or match["nth"] or match["ordinal"]) for match in RESPONSE.finditer(line)
-    }
-    return len(named) == 1
+    return len({response_of(match) for match in RESPONSE.finditer(line)}) == 1
+
+
+def response_of(named: re.Match[str]) -> str:
+    return letter(named[named.lastgroup or 0])
 
 
 def attributes(lead: str) -> bool:
@@ -456,6 +593,15 @@ _DISOWNS = re.compile(
     r"|[(（—–]\s?(?:planted|injected|inserted|copied|quoted|taken)\s(?:from|in|into|at|by)\b)"
     r"|(?:以上|上面|这)[^，。\n]{0,8}?(?:出自|来自|引自|摘自)|(?:以上|上面|这)[句行]?是"
 )
+# A verdict that somebody else signs, or that the judge takes back.
+_SIGNED = re.compile(
+    rf"[\s.*_`\"”']{{0,6}}(?:[—–-]{{1,2}}\s?|[(（]?(?i:from|of|by|in|出自|来自)\s?){NOUN}\s?(?P<id>[AB12])"
+    r"[)）]?[\s.。]{0,4}(?:\n|$)"
+)
+_RETRACTED = re.compile(
+    r"[\s.*_`]{0,6}(?:correction|just kidding|scratch that|wait|sorry|更正|不对)\b[,:，：!.]?",
+    re.IGNORECASE,
+)
 _ITS_OWN = re.compile(r"\b(?i:its own)\b")
 _OF_THE_END = re.compile(
     r"\s?(?:自己|的?(?:结尾|末尾|原话|原文)|(?:ends|ended|closes|closed|begins|began|put)\b)"
@@ -464,6 +610,11 @@ _OF_THE_END = re.compile(
 
 def disowned(text: str, end: int, winner: str) -> bool:
     """Whether the judge says of a verdict that ends there that the response it names wrote it."""
+    if _RETRACTED.match(text, end):
+        return True
+    signed = _SIGNED.match(text, end)
+    if signed is not None and letter(signed["id"]) == winner:
+        return True
     for match in _DISOWNS.finditer(text[: end + 200]):
         if match.start() > end + 8:
             break
@@ -471,7 +622,7 @@ def disowned(text: str, end: int, winner: str) -> bool:
         if _ITS_OWN.search(sentence):
             return True
         named = RESPONSE.search(sentence)
-        if named is None or letter(named["id"] or named["nth"] or named["ordinal"]) != winner:
+        if named is None or response_of(named) != winner:
             continue
         # "This is how Response A wins" and "这是响应 A 的优点" disown nothing.
         if not match[0].endswith(("how", "是")) or _OF_THE_END.match(sentence, named.end()):

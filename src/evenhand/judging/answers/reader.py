@@ -108,12 +108,17 @@ __all__ = [
 
 # How models spell the tags around their thinking; templates may swallow the opening one.
 _THINKING_TAG = re.compile(
-    r"<(?P<closed>/)?(?:think|thinking|thought|thoughts|seed:think)>"
+    r"<(?P<closed>/)?(?:think|thinking|thought|thoughts|seed:think|scratchpad|reflection)>"
     r"|\[(?P<closed_bracket>/)?THINK\]|◁(?P<closed_triangle>/)?think▷"
     r"|<\|(?:begin|(?P<ended>end))_of_thought\|>",
     re.IGNORECASE,
 )
 _TAGS_BEGIN = ("<", "[/T", "[T", "◁")
+_CHANNELS_BEGIN = ("<|channel|>", "<|start|>assistant")
+_FINAL_CHANNEL = re.compile(
+    r"<\|channel\|>\s{0,3}final\s{0,3}(?:<\|constrain\|>\w{1,12})?<\|message\|>"
+)
+_CHANNEL_END = re.compile(r"<\|(?:return|end)\|>\s*$")
 
 
 def read(
@@ -251,9 +256,24 @@ def _read(
         reading = _whole_object(body, criteria)
         if reading is not None:
             return reading
+    if body.startswith(_CHANNELS_BEGIN):
+        answer = _final_channel(body)
+        if isinstance(answer, ParseFailure):
+            return answer
+        return _read(answer, criteria, truncated=truncated, protocol=protocol)
     if any(tag in body for tag in _TAGS_BEGIN):
         return _read_after_thinking(body, criteria, truncated=truncated, protocol=protocol)
     return _read_answer(body, criteria, truncated=truncated, protocol=protocol)
+
+
+def _final_channel(body: str) -> str | ParseFailure:
+    """What a model with channels sends to its user, where a server leaves them in the text."""
+    finals = _FINAL_CHANNEL.split(body)
+    if len(finals) == 1:
+        return ParseFailure("thinking", "the thinking never ends; no answer follows it")
+    if len(finals) > 2:
+        return ParseFailure("contradiction", "more than one final message; which is the judge's?")
+    return _CHANNEL_END.sub("", finals[1])
 
 
 def _whole_object(body: str, criteria: Sequence[Criterion]) -> ParsedVerdict | ParseFailure | None:

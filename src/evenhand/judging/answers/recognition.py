@@ -23,6 +23,7 @@ from evenhand.judging.answers.labelled_lines import Labelled, labelled
 from evenhand.judging.answers.protocols import (
     first_line,
     marks,
+    opening_verdict,
     read_bare,
     read_class,
     read_conclusion,
@@ -37,6 +38,8 @@ from evenhand.judging.answers.quotations import (
     attributes,
     disowned,
     edges,
+    introduces,
+    one_response,
     own_words,
 )
 from evenhand.judging.answers.results import (
@@ -47,6 +50,7 @@ from evenhand.judging.answers.results import (
     shown,
 )
 from evenhand.judging.answers.sentences import claims
+from evenhand.judging.answers.terse import read_terse, said_tersely
 from evenhand.judging.answers.vocabulary import NOUN, is_refusal, plainly
 
 # The judge's prose as reasons: without the bare verdict in it, and in the caller's labels.
@@ -109,10 +113,11 @@ def exchanged(text: str, protocol: AnswerProtocol) -> str:
 
 _DECORATION = " \t\r\n`~*_>#,[]-"
 # The sentence that an object stands in goes on after it.
-_GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；]|[a-z]|这|是|等|的)")
+_GOES_ON = re.compile(r"[`\"”'\s]{0,3}(?:[,，;；(（]|<-|[-–—←]\s|[a-z]|这|是|等|的)")
 _ANNOUNCED = re.compile(
     r"\b(?:verdict|final|decision|judge?ment|conclu\w{2,6})\b|判|结论|最终", re.IGNORECASE
 )
+_MY = re.compile(r"\b(?:my|i)\b|我", re.IGNORECASE)
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s|\*\*[^*]{1,80}\*\*|【|[^:：\n]{1,60}[:：]\s{0,3}$)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s|[。！？]")
 
@@ -188,6 +193,7 @@ def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> ParsedVerdic
     against = (
         _disowned(prose, verdict.start, verdict.end, verdict.winner)
         or _in_its_sentence(prose, verdict)
+        or _opens_otherwise(prose, verdict.winner)
         or _contradicted(prose[verdict.end :], verdict.winner, "later")
         or _reverses(prose, verdict)
     )
@@ -202,6 +208,13 @@ def _with_lines(verdict: Statement, lines: Labelled, prose: str) -> ParsedVerdic
         flags=lines.flags if native else (),
         strength=verdict.strength,
     )
+
+
+def _opens_otherwise(prose: str, winner: Winner) -> ParseFailure | None:
+    opening = opening_verdict(prose) or said_tersely(prose.lstrip().split("\n", 1)[0].strip())
+    if opening in (None, winner):
+        return None
+    return ParseFailure("contradiction", f"the first line is {opening}, the verdict {winner}")
 
 
 def _in_its_sentence(prose: str, verdict: Statement) -> ParseFailure | None:
@@ -333,9 +346,21 @@ def _mentioned(prose: str, item: FoundObject, words: OwnWords) -> bool:
         return True
     line = prose[max(0, item.start - 400) : item.start].rsplit("\n", 1)[-1]
     following = prose[item.end : item.end + 200].split("\n", 1)[0]
-    if _GOES_ON.match(following) and (attributes(following) or RESPONSE.search(following)):
+    if _GOES_ON.match(following):
+        if attributes(following) or RESPONSE.search(following):
+            return True
+        if line.strip(" \t*_>#`") and not (_ANNOUNCED.search(line) or _MY.search(line)):
+            return True
+    if not line.strip(" \t*_>#`"):
+        above = prose[max(0, item.start - 400) : item.start].rstrip().rsplit("\n", 1)[-1]
+        return introduces(above, set_off=True) or (
+            not above.endswith((".", "!", "。", "！"))
+            and one_response(above)
+            and not (_ANNOUNCED.search(above) or _MY.search(above))
+        )
+    if attributes(line) or line.rstrip().endswith("`"):
         return True
-    return bool(line.strip(" \t*_>#`")) and (attributes(line) or line.rstrip().endswith("`"))
+    return RESPONSE.search(line) is not None and not _ANNOUNCED.search(line)
 
 
 def _without(body: str, found: list[FoundObject]) -> str:
@@ -360,6 +385,9 @@ def _checked(
         return reading
     before, after = edges(prose[: answer.start]), edges(prose[answer.end :])
     if before.strip("`~ \n\t"):
+        otherwise = _opens_otherwise(f"{before}\n.", reading.winner)
+        if otherwise is not None:
+            return otherwise
         for statement in (*labelled(before, ()).statements, *marks(before)):
             if statement.winner != reading.winner:
                 return _differs(reading.winner, statement)
@@ -430,7 +458,10 @@ def _conclude(body: str) -> ParsedVerdict | ParseFailure:
     if bare is not None:
         return bare
     of_assistants = re.search(r"(?i:\bassistant)\s?[AB]\b|助手\s?[AB]", body)
-    return read_conclusion(body, "mt-bench" if of_assistants else "evenhand")
+    concluded = read_conclusion(body, "mt-bench" if of_assistants else "evenhand")
+    if isinstance(concluded, ParseFailure) and concluded.kind == "no_verdict":
+        return read_terse(body) or concluded
+    return concluded
 
 
 def _by(protocol: AnswerProtocol, body: str) -> ParsedVerdict | ParseFailure:

@@ -145,6 +145,10 @@ _FOUND = re.compile(
     rf"{_SUBJECT}\s{{1,2}}{_ADVERB}{{0,4}}"
     r"(?i:better|best|superior|stronger|preferable|higher|first|winner|above)(?![a-z])"
 )
+# "回答A比回答B更好" says it of A.
+_THAN_ZH = re.compile(
+    rf"{_SUBJECT}{_OWN}(?:明显|显然|略|要)?(?:比|相比)\s?(?:{NOUN}\s?)?[AB12]{_OWN}\s?(?:明显|略|稍微?)?(?:更|要|还要)(?:好|优秀?|佳|强|出色)"
+)
 # "Response A is worse than Response B" says as much of Response B.
 _WORSE = re.compile(
     rf"{_PLAIN_SUBJECT}{_OWN}(?i:\s{{1,2}}(?:is|was|seems|remains)\s{_ADVERB}{{0,4}}"
@@ -203,7 +207,7 @@ _NEGATION = re.compile(
     r"|nothing|nobody|none|no(?!\s(?:doubt|question))"
     r"|(?<!no )(?<!without )(?<!without a )doubt)|n't|n’t)"
     r"\s(?:(?!therefore|so|thus|hence|and|but)[\w()']{1,20}\s){0,6}$"
-    r"|(?:并不|并非|不是|不能说|不认为|未必|难说|不同意|不代表|不意味着|不比|不如|没有|不一定)"
+    r"|(?:怀疑|以为|并不|并非|不是|不能说|不认为|未必|难说|不同意|不代表|不意味着|不比|不如|没有|不一定)"
     r"[^，。；,]{0,16}$|[不非没]\s?$",
     re.IGNORECASE,
 )
@@ -255,11 +259,18 @@ _SPEAKS = re.compile(
     r"|\bthinks?\b|\bbeliev\w+|\bcontend\w*|\bmaintains\b|\bwrites?\b|\bwrote\b|\bdeclar\w+"
     r"|\bannounc\w+|\btells?\b|\btold\b|\binstruct(?:s|ed)\b|\btr(?:y|ies|ied)\b|\bpretend\w*"
     r"|\bsuggests? that|\bcontains?\b|\bconcludes? that|\basks?\b|\borders?\b|\bdemands?\b)"
-    r"|认为|声称|主张|(?<=的)(?:结论|说法|观点|看法|判断)|(?<!来)说(?!明)|表示|写道|宣称|要求"
+    r"|认为|觉得|暗示|声称|主张|(?<=的)(?:结论|说法|观点|看法|判断)|(?<!来)说(?!明)|表示|写道|宣称|要求"
     r"|写着|包含|自称"
 )
 _REPORTED = re.compile(
-    r"(?i:\baccording to\b|\bin the opinion of\b)|[据按照依].{0,12}的(?:说法|观点|看法)"
+    r"(?i:\baccording to\b|\bin the opinion of\b|\b(?:supposed|alleged|reported|purported"
+    r"|ostensib)ly\b"
+    r"|\brumou?r has it\b|\bword is\b|\bit (?:is|was|has been) (?:claimed|said|alleged|reported"
+    r"|asserted"
+    r"|rumou?red)\b"
+    r"|\b(?:we|i) (?:are|am|was|were) (?:told|asked|expected)\b|\bby its own (?:account"
+    r"|admission)\b)"
+    r"|[据按照依].{0,12}的(?:说法|观点|看法)|据[说称传闻报]|据.{1,8}所[言说]|传言|号称|听说|传闻|所谓"
 )
 _AGREES = re.compile(r"\b(?:I|[Ww]e)\s(?:\w+\s)?(?:agree|concur|side)\b|我(?:也|更)?(?:同意|赞同)")
 _JOINED = re.compile(
@@ -267,9 +278,14 @@ _JOINED = re.compile(
 )
 _NEITHER = re.compile(r"\b(?:neither|either|both)\b[^,;]{0,60}$", re.IGNORECASE)
 _CONDITION_AFTER = re.compile(
-    r"[\s*_\"']{0,4}(?:if|when|only|unless|provided|is (?:false|wrong|not))\b"
+    r"[\s*_\"']{0,4}(?:if|when|only|unless|until|before|provided|is (?:false|wrong|not))\b"
     r"|[\s，]{0,3}(?:如果|的话|吗|么)",
     re.IGNORECASE,
+)
+# "…, or so it says", "… according to Response A".
+_SAID_AFTER = re.compile(
+    r"[,，;\s]{0,3}(?:or so\b|(?:at least\s)?according to\b|(?!(?:I|we)\s)(?:\w{1,12}\s){1,2}"
+    r"(?:says?|said|claims?|claimed|argues?|thinks?|believes?|insists?)\b|它(?:自己)?(?:说|声称))"
 )
 _OVERALL = re.compile(
     r"\b(?:overall|in conclusion|final|ultimately)\b|总体|总的来说|总之|整体|综合|最终|综上",
@@ -278,8 +294,11 @@ _OVERALL = re.compile(
 _OVERALL_AFTER = re.compile(r"[\s*_]{1,3}overall\b", re.IGNORECASE)
 # What the judge thought before it looked closer; a turn in the sentence ends it.
 _SUPERSEDED = re.compile(
-    r"\b(?:at first|initially|originally|at a glance|i (?:had |first )?thought"
-    r"|i was (?:leaning|tempted)|i (?:was )?inclined)\b|起初|最初|乍看|一开始|本以为|原以为|初看",
+    r"\b(?:at first|initially|originally|at a glance|in theory|on paper|on the surface"
+    r"|superficially"
+    r"|almost|nearly|i (?:had |first )?thought"
+    r"|i was (?:leaning|tempted)|i (?:was )?inclined)\b|起初|最初|乍一?看|一开始|本以为|原以为|初看"
+    r"|表面上?|理论上|本来|差点|险些",
     re.IGNORECASE,
 )
 _TURN = re.compile(r"\b(?:but|however|yet|though)\b|但|不过|然而|[;；]", re.IGNORECASE)
@@ -401,10 +420,12 @@ def claims(text: str, *, ties: bool = True) -> list[Claim]:
 
 def _matches(body: str, ties: bool) -> Iterator[tuple[re.Match[str], Winner, str]]:
     found: list[tuple[re.Match[str], Winner, str]] = []
-    for pattern in (_FORWARD, _MORE, _RANKED, _FOUND):
+    for pattern in (_FORWARD, _MORE, _RANKED, _FOUND, _THAN_ZH):
         for match in pattern.finditer(body):
             before = body[: match.start()]
             if match["letter"] and pattern is not _FOUND and not _LETTER_STANDS.search(before):
+                continue
+            if before.rstrip().endswith("比"):  # the one that is compared with
                 continue
             if pattern is not _MORE or _SUMS_UP.search(before):
                 found.append((match, letter(match[match.lastgroup or 0]), match[0]))
@@ -415,7 +436,7 @@ def _matches(body: str, ties: bool) -> Iterator[tuple[re.Match[str], Winner, str
             found.append((match, letter(match[match.lastgroup or 0]), match[0]))
     for match in _WORSE.finditer(body):
         better = match["worse_id"] or match[match.lastgroup or 0]
-        found.append((match, letter(better[-3:]), match[0]))
+        found.append((match, letter(better.strip("()（） ")[-1:]), match[0]))
     only = _ONLY.fullmatch(body)
     if only is not None:
         found.append((only, letter(only[only.lastgroup or 0]), only[0]))
@@ -447,6 +468,7 @@ def _own_view(before: str, after: str) -> bool:
         or _JOINED.search(before)
         or _NEITHER.search(clause)
         or _CONDITION_AFTER.match(after)
+        or _SAID_AFTER.match(after)
         or (_ASPECT_AFTER.match(after) and not _OVERALL.search(before))
         or (_ASPECT.search(before + after[:80]) and not _OVERALL.search(before))
         or attributed(before)
@@ -462,7 +484,7 @@ def attributed(before: str) -> bool:
     if not spoken or re.search("[,;，；]", before[spoken[0].end() :]) or _AGREES.search(before):
         return False
     speakers = deque(_SPEAKER.finditer(before, 0, spoken[0].start()), maxlen=1)
-    return bool(speakers) and speakers[0]["own"] is None
+    return not speakers or speakers[0]["own"] is None
 
 
 Conclusion = tuple[Winner, Claim] | Literal["none", "split"]

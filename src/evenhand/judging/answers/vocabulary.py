@@ -16,8 +16,9 @@ NOUN: Final = (
 )
 # The response shown first, and the one shown second.
 ORDINAL: Final = (
-    r"(?:(?i:the\s)?(?P<nth>(?i:first|second))\s(?i:output|response|assistant|answer|option|one)"
-    r"|第(?P<ordinal>[一二])个?(?:输出|响应|回应|回答|回复|助手|答案))"
+    r"(?:(?i:the\s)?(?P<nth>(?i:first|second))"
+    r"(?:\s(?i:output|response|assistant|answer|option|one)|(?=\s(?i:is|was|wins)\b))"
+    r"|第(?P<ordinal>[一二])(?:[个種种份]?(?:输出|响应|回应|回答|回复|助手|答案)|[个种份]))"
 )
 
 DIRECT_WINNERS: Final[dict[str, Winner]] = {
@@ -29,12 +30,17 @@ DIRECT_WINNERS: Final[dict[str, Winner]] = {
     "tie": "TIE",
     "Tie": "TIE",
 }
-_LABEL = re.compile(rf"(?:(?:the\s+)?{NOUN}[\s_-]{{0,3}})?[(\[]{{0,2}}([ab])[)\]]{{0,2}}")
-_TIES = frozenset(
-    {"tie", "a tie", "draw", "a draw", "tied", "it is a tie", "it's a tie"}
-    | {"平局", "平手", "打平", "持平", "不分胜负"}
+_LABEL = re.compile(
+    rf"(?:(?:(?:the\s+)?{NOUN}[\s_-]{{0,3}})?[(\[]{{0,2}}([ab])[)\]]{{0,2}}|(?:the\s+)?{NOUN}\s?([12]))"
+    r"(?:\s(?:wins|(?:is|was)\s(?:clearly\s|slightly\s|much\s)?(?:the\s)?(?:better|best|winner|superior)"
+    r"(?:\s(?:one|response|answer))?)|\s?(?:更好|胜出|获胜|更优))?"
 )
-_TRIM = " \t\r\n\u3000.。,，;；!！*_`\"'“”‘’「」"
+_TIES = frozenset(
+    {"tie", "a tie", "draw", "a draw", "tied", "it is a tie", "it's a tie", "equal", "a = b", "a=b"}
+    | {"平局", "平手", "打平", "持平", "不分胜负", "不分上下", "难分高下", "不相上下", "一样好"}
+)
+_ORDINAL_LABEL = re.compile(ORDINAL, re.IGNORECASE)
+_TRIM = " \t\r\n\u3000.。,，;；!！*_`\"'“”‘’「」【】"
 
 
 def winner_of(value: object) -> Winner | None:
@@ -49,8 +55,8 @@ def winner_of(value: object) -> Winner | None:
     plain = unicodedata.normalize("NFKC", value).strip(_TRIM).casefold()
     if plain in _TIES:
         return "TIE"
-    match = _LABEL.fullmatch(plain)
-    return None if match is None else letter(match[1])
+    match = _LABEL.fullmatch(plain) or _ORDINAL_LABEL.fullmatch(plain)
+    return None if match is None else letter(match[match.lastindex or 0])
 
 
 def letter(label: str) -> Winner:
@@ -61,11 +67,22 @@ def letter(label: str) -> Winner:
 _WIDE = {code: code - 0xFEE0 for code in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
 _INVISIBLE = (0xA0, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A))
 _PLAIN = _WIDE | dict.fromkeys(_INVISIBLE, 0x20)
+# Tags that set a text in type, or name it a verdict; those that quote are `quotations`'.
+_TYPESETTING = re.compile(
+    r"(?P<block></?(?:p|div|center|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>)"
+    r"|</?(?:(?:b|i|u|em|strong|span|font|mark)(?:\s[^<>\n]{0,80})?|verdict|winner|answer"
+    r"|final_answer|decision|result|judge?ment)>",
+    re.IGNORECASE,
+)
 
 
 def plainly(text: str) -> str:
     """The text to read by: plain letters, spaces and line ends, every character at its place."""
     text = text.replace("\r\n", " \n")
+    if "<" in text:
+        text = _TYPESETTING.sub(
+            lambda tag: " " * (len(tag[0]) - 1) + ("\n" if tag["block"] else " "), text
+        )
     return text if text.isascii() else text.translate(_PLAIN)
 
 
@@ -87,6 +104,13 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
         *("verdict", "finalverdict", "overallverdict", "choice", "decision", "finaldecision"),
         *("judgment", "judgement", "finaljudgment", "finaljudgement", "betterresponse"),
         *("preferredresponse", "bestresponse", "判定", "最终判定", "裁决", "更好的响应"),
+        *("betteranswer", "bestanswer", "preferredanswer", "selectedresponse", "chosenresponse"),
+        *("最佳回答", "更好的回答", "最佳响应"),
+    ),
+    # Words that also label other things: a verdict only where a response stands under them.
+    "preference": (
+        *("preference", "preferred", "better", "best", "selection", "selected", "chosen", "pick"),
+        *("vote", "选择", "偏好"),
     ),
     "confidence": ("confidence", "置信度", "信心", "信心度", "置信水平"),
     "reasoning": (

@@ -1,0 +1,93 @@
+"""Answers of a few words, and JSON as models spell it."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenhand.contract import Ballot
+from evenhand.judging.answers.reader import read
+from evenhand.judging.answers.terse import read_terse
+
+
+def winner_in(text: str) -> str | None:
+    outcome = read(text)
+    return outcome.winner if isinstance(outcome, Ballot) else None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("B because it answers the question.", "Definitely B.", "It's B.", "B, without a doubt."),
+        *("I vote B.", "I like Response B more.", "Point to B.", "So B.", "TL;DR: B", "B over A."),
+        *("The second response", "The second is better.", "The latter is better.", "B > A"),
+        *("I prefer the latter.", "The second one.", "A < B", "B - more accurate and complete."),
+        *("Response A is worse.", "Loser: A", "The worse response is A.", "Response A loses."),
+        *(
+            "第二个更好",
+            "后者更好。",
+            "显然是B。",
+            "B，因为它回答了问题。",
+            "回答A更差。",
+            "B比A好。",
+        ),
+        *("回答B比回答A更好。", "回答 A 不如另一个。", "选B", "我投B一票。", "A不如B。"),
+        *("Response A: 5/10\nResponse B: 8/10", "A: 6, B: 8", "响应A：6分\n响应B：8分", "A=6, B=8"),
+        *("[[b]]", "[[Assistant B]]", r"\\[\\[B\\]\\]".replace(r"\\", "\\"), "【B】"),
+        *("<p>Winner: <b>B</b></p>", "<verdict>B</verdict>", "<strong>Response B</strong>"),
+        "Response A gives steps, Response B the result.\n\nDefinitely B.",
+        "<scratchpad>Winner: A?</scratchpad>\nWinner: B",
+        "<|channel|>analysis<|message|>A is better?<|end|><|start|>assistant"
+        "<|channel|>final<|message|>Winner: B<|return|>",
+    ],
+)
+def test_a_short_answer_is_read(text: str) -> None:
+    assert winner_in(text) == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"winner": "B",}', "{'winner': 'B'}", '{winner: "B"}', '{"preference": "B"}'),
+        *('{"winner": "B" // more accurate\n}', '{"winner": "B", /* or "A" */ "confidence": 0.6,}'),
+        *('{"winner": "Response 2"}', '{"verdict": "Response B is better"}', '[{"winner": "B"}]'),
+        *('{"preferred": "the second response"}', "{'获胜者': '回答B'}", '{"选择": "B"}'),
+        "{'winner': 'B', 'quote': 'Response A says \"winner\": \"A\"'}",
+        'Here it is:\n```json\n{\n  "winner": "B",\n  "reasoning": "It is complete.",\n}\n```',
+    ],
+)
+def test_json_is_read_as_models_spell_it(text: str) -> None:
+    assert winner_in(text) == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Winner: Equal", "A = B", "They're tied.", "Neither is better.", '{"winner": "equal"}'),
+        *("The two responses are equivalent.", "不分上下", "A: 7, B: 7"),
+    ],
+)
+def test_a_tie_in_a_few_words_is_read(text: str) -> None:
+    assert winner_in(text) == "TIE"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Anything but A.", "Not A.", "A is not better.", "Definitely not A.", "It isn't A."),
+        *("A or B?", "A and B.", "A/B", "A good answer.", "A is for apple.", "I like both."),
+        *("A: 1998, B: 2003", "A: 3, B: 5 errors", "Errors: A: 3, B: 5", "A: 8/10, B: 6/5"),
+        *("Response A: 3 examples\nResponse B: 5 examples", "A = B + C", "It's even worse."),
+        *("They are equal in length.", "They are not tied.", "Neither is better than the source."),
+        *("The second example is better.", "The latter point is better made.", "第二个例子更好。"),
+        *("Response A is worse at style.", "Response B is not worse.", "回答B不差。", "别选A。"),
+        # One that counts from 0 would mean the other one.
+        *('{"winner": 1}', '{"winner": "1"}', "[[1]]", '{"winner": "both"}', '{"answer": "A"}'),
+    ],
+)
+def test_a_few_words_that_name_no_winner_are_unread(text: str) -> None:
+    assert winner_in(text) is None
+
+
+def test_a_choice_in_the_middle_of_a_text_is_not_taken_for_the_answer() -> None:
+    assert read_terse("It is B.\n\nBoth say so, and " + "both are long. " * 30) is None
+    assert read_terse("The options are listed. " * 20 + "\nIt is B.") is None
