@@ -13,6 +13,7 @@ from scripts.verify_kill import kill_and_resume
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills by SIGKILL")
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_loses_only_what_was_in_flight(tmp_path: Path) -> None:
     report = kill_and_resume(tmp_path, pairs=150, kills=3, concurrency=16, seed=5)
     assert report.problems == []

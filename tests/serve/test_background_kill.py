@@ -118,6 +118,7 @@ def stored(store: str) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
+@pytest.mark.slow
 def test_a_run_outlives_every_kill_of_its_server(
     start_server: StartServer, address: str, tmp_path: Path
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_run_outlives_every_kill_of_its_server(
     assert 2 * PAIRS <= len(judge.requests) <= 2 * PAIRS + lost
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_when_its_worker_dies(
     start_server: StartServer, address: str, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@ place, over the real server, in what it really sends."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -118,23 +119,49 @@ def test_in_names_of_models_and_tags_it_is_text(name: str, visitor: Visitor, run
     )
 
 
-@each_case("name", NAMES)
-def test_in_the_name_of_a_run_it_is_text_or_refused(name: str, visitor: Visitor) -> None:
-    attack = BY_NAME[name]
-    lines = b'{"prompt": "p", "response_a": "a", "response_b": "b", "id": "%d"}' % number_of(name)
-    answer = visitor.upload(lines, {"criteria": "accuracy", "name": attack.text[:200]})
-    if answer.status_code != 303:
+@pytest.fixture(scope="module")
+def named(visitor: Visitor) -> dict[str, str]:
+    """The address of each run whose name, and whose file's name, is an attack."""
+    runs = {}
+    for attack in ATTACKS:
+        row = {"prompt": "p", "response_a": "a", "response_b": "b", "id": attack.name}
+        fields = {"criteria": "accuracy", "name": attack.text[:200]}
+        file = f"{attack.text[:60]}{attack.name}.jsonl".replace("\n", " ")
+        answer = visitor.upload(json.dumps(row).encode(), fields, name=file)
+        if answer.status_code == 303:
+            runs[attack.name] = answer.headers["location"]
+            continue
         assert answer.status_code == 422
         assert harmless(answer.text)
+        answer = visitor.upload(json.dumps(row).encode(), {"criteria": "accuracy"}, name=file)
+        assert answer.status_code == 303, answer.text
+        visitor.see(answer.headers["location"])
+    return runs
+
+
+@each_case("name", NAMES)
+def test_in_the_name_of_a_run_and_of_a_file_it_is_text(
+    name: str, visitor: Visitor, named: dict[str, str]
+) -> None:
+    if name not in named:
         return
-    run = answer.headers["location"]
-    for path in (run, f"{run}/pairs", f"{run}/pairs/1", "/"):
+    text, run = BY_NAME[name].text[:200], named[name]
+    for path in (f"{run}/pairs", f"{run}/pairs/1"):
         page = visitor.see(path)
-        assert plain(attack.text[:200]) in [plain(each.text) for each in page.all("bdi")]
+        assert plain(text) in [plain(each.text) for each in page.all("bdi")]
     # A browser's tab isolates no directions, so there the signs that turn text are seen.
-    title = visitor.see(run).one("title")
-    assert plain(visible(attack.text[:200])) in title.text
+    page = visitor.see(run)
+    assert plain(text) in [plain(each.text) for each in page.all("bdi")]
+    title = page.one("title")
+    assert plain(visible(text)) in title.text
     assert title.text == visible(title.text)
+
+
+def test_in_the_list_of_runs_every_name_is_text(visitor: Visitor, named: dict[str, str]) -> None:
+    names = [plain(each.text) for each in visitor.see("/").all("bdi")]
+    assert len(named) > 20
+    for name in named:
+        assert plain(BY_NAME[name].text[:200]) in names, name
 
 
 def harmless(text: str) -> bool:
@@ -152,17 +179,6 @@ def test_in_an_address_it_is_text(name: str, visitor: Visitor, run: str) -> None
         answer = visitor.client.get(f"{run}/pairs", params={field: attack.text[:900]})
         assert answer.status_code in (200, 422), field
         assert harmless(answer.text)
-
-
-@each_case("name", NAMES)
-def test_in_the_name_of_a_file_it_is_text(name: str, visitor: Visitor) -> None:
-    attack = BY_NAME[name]
-    lines = b'{"prompt": "f", "response_a": "a", "response_b": "b", "id": "%d"}' % number_of(name)
-    answer = visitor.upload(
-        lines, {"criteria": "accuracy"}, name=f"{attack.text[:60]}{name}.jsonl".replace("\n", " ")
-    )
-    assert answer.status_code == 303, answer.text
-    visitor.see(answer.headers["location"])
 
 
 def test_texts_from_outside_turn_no_direction_but_their_own(visitor: Visitor, run: str) -> None:
