@@ -18,7 +18,8 @@ import uvloop
 from benchmarks.serve_pairs import bodies
 
 from evenhand.contract import read_pair
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions
 from evenhand.judging.comparison import compare
 from evenhand.judging.config import JudgeConfig
 
@@ -40,7 +41,7 @@ async def judged(judge: OpenAIJudge, count: int, *, in_flight: int) -> float:
 async def work(url: str, in_flight: int) -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-    async with OpenAIJudge(OpenAIOptions("bench", base_url=url)) as judge:
+    async with OpenAIJudge("bench", JudgeOptions(base_url=url)) as judge:
         print("ready", flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             print(await judged(judge, int(line), in_flight=in_flight), flush=True)

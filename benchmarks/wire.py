@@ -20,7 +20,8 @@ from benchmarks.rooms import PLAIN
 
 from evenhand.contract import read_pair
 from evenhand.judges import JudgeCall
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions
 from evenhand.prompts import Prompt, answer_schema, built_in_template
 
 IN_FLIGHT = 128
@@ -73,7 +74,7 @@ async def measure(url: str) -> None:
     connector = aiohttp.TCPConnector(limit=0)
     async with (
         aiohttp.ClientSession(connector=connector, headers=HEADERS) as session,
-        OpenAIJudge(OpenAIOptions("bench", base_url=url)) as judge,
+        OpenAIJudge("bench", JudgeOptions(base_url=url)) as judge,
     ):
 
         async def raw() -> None:

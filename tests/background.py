@@ -12,12 +12,13 @@ from evenhand.serve.runs import Upload
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus, StartRun
 from evenhand.settings import Settings
+from judge_offers import judge_offer
 
 SETTINGS = Settings(api_key="sk-loopback")
 
 
 def offer(url: str, name: str = "adder", **more: Any) -> JudgeOffer:
-    return JudgeOffer(name=name, judge="openai:loopback", base_url=url, **more)
+    return judge_offer(name, "openai:loopback", base_url=url, **more)
 
 
 def config(url: str, store: str, *offers: JudgeOffer, **limits: Any) -> ServerConfig:

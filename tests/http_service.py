@@ -21,10 +21,11 @@ from jsonschema import Draft202012Validator
 
 from evenhand import tools
 from evenhand.serve.app import make_app
-from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits, Token
+from evenhand.serve.config import ServerConfig, ServerLimits, Token
 from evenhand.serve.http.problems import Problem
 from evenhand.serve.running import UvicornServer, address_of, bind
 from evenhand.settings import Settings
+from judge_offers import judge_offer
 from run_data import sums
 from servers import JudgeServer, Script, forget_proxies
 
@@ -97,7 +98,7 @@ def start_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
         started.append(judge)
         config = ServerConfig(
             judges=tuple(
-                JudgeOffer(name, f"openai:{name}-1", **({"base_url": judge.url} | (offer or {})))
+                judge_offer(name, f"openai:{name}-1", **({"base_url": judge.url} | (offer or {})))
                 for name in judges
             ),
             store=store or str(tmp_path / "service.db"),

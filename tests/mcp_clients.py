@@ -19,10 +19,12 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, TextContent
 
 from command_line import environment
-from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits
+from evenhand.judges import RetryPolicy
+from evenhand.serve.config import ServerConfig, ServerLimits
 from evenhand.serve.mcp.server import make_server
 from evenhand.serve.service import Service
 from evenhand.settings import Settings
+from judge_offers import judge_offer
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")
@@ -38,7 +40,11 @@ PAIR: dict[str, Any] = {
 
 def a_config(judge_url: str, store: Path, **limits: Any) -> ServerConfig:
     return ServerConfig(
-        judges=(JudgeOffer("loopback", "openai:loopback", base_url=judge_url, retries=0),),
+        judges=(
+            judge_offer(
+                "loopback", "openai:loopback", base_url=judge_url, retry=RetryPolicy(attempts=1)
+            ),
+        ),
         store=str(store),
         limits=ServerLimits(**limits),
     )

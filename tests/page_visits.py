@@ -17,9 +17,10 @@ from typing import Any
 import httpx
 import pytest
 
-from evenhand.serve.config import JudgeOffer, ServerConfig
+from evenhand.serve.config import ServerConfig
 from html_reading import Html, harm_in
 from http_service import HttpService
+from judge_offers import judge_offer
 from servers import JudgeServer, Script, forget_proxies
 
 _WAIT_S = 60.0
@@ -113,7 +114,8 @@ def serving(
         forget_proxies(patch)
         with JudgeServer(script) as judge:
             offers = tuple(
-                JudgeOffer(name, f"openai:{name}", base_url=judge.url, repairs=0) for name in judges
+                judge_offer(name, f"openai:{name}", base_url=judge.url, repairs=0)
+                for name in judges
             )
             config = ServerConfig(judges=offers, store=str(directory / "pages.db"), port=0)
             service = HttpService(config, judge)

@@ -1,7 +1,7 @@
 """A real chat-completions server on the loopback, scripted by the test that starts it.
 
     with JudgeServer(lambda request: chat_reply("A is better")) as server:
-        judge = OpenAIJudge(OpenAIOptions("m", base_url=server.url))
+        judge = OpenAIJudge("m", JudgeOptions(base_url=server.url))
         ...
         assert server.requests[0].json["model"] == "m"
 

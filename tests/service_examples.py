@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.serve import http
-from evenhand.serve.config import JudgeOffer, ServerConfig
+from evenhand.serve.config import ServerConfig
 from http_service import HttpService
+from judge_offers import judge_offer
 from servers import JudgeServer, Reply, SeenRequest, chat_reply
 
 FOLDER = Path(http.__file__).parent / "examples"
@@ -163,7 +164,7 @@ def gather(service: HttpService) -> dict[str, Any]:
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, JudgeServer(knows_capitals) as judge:
-        offer = JudgeOffer("main", "openai:gpt-4o", base_url=judge.url)
+        offer = judge_offer("main", "openai:gpt-4o", base_url=judge.url)
         config = ServerConfig(judges=(offer,), store=f"{folder}/evenhand.db", port=0)
         service = HttpService(config)
         service.start()

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import evenhand
-from evenhand import JudgeConfig, api
+from evenhand import JudgeConfig
 from evenhand.errors import InputError, JudgeError, NoVerdict
-from evenhand.judges import JudgeOptions
 from evenhand.settings import Settings
 from evenhand.sync import run_sync
 from scripted import ScriptedJudge, answer_json
@@ -70,7 +69,7 @@ def test_opened_judge_serves_sync_calls_over_the_same_connections(
     start_server: StartServer,
 ) -> None:
     server = start_server(tie)
-    judge = evenhand.open_judge("openai:m", JudgeOptions(base_url=server.url))
+    judge = evenhand.open_judge("openai:m", JudgeConfig(base_url=server.url))
     for _ in range(2):
         assert evenhand.compare_sync(PAIR, judge).winner == "TIE"
     assert server.open_connections <= 2  # one for each order, kept between the calls
@@ -199,23 +198,24 @@ async def test_samples_are_taken_at_temperature_1_unless_the_settings_say_anothe
 @pytest.mark.parametrize("spec", ["anthropic:m", "google:m", "local", "openrouter:m", "azure:m"])
 def test_key_and_address_of_openai_servers_are_for_openai_judges_only(spec: str) -> None:
     settings = Settings(api_key=KEY, base_url="http://localhost:1/v1")
-    options = api.judge_options(settings, spec)
-    assert (options.api_key, options.base_url) == (None, None)
-    chosen = api.judge_options(settings, spec, base_url="http://localhost:2")
+    config = JudgeConfig.resolve(settings, JudgeConfig(judge=spec))
+    assert (config.api_key, config.base_url) == (None, None)
+    elsewhere = JudgeConfig(judge=spec, base_url="http://localhost:2")
+    chosen = JudgeConfig.resolve(settings, elsewhere)
     assert (chosen.api_key, chosen.base_url) == (None, "http://localhost:2")
-    own = api.judge_options(settings, "openai:m")
+    own = JudgeConfig.resolve(settings, JudgeConfig(judge="openai:m"))
     assert (own.api_key, own.base_url) == (KEY, "http://localhost:1/v1")
     assert KEY not in repr(own)
 
 
 def test_the_settings_name_the_transport() -> None:
-    assert api.judge_options(Settings(), "openai:m").transport is None
-    named = Settings(transport="aiohttp")
-    assert api.judge_options(named, "openai:m").transport == "aiohttp"
+    assert JudgeConfig.resolve(Settings(judge="openai:m")).transport is None
+    named = Settings(judge="openai:m", transport="aiohttp")
+    assert JudgeConfig.resolve(named).transport == "aiohttp"
 
 
 def test_judge_of_one_loop_says_so_in_another(start_server: StartServer) -> None:
-    judge = evenhand.open_judge("openai:m", JudgeOptions(base_url=start_server(tie).url))
+    judge = evenhand.open_judge("openai:m", JudgeConfig(base_url=start_server(tie).url))
     assert evenhand.compare_sync(PAIR, judge).winner == "TIE"
     with pytest.raises(JudgeError, match="another event loop"):
         asyncio.run(evenhand.compare(PAIR, judge))

@@ -26,7 +26,8 @@ from scripts.verify_kill import random_moments
 
 from evenhand.contract import Ballot, Unread, Verdict, read_pair
 from evenhand.judges import Judge
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions
 from evenhand.judging.answers.reader import read
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig
@@ -88,7 +89,7 @@ def test_generated_pairs_come_out_as_planned(tmp_path: Path) -> None:
 
 
 async def _judged(rows: list[dict[str, str]], url: str) -> list[str]:
-    judge = OpenAIJudge(OpenAIOptions("bench", base_url=url))
+    judge = OpenAIJudge("bench", JudgeOptions(base_url=url))
     try:
         return [await _fate(row, judge) for row in rows]
     finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.checkup import check_judges, check_set_up
+from evenhand.judging.config import JudgeConfig
 from evenhand.settings import Settings
 from scripted import answer_json
 from servers import Reply, SeenRequest, StartServer, chat_reply
@@ -47,7 +48,7 @@ async def test_judge_is_asked_in_both_orders_and_closed(start_server: StartServe
         return chat_reply(answer_json(better, confidence="sure", criteria=[("accuracy", better)]))
 
     server = start_server(right)
-    [check] = await check_judges(Settings(judge="openai:m"), base_url=server.url)
+    [check] = await check_judges(JudgeConfig(judge="openai:m", base_url=server.url))
     assert (check.state, check.exit_code) == ("ok", 0)
     assert check.found.endswith("; it gives no confidence")
     assert len(server.requests) == 2
@@ -69,11 +70,12 @@ async def test_judge_that_answers_badly_is_a_warning_and_no_fault(
         first = "56" if request.prompt.index("is 56") < request.prompt.index("is 54") else "54"
         return chat_reply(answer_json(winners[f"{first} first"]))
 
-    [check] = await check_judges(Settings(judge="openai:m"), base_url=start_server(script).url)
+    url = start_server(script).url
+    [check] = await check_judges(JudgeConfig(judge="openai:m", base_url=url))
     assert (check.state, check.exit_code) == ("warning", 0)
     assert complaint in check.found
 
 
 async def test_without_a_judge_there_is_nothing_to_ask() -> None:
-    [check] = await check_judges(Settings())
+    [check] = await check_judges(JudgeConfig())
     assert (check.state, check.exit_code) == ("missing", 0)

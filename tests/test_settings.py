@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evenhand.api import judge_options
 from evenhand.errors import SettingsError
+from evenhand.judging.config import JudgeConfig, read_addresses
 from evenhand.settings import Settings, load_settings
 
 KEY = "sk-test-0123456789abcdefghij"
@@ -182,20 +183,23 @@ def test_directory_with_the_files_name_is_no_config_file(directory: Path) -> Non
 )
 def test_several_addresses_in_one_text_are_told_apart(directory: Path, given: str) -> None:
     settings = load(directory, OPENAI_BASE_URL=given)
-    options = judge_options(settings, "openai:m")
-    assert options.base_url == ("http://a/v1", "http://b/v1")
-    assert judge_options(Settings(), "openai:m", base_url=given) == options
-    assert judge_options(Settings(), "openai:m", base_url=["http://a/v1", "http://b/v1"]) == options
+    openai = JudgeConfig(judge="openai:m")
+    config = JudgeConfig.resolve(settings, openai)
+    assert config.base_url == ("http://a/v1", "http://b/v1")
+    for same in (given, ("http://a/v1", "http://b/v1")):
+        assert JudgeConfig.resolve(Settings(), replace(openai, base_url=same)) == config
 
 
 def test_an_empty_address_is_none_given() -> None:
-    options = judge_options(Settings(base_url="http://a/v1"), "openai:m", base_url=[""])
-    assert options.base_url == "http://a/v1"
+    settings = Settings(judge="openai:m", base_url="http://a/v1")
+    for nothing in (read_addresses([""]), ""):
+        config = JudgeConfig.resolve(settings, JudgeConfig(base_url=nothing))
+        assert config.base_url == "http://a/v1"
 
 
 def test_an_address_with_a_comma_is_one() -> None:
     address = "http://a/v1,beta?x=1,2"
-    assert judge_options(Settings(base_url=address), "openai:m").base_url == address
+    assert JudgeConfig.resolve(Settings(judge="openai:m", base_url=address)).base_url == address
 
 
 def test_a_users_file_may_list_addresses(directory: Path) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import pytest
 
 from evenhand.judges import openai
-from evenhand.judges.transport import Endpoint, Transport, TransportName, open_transport
+from evenhand.judges.options import TransportName
+from evenhand.judges.transport import Endpoint, Transport, open_transport
 from parts import missing
 
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from evenhand.errors import JudgeError as JudgeError
     from evenhand.errors import NoVerdict as NoVerdict
     from evenhand.judges import Judge as Judge
-    from evenhand.judges import JudgeOptions as JudgeOptions
     from evenhand.judges import RetryPolicy as RetryPolicy
     from evenhand.judges.prices import Price as Price
     from evenhand.judging.config import JudgeConfig as JudgeConfig
@@ -65,7 +64,6 @@ _HOME = {
     "InputError": "evenhand.errors",
     "Judge": "evenhand.judges",
     "JudgeError": "evenhand.errors",
-    "JudgeOptions": "evenhand.judges",
     "NoVerdict": "evenhand.errors",
     "Outcome": "evenhand.contract",
     "Pair": "evenhand.contract",

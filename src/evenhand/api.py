@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from evenhand import judges
 from evenhand.contract import Pair, Verdict, read_criteria, read_pair
 from evenhand.errors import InputError
-from evenhand.judges import Judge, JudgeOptions
+from evenhand.judges import Judge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.config import JudgeConfig
-from evenhand.settings import Settings, load_settings, split_addresses
+from evenhand.settings import Settings, load_settings
 from evenhand.sync import run_sync as _in_background
 
 if TYPE_CHECKING:
@@ -30,64 +29,23 @@ if TYPE_CHECKING:
     from evenhand.trust.calibration import CalibrationReport
     from evenhand.trust.correction import Corrections
 
-# Samples taken at temperature 0 are one sample over again.
-_SAMPLING_TEMPERATURE = 1.0
+
+def open_judge(judge: str | None = None, config: JudgeConfig | None = None) -> Judge:
+    """A judge by name; what `config` leaves open is as the environment and config files say."""
+    return _resolve(load_settings(), judge, config).open_judge()
 
 
-def judge_options(
-    settings: Settings, spec: str, *, base_url: str | Sequence[str] | None = None
-) -> JudgeOptions:
-    """What the settings say for the judge named `spec`.
-
-    Their base URL and key are those of OpenAI-compatible servers: no other provider is sent them.
-    `base_url` was chosen for this very judge; several are a fleet.
-    """
-    is_openai = spec.strip().startswith("openai:")
-    temperature = settings.temperature
-    if temperature is None and (settings.samples or 1) > 1:
-        temperature = _SAMPLING_TEMPERATURE
-    return JudgeOptions(
-        base_url=_addresses(base_url) or _addresses(settings.base_url if is_openai else None),
-        api_key=settings.api_key if is_openai else None,
-        timeout_s=settings.timeout_s,
-        max_tokens=settings.max_tokens,
-        temperature=temperature,
-        cache_dir=settings.cache_dir,
-        transport=settings.transport,
-    )
-
-
-def _addresses(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """An empty one is how shells say that there is none."""
-    texts = (given,) if isinstance(given, str) else given or ()
-    return tuple(each for text in texts if text.strip() for each in split_addresses(text))
-
-
-def open_judge_for(
-    settings: Settings, spec: str, *, base_url: str | Sequence[str] | None = None
-) -> Judge:
-    options = judge_options(settings, spec, base_url=base_url)
-    return judges.open_judge(spec, options)
-
-
-def open_judge(spec: str | None = None, options: JudgeOptions | None = None) -> Judge:
-    """A judge by name, with the environment's and the config file's settings unless given."""
-    return _open(load_settings(), spec, options)
-
-
-def _open(
-    settings: Settings,
-    spec: str | None,
-    options: JudgeOptions | None = None,
-) -> Judge:
-    if spec is not None and not isinstance(spec, str):  # callers may be untyped
-        raise InputError(f"judge is {spec!r}; it takes a name such as openai:gpt-4o")
-    spec = spec or settings.judge
-    if spec is None:
-        raise InputError("no judge is named; give one such as openai:gpt-4o, or set EVENHAND_JUDGE")
-    if options is not None:
-        return judges.open_judge(spec, options)
-    return open_judge_for(settings, spec)
+def _resolve(
+    settings: Settings, judge: str | Judge | None, config: JudgeConfig | None
+) -> JudgeConfig:
+    if judge is not None and not isinstance(judge, str):
+        if not _is_judge(judge):
+            raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
+        return JudgeConfig.resolve(settings, config, own=judge)
+    chosen = JudgeConfig() if config is None else config
+    if judge is not None and isinstance(chosen, JudgeConfig):  # what is none, resolve refuses
+        chosen = replace(chosen, judge=judge)
+    return JudgeConfig.resolve(settings, chosen)
 
 
 async def compare(
@@ -96,19 +54,12 @@ async def compare(
     config: JudgeConfig | None = None,
 ) -> Verdict:
     """Which of two responses is better. A judge given by name is opened and closed here."""
-    if judge is not None and not isinstance(judge, str):
-        if not _is_judge(judge):
-            raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
-        checked = read_pair(pair, criteria_needed=judge.traits.needs_prompt)
-        return await comparer.compare(checked, judge, config)
-    samples = config.samples if config else 1
-    settings = replace(load_settings(), samples=samples)
-    checked = read_pair(pair, criteria_needed=judges.reads_prompt(judge or settings.judge))
-    opened = _open(settings, judge)
-    try:
-        return await comparer.compare(checked, opened, config)
-    finally:
-        await opened.close()
+    resolved = _resolve(load_settings(), judge, config)
+    own = None if judge is None or isinstance(judge, str) else judge
+    needs_prompt = resolved.needs_prompt if own is None else own.traits.needs_prompt
+    checked = read_pair(pair, criteria_needed=needs_prompt)
+    async with _opened_judge(own, resolved) as opened:
+        return await comparer.compare(checked, opened, resolved)
 
 
 def compare_sync(
@@ -140,10 +91,12 @@ async def rank_responses(
     """
     from evenhand.ranker.responses import AT_ONCE, rank_responses
 
-    async with _judging(judge, config) as opened:
+    resolved = _resolve(load_settings(), judge, config)
+    own = None if judge is None or isinstance(judge, str) else judge
+    async with _opened_judge(own, resolved) as opened:
 
         async def ask(pair: Pair) -> Verdict:
-            return await comparer.compare(pair, opened, config)
+            return await comparer.compare(pair, opened, resolved)
 
         return await rank_responses(
             prompt,
@@ -161,15 +114,12 @@ async def rank_responses(
 
 
 @asynccontextmanager
-async def _judging(judge: str | Judge | None, config: JudgeConfig | None) -> AsyncIterator[Judge]:
+async def _opened_judge(own: Judge | None, config: JudgeConfig) -> AsyncIterator[Judge]:
     """The caller's own stays open; one by its name is opened and closed here."""
-    if judge is not None and not isinstance(judge, str):
-        if not _is_judge(judge):
-            raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
-        yield judge
+    if own is not None:
+        yield own
         return
-    samples = config.samples if config else 1
-    opened = _open(replace(load_settings(), samples=samples), judge)
+    opened = config.open_judge()
     try:
         yield opened
     finally:
@@ -192,24 +142,20 @@ async def run(
     that was reached is in the summary.
     """
     from evenhand.runs import JudgePlan, RunOptions, Stop, judge_pairs
-    from evenhand.runs.plan import JudgeRecipe
     from evenhand.store import open_store
 
     options = options or RunOptions()
-    config = config or JudgeConfig()
-    settings = replace(load_settings(), samples=config.samples)
+    settings = load_settings()
     plans: list[JudgePlan] = []
     ours: list[Judge] = []  # to be closed here
     stop = Stop()
     try:
         for each in _each(judge):
+            resolved = _resolve(settings, each, config)
             if each is None or isinstance(each, str):
-                ours.append(_open(settings, each))
-                spec = each or settings.judge or ""
-                recipe = JudgeRecipe.of(spec, judge_options(settings, spec))
-                plans.append(JudgePlan(ours[-1], config, recipe=recipe))
-            else:
-                plans.append(JudgePlan(each, config))
+                ours.append(resolved.open_judge())
+                each = ours[-1]
+            plans.append(JudgePlan(each, resolved))
         sources = _sources(pairs, criteria, columns, [plan.judge for plan in plans])
         try:
             with open_store(options.store or settings.store) as store:

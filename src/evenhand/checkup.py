@@ -7,15 +7,15 @@ import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from evenhand import __version__, api
+from evenhand import __version__
 from evenhand.contract import Outcome, Pair, Verdict
 from evenhand.errors import EvenhandError, SettingsError, Status, exit_code
-from evenhand.judges import Judge, JudgeOptions, RetryPolicy, open_judge
+from evenhand.judges import Judge, RetryPolicy
 from evenhand.judges.redaction import shown_url
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig
@@ -121,32 +121,27 @@ def _check_model(settings: Settings) -> SetupCheck:
     return SetupCheck("embedded model", "ok", str(found))
 
 
-async def check_judges(
-    settings: Settings, *, base_url: str | Sequence[str] | None = None
-) -> list[SetupCheck]:
+async def check_judges(config: JudgeConfig) -> list[SetupCheck]:
     """Ask the judge something with one right answer, once in each order; a fleet at each server."""
-    if settings.judge is None:
+    if config.judge is None:
         said = "none named; give --judge openai:MODEL or set EVENHAND_JUDGE"
         return [SetupCheck("judge", "missing", said)]
-    name = f"judge {settings.judge}"
-    options = api.judge_options(settings, settings.judge, base_url=base_url)
-    if len(options.base_urls) < 2:
-        return [await _check(name, settings.judge, options)]
+    name = f"judge {config.judge}"
+    if len(config.base_urls) < 2:
+        return [await _check(name, config)]
     try:
-        await open_judge(settings.judge, options).close()
+        await config.open_judge().close()
     except EvenhandError as error:  # of them together, e.g. one is named twice
         return [SetupCheck(name, "wrong", error.message, exit_code(error))]
     return [
-        await _check(
-            f"{name} at {shown_url(each)}", settings.judge, replace(options, base_url=each)
-        )
-        for each in options.base_urls
+        await _check(f"{name} at {shown_url(each)}", replace(config, base_url=each))
+        for each in config.base_urls
     ]
 
 
-async def _check(name: str, spec: str, options: JudgeOptions) -> SetupCheck:
+async def _check(name: str, config: JudgeConfig) -> SetupCheck:
     try:
-        judge = open_judge(spec, options)
+        judge = config.open_judge()
     except EvenhandError as error:
         return SetupCheck(name, "wrong", error.message, exit_code(error))
     try:

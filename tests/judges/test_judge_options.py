@@ -25,10 +25,10 @@ def test_options_without_a_base_url_show_none() -> None:
     assert "base_url=None" in repr(JudgeOptions())
 
 
-@pytest.mark.parametrize("options", [{"base_url": "http://localhost/v1"}, {}, "http://h/v1", 0])
-def test_options_of_another_type_are_refused(options: Any) -> None:
-    with pytest.raises(InputError, match=r"options takes evenhand\.JudgeOptions\(…\), not a"):
-        evenhand.open_judge("baseline:longer", options)
+@pytest.mark.parametrize("config", [{"base_url": "http://localhost/v1"}, {}, "http://h/v1", 0])
+def test_config_of_another_type_is_refused(config: Any) -> None:
+    with pytest.raises(InputError, match=r"config takes evenhand\.JudgeConfig\(…\), not a"):
+        evenhand.open_judge("baseline:longer", config)
 
 
 @pytest.mark.parametrize("name", [3, b"local", None, ["local"]])

@@ -12,9 +12,11 @@ import pytest
 from evenhand.contract import read_pair
 from evenhand.errors import InputError, JudgeRejected, JudgeTimeout, MissingExtra
 from evenhand.judges import embedded_model
-from evenhand.judges.llama_server import serve_local
-from evenhand.judges.local import LocalJudge, open_local
+from evenhand.judges.llama_server import DEFAULT_CONTEXT, serve_local
+from evenhand.judges.local import LocalJudge, open_named
+from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment
+from evenhand.judges.registry import JudgeName
 from evenhand.settings import load_settings
 from parts import need_model
 
@@ -28,6 +30,17 @@ SCHEMA = {
     "required": ["better"],
     "additionalProperties": False,
 }
+
+
+def open_local(
+    path: Path | None = None,
+    *,
+    cache: Path | None = None,
+    n_ctx: int = DEFAULT_CONTEXT,
+    **options: Any,
+) -> LocalJudge:
+    name = JudgeName("local", str(path or ""))
+    return open_named(name, JudgeOptions(cache_dir=cache, **options), n_ctx=n_ctx)
 
 
 def user_turn(*segments: Segment) -> tuple[ChatMessage, ...]:

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import JudgeRejected, JudgeServerError, SettingsError
-from evenhand.judges import JudgeOptions
 from evenhand.judges.chat_completions import Dialect
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions, TransportName
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment, Traits
-from evenhand.judges.transport import TransportName
 from servers import (
     JudgeServer,
     Reply,
@@ -59,9 +58,8 @@ def call(text: str = "Which is better?", **changes: Any) -> JudgeCall:
 
 
 def judge_at(server: JudgeServer, **options: Any) -> OpenAIJudge:
-    return OpenAIJudge(
-        OpenAIOptions("judge-model", **{"base_url": server.url, "timeout_s": 10.0, **options})
-    )
+    given = {"base_url": server.url, "timeout_s": 10.0, **options}
+    return OpenAIJudge("judge-model", JudgeOptions(**given))
 
 
 async def test_a_key_that_the_server_echoes_is_in_no_completion(start_server: StartServer) -> None:
@@ -114,9 +112,9 @@ async def test_a_reasoned_call_sends_messages_schema_and_limits(start_server: St
 
 async def test_what_is_none_is_not_sent(start_server: StartServer) -> None:
     server = start_server(in_turn(chat_reply("A")))
-    async with judge_at(server, max_tokens=None, temperature=None) as judge:
+    async with judge_at(server) as judge:
         await judge.ask(call(answer_schema=None))
-    assert set(server.requests[0].json) == {"model", "messages"}
+    assert set(server.requests[0].json) == {"model", "messages", "max_tokens", "temperature"}
     assert "authorization" not in server.requests[0].headers
 
 
@@ -545,25 +543,21 @@ def test_what_calls_learn_is_joined_in_any_order(
 
 
 def test_the_judge_is_named_for_its_model() -> None:
-    judge = OpenAIJudge(OpenAIOptions("gpt-x"))
+    judge = OpenAIJudge("gpt-x")
     assert judge.name == "openai:gpt-x"
     assert judge.base_url == "https://api.openai.com/v1"
     assert judge.traits == Traits(modes=("reasoned", "letter"), api_url=judge.base_url)
 
 
-def test_what_the_common_options_leave_open_is_this_judges_default() -> None:
-    assert OpenAIOptions.from_judge_options("m", JudgeOptions()) == OpenAIOptions("m")
-    told = JudgeOptions(
-        base_url="http://h/v1", timeout_s=5.0, max_tokens=9, temperature=0.5, transport="aiohttp"
-    )
-    assert OpenAIOptions.from_judge_options("m", told) == OpenAIOptions(
-        "m",
-        base_url="http://h/v1",
-        timeout_s=5.0,
-        max_tokens=9,
-        temperature=0.5,
-        transport="aiohttp",
-    )
+def test_what_the_options_leave_open_is_this_judges_default() -> None:
+    unset = {"temperature": 0.0, "max_tokens": 4096, "seed": None}
+    assert OpenAIJudge("m").identity == {"base_url": "https://api.openai.com/v1", **unset}
+    assert OpenAIJudge("m").timeout_s == 120.0
+    told = JudgeOptions(base_url="http://h/v1", timeout_s=5.0, max_tokens=9, temperature=0.5)
+    judge = OpenAIJudge("m", told)
+    given = {"temperature": 0.5, "max_tokens": 9, "seed": None}
+    assert judge.identity == {"base_url": "http://h/v1", **given}
+    assert judge.timeout_s == 5.0
 
 
 @pytest.mark.parametrize(
@@ -576,7 +570,7 @@ def test_what_the_common_options_leave_open_is_this_judges_default() -> None:
     ],
 )
 def test_the_base_url_is_tidied(given_url: str, shown: str) -> None:
-    assert OpenAIJudge(OpenAIOptions("m", base_url=given_url)).base_url == shown
+    assert OpenAIJudge("m", JudgeOptions(base_url=given_url)).base_url == shown
 
 
 async def test_a_query_in_the_base_url_is_sent_along(start_server: StartServer) -> None:
@@ -593,7 +587,7 @@ def test_a_base_url_that_cannot_be_called_is_refused_without_showing_a_password(
     base_url: str,
 ) -> None:
     with pytest.raises(SettingsError, match="is not an http") as caught:
-        OpenAIJudge(OpenAIOptions("m", base_url=base_url))
+        OpenAIJudge("m", JudgeOptions(base_url=base_url))
     assert "pa/ss" not in str(caught.value)
 
 
@@ -615,7 +609,7 @@ async def test_credentials_in_the_url_are_sent_only_without_a_key(
 @pytest.mark.parametrize("key", ["sk-line\nbreak", "sk-ключ", "sk-tail ", "a\x00b"])
 def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(key: str) -> None:
     with pytest.raises(SettingsError, match="OPENAI_API_KEY") as caught:
-        OpenAIOptions("m", api_key=key)
+        OpenAIJudge("m", JudgeOptions(api_key=key))
     assert key.strip() not in str(caught.value)
 
 
@@ -624,7 +618,6 @@ def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(key: str) 
     [
         {"timeout_s": 0},
         {"timeout_s": float("inf")},
-        {"connect_timeout_s": -1},
         {"max_tokens": 0},
         {"temperature": -0.1},
         {"temperature": float("nan")},
@@ -633,19 +626,19 @@ def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(key: str) 
 def test_an_option_out_of_range_is_named(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     with pytest.raises(SettingsError, match=name):
-        OpenAIOptions("m", **wrong)
+        JudgeOptions(**wrong)
 
 
 def test_an_empty_model_is_refused() -> None:
     with pytest.raises(SettingsError, match="model"):
-        OpenAIOptions(" ")
+        OpenAIJudge(" ")
 
 
 def test_neither_key_nor_password_shows_in_a_repr() -> None:
-    options = OpenAIOptions(
-        "m", base_url="https://ann:hunter22@h/v1?token=abcdefgh", api_key="sk-very-secret-key"
+    options = JudgeOptions(
+        base_url="https://ann:hunter22@h/v1?token=abcdefgh", api_key="sk-very-secret-key"
     )
-    shown = repr(options) + repr(OpenAIJudge(options)) + str(options)
+    shown = repr(options) + repr(OpenAIJudge("m", options)) + str(options)
     assert "https://h/v1" in shown
     for secret in ("hunter22", "sk-very-secret-key", "abcdefgh"):
         assert secret not in shown

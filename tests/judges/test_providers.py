@@ -25,8 +25,9 @@ from evenhand.errors import (
     JudgeUnreachable,
     MissingExtra,
 )
+from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment
-from evenhand.judges.providers import ProviderJudge, ProviderOptions, redacted
+from evenhand.judges.providers import ProviderJudge, redacted
 
 pytestmark = pytest.mark.agents
 
@@ -152,7 +153,7 @@ async def ask(
     temperature: float | None = None,
 ) -> Completion:
     with loopback.listening() as address:
-        options = ProviderOptions(
+        options = JudgeOptions(
             base_url=address, api_key=KEY, timeout_s=timeout_s, temperature=temperature
         )
         judge = ProviderJudge(spec, options)
@@ -283,7 +284,7 @@ async def test_no_answer_in_time_a_broken_connection_and_a_closed_port_are_told_
         await ask(Loopback({}, delay_s=2), timeout_s=0.3)
     with pytest.raises((JudgeConnectionLost, JudgeUnreachable)):
         await ask(Loopback({}, hang_up=True))
-    nobody = ProviderOptions(base_url=f"http://127.0.0.1:{unused_port()}", api_key=KEY)
+    nobody = JudgeOptions(base_url=f"http://127.0.0.1:{unused_port()}", api_key=KEY)
     judge = ProviderJudge(CLAUDE, nobody)
     with pytest.raises(JudgeUnreachable):
         await judge.ask(a_call())
@@ -392,7 +393,7 @@ def test_a_missing_sdk_and_a_missing_pydantic_ai_say_what_to_install(
 
 async def test_a_judge_closes_twice_and_answers_no_more() -> None:
     with Loopback(claude_says(text("A"))).listening() as address:
-        judge = ProviderJudge(CLAUDE, ProviderOptions(base_url=address, api_key=KEY))
+        judge = ProviderJudge(CLAUDE, JudgeOptions(base_url=address, api_key=KEY))
         await judge.ask(a_call())
         await judge.close()
         await judge.close()
@@ -403,9 +404,9 @@ async def test_a_judge_closes_twice_and_answers_no_more() -> None:
 def test_anything_that_looks_like_a_key_is_left_out() -> None:
     assert redacted("bad key sk-abcdefghij and AIzaSyAbcdefgh.") == "bad key (key) and (key)"
     assert redacted("hunter2 is wrong", "hunter2") == "(key) is wrong"
-    assert KEY not in repr(ProviderOptions(api_key=KEY))
+    assert KEY not in repr(JudgeOptions(api_key=KEY))
 
 
 def test_only_reasoned_answers_are_offered() -> None:
-    judge = ProviderJudge(CLAUDE, ProviderOptions(api_key=KEY))
+    judge = ProviderJudge(CLAUDE, JudgeOptions(api_key=KEY))
     assert judge.traits.modes == ("reasoned",)

@@ -21,7 +21,8 @@ from evenhand.errors import (
     JudgeTimeout,
     SettingsError,
 )
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment, Traits
 from evenhand.judges.retry import RetryPolicy, ask_with_retries
 from servers import CLOSE, StartServer, chat_reply, error_reply, in_turn
@@ -209,7 +210,7 @@ async def test_a_real_server_that_recovers_is_asked_until_it_does(
     busy = error_reply(429, "slow down", headers={"retry-after-ms": "20"})
     server = start_server(in_turn(busy, CLOSE, error_reply(500, "oops"), chat_reply("A")))
     sleep = Sleeps()
-    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+    async with OpenAIJudge("m", JudgeOptions(base_url=server.url)) as judge:
         completion = await ask_with_retries(judge, CALL, RetryPolicy(), sleep=sleep)
     assert (completion.text, completion.usage.requests) == ("A", 4)
     assert sleep.waits[0] >= 0.02

@@ -23,14 +23,14 @@ from evenhand.errors import (
     MissingExtra,
     SettingsError,
 )
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions, TransportName
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.transport import (
     MAX_REPLY_BYTES,
     Endpoint,
     Transport,
-    TransportName,
     open_transport,
 )
 from servers import (
@@ -59,7 +59,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge_at(url: str, *, api_key: str | None = None) -> OpenAIJudge:
-    return OpenAIJudge(OpenAIOptions("m", base_url=url, timeout_s=20.0, api_key=api_key))
+    return OpenAIJudge("m", JudgeOptions(base_url=url, timeout_s=20.0, api_key=api_key))
 
 
 # Which one
@@ -106,7 +106,7 @@ def test_without_the_extra_aiohttp_is_taken_and_httptools_says_how_to_get_it(
 
 def test_a_transport_of_another_name_is_refused() -> None:
     with pytest.raises(SettingsError, match="is 'curl'; give aiohttp, httptools or none"):
-        OpenAIOptions("m", transport="curl")  # type: ignore[arg-type]
+        JudgeOptions(transport="curl")  # type: ignore[arg-type]
 
 
 def test_no_repr_shows_what_an_address_hides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ import pytest
 from evenhand.contract import Pair, Usage, Verdict, read_pair
 from evenhand.errors import InputError, JudgeRejected, JudgeServerError, NoVerdict
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Traits
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions
 from evenhand.judging.ballots import read_reasoned
 from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig
@@ -507,7 +508,7 @@ async def test_faults_that_can_be_retried_are_retried_and_counted(
     limited = error_reply(429, "slow down", headers={"Retry-After": "0"})
     good = chat_reply(answer_json("TIE"), usage={"prompt_tokens": 100, "completion_tokens": 20})
     server = start_server(in_turn(error_reply(500, "oops"), RESET, limited, good, good))
-    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+    async with OpenAIJudge("m", JudgeOptions(base_url=server.url)) as judge:
         verdict = await compare(PAIR, judge, JudgeConfig(retry=RetryPolicy(attempts=5, base_s=0)))
     usage = verdict.metadata.usage
     assert usage.requests == 5
@@ -520,7 +521,7 @@ async def test_cancelling_leaves_nothing_running(start_server: StartServer) -> N
 
     server = start_server(lambda request: Slow(30, chat_reply(answer_json("A"))))
     before = asyncio.all_tasks()
-    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+    async with OpenAIJudge("m", JudgeOptions(base_url=server.url)) as judge:
         task = asyncio.create_task(compare(PAIR, judge))
         async with asyncio.timeout(120):
             while len(server.requests) < 2:  # noqa: ASYNC110 - the server runs in another thread
@@ -554,7 +555,7 @@ async def test_a_judge_that_answers_by_content_over_http_is_followed(
         return chat_reply(answer_json(winner, criteria=[("accuracy", winner)]))
 
     server = start_server(script)
-    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+    async with OpenAIJudge("m", JudgeOptions(base_url=server.url)) as judge:
         assert (await compare(PAIR, judge)).winner == "A"
         assert (await compare(PAIR.mirrored(), judge)).winner == "B"
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from evenhand.contract import Pair, Verdict
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
-from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
+from evenhand.judges.openai import OpenAIJudge
+from evenhand.judges.options import JudgeOptions
 from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt, built_in_template
@@ -181,7 +182,7 @@ async def test_over_a_live_server_the_two_calls_mirror(
         allow_tie=seed % 3 != 0,
     )
     config = JudgeConfig(locale="zh" if seed % 2 else "en", retry=RetryPolicy(attempts=1))
-    async with OpenAIJudge(OpenAIOptions("m", base_url=server.url)) as judge:
+    async with OpenAIJudge("m", JudgeOptions(base_url=server.url)) as judge:
         one = await settle(pair, judge, config)
         other = await settle(pair.mirrored(), judge, config)
     assert_mirrors(result_json(one), result_json(other))

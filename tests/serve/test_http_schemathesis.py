@@ -15,8 +15,9 @@ from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks
 
 from evenhand.serve.app import ENDPOINTS
-from evenhand.serve.config import JudgeOffer, ServerConfig
+from evenhand.serve.config import ServerConfig
 from http_service import HttpService
+from judge_offers import judge_offer
 from run_data import sums
 from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, chat_reply, forget_proxies
@@ -47,7 +48,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpService]:
     """One for all: what one request leaves behind, others meet."""
     with pytest.MonkeyPatch.context() as monkeypatch, JudgeServer(ties_all) as judge:
         forget_proxies(monkeypatch)
-        offer = JudgeOffer("good", "openai:good-1", base_url=judge.url)
+        offer = judge_offer("good", "openai:good-1", base_url=judge.url)
         store = str(tmp_path_factory.mktemp("service") / "service.db")
         served = HttpService(ServerConfig(judges=(offer,), store=store, port=0))
         served.start()

@@ -20,11 +20,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits, Token
+from evenhand.serve.config import ServerConfig, ServerLimits, Token
 from evenhand.serve.logs import configure_logs
 from evenhand.serve.security.connections import HEAD_BYTES
 from evenhand.serve.security.guard import Guard
 from evenhand.serve.security.policy import RequestPolicy
+from judge_offers import judge_offer
 from live_server import LiveServer, read_answer, wait_until
 
 SECRET, OTHER = "right-0123456789abcdef", "second-0123456789abcdef"
@@ -714,7 +715,7 @@ def log_of(
 ) -> str:
     config: dict[str, Any] = {
         "tokens": (Token("ci", SECRET),),
-        "judges": (JudgeOffer("m", "openai:m", api_key_env="JUDGE_KEY"),),
+        "judges": (judge_offer("m", "openai:m", api_key_env="JUDGE_KEY"),),
         "log_texts": log_texts,
         "log_json": log_json,
     }
@@ -798,7 +799,7 @@ def test_a_token_with_signs_that_json_escapes_is_not_in_the_log(
 
 
 def test_no_metric_has_a_label_that_a_client_wrote() -> None:
-    judges = (JudgeOffer("m", "openai:m"),)
+    judges = (judge_offer("m", "openai:m"),)
     with start(tokens=(Token("ci", SECRET),), judges=judges) as server:
         for method, path, headers in (
             ("GET", "/v1/runs/private", bearer(SECRET)),

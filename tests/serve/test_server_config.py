@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.errors import EvenhandError, InputError, SettingsError
+from evenhand.judges import RetryPolicy
 from evenhand.judges.prices import Price
 from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits, Token, is_loopback
 from evenhand.serve.config_file import (
@@ -19,6 +20,7 @@ from evenhand.serve.config_file import (
 )
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.settings import Settings, load_settings
+from judge_offers import judge_offer
 
 SECRET = "0123456789abcdef"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -74,26 +76,26 @@ def test_every_key_of_the_file_becomes_what_it_says(tmp_path: Path) -> None:
     config = read_config(path, environment={"EVENHAND_TOKEN": f"ci={SECRET}"})
     assert config == ServerConfig(
         judges=(
-            JudgeOffer(
+            judge_offer(
                 "main",
                 "openai:m",
                 base_url="http://127.0.0.1:1/v1",
                 api_key_env="MY_KEY",
                 mode="letter",
                 locale="zh",
-                template=str(tmp_path / "mine.txt"),
+                template=tmp_path / "mine.txt",
                 samples=3,
                 reconcile="average",
                 confidence="logprobs",
                 timeout_s=7,
                 max_tokens=99,
                 temperature=0.5,
-                retries=0,
+                retry=RetryPolicy(attempts=1),
                 repairs=2,
                 calibration="learned",
                 price=Price(0.15, 0.60),
             ),
-            JudgeOffer("replay:recorded.jsonl", f"replay:{tmp_path}/../recorded.jsonl"),
+            judge_offer("replay:recorded.jsonl", f"replay:{tmp_path}/../recorded.jsonl"),
         ),
         store=str(tmp_path / "runs.db"),
         host="0.0.0.0",
@@ -203,7 +205,7 @@ def test_a_name_that_looks_local_is_not(host: str) -> None:
 
 def test_no_repr_shows_a_token_an_address_or_a_store() -> None:
     config = ServerConfig(
-        judges=(JudgeOffer("a", "openai:m", base_url="http://user:pw@x/v1"),),
+        judges=(judge_offer("a", "openai:m", base_url="http://user:pw@x/v1"),),
         store="postgresql://u:password@h/db",
         tokens=(Token("ci", SECRET),),
     )
@@ -263,7 +265,7 @@ def test_what_is_offered_tells_no_path_address_or_key(tmp_path: Path) -> None:
     recorded.write_text("", encoding="utf-8")
     offered = offers(
         *offers_of([f"replay:{recorded}"]),
-        JudgeOffer("m", "openai:m", base_url="http://hidden.example/v1", api_key_env="K"),
+        judge_offer("m", "openai:m", base_url="http://hidden.example/v1", api_key_env="K"),
         K="sk-hidden-key",
     )
     told = " ".join(view.model_dump_json() for view in offered.offered())
@@ -274,12 +276,12 @@ def test_what_is_offered_tells_no_path_address_or_key(tmp_path: Path) -> None:
 
 def test_a_key_that_is_not_set_is_an_error_that_names_its_variable() -> None:
     with pytest.raises(SettingsError, match="takes its key from NO_SUCH, which is not set"):
-        offers(JudgeOffer("m", "openai:m", api_key_env="NO_SUCH")).plan()
+        offers(judge_offer("m", "openai:m", api_key_env="NO_SUCH")).plan()
 
 
 def test_one_address_for_several_judges_goes_to_those_that_speak_its_language() -> None:
     read = offers_of(["openai:a", "anthropic:b"], base_url="http://here/v1")
-    assert [offer.base_url for offer in read] == ["http://here/v1", None]
+    assert [offer.config.base_url for offer in read] == ["http://here/v1", None]
 
 
 def test_an_offer_judges_as_the_command_line_would(tmp_path: Path) -> None:
@@ -290,21 +292,21 @@ def test_an_offer_judges_as_the_command_line_would(tmp_path: Path) -> None:
     )
     settings = Settings(locale="zh", repairs=3, retries=7, mode="letter")
     offered = offers(
-        JudgeOffer("m", "openai:m", base_url="http://127.0.0.1:1/v1", mode="reasoned", samples=2),
+        judge_offer("m", "openai:m", base_url="http://127.0.0.1:1/v1", mode="reasoned", samples=2),
         settings=settings,
     )
     config = offered.plan().config
     assert (config.mode, config.locale, config.samples) == ("reasoned", "zh", 2)
-    assert (config.repairs, config.retry.attempts) == (3, 8)
+    assert (config.repairs, config.retry_policy.attempts) == (3, 8)
 
 
 @pytest.mark.parametrize(
     "offer",
     [
-        JudgeOffer("m", "openai:m", template="/no/such/template.txt"),
-        JudgeOffer("m", "openai:m", reconcile="average"),
-        JudgeOffer("m", "openai:m", calibration="never-learned"),
-        JudgeOffer("m", "nonsense"),
+        judge_offer("m", "openai:m", template=Path("/no/such/template.txt")),
+        judge_offer("m", "openai:m", reconcile="average"),
+        judge_offer("m", "openai:m", calibration="never-learned"),
+        judge_offer("m", "nonsense"),
     ],
 )
 def test_an_offer_that_cannot_work_is_refused_when_it_is_opened(offer: JudgeOffer) -> None:
@@ -349,12 +351,12 @@ def test_an_offer_may_have_several_servers(tmp_path: Path) -> None:
     addresses = ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1")
     path = written(tmp_path, f"[[judges]]\njudge = 'openai:m'\nbase_url = {list(addresses)}\n")
     [offer] = read_config(path, environment={}).judges
-    assert offer.base_url == addresses
+    assert offer.config.base_url == addresses
     assert offers_of(["openai:m"], base_url=list(addresses)) == (offer,)
     assert offers(offer).plan().judge.name == "openai:m"
 
 
 def test_an_offer_of_another_kind_may_not_have_several_servers() -> None:
-    offer = JudgeOffer("m", "baseline:longer", base_url=("http://a/v1", "http://b/v1"))
+    offer = judge_offer("m", "baseline:longer", base_url=("http://a/v1", "http://b/v1"))
     with pytest.raises(InputError, match="baseline:longer takes one base URL, and 2 are given"):
         offers(offer).plan()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.serve import ConfigFile, OfferedJudges, chosen_offers
 from evenhand.errors import EvenhandError, InputError
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 def mcp(
     judge: OfferedJudges = None,
     base_url: opt.BaseUrl = None,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     config: ConfigFile = None,
 ) -> None:
     """Serve MCP on standard input and output, for an agent that starts this command.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import number, share, value
+from evenhand.cli.groups import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import one_line
 from evenhand.errors import DataError, EvenhandError, InputError, Status
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from evenhand.data import ReadOptions, Source
-    from evenhand.runs.options import Again
     from evenhand.trust.audit import Audit
     from evenhand.trust.findings import Findings
     from evenhand.trust.published_rules import RuleFigures, RuleName
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 # `evenhand audit`: a judge against labels, and whether to believe it.
 
 
+@grouped
 def audit(
+    *,
     context: typer.Context,
     labelled: Annotated[
         str | None,
@@ -90,37 +92,14 @@ def audit(
             "at 0.1.",
         ),
     ] = None,
-    columns: ropt.ColumnMap = None,
-    bad_rows: ropt.OnBadRows = "stop",
-    criteria: opt.Criteria = None,
-    no_tie: opt.NoTie = False,
-    no_swap: opt.NoSwap = False,
+    columns: opt.ColumnMap = None,
+    bad_rows: opt.OnBadRows = "stop",
+    rules: PairRules,
     base_url: opt.BaseUrl = None,
-    name: ropt.RunName = None,
-    store: ropt.StoreAddress = None,
-    concurrency: ropt.Concurrency = None,
-    rpm: ropt.Rpm = None,
-    tpm: ropt.Tpm = None,
-    max_calls: ropt.MaxCalls = None,
-    max_cost: ropt.MaxCost = None,
-    price: ropt.PriceOption = None,
-    confirm_above: ropt.ConfirmAbove = 5.0,
-    yes: ropt.Yes = False,
-    fresh: ropt.Fresh = False,
-    retry: ropt.Again = None,
-    keep_going_unread: ropt.KeepGoingUnread = False,
+    name: opt.RunName = None,
+    limits: RunLimits,
     locale: opt.LocaleName = None,
-    mode: opt.ModeName = None,
-    samples: opt.Samples = None,
-    reconcile: opt.ReconcileBy = None,
-    confidence: opt.ConfidenceFrom = None,
-    template: opt.TemplateFile = None,
-    protocol: opt.AnswerProtocol = None,
-    timeout: opt.TimeoutS = None,
-    max_tokens: opt.MaxTokens = None,
-    temperature: opt.Temperature = None,
-    retries: opt.Retries = None,
-    repairs: opt.Repairs = None,
+    judging: JudgeChoices,
     as_json: opt.AsJson = False,
 ) -> None:
     """Audit a judge: how often it is right by labels, what it leans to, whether to believe it.
@@ -129,13 +108,10 @@ def audit(
     2 bad input, no labels, or the store failed, 3 the judge failed, 5 a cap stopped it,
     130 interrupted.
     """
-    from evenhand import api, judges
-    from evenhand.cli.inputs import read_options, read_price
+    from evenhand.cli.inputs import read_options
     from evenhand.cli.judging import end, judge_all
     from evenhand.cli.session import named_store, opened_store
-    from evenhand.judging.config import make_config
-    from evenhand.runs import JudgePlan, PairFiles, RunOptions
-    from evenhand.settings import load_settings
+    from evenhand.runs import JudgePlan, PairFiles
     from evenhand.trust.audit import audit_run
     from evenhand.trust.findings import Thresholds, assess_audit
 
@@ -147,14 +123,6 @@ def audit(
             max_unread=max_unread,
             max_place_lean=max_place_lean,
             max_length_excess=max_length_excess,
-        )
-        settings = opt.with_judge_options(
-            load_settings(),
-            judge=None,
-            timeout_s=timeout,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            samples=samples,
         )
         data = as_data(labelled)
         figures = None
@@ -169,58 +137,29 @@ def audit(
             )
         run = labelled
         if data is None:
-            refuse_unknown_file(named_store(store), run)
+            refuse_unknown_file(named_store(limits.store), run)
             refuse_judging_options(context, run)
         else:
-            spec = judge or opt.require_judge(settings)
+            config = judging.config(judge, base_url=base_url, locale=locale)
+            one_order = rules.no_swap or rule in _ONE_ORDER
             reading = read_options(
                 columns,
-                criteria,
-                criteria_needed=judges.reads_prompt(spec),
-                no_tie=no_tie,
-                no_swap=no_swap or rule in _ONE_ORDER,
+                replace(rules, no_swap=one_order),
+                criteria_needed=config.needs_prompt,
             )
-            need_labels(data, reading, named_store(store))
+            need_labels(data, reading, named_store(limits.store))
             sources = PairFiles((data,), reading)
-            opened = api.open_judge_for(settings, spec, base_url=base_url)
-            config = make_config(
-                settings,
-                opened.traits,
-                mode=mode,
-                locale=locale,
-                reconcile=reconcile,
-                confidence=confidence,
-                template=template,
-                protocol=protocol,
-                retries=retries,
-                repairs=repairs,
-                ask_identical=True,
-            )
-            options = RunOptions(
-                name=name,
-                store=named_store(store),
-                concurrency=concurrency,
-                rpm=rpm,
-                tpm=tpm,
-                max_calls=max_calls,
-                max_cost=max_cost,
-                price=read_price(price),
-                fresh=fresh,
-                retry=tuple(cast("list[Again]", retry or [])),
-                keep_going_unread=keep_going_unread,
-                bad_rows=bad_rows,
-            )
             summary = judge_all(
                 sources,
-                [JudgePlan(opened, config)],
-                options,
+                [JudgePlan(open_judge(config), config)],
+                limits.options(name, bad_rows=bad_rows),
                 as_json=as_json,
-                confirm_above=None if yes else confirm_above,
+                confirm_above=limits.asks_above,
             )
             if not summary.finished:
                 end(summary, as_json=as_json)
             run, judge = summary.run, None
-        with opened_store(store) as at:
+        with opened_store(limits.store) as at:
             found = audit_run(
                 at,
                 run,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, interval, number, p_value, percent, rate
 from evenhand.cli.terminal import one_line, show_hanging
@@ -80,7 +79,7 @@ def calibrate(
     force: Annotated[
         bool, typer.Option("--force", help="Replace a calibration of that name.")
     ] = False,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Learn the probability that a verdict is right, from the labelled verdicts of a run.

@@ -5,10 +5,12 @@ them.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.groups import JudgeChoices, PairTexts, grouped, open_judge
 from evenhand.cli.terminal import one_line, plain, show_hanging
 from evenhand.errors import EvenhandError
 
@@ -21,31 +23,14 @@ if TYPE_CHECKING:
 # `evenhand compare`: one pair, one verdict.
 
 
+@grouped
 def compare(
-    document: opt.Document = None,
-    prompt: opt.Prompt = None,
-    a: opt.ResponseA = None,
-    b: opt.ResponseB = None,
-    criteria: opt.Criteria = None,
-    context: opt.Context = None,
-    reference: opt.Reference = None,
-    identifier: opt.Identifier = None,
-    no_tie: opt.NoTie = False,
-    no_swap: opt.NoSwap = False,
+    *,
+    texts: PairTexts,
     judge: opt.JudgeName = None,
     base_url: opt.BaseUrl = None,
     locale: opt.LocaleName = None,
-    mode: opt.ModeName = None,
-    samples: opt.Samples = None,
-    reconcile: opt.ReconcileBy = None,
-    confidence: opt.ConfidenceFrom = None,
-    template: opt.TemplateFile = None,
-    protocol: opt.AnswerProtocol = None,
-    timeout: opt.TimeoutS = None,
-    max_tokens: opt.MaxTokens = None,
-    temperature: opt.Temperature = None,
-    retries: opt.Retries = None,
-    repairs: opt.Repairs = None,
+    judging: JudgeChoices,
     ask_identical: opt.AskIdentical = True,
     calibration: opt.Calibrations = None,
     force_calibration: opt.ForceCalibration = False,
@@ -56,50 +41,17 @@ def compare(
     Exit codes: 0 a verdict (an inconsistent one too), 2 bad input, 3 the judge failed,
     4 no valid verdict, 130 interrupted.
     """
-    from evenhand import api, judges
     from evenhand.cli.inputs import calibrations_of, gather_pair
     from evenhand.judging.comparison import compare as compare_pair
-    from evenhand.judging.config import make_config
-    from evenhand.settings import load_settings
 
     try:
-        settings = opt.with_judge_options(
-            load_settings(),
-            judge=judge,
-            timeout_s=timeout,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            samples=samples,
+        config = judging.config(
+            judge, base_url=base_url, locale=locale, ask_identical=ask_identical
         )
-        pair = gather_pair(
-            document,
-            prompt=prompt,
-            a=a,
-            b=b,
-            context=context,
-            reference=reference,
-            identifier=identifier,
-            criteria=criteria,
-            no_tie=no_tie,
-            no_swap=no_swap,
-            criteria_needed=judges.reads_prompt(settings.judge),
-        )
-        opened = api.open_judge_for(settings, opt.require_judge(settings), base_url=base_url)
+        pair = gather_pair(texts, criteria_needed=config.needs_prompt)
+        opened = open_judge(config)
         (calibrating,) = calibrations_of(calibration, [opened], forced=force_calibration)
-        config = make_config(
-            settings,
-            opened.traits,
-            mode=mode,
-            locale=locale,
-            reconcile=reconcile,
-            confidence=confidence,
-            template=template,
-            protocol=protocol,
-            retries=retries,
-            repairs=repairs,
-            ask_identical=ask_identical,
-            calibration=calibrating,
-        )
+        config = replace(config, calibration=calibrating)
 
         async def judged() -> Verdict:
             async with session.opened(opened) as asked:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import SCALE, bar, counted, interval, number, percent, rate
 from evenhand.cli.terminal import one_line, print_table, show_hanging
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def correct(
-    name: ropt.RunArgument,
+    name: opt.RunArgument,
     judge: Annotated[
         str | None,
         typer.Option("--judge", "-j", help="Whose verdicts, where the run has several judges."),
@@ -40,7 +39,7 @@ def correct(
             "kept by evenhand jury --save and not learned on this run.",
         ),
     ] = None,
-    side: ropt.SideOption = "B",
+    side: opt.SideOption = "B",
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
     ] = 0.95,
@@ -70,7 +69,7 @@ def correct(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Correct a win rate for the judge's errors by people's labels; --draw says what to label.

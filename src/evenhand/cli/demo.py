@@ -11,6 +11,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.groups import JudgeChoices
 from evenhand.errors import (
     EvenhandError,
     JudgeAuthentication,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from evenhand.contract import Failure, Verdict
     from evenhand.demo import DemoPair
     from evenhand.judges import Judge
-    from evenhand.settings import Settings
 
 # Which judge a key means when no judge is named: each provider's small, cheap model.
 _JUDGE_FOR_KEY = (
@@ -54,40 +54,28 @@ def demo(
     ] = None,
 ) -> None:
     """See it work: a tiny model follows the place, a strong judge gives reasons."""
-    from evenhand.settings import load_settings
-
     try:
-        settings = opt.with_judge_options(load_settings(), judge=judge)
-        played = _play(settings, base_url=base_url, offline=offline, whole=whole, most=pairs)
-        session.run_async(played)
+        strong = _strong_judge(judge, base_url=base_url, offline=offline)
+        session.run_async(_play(strong, whole=whole, most=pairs))
     except EvenhandError as error:
         session.fail(error, as_json=False)
 
 
-async def _play(
-    settings: Settings,
-    *,
-    base_url: list[str] | None,
-    offline: bool,
-    whole: bool,
-    most: int | None,
-) -> None:
+async def _play(strong: tuple[Judge, str], *, whole: bool, most: int | None) -> None:
     from evenhand.demo import demo_pairs
 
     console = session.out()
     pairs = demo_pairs()[:most]
-    strong = _strong_judge(settings, base_url=base_url, offline=offline)
-    await _first_act(console, pairs, settings)
+    await _first_act(console, pairs)
     if console.quiet:  # the reader went away, and the second act may cost money
         return
     await _second_act(console, pairs, strong, whole=whole)
     _what_next(console)
 
 
-async def _first_act(console: Console, pairs: Sequence[DemoPair], settings: Settings) -> None:
+async def _first_act(console: Console, pairs: Sequence[DemoPair]) -> None:
     from rich.text import Text
 
-    from evenhand import api
     from evenhand.cli.terminal import one_line
     from evenhand.contract import Verdict
     from evenhand.demo import tally
@@ -98,7 +86,7 @@ async def _first_act(console: Console, pairs: Sequence[DemoPair], settings: Sett
         "names the same winner twice.\n"
     )
     try:
-        embedded = api.open_judge_for(settings, "local")
+        embedded = JudgeChoices().config("local").open_judge()
         settled = await _judge_all(embedded, pairs, "the embedded model judges")
     except EvenhandError as error:
         left_out = Text.assemble(("left out  ", "yellow"), one_line(error.message), "\n")
@@ -191,18 +179,19 @@ def _summary(pair: DemoPair, result: Verdict | Failure) -> Text:
 
 
 def _strong_judge(
-    settings: Settings, *, base_url: list[str] | None, offline: bool
+    named: str | None, *, base_url: list[str] | None, offline: bool
 ) -> tuple[Judge, str]:
-    from evenhand import api, judges
+    from evenhand import judges
     from evenhand.cli.terminal import one_line
     from evenhand.demo import EXAMPLES_LABEL, answers_file
 
-    spec = None if offline else settings.judge
-    if spec is None and not offline:
-        spec = next((name for key, name in _JUDGE_FOR_KEY if os.environ.get(key)), None)
-    if spec is not None:
-        judge = api.open_judge_for(settings, spec, base_url=base_url)
-        return judge, f"{one_line(spec)} (your key, 24 calls)"
+    if not offline:
+        config = JudgeChoices().config(named, base_url=base_url)
+        if config.judge is None:
+            by_key = next((name for key, name in _JUDGE_FOR_KEY if os.environ.get(key)), None)
+            config = JudgeChoices().config(by_key, base_url=base_url)
+        if config.judge is not None:
+            return config.open_judge(), f"{one_line(config.judge)} (your key, 24 calls)"
     replayed = judges.open_judge(f"replay:{answers_file()}")
     return replayed, f"a replay of {EXAMPLES_LABEL}: no model was asked"
 

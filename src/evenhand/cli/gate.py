@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
@@ -35,7 +34,7 @@ _STYLE: dict[Ruling, str] = {"pass": "bold green", "fail": "bold red", "undecide
 
 
 def gate(
-    name: ropt.LatestOrNamed = None,
+    name: opt.LatestOrNamed = None,
     latest: Annotated[
         bool, typer.Option("--latest", help="Gate the latest run of the store.")
     ] = False,
@@ -46,10 +45,10 @@ def gate(
     alpha: Annotated[
         float, typer.Option("--alpha", help="The interval is at the level 1 - alpha.")
     ] = 0.05,
-    side: ropt.SideOption = "B",
-    ties: ropt.TiesOption = "half",
-    max_invalid: ropt.MaxInvalid = 0.01,
-    max_skipped: ropt.MaxSkipped = 0.01,
+    side: opt.SideOption = "B",
+    ties: opt.TiesOption = "half",
+    max_invalid: opt.MaxInvalid = 0.01,
+    max_skipped: opt.MaxSkipped = 0.01,
     max_inconsistent: Annotated[
         float | None,
         typer.Option(
@@ -57,8 +56,8 @@ def gate(
             help="Undecided where the orders chose differently in a larger share of pairs.",
         ),
     ] = None,
-    allow_one_order: ropt.AllowOneOrder = False,
-    smallest_effect: ropt.SmallestEffect = None,
+    allow_one_order: opt.AllowOneOrder = False,
+    smallest_effect: opt.SmallestEffect = None,
     corrected: Annotated[
         bool,
         typer.Option(
@@ -77,7 +76,7 @@ def gate(
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write it as JUnit XML too.")
     ] = None,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Pass (exit code 0) if a run's interval lies above a threshold, fail (1) if below, else

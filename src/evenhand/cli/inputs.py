@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
+    from evenhand.cli.groups import PairRules, PairTexts
+    from evenhand.cli.run import DataFiles
     from evenhand.contract import Pair
     from evenhand.data import ReadOptions
     from evenhand.judges import Judge
@@ -31,42 +33,29 @@ _OPTION_FOR = {
 }
 
 
-def gather_pair(
-    document: str | None,
-    *,
-    prompt: str | None,
-    a: str | None,
-    b: str | None,
-    context: str | None,
-    reference: str | None,
-    identifier: str | None,
-    criteria: list[str] | None,
-    no_tie: bool,
-    no_swap: bool,
-    criteria_needed: bool = True,
-) -> Pair:
+def gather_pair(given: PairTexts, *, criteria_needed: bool = True) -> Pair:
     """A pair from a document, from options, or from both where they do not overlap."""
-    options = {"--prompt": prompt, "--a": a, "--b": b}
-    options |= {"--context": context, "--reference": reference}
-    _refuse_second_reader(document, options)
+    options = {"--prompt": given.prompt, "--a": given.a, "--b": given.b}
+    options |= {"--context": given.context, "--reference": given.reference}
+    _refuse_second_reader(given.document, options)
     texts = {
         option: None if value is None else read_text(value, option)
         for option, value in options.items()
     }
-    given = {
+    fields = {
         "prompt": texts["--prompt"],
         "response_a": texts["--a"],
         "response_b": texts["--b"],
         "context": texts["--context"],
         "reference": texts["--reference"],
-        "id": identifier,
-        "criteria": [read_criterion(value) for value in criteria] if criteria else None,
-        "allow_tie": False if no_tie else None,
-        "swap_positions": False if no_swap else None,
+        "id": given.identifier,
+        "criteria": [read_criterion(each) for each in given.criteria] if given.criteria else None,
+        "allow_tie": False if given.no_tie else None,
+        "swap_positions": False if given.no_swap else None,
     }
     return _merged(
-        read_document(document) if document is not None else {},
-        {name: value for name, value in given.items() if value is not None},
+        read_document(given.document) if given.document is not None else {},
+        {name: value for name, value in fields.items() if value is not None},
         criteria_needed=criteria_needed,
     )
 
@@ -179,22 +168,19 @@ def _shown(name: str) -> str:
 
 
 def read_options(
-    columns: list[str] | None,
-    criteria: list[str] | None,
-    *,
-    criteria_needed: bool,
-    no_tie: bool,
-    no_swap: bool,
+    columns: list[str] | None, rules: PairRules, *, criteria_needed: bool
 ) -> ReadOptions:
     from evenhand.contract import read_criteria
     from evenhand.data import ReadOptions
 
     return ReadOptions(
         columns=mapped_columns(columns),
-        criteria=read_criteria([read_criterion(c) for c in criteria]) if criteria else (),
+        criteria=read_criteria([read_criterion(each) for each in rules.criteria or ()])
+        if rules.criteria
+        else (),
         criteria_needed=criteria_needed,
-        allow_tie=False if no_tie else None,
-        swap_positions=False if no_swap else None,
+        allow_tie=False if rules.no_tie else None,
+        swap_positions=False if rules.no_swap else None,
     )
 
 
@@ -215,36 +201,27 @@ def read_price(given: str | None) -> Price | None:
     return None if given is None else prices.read_price(given, where="--price")
 
 
-def read_sources(
-    pairs: list[str] | None,
-    a: str | None,
-    b: str | None,
-    outputs: list[str] | None,
-    baseline: str | None,
-    questions: str | None,
-    reading: ReadOptions,
-    *,
-    prompts: Prompts = "all",
-) -> Sources:
+def read_sources(given: DataFiles, reading: ReadOptions, *, prompts: Prompts = "all") -> Sources:
     """Which of the three ways of giving data was taken; more than one is an error."""
     from evenhand.data import open_source
     from evenhand.runs import ModelOutputs, PairFiles
 
+    a, b = given.a, given.b
     if (a is None) != (b is None):
         raise InputError(f"{'--b' if b is None else '--a'} is missing; give both files")
-    files = [a, b] if a is not None and b is not None else list(outputs or ())
-    ways = [bool(pairs), a is not None, bool(outputs)]
+    files = [a, b] if a is not None and b is not None else list(given.outputs or ())
+    ways = [bool(given.pairs), a is not None, bool(given.outputs)]
     if sum(ways) > 1:
         raise InputError("give either PAIRS, or --a and --b, or --outputs; not two of them")
-    if a is not None and baseline is not None:
+    if a is not None and given.baseline is not None:
         raise InputError("--baseline belongs to --outputs; with --a and --b, A is --a")
-    if pairs:
-        for option, value in (("--baseline", baseline), ("--questions", questions)):
+    if given.pairs:
+        for option, value in (("--baseline", given.baseline), ("--questions", given.questions)):
             if value is not None:
                 raise InputError(f"{option} belongs to --a/--b and --outputs, not to PAIRS")
         if prompts != "all":
             raise InputError("--prompts belongs to --a/--b and --outputs, not to PAIRS")
-        return PairFiles.of([data_path(each) for each in pairs], reading)
+        return PairFiles.of([data_path(each) for each in given.pairs], reading)
     if not files:
         raise InputError(
             "nothing to judge; give a file of pairs (- for standard input), or --a OLD --b NEW"
@@ -254,8 +231,8 @@ def read_sources(
     return ModelOutputs(
         tuple([open_source(data_path(file)) for file in files]),
         reading,
-        baseline=baseline,
-        questions=open_source(data_path(questions)) if questions else None,
+        baseline=given.baseline,
+        questions=open_source(data_path(given.questions)) if given.questions else None,
         prompts=prompts,
     )
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import RateLine, counted, number, percent, share, show_rates, value
 from evenhand.cli.terminal import one_line, print_table, show_hanging
@@ -74,12 +73,12 @@ def jury(
             help="Overwrite the files; with --use, let other judges sit than it was made for.",
         ),
     ] = False,
-    side: ropt.SideOption = "B",
-    ties: ropt.TiesOption = "half",
+    side: opt.SideOption = "B",
+    ties: opt.TiesOption = "half",
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
     ] = 0.95,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Let several judges vote: their verdicts together, how right they are, who adds what.

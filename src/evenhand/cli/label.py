@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import typer
 
-from evenhand.cli import options as ropt
+from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
 from evenhand.cli.terminal import one_line, plain
@@ -40,7 +40,7 @@ _QUIT = frozenset("q\x04")
 
 
 def label(
-    name: ropt.RunArgument,
+    name: opt.RunArgument,
     who: Annotated[
         str | None, typer.Option("--who", help="Who votes. Default: your name on this machine.")
     ] = None,
@@ -67,7 +67,7 @@ def label(
         typer.Option("--number", min=1, help="How many pairs in all. Default: all of them."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the order and the sides.")] = 0,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
 ) -> None:
     """Vote on the pairs of a run in the terminal: blind, in random order, and resumable.
 

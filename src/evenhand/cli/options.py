@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-
-from evenhand.errors import InputError
-from evenhand.settings import Settings
-
-# The options that several commands share, each described once.
 
 Document = Annotated[
     str | None,
@@ -189,35 +183,6 @@ ForceCalibration = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON on standard output.")]
-
-
-def with_judge_options(
-    settings: Settings,
-    *,
-    judge: str | None,
-    timeout_s: float | None = None,
-    max_tokens: int | None = None,
-    temperature: float | None = None,
-    samples: int | None = None,
-) -> Settings:
-    given = {
-        "judge": judge,
-        "timeout_s": timeout_s,
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "samples": samples,
-    }
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return replace(settings, **chosen)
-
-
-def require_judge(settings: Settings) -> str:
-    if settings.judge is None:
-        raise InputError(
-            "no judge is named; give --judge openai:MODEL (or set EVENHAND_JUDGE); "
-            "--judge local works without a key, to try things out"
-        )
-    return settings.judge
 
 
 # The options of commands about runs, each described once.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number
+from evenhand.cli.groups import JudgeChoices, PairRules, open_judge
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, InputError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from evenhand.judges.prices import Price
     from evenhand.report.planning import Amount, CallCost, LikeRun, PairPlans
     from evenhand.runs import JudgePlan
-    from evenhand.settings import Settings
     from evenhand.stats.stopping.planning import PairPlan
 
 
@@ -130,12 +129,12 @@ def plan(
     no_swap: opt.NoSwap = False,
     until_decided: UntilDecided = False,
     like: Like = None,
-    store: ropt.StoreAddress = None,
-    price: ropt.PriceOption = None,
+    store: opt.StoreAddress = None,
+    price: opt.PriceOption = None,
     tokens: Tokens = None,
-    judge: ropt.JudgeNames = None,
+    judge: opt.JudgeNames = None,
     criteria: opt.Criteria = None,
-    columns: ropt.ColumnMap = None,
+    columns: opt.ColumnMap = None,
     base_url: opt.BaseUrl = None,
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
@@ -147,6 +146,7 @@ def plan(
     itself (PAIRS with --judge and -c). Nothing is asked of a judge.
     """
     from evenhand.cli.inputs import read_options, read_price
+    from evenhand.cli.session import named_store
     from evenhand.judging.config import first_given
     from evenhand.settings import load_settings
     from evenhand.stats.stopping.planning import Certainty, StudyDesign
@@ -154,9 +154,9 @@ def plan(
     try:
         _check(data, win_rate, pairs, like=like, store=store, tokens=tokens, price=price)
         _check_estimated(data, judge=judge, criteria=criteria, columns=columns, base_url=base_url)
-        settings = opt.with_judge_options(load_settings(), judge=None, samples=samples)
+        judging = JudgeChoices(mode=mode, samples=samples)
         priced = read_price(price)
-        known = _like(like, store or settings.store, priced) if like else None
+        known = _like(like, named_store(store), priced) if like else None
         cost = known.call_cost if known else None
         named = len(judge or ()) or (1 if data else None)
         if judges is not None and named is not None and judges != named:
@@ -164,10 +164,9 @@ def plan(
         if tokens is not None and priced is not None:
             cost = _by_price(tokens, priced)
         if data:
-            reading = read_options(
-                columns, criteria, criteria_needed=True, no_tie=False, no_swap=no_swap
-            )
-            plans = _judge_plans(settings, judge, base_url=base_url, locale=locale, mode=mode)
+            rules = PairRules(criteria=criteria, no_swap=no_swap)
+            reading = read_options(columns, rules, criteria_needed=True)
+            plans = _judge_plans(judging, judge, base_url=base_url, locale=locale)
             cost = _by_data(data, reading, plans, priced)
         shape = StudyDesign(
             tie_share=first_given(tie_share, known and known.tie_share, 0.0),
@@ -177,7 +176,7 @@ def plan(
             rows_per_prompt=rows_per_prompt,
             correlation=correlation,
             orders=1 if no_swap else known.orders if known else 2,
-            samples=first_given(settings.samples, known and known.samples, 1),
+            samples=first_given(samples or load_settings().samples, known and known.samples, 1),
             judges=first_given(judges or named, known and known.judges, 1),
         )
         certainty = Certainty(alpha=alpha, power=power)
@@ -264,32 +263,27 @@ def _by_price(tokens: str, price: Price) -> CallCost:
 
 
 def _judge_plans(
-    settings: Settings,
+    judging: JudgeChoices,
     named: list[str] | None,
     *,
     base_url: list[str] | None,
     locale: opt.LocaleName,
-    mode: opt.ModeName,
 ) -> list[JudgePlan]:
-    from evenhand import api
-    from evenhand.judging.config import make_config
     from evenhand.runs import JudgePlan
 
-    plans = []
-    for spec in named or [opt.require_judge(settings)]:
-        opened = api.open_judge_for(settings, spec, base_url=base_url)
-        config = make_config(settings, opened.traits, mode=mode, locale=locale)
-        plans.append(JudgePlan(opened, config))
-    return plans
+    specs: list[str | None] = [*named] if named else [None]
+    configs = [judging.config(each, base_url=base_url, locale=locale) for each in specs]
+    return [JudgePlan(open_judge(config), config) for config in configs]
 
 
 def _by_data(
     data: list[str], reading: ReadOptions, plans: list[JudgePlan], price: Price | None
 ) -> CallCost:
-    from evenhand.cli.inputs import read_sources
+    from evenhand.cli.inputs import data_path
     from evenhand.report.planning import cost_by_data
+    from evenhand.runs import PairFiles
 
-    sources = read_sources(data, None, None, None, None, None, reading)
+    sources = PairFiles.of([data_path(each) for each in data], reading)
 
     async def estimated() -> CallCost:
         try:

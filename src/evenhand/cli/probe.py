@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, interval, number, rate
+from evenhand.cli.groups import JudgeChoices, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, Status
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from evenhand.judges import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions
-    from evenhand.runs.options import Again
     from evenhand.stats.estimates import EstimatedShare
     from evenhand.trust.probes.cases import ProbeCase, ProbeList
     from evenhand.trust.probes.scores import FailingCase, JudgeAnswer, ProbeReport, Ruling, Score
@@ -72,7 +71,9 @@ _STATUS: dict[Ruling, int] = {
 }
 
 
+@grouped
 def probe(
+    *,
     judge: opt.JudgeName = None,
     base_url: opt.BaseUrl = None,
     probes: ProbeNames = None,
@@ -81,29 +82,8 @@ def probe(
     min_score: MinScore = None,
     listed: ListProbes = False,
     name: ProbeRunName = None,
-    store: ropt.StoreAddress = None,
-    concurrency: ropt.Concurrency = None,
-    rpm: ropt.Rpm = None,
-    tpm: ropt.Tpm = None,
-    max_calls: ropt.MaxCalls = None,
-    max_cost: ropt.MaxCost = None,
-    price: ropt.PriceOption = None,
-    confirm_above: ropt.ConfirmAbove = 5.0,
-    yes: ropt.Yes = False,
-    fresh: ropt.Fresh = False,
-    retry: ropt.Again = None,
-    keep_going_unread: ropt.KeepGoingUnread = False,
-    mode: opt.ModeName = None,
-    samples: opt.Samples = None,
-    reconcile: opt.ReconcileBy = None,
-    confidence: opt.ConfidenceFrom = None,
-    template: opt.TemplateFile = None,
-    protocol: opt.AnswerProtocol = None,
-    timeout: opt.TimeoutS = None,
-    max_tokens: opt.MaxTokens = None,
-    temperature: opt.Temperature = None,
-    retries: opt.Retries = None,
-    repairs: opt.Repairs = None,
+    limits: RunLimits,
+    judging: JudgeChoices,
     as_json: opt.AsJson = False,
 ) -> None:
     """Try a judge on pairs whose verdict is known: flattery, injections, padding, nonsense.
@@ -112,12 +92,8 @@ def probe(
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 6 whether it is above
     --min-score cannot be told, 130 interrupted.
     """
-    from evenhand import api
-    from evenhand.cli.inputs import read_criterion, read_price
+    from evenhand.cli.inputs import read_criterion
     from evenhand.contract import read_criteria
-    from evenhand.judging.config import make_config
-    from evenhand.runs import RunOptions
-    from evenhand.settings import load_settings
     from evenhand.trust.probes.cases import probe_cases
     from evenhand.trust.probes.scores import check_threshold
 
@@ -129,50 +105,19 @@ def probe(
             _list(cases, as_json=as_json)
             return
         check_threshold(min_score)
-        settings = opt.with_judge_options(
-            load_settings(),
-            judge=judge,
-            timeout_s=timeout,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            samples=samples,
-        )
-        options = RunOptions(
-            name=name,
-            store=store or settings.store,
-            concurrency=concurrency,
-            rpm=rpm,
-            tpm=tpm,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            price=read_price(price),
-            fresh=fresh,
-            retry=tuple(cast("list[Again]", retry or [])),
-            keep_going_unread=keep_going_unread,
-        )
-        opened = api.open_judge_for(settings, opt.require_judge(settings), base_url=base_url)
+        options = limits.options(name)
         configs = {
-            language: make_config(
-                settings,
-                opened.traits,
-                mode=mode,
-                locale=language,
-                reconcile=reconcile,
-                confidence=confidence,
-                template=template,
-                protocol=protocol,
-                retries=retries,
-                repairs=repairs,
-            )
+            language: judging.config(judge, base_url=base_url, locale=language)
             for language in languages
         }
+        opened = open_judge(configs[languages[0]])
         report = _probed(
             opened,
             cases,
             configs,
             options,
             as_json=as_json,
-            confirm_above=None if yes else confirm_above,
+            confirm_above=limits.asks_above,
             min_score=min_score,
         )
     except EvenhandError as error:

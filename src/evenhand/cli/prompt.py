@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.errors import EvenhandError, InputError, JudgeAuthentication
-
-if TYPE_CHECKING:
-    from evenhand.judges import Traits
-    from evenhand.settings import Settings
+from evenhand.cli.groups import JudgeChoices, PairTexts, grouped
+from evenhand.errors import EvenhandError, InputError
 
 
+@grouped
 def prompt(
-    document: opt.Document = None,
-    prompt: opt.Prompt = None,
-    a: opt.ResponseA = None,
-    b: opt.ResponseB = None,
-    criteria: opt.Criteria = None,
-    context: opt.Context = None,
-    reference: opt.Reference = None,
-    identifier: opt.Identifier = None,
-    no_tie: opt.NoTie = False,
-    no_swap: opt.NoSwap = False,
+    *,
+    texts: PairTexts,
     judge: opt.JudgeName = None,
     locale: opt.LocaleName = None,
     mode: opt.ModeName = None,
@@ -39,30 +29,19 @@ def prompt(
     from evenhand.cli.inputs import gather_pair
     from evenhand.cli.terminal import clean
     from evenhand.contract import ORDERS
-    from evenhand.judging.config import make_config
+    from evenhand.judges import Traits, traits_of
     from evenhand.prompts import Prompt, answer_schema
-    from evenhand.settings import load_settings
 
     try:
-        settings = opt.with_judge_options(load_settings(), judge=judge)
-        pair = gather_pair(
-            document,
-            prompt=prompt,
-            a=a,
-            b=b,
-            context=context,
-            reference=reference,
-            identifier=identifier,
-            criteria=criteria,
-            no_tie=no_tie,
-            no_swap=no_swap,
-        )
-        traits = _traits(settings)
-        config = make_config(settings, traits, mode=mode, locale=locale, template=template)
+        pair = gather_pair(texts)
+        config = JudgeChoices(mode=mode, template=template).config(judge, locale=locale)
+        traits = traits_of(config.judge)
+        if not traits.needs_prompt:  # it is shown all the same
+            traits = Traits()
         chosen_mode = config.mode or traits.modes[0]
         if chosen_mode not in traits.modes:
             raise InputError(
-                f"judge {settings.judge} cannot answer in {chosen_mode} mode; "
+                f"judge {config.judge} cannot answer in {chosen_mode} mode; "
                 f"use --mode {traits.modes[0]}"
             )
         filled = Prompt.of(pair, config.template_for(chosen_mode))
@@ -100,17 +79,3 @@ def prompt(
             body = clean(message["content"]) if sys.stdout.isatty() else message["content"]
             session.write_text(f"{heading}\n{body}\n")
     session.write_text(f"──── {filled.template.version} ────")
-
-
-def _traits(settings: Settings) -> Traits:
-    from evenhand import api
-    from evenhand.judges import Traits
-
-    if settings.judge is None:
-        return Traits()
-    try:
-        traits = api.open_judge_for(settings, settings.judge).traits
-    except JudgeAuthentication:
-        # A prompt can be looked at without a key; who asks for one at opening has this one mode.
-        return Traits(modes=("reasoned",))
-    return traits if traits.needs_prompt else Traits()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
 from evenhand.cli.terminal import one_line, show_hanging
@@ -148,10 +147,10 @@ def rank(
     elo: Elo = False,
     k: EloStep = None,
     matrix: WinMatrix = False,
-    columns: ropt.ColumnMap = None,
+    columns: opt.ColumnMap = None,
     bad_rows: BadRows = None,
     plot: PlotFile = None,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Rank models by the verdicts of runs, or by a file of battles, with intervals."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import (
     RateLine,
@@ -42,13 +41,13 @@ if TYPE_CHECKING:
 
 
 def report(
-    name: ropt.LatestOrNamed = None,
-    side: ropt.SideOption = "B",
-    ties: ropt.TiesOption = "half",
-    max_invalid: ropt.MaxInvalid = 0.01,
-    max_skipped: ropt.MaxSkipped = 0.01,
-    allow_one_order: ropt.AllowOneOrder = False,
-    smallest_effect: ropt.SmallestEffect = None,
+    name: opt.LatestOrNamed = None,
+    side: opt.SideOption = "B",
+    ties: opt.TiesOption = "half",
+    max_invalid: opt.MaxInvalid = 0.01,
+    max_skipped: opt.MaxSkipped = 0.01,
+    allow_one_order: opt.AllowOneOrder = False,
+    smallest_effect: opt.SmallestEffect = None,
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
     ] = 0.95,
@@ -79,7 +78,7 @@ def report(
         Literal["en", "zh"] | None,
         typer.Option("--locale", help="The language of the HTML file. Default: en."),
     ] = None,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Report what a run says: win rate with its interval, by criterion and tag, length, place."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
+from evenhand.cli.groups import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
+    from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RankAdaptive, UntilDecided
-    from evenhand.runs.options import Again
 
 PairFilesArgument = Annotated[
     list[str] | None,
@@ -176,58 +176,102 @@ Seed = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """The pairs, or the models' outputs that make them."""
+
+    pairs: PairFilesArgument = None
+    a: FileA = None
+    b: FileB = None
+    outputs: Outputs = None
+    baseline: Baseline = None
+    questions: Questions = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorChoices:
+    """Who carries the run out."""
+
+    executor: ExecutorChoice = "local"
+    ray_address: RayAddress = None
+    ray_workers: RayWorkers = None
+    batch: Batch = False
+    batch_poll: BatchPoll = None
+    cancel_batches: CancelBatches = False
+
+    def fields(self) -> dict[str, Any]:
+        """As `RunOptions` names them."""
+        given = asdict(self)
+        return given | {"batch_poll_s": given.pop("batch_poll")}
+
+
+@dataclass(frozen=True, slots=True)
+class StopChoices:
+    """Whether the run ends by itself."""
+
+    until_decided: UntilDecidedFlag = False
+    alpha: Alpha = None
+    rank_adaptive: RankAdaptiveFlag = False
+    budget: PairBudget = None
+    certainty: CertaintyWanted = None
+    seed: Seed = None
+
+    def fields(self, *, one_order: bool) -> dict[str, Any]:
+        """As `RunOptions` names them."""
+        if self.seed is not None and not (self.until_decided or self.rank_adaptive):
+            raise InputError(
+                "--seed belongs to --until-decided and --rank-adaptive, which ask in a random "
+                "order; leave it out"
+            )
+        if self.until_decided and one_order:
+            raise InputError(
+                "--until-decided needs both orders, since one decides nothing; leave out --no-swap"
+            )
+        return {"until_decided": self._until_decided(), "rank_adaptive": self._rank_adaptive()}
+
+    def _until_decided(self) -> UntilDecided | None:
+        from evenhand.runs import UntilDecided
+
+        if not self.until_decided:
+            if self.alpha is not None:
+                raise InputError("--alpha belongs to --until-decided; give both, or neither")
+            return None
+        default = UntilDecided()
+        alpha = default.alpha if self.alpha is None else self.alpha
+        return UntilDecided(alpha, self.seed or default.seed)
+
+    def _rank_adaptive(self) -> RankAdaptive | None:
+        from evenhand.runs import RankAdaptive
+
+        if not self.rank_adaptive:
+            for option, value in (("--budget", self.budget), ("--certainty", self.certainty)):
+                if value is not None:
+                    raise InputError(f"{option} belongs to --rank-adaptive; give both, or neither")
+            return None
+        if self.budget is None:
+            raise InputError(
+                "--rank-adaptive needs --budget, the most pairs to ask; give e.g. 2000"
+            )
+        asked = RankAdaptive(self.budget, seed=self.seed or 0)
+        return asked if self.certainty is None else replace(asked, certainty=self.certainty)
+
+
+@grouped
 def run(
-    pairs: PairFilesArgument = None,
-    a: FileA = None,
-    b: FileB = None,
-    outputs: Outputs = None,
-    baseline: Baseline = None,
-    questions: Questions = None,
-    columns: ropt.ColumnMap = None,
-    bad_rows: ropt.OnBadRows = "stop",
+    *,
+    data: DataFiles,
+    columns: opt.ColumnMap = None,
+    bad_rows: opt.OnBadRows = "stop",
     prompts: PromptsCompared = "all",
-    criteria: opt.Criteria = None,
-    no_tie: opt.NoTie = False,
-    no_swap: opt.NoSwap = False,
-    judge: ropt.JudgeNames = None,
+    rules: PairRules,
+    judge: opt.JudgeNames = None,
     base_url: opt.BaseUrl = None,
-    name: ropt.RunName = None,
-    store: ropt.StoreAddress = None,
-    concurrency: ropt.Concurrency = None,
-    rpm: ropt.Rpm = None,
-    tpm: ropt.Tpm = None,
-    max_calls: ropt.MaxCalls = None,
-    max_cost: ropt.MaxCost = None,
-    price: ropt.PriceOption = None,
-    confirm_above: ropt.ConfirmAbove = 5.0,
-    yes: ropt.Yes = False,
-    fresh: ropt.Fresh = False,
-    retry: ropt.Again = None,
-    keep_going_unread: ropt.KeepGoingUnread = False,
-    executor: ExecutorChoice = "local",
-    ray_address: RayAddress = None,
-    ray_workers: RayWorkers = None,
-    batch: Batch = False,
-    batch_poll: BatchPoll = None,
-    cancel_batches: CancelBatches = False,
-    until_decided: UntilDecidedFlag = False,
-    alpha: Alpha = None,
-    rank_adaptive: RankAdaptiveFlag = False,
-    budget: PairBudget = None,
-    certainty: CertaintyWanted = None,
-    seed: Seed = None,
+    name: opt.RunName = None,
+    limits: RunLimits,
+    carried_out: ExecutorChoices,
+    stopping: StopChoices,
     locale: opt.LocaleName = None,
-    mode: opt.ModeName = None,
-    samples: opt.Samples = None,
-    reconcile: opt.ReconcileBy = None,
-    confidence: opt.ConfidenceFrom = None,
-    template: opt.TemplateFile = None,
-    protocol: opt.AnswerProtocol = None,
-    timeout: opt.TimeoutS = None,
-    max_tokens: opt.MaxTokens = None,
-    temperature: opt.Temperature = None,
-    retries: opt.Retries = None,
-    repairs: opt.Repairs = None,
+    judging: JudgeChoices,
     ask_identical: opt.AskIdentical = True,
     escalate: Escalate = None,
     for_people: ForPeople = None,
@@ -240,153 +284,55 @@ def run(
     Exit codes: 0 every pair was judged (invalid ones are counted) or no more were needed,
     2 bad input or the store failed, 3 the judge failed, 5 a cap stopped it, 130 interrupted.
     """
-    from evenhand import api, judges
-    from evenhand.cli.inputs import calibrations_of, read_options, read_price, read_sources
-    from evenhand.cli.judging import abstentions_of, end, judge_all
-    from evenhand.judging.config import make_config
-    from evenhand.runs import JudgePlan, RunOptions
-    from evenhand.runs.plan import JudgeRecipe
-    from evenhand.settings import load_settings
+    from evenhand.cli.inputs import calibrations_of, read_options, read_sources
+    from evenhand.cli.judging import abstentions_of, end, judge_all, judge_in_stages
+    from evenhand.runs import JudgePlan
+
+    def config_of(spec: str | None, *, alone: bool) -> JudgeConfig:
+        # Of several judges only those that speak its language: it must not get another's key.
+        speaks = alone or (spec or "").strip().startswith("openai:")
+        return judging.config(
+            spec,
+            base_url=base_url if speaks else None,
+            locale=locale,
+            ask_identical=ask_identical,
+        )
 
     try:
-        settings = opt.with_judge_options(
-            load_settings(),
-            judge=None,
-            timeout_s=timeout,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            samples=samples,
-        )
-        named = judge or [opt.require_judge(settings)]
+        named: list[str | None] = [*judge] if judge else [None]
         if escalate and len(named) > 1:
             raise InputError(
                 f"--escalate goes on from one judge, and {len(named)} are named; name one"
             )
         if for_people is not None and not escalate:
             raise InputError("--for-people belongs to --escalate; give both, or neither")
-        named = [*named, *(escalate or [])]
+        named += escalate or []
+        configs = [config_of(each, alone=len(named) == 1) for each in named]
         reading = read_options(
-            columns,
-            criteria,
-            criteria_needed=any(judges.reads_prompt(each) for each in named),
-            no_tie=no_tie,
-            no_swap=no_swap,
+            columns, rules, criteria_needed=any(each.needs_prompt for each in configs)
         )
-        _refuse_seed(seed, in_random_order=until_decided or rank_adaptive)
-        if until_decided and no_swap:
-            raise InputError(
-                "--until-decided needs both orders, since one decides nothing; leave out --no-swap"
-            )
-        sources = read_sources(pairs, a, b, outputs, baseline, questions, reading, prompts=prompts)
-        options = RunOptions(
-            name=name,
-            store=store or settings.store,
-            concurrency=concurrency,
-            rpm=rpm,
-            tpm=tpm,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            price=read_price(price),
-            fresh=fresh,
-            retry=tuple(cast("list[Again]", retry or [])),
-            keep_going_unread=keep_going_unread,
-            bad_rows=bad_rows,
-            until_decided=_until_decided(until_decided, alpha=alpha, seed=seed),
-            rank_adaptive=_rank_adaptive(
-                rank_adaptive, budget=budget, certainty=certainty, seed=seed
-            ),
-            executor=executor,
-            ray_address=ray_address,
-            ray_workers=ray_workers,
-            batch=batch,
-            batch_poll_s=batch_poll,
-            cancel_batches=cancel_batches,
-        )
-        # Of several judges only those that speak its language: it must not get another's key.
-        addresses = [
-            base_url if len(named) == 1 or spec.strip().startswith("openai:") else None
-            for spec in named
-        ]
-        recipes = [
-            JudgeRecipe.of(spec, api.judge_options(settings, spec, base_url=at))
-            for spec, at in zip(named, addresses, strict=True)
-        ]
-        asked = [
-            api.open_judge_for(settings, spec, base_url=at)
-            for spec, at in zip(named, addresses, strict=True)
-        ]
+        ends = stopping.fields(one_order=rules.no_swap)
+        sources = read_sources(data, reading, prompts=prompts)
+        options = limits.options(name, bad_rows=bad_rows, **ends, **carried_out.fields())
+        asked = [open_judge(config) for config in configs]
         calibrating = calibrations_of(calibration, asked, forced=force_calibration)
-        plans = []
-        for opened, its_calibration, recipe in zip(asked, calibrating, recipes, strict=True):
-            config = make_config(
-                settings,
-                opened.traits,
-                mode=mode,
-                locale=locale,
-                reconcile=reconcile,
-                confidence=confidence,
-                template=template,
-                protocol=protocol,
-                retries=retries,
-                repairs=repairs,
-                ask_identical=ask_identical,
-                calibration=its_calibration,
-            )
-            plans.append(JudgePlan(opened, config, recipe=recipe))
+        plans = [
+            JudgePlan(opened, replace(config, calibration=its_calibration))
+            for opened, config, its_calibration in zip(asked, configs, calibrating, strict=True)
+        ]
         if escalate:
-            from evenhand.cli.judging import judge_in_stages
-
             judge_in_stages(
                 sources,
                 plans,
                 options,
                 as_json=as_json,
-                confirm_above=None if yes else confirm_above,
+                confirm_above=limits.asks_above,
                 people=for_people,
             )
         summary = judge_all(
-            sources,
-            plans,
-            options,
-            as_json=as_json,
-            confirm_above=None if yes else confirm_above,
+            sources, plans, options, as_json=as_json, confirm_above=limits.asks_above
         )
         abstentions = abstentions_of(summary, plans, options.store)
     except EvenhandError as error:
         session.fail(error, as_json=as_json, of_pair=False)
     end(summary, as_json=as_json, abstentions=abstentions, store=options.store)
-
-
-def _refuse_seed(seed: int | None, *, in_random_order: bool) -> None:
-    if seed is not None and not in_random_order:
-        raise InputError(
-            "--seed belongs to --until-decided and --rank-adaptive, which ask in a random order; "
-            "leave it out"
-        )
-
-
-def _until_decided(wanted: bool, *, alpha: float | None, seed: int | None) -> UntilDecided | None:
-    from evenhand.runs import UntilDecided
-
-    if not wanted:
-        if alpha is not None:
-            raise InputError("--alpha belongs to --until-decided; give both, or neither")
-        return None
-    default = UntilDecided()
-    return UntilDecided(default.alpha if alpha is None else alpha, seed or default.seed)
-
-
-def _rank_adaptive(
-    wanted: bool, *, budget: int | None, certainty: float | None, seed: int | None
-) -> RankAdaptive | None:
-    from evenhand.runs import RankAdaptive
-
-    if not wanted:
-        for option, value in (("--budget", budget), ("--certainty", certainty)):
-            if value is not None:
-                raise InputError(f"{option} belongs to --rank-adaptive; give both, or neither")
-        return None
-    if budget is None:
-        raise InputError("--rank-adaptive needs --budget, the most pairs to ask; give e.g. 2000")
-    asked = RankAdaptive(budget, seed=seed or 0)
-    return asked if certainty is None else replace(asked, certainty=certainty)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.session import named_store, opened_store
@@ -51,7 +50,7 @@ class _Given(NamedTuple):
 
 @runs.callback()
 def list_by_default(
-    context: typer.Context, store: ropt.StoreAddress = None, as_json: opt.AsJson = False
+    context: typer.Context, store: opt.StoreAddress = None, as_json: opt.AsJson = False
 ) -> None:
     """List the runs of a store; show, rename, export or delete one."""
     context.obj = _Given(store, as_json)
@@ -61,7 +60,7 @@ def list_by_default(
 
 @runs.command("list")
 def list_runs(
-    context: typer.Context, store: ropt.StoreAddress = None, as_json: opt.AsJson = False
+    context: typer.Context, store: opt.StoreAddress = None, as_json: opt.AsJson = False
 ) -> None:
     """List the runs of a store, newest first."""
     given: _Given = context.obj
@@ -115,8 +114,8 @@ def _holds_anything(path: Path) -> bool:
 @runs.command()
 def show(
     context: typer.Context,
-    name: ropt.RunArgument,
-    store: ropt.StoreAddress = None,
+    name: opt.RunArgument,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show one run: what was asked for, each judge's outcomes, what failed, what it took, and its
@@ -145,9 +144,9 @@ def show(
 @runs.command()
 def rename(
     context: typer.Context,
-    name: ropt.RunArgument,
+    name: opt.RunArgument,
     new: Annotated[str, typer.Argument(metavar="NEW", help="The name it gets.")],
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
 ) -> None:
     """Give a run another name."""
     from evenhand.report.lookup import find_run
@@ -164,15 +163,15 @@ def rename(
 @runs.command()
 def delete(
     context: typer.Context,
-    name: ropt.RunArgument,
+    name: opt.RunArgument,
     with_votes: Annotated[
         bool,
         typer.Option(
             "--with-votes", help="Delete people's votes too, where no other run has the pair."
         ),
     ] = False,
-    store: ropt.StoreAddress = None,
-    yes: ropt.Yes = False,
+    store: opt.StoreAddress = None,
+    yes: opt.Yes = False,
 ) -> None:
     """Delete a run with its verdicts, and the passes that no other run uses; votes stay."""
     from evenhand.cli.figures import counted, number
@@ -210,9 +209,9 @@ def delete(
 @runs.command()
 def forget(
     context: typer.Context,
-    name: ropt.RunArgument,
-    store: ropt.StoreAddress = None,
-    yes: ropt.Yes = False,
+    name: opt.RunArgument,
+    store: opt.StoreAddress = None,
+    yes: opt.Yes = False,
 ) -> None:
     """Drop a run's prompts, responses and answers for good; its figures and verdicts stay."""
     from evenhand.cli.figures import counted
@@ -250,7 +249,7 @@ def _confirmed(what: str, name: str) -> bool:
 @runs.command()
 def export(
     context: typer.Context,
-    name: ropt.RunArgument,
+    name: opt.RunArgument,
     form: Annotated[
         Literal["jsonl", "csv", "parquet", "llm-comparator"] | None,
         typer.Option("--format", help="Default: by the file's ending, else jsonl."),
@@ -264,7 +263,7 @@ def export(
     force: Annotated[
         bool, typer.Option("--force", help="Write over a file that is there already.")
     ] = False,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
 ) -> None:
     """Write a run's verdicts with their pairs to a file, a row for each pair and judge."""
     from evenhand.cli.figures import counted

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.errors import EvenhandError
 
@@ -75,7 +74,7 @@ def serve(
     config: ConfigFile = None,
     host: Host = None,
     port: Port = None,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     workers: WorkerCount = None,
     allow_host: AllowedHosts = None,
     allow_origin: AllowedOrigins = None,

@@ -43,12 +43,13 @@ def doctor(
     2 the set-up is wrong, 3 the judge failed, 4 no valid verdict.
     """
     from evenhand.checkup import check_judges, check_set_up, settings_and_fault
+    from evenhand.judging.config import JudgeConfig, read_addresses
 
     try:
         found, fault = settings_and_fault(os.environ)
-        settings = opt.with_judge_options(found, judge=judge, timeout_s=timeout)
-        checks = list(check_set_up(settings, os.environ, fault))
-        checks += session.run_async(check_judges(settings, base_url=base_url))
+        chosen = JudgeConfig(judge=judge, base_url=read_addresses(base_url), timeout_s=timeout)
+        checks = list(check_set_up(found, os.environ, fault))
+        checks += session.run_async(check_judges(JudgeConfig.resolve(found, chosen)))
     except EvenhandError as error:
         session.fail(error, as_json=as_json)
     code = max(check.exit_code for check in checks)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
@@ -33,7 +32,7 @@ def show(
             metavar="ID", help="The pair's id; or its number, as 7 or #7, counted from 1."
         ),
     ] = None,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show one pair of a run whole: its texts, each judge's verdict, and every pass behind it."""

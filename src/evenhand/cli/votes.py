@@ -10,7 +10,6 @@ import typer
 from typer.core import TyperGroup
 
 from evenhand.cli import options as opt
-from evenhand.cli import options as ropt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, interval, number, percent, rate
 from evenhand.cli.terminal import one_line, show_hanging
@@ -50,12 +49,12 @@ def of_people(context: typer.Context) -> None:
 
 @votes.command()
 def show(
-    name: ropt.RunArgument,
+    name: opt.RunArgument,
     level: Annotated[
         float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
     ] = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Of alpha's interval.")] = 0,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show how many people voted on how many pairs, how far they agree, what the majority says."""
@@ -76,7 +75,7 @@ def show(
 
 @votes.command("import")
 def import_file(
-    name: ropt.RunArgument,
+    name: opt.RunArgument,
     file: Annotated[
         str,
         typer.Argument(
@@ -91,7 +90,7 @@ def import_file(
             "first word of the people's names.",
         ),
     ] = None,
-    columns: ropt.ColumnMap = None,
+    columns: opt.ColumnMap = None,
     values: Annotated[
         list[str] | None,
         typer.Option(
@@ -106,7 +105,7 @@ def import_file(
             "--bad-rows", help="stop: a row that is no vote is an error; skip: it is counted."
         ),
     ] = "stop",
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Bring in votes from a file: pair, who, verdict; or a list of verdicts for each pair."""
@@ -150,7 +149,7 @@ def _meant(entry: str) -> tuple[str, str]:
 
 @votes.command()
 def export(
-    name: ropt.RunArgument,
+    name: opt.RunArgument,
     file: Annotated[
         str,
         typer.Argument(
@@ -160,7 +159,7 @@ def export(
     force: Annotated[
         bool, typer.Option("--force", help="Write over a file that is there already.")
     ] = False,
-    store: ropt.StoreAddress = None,
+    store: opt.StoreAddress = None,
 ) -> None:
     """Write the votes on a run to a file, which evenhand votes import takes."""
     from evenhand.cli.figures import counted

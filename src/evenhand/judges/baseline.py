@@ -7,14 +7,16 @@ from collections.abc import Mapping
 
 from evenhand.contract import Pair, Winner
 from evenhand.errors import InputError
+from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.registry import JudgeName
 
 _TRAITS = Traits(modes=("reasoned",), needs_prompt=False, caveat="a yardstick, no judge", free=True)
 _KNOWN = "longer, random, random:SEED"
 
 
-def open_baseline(which: str) -> Judge:
-    """The baseline that `which` names: what stands after `baseline:`."""
+def open_named(name: JudgeName, options: JudgeOptions) -> Judge:
+    which = name.model
     kind, colon, seed = which.partition(":")
     if which == "longer":
         return LongerWins()
@@ -23,6 +25,10 @@ def open_baseline(which: str) -> Judge:
     if kind == "random":
         return SeededCoin(_read_seed(seed))
     raise InputError(f"baseline:{which} is not known; the baselines are {_KNOWN}")
+
+
+def traits_of(name: JudgeName) -> Traits:
+    return _TRAITS
 
 
 def _read_seed(seed: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 from zlib import crc32
 
 from evenhand.contract import Pair
@@ -37,10 +37,6 @@ from evenhand.judges.protocol import (
     Traits,
     identity_of,
 )
-
-if TYPE_CHECKING:
-    from evenhand.judges import JudgeOptions
-
 
 # One server of a fleet: how busy it is, how quick, and whether it is to be asked.
 #
@@ -421,23 +417,6 @@ def _often(times: int) -> str:
 # that fails.
 
 _CHECK_S = 5.0
-
-
-def open_fleet(model: str, options: JudgeOptions) -> FleetJudge:
-    """`openai:MODEL` at each of the addresses."""
-    from evenhand.judges.chat_completions import Learned
-    from evenhand.judges.openai import OpenAIJudge, OpenAIOptions
-
-    learned = Learned()
-    return FleetJudge(
-        [
-            OpenAIJudge(
-                OpenAIOptions.from_judge_options(model, replace(options, base_url=address)),
-                learned=learned,
-            )
-            for address in options.base_urls
-        ]
-    )
 
 
 class FleetJudge:

@@ -30,15 +30,22 @@ from evenhand.errors import (
     JudgeUnreachable,
 )
 from evenhand.judges.llama_server import DEFAULT_CONTEXT, LlamaServer, model_file
+from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, TokenLogprob, Traits
+from evenhand.judges.registry import JudgeName
 
 EMBEDDED_CAVEAT = (
     "the embedded model is no valid judge: 57 % on LLMBar-Natural (95 % interval 47 to 66), and "
     "place decides most of its verdicts; it is there so that everything can be tried without a key"
 )
 
-DEFAULT_MAX_TOKENS = 2048
-DEFAULT_TIMEOUT_S = 600.0
+_EMBEDDED = Traits(
+    modes=("letter",), parallel=False, continues=True, free=True, caveat=EMBEDDED_CAVEAT
+)
+_OWN_MODEL = Traits(modes=("reasoned", "letter"), parallel=False, continues=True, free=True)
+
+MAX_TOKENS = 2048
+TIMEOUT_S = 600.0
 
 # Of 49,152 tokens the likeliest 1,000 cost 19 ms and hold 98.6 % of the mass. A letter that is not
 # among them has less than a thousandth, and counts as nothing.
@@ -49,34 +56,22 @@ _FORCED = 1000.0
 _TEXT_TOP = 20
 
 
-def open_local(
-    path: Path | None = None,
-    *,
-    cache: Path | None = None,
-    n_ctx: int = DEFAULT_CONTEXT,
-    max_tokens: int = DEFAULT_MAX_TOKENS,
-    temperature: float = 0.0,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
+def open_named(
+    name: JudgeName, options: JudgeOptions, *, n_ctx: int = DEFAULT_CONTEXT
 ) -> LocalJudge:
-    """The embedded judge, or one on the GGUF file at `path`. It loads when it is first asked."""
-    file = model_file(path, cache=cache)
-    if path is None:
-        name = "local"
-        traits = Traits(
-            modes=("letter",), parallel=False, continues=True, free=True, caveat=EMBEDDED_CAVEAT
-        )
-    else:
-        name = f"local:{path.name}"
-        traits = Traits(modes=("reasoned", "letter"), parallel=False, continues=True, free=True)
+    """The embedded judge, or one on a GGUF file. It loads when it is first asked."""
+    path = Path(name.model).expanduser() if name.model else None
     return LocalJudge(
-        file,
-        name=name,
-        traits=traits,
+        model_file(path, cache=options.cache_dir),
+        options,
+        name="local" if path is None else f"local:{path.name}",
+        traits=traits_of(name),
         n_ctx=n_ctx,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        timeout_s=timeout_s,
     )
+
+
+def traits_of(name: JudgeName) -> Traits:
+    return _OWN_MODEL if name.model else _EMBEDDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +88,19 @@ class LocalJudge:
     def __init__(
         self,
         file: Path,
+        options: JudgeOptions,
         *,
         name: str,
         traits: Traits,
         n_ctx: int,
-        max_tokens: int,
-        temperature: float,
-        timeout_s: float,
     ) -> None:
         self.name = name
         self.traits = traits
         self._file = file
         self._n_ctx = n_ctx
-        self._max_tokens = max_tokens
-        self._temperature = temperature
-        self._timeout_s = timeout_s
+        self._max_tokens = MAX_TOKENS if options.max_tokens is None else options.max_tokens
+        self._temperature = options.temperature or 0.0
+        self._timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
         self._loading: asyncio.Task[_Loaded] | None = None
         self._closed = False
         self._turn = asyncio.Lock()

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import orjson
 from yarl import URL
@@ -47,81 +46,38 @@ from evenhand.judges.chat_completions import (
     uses,
     without_tags,
 )
-from evenhand.judges.protocol import Completion, JudgeCall, Traits
-from evenhand.judges.redaction import Redactor, secrets_in, shown_url
-from evenhand.judges.transport import (
-    TRANSPORTS,
-    Endpoint,
-    Reply,
-    TransportName,
-    open_transport,
-    read_base_url,
-)
-
-if TYPE_CHECKING:
-    from evenhand.judges import JudgeOptions
+from evenhand.judges.options import JudgeOptions
+from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
+from evenhand.judges.redaction import Redactor, secrets_in
+from evenhand.judges.registry import JudgeName
+from evenhand.judges.transport import Endpoint, Reply, open_transport, read_base_url
 
 LETTER_TOKENS = 1
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIOptions:
-    model: str
-    base_url: str = "https://api.openai.com/v1"
-    api_key: str | None = field(default=None, repr=False)
-    timeout_s: float = 120.0
-    connect_timeout_s: float = 10.0
-    max_tokens: int | None = 4096  # None: the server decides
-    temperature: float | None = 0.0  # None: the server decides
-    seed: int | None = None  # of the first sample; the next ones count up from it
-    transport: TransportName | None = None  # None: aiohttp
+BASE_URL = "https://api.openai.com/v1"
+MAX_TOKENS = 4096
+TIMEOUT_S = 120.0
+CONNECT_TIMEOUT_S = 10.0
 
-    @classmethod
-    def from_judge_options(cls, model: str, options: JudgeOptions) -> Self:
-        """What every judge can be told; where it says nothing, the defaults above."""
-        told = {
-            "base_url": options.one_base_url(f"openai:{model}"),
-            "api_key": options.api_key,
-            "timeout_s": options.timeout_s,
-            "max_tokens": options.max_tokens,
-            "temperature": options.temperature,
-            "seed": options.seed,
-            "transport": options.transport,
-        }
-        given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
-        return cls(model, **given)
 
-    def __post_init__(self) -> None:
-        if not self.model.strip():
-            raise SettingsError("the model's name is empty; give e.g. openai:gpt-4.1-mini")
-        for name, value in (
-            ("timeout_s", self.timeout_s),
-            ("connect_timeout_s", self.connect_timeout_s),
-        ):
-            if not (math.isfinite(value) and value > 0):
-                raise SettingsError(f"{name} is {value}; give a number of seconds above 0")
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise SettingsError(f"max_tokens is {self.max_tokens}; give at least 1, or none")
-        if self.temperature is not None and not 0 <= self.temperature < math.inf:
-            raise SettingsError(f"temperature is {self.temperature}; give 0 or more")
-        if self.transport not in (None, *TRANSPORTS):  # callers may be untyped
-            raise SettingsError(
-                f"transport is {self.transport!r}; give {', '.join(TRANSPORTS)} or none"
-            )
-        for position, character in enumerate(self.api_key or "", start=1):
-            if not "!" <= character <= "~":
-                raise SettingsError(
-                    f"the API key has a space, a line break or a foreign character at place "
-                    f"{position}; set OPENAI_API_KEY to the key alone"
-                )
+def open_named(name: JudgeName, options: JudgeOptions) -> Judge:
+    """At several servers it is a fleet of them."""
+    if len(options.base_urls) < 2:
+        return OpenAIJudge(name.model, options)
+    from evenhand.judges.fleet import FleetJudge
 
-    def __repr__(self) -> str:
-        shown = (
-            (f.name, shown_url(self.base_url) if f.name == "base_url" else getattr(self, f.name))
-            for f in fields(self)
-            if f.repr
-        )
-        return f"OpenAIOptions({', '.join(f'{name}={value!r}' for name, value in shown)})"
+    learned = Learned()
+    return FleetJudge(
+        [
+            OpenAIJudge(name.model, replace(options, base_url=address), learned=learned)
+            for address in options.base_urls
+        ]
+    )
+
+
+def traits_of(name: JudgeName) -> Traits:
+    return Traits()
 
 
 _UNNAMED_REFUSALS = frozenset({400, 422})
@@ -135,9 +91,27 @@ _FILTERED = re.compile(r"content_filter|content_policy|responsibleaipolicy", re.
 class OpenAIJudge:
     """Asks one model on one server. Open it, ask it, and close it in the same event loop."""
 
-    def __init__(self, options: OpenAIOptions, *, learned: Learned | None = None) -> None:
-        self._options = options
-        given = read_base_url(options.base_url)
+    def __init__(
+        self,
+        model: str,
+        options: JudgeOptions | None = None,
+        *,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        learned: Learned | None = None,
+    ) -> None:
+        options = options or JudgeOptions()
+        if not model.strip():
+            raise SettingsError("the model's name is empty; give e.g. openai:gpt-4.1-mini")
+        _check_key(options.api_key)
+        base_url = options.one_base_url(f"openai:{model}")
+        given = read_base_url(BASE_URL if base_url is None else base_url)
+        self._model = model
+        self._api_key = options.api_key
+        self._timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
+        self._max_tokens = MAX_TOKENS if options.max_tokens is None else options.max_tokens
+        self._temperature = 0.0 if options.temperature is None else options.temperature
+        self._seed = options.seed
+        self._query = given.query
         self._base_url = str(given.with_user(None).with_query(None))
         self._limits = OPENAI_LIMITS if given.host == "api.openai.com" else LIMITS
         authorization, secrets = _authorization(options.api_key, given)
@@ -149,8 +123,8 @@ class OpenAIJudge:
         self._authorization = authorization
         self._endpoint = Endpoint(
             URL(f"{self._base_url}/chat/completions", encoded=True).with_query(given.query),
-            timeout_s=options.timeout_s,
-            connect_timeout_s=options.connect_timeout_s,
+            timeout_s=self._timeout_s,
+            connect_timeout_s=connect_timeout_s,
             redact=self._redact,
         )
         self._transport = open_transport(self._endpoint, headers, name=options.transport)
@@ -164,7 +138,7 @@ class OpenAIJudge:
 
     @property
     def name(self) -> str:
-        return f"openai:{self._options.model}"
+        return f"openai:{self._model}"
 
     @property
     def traits(self) -> Traits:
@@ -174,9 +148,9 @@ class OpenAIJudge:
     def identity(self) -> Mapping[str, object]:
         return {
             "base_url": self._base_url,
-            "temperature": self._options.temperature,
-            "max_tokens": self._options.max_tokens,
-            "seed": self._options.seed,
+            "temperature": self._temperature,
+            "max_tokens": self._max_tokens,
+            "seed": self._seed,
         }
 
     @property
@@ -200,7 +174,7 @@ class OpenAIJudge:
 
     async def ask(self, call: JudgeCall) -> Completion:
         now = asyncio.get_running_loop().time
-        deadline = now() + self._options.timeout_s
+        deadline = now() + self._timeout_s
         dialect = self._learned.dialect
         first_refusals: dict[str, JudgeError] = {}
         requests = 0
@@ -245,8 +219,17 @@ class OpenAIJudge:
     # By the batch: the same requests and answers, while another way carries them.
 
     @property
-    def options(self) -> OpenAIOptions:
-        return self._options
+    def api_key(self) -> str | None:
+        return self._api_key
+
+    @property
+    def timeout_s(self) -> float:
+        return self._timeout_s
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """What the base URL has after its question mark."""
+        return self._query
 
     @property
     def authorization(self) -> str | None:
@@ -287,7 +270,7 @@ class OpenAIJudge:
         error = self._error(fault)
         if is_too_long(fault):
             raise error
-        named = refused_feature(fault, request, model=self._options.model)
+        named = refused_feature(fault, request, model=self._model)
         feature = named
         if named is None and fault.status in _UNNAMED_REFUSALS and fault.param != "model":
             feature = "response_format"
@@ -305,20 +288,18 @@ class OpenAIJudge:
         return stepped.joined(self._learned.dialect)
 
     def _request(self, call: JudgeCall, dialect: Dialect) -> dict[str, Any]:
-        options = self._options
         request: dict[str, Any] = {
-            "model": options.model,
+            "model": self._model,
             "messages": [{"role": m.role, "content": m.text} for m in call.messages],
         }
         limit = self._limits[dialect.limit]
-        max_tokens = LETTER_TOKENS if call.letters else options.max_tokens
-        if limit is not None and max_tokens is not None:
-            request[limit] = max_tokens
-        if options.temperature is not None and not dialect.temperature:
-            request["temperature"] = options.temperature
-        if options.seed is not None and not dialect.seed:
+        if limit is not None:
+            request[limit] = LETTER_TOKENS if call.letters else self._max_tokens
+        if not dialect.temperature:
+            request["temperature"] = self._temperature
+        if self._seed is not None and not dialect.seed:
             # Samples of one pass are the same request but for this.
-            request["seed"] = options.seed + call.sample - 1
+            request["seed"] = self._seed + call.sample - 1
         top = TOP_LOGPROBS[dialect.logprobs]
         if top is not None and (call.letters or call.logprobs):
             request["logprobs"] = True
@@ -416,7 +397,7 @@ class OpenAIJudge:
             )
         if status == 404:
             return JudgeRejected(
-                f"{said}; check the model's name {self._options.model!r}, and whether the base "
+                f"{said}; check the model's name {self._model!r}, and whether the base "
                 f"URL {self._base_url} should end in /v1"
             )
         if status in (408, 409, 425) or status >= 500:
@@ -426,7 +407,16 @@ class OpenAIJudge:
             )
         if status == 200:
             return JudgeGarbled(f"{self._endpoint.host} sent an error as an answer: {quoted}")
-        return JudgeRejected(f"{said}; check the model {self._options.model!r} and its settings")
+        return JudgeRejected(f"{said}; check the model {self._model!r} and its settings")
+
+
+def _check_key(api_key: str | None) -> None:
+    for position, character in enumerate(api_key or "", start=1):
+        if not "!" <= character <= "~":
+            raise SettingsError(
+                f"the API key has a space, a line break or a foreign character at place "
+                f"{position}; set OPENAI_API_KEY to the key alone"
+            )
 
 
 def _authorization(api_key: str | None, base_url: URL) -> tuple[str | None, list[str]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from evenhand.contract import Usage
@@ -25,8 +24,10 @@ from evenhand.errors import (
     JudgeUnreachable,
     MissingExtra,
 )
+from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in, shown_url
+from evenhand.judges.registry import JudgeName
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
@@ -36,48 +37,37 @@ if TYPE_CHECKING:
     from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
 
-    from evenhand.judges import JudgeOptions
+
+MAX_TOKENS = 4096
+TIMEOUT_S = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderOptions:
-    """Where and how to ask. Without a temperature: 0 where the model takes one at all."""
-
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    temperature: float | None = None
-    seed: int | None = None
-    max_tokens: int = 4096
-    timeout_s: float = 120.0
+def open_named(name: JudgeName, options: JudgeOptions) -> ProviderJudge:
+    return ProviderJudge(str(name), options)
 
 
-def open_provider(spec: str, options: JudgeOptions | None = None) -> ProviderJudge:
-    if options is None:
-        return ProviderJudge(spec)
-    own = ProviderOptions()
-    return ProviderJudge(
-        spec,
-        ProviderOptions(
-            base_url=options.one_base_url(spec),
-            api_key=options.api_key,
-            temperature=options.temperature,
-            seed=options.seed,
-            max_tokens=own.max_tokens if options.max_tokens is None else options.max_tokens,
-            timeout_s=own.timeout_s if options.timeout_s is None else options.timeout_s,
-        ),
-    )
+def traits_of(name: JudgeName) -> Traits:
+    return ProviderJudge.traits
 
 
 class ProviderJudge:
-    """`provider:model`, as pydantic-ai names them. Token probabilities are not reached this way."""
+    """`provider:model`, as pydantic-ai names them. Token probabilities are not reached this way.
+
+    Without a temperature it is 0 where the model takes one at all.
+    """
 
     traits = Traits(modes=("reasoned",))
 
-    def __init__(self, spec: str, options: ProviderOptions | None = None) -> None:
+    def __init__(self, spec: str, options: JudgeOptions | None = None) -> None:
+        options = options or JudgeOptions()
         self.name = spec
-        self._options = options or ProviderOptions()
-        self._model = _open_model(spec, self._options)
-        given = (self._options.api_key or "", *_secrets_of(self._model))
+        self._base_url = options.one_base_url(spec)
+        self._temperature = options.temperature
+        self._seed = options.seed
+        self._max_tokens = MAX_TOKENS if options.max_tokens is None else options.max_tokens
+        self._timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
+        self._model = _open_model(spec, api_key=options.api_key, base_url=self._base_url)
+        given = (options.api_key or "", *_secrets_of(self._model))
         self._secrets = [secret for secret in dict.fromkeys(given) if secret]
         self._redact = Redactor(self._secrets, others=secrets_in(os.environ))
         self._entered = False
@@ -85,12 +75,11 @@ class ProviderJudge:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        options = self._options
         return {
-            "base_url": None if options.base_url is None else shown_url(options.base_url),
-            "temperature": options.temperature,
-            "max_tokens": options.max_tokens,
-            "seed": options.seed,
+            "base_url": None if self._base_url is None else shown_url(self._base_url),
+            "temperature": self._temperature,
+            "max_tokens": self._max_tokens,
+            "seed": self._seed,
         }
 
     async def ask(self, call: JudgeCall) -> Completion:
@@ -182,17 +171,17 @@ class ProviderJudge:
 
         # Retries are evenhand's own work: it counts and paces them.
         settings = ModelSettings(
-            max_tokens=self._options.max_tokens,
-            request_timeout=self._options.timeout_s,
-            timeout=self._options.timeout_s,
+            max_tokens=self._max_tokens,
+            request_timeout=self._timeout_s,
+            timeout=self._timeout_s,
             max_retries=0,
         )
-        if self._options.temperature is not None:
-            settings["temperature"] = self._options.temperature
+        if self._temperature is not None:
+            settings["temperature"] = self._temperature
         elif not any(self._model.profile.get(fact) for fact in _FIXED_SAMPLING):
             settings["temperature"] = 0.0
-        if self._options.seed is not None:
-            settings["seed"] = self._options.seed
+        if self._seed is not None:
+            settings["seed"] = self._seed
         return settings
 
     def _refuse(self, error: ModelAPIError) -> NoReturn:
@@ -207,7 +196,7 @@ class ProviderJudge:
         said = self._safe(_said(error))
         if isinstance(error, (ModelTimeoutError, ModelRequestTimeout)):
             raise JudgeTimeout(
-                f"{self.name} gave no answer in {self._options.timeout_s:g} s; "
+                f"{self.name} gave no answer in {self._timeout_s:g} s; "
                 "allow it more time, or ask again"
             ) from None
         if isinstance(error, ModelQuotaExceededError):
@@ -256,7 +245,7 @@ _UNREADABLE = (AssertionError, AttributeError, LookupError, TypeError, ValueErro
 _FIXED_SAMPLING = ("anthropic_disallows_sampling_settings", "openai_supports_reasoning")
 
 
-def _open_model(spec: str, options: ProviderOptions) -> Model[Any]:
+def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Model[Any]:
     provider, colon, model = spec.partition(":")
     if not (colon and provider and model):
         raise InputError(f"{spec!r} names no judge; write provider:model, e.g. anthropic:MODEL")
@@ -279,9 +268,9 @@ def _open_model(spec: str, options: ProviderOptions) -> Model[Any]:
             f"run: pip install 'pydantic-ai-slim[{provider}]'"
         ) from None
     try:
-        if options.api_key is None and options.base_url is None:
+        if api_key is None and base_url is None:
             return infer_model(spec)
-        return infer_model(spec, lambda name: _provider(name, options))
+        return infer_model(spec, lambda name: _provider(name, api_key=api_key, base_url=base_url))
     except ImportError:
         raise InputError(
             f"the SDK that {provider} needs is not installed; "
@@ -295,10 +284,10 @@ def _open_model(spec: str, options: ProviderOptions) -> Model[Any]:
         raise InputError(f"{spec} cannot be opened ({redacted(str(error))})") from None
 
 
-def _provider(name: str, options: ProviderOptions) -> Provider[Any]:
+def _provider(name: str, *, api_key: str | None, base_url: str | None) -> Provider[Any]:
     from pydantic_ai.providers import infer_provider_class
 
-    given = {"api_key": options.api_key, "base_url": options.base_url}
+    given = {"api_key": api_key, "base_url": base_url}
     given = {option: value for option, value in given.items() if value is not None}
     try:
         return infer_provider_class(name)(**given)

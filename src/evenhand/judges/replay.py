@@ -23,8 +23,10 @@ from evenhand.contract.json_text import (
     refuse_repeated_key,
 )
 from evenhand.errors import InputError, NotRecorded
+from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
+from evenhand.judges.registry import JudgeName
 
 Finish = Literal["stop", "length", "refusal", "filter", "other"]
 
@@ -72,6 +74,14 @@ class Recording(NamedTuple):
     raw: str | None
     verdict_as_shown: Winner | None
     finish: Finish
+
+
+def open_named(name: JudgeName, options: JudgeOptions) -> ReplayJudge:
+    return ReplayJudge(Path(name.model).expanduser())
+
+
+def traits_of(name: JudgeName) -> Traits:
+    return ReplayJudge.traits
 
 
 class ReplayJudge:

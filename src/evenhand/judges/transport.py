@@ -7,7 +7,7 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Protocol
 
 from yarl import URL
 
@@ -22,6 +22,7 @@ from evenhand.errors import (
     MissingExtra,
     SettingsError,
 )
+from evenhand.judges.options import TransportName
 from evenhand.judges.redaction import Redactor, shown_url
 
 
@@ -228,9 +229,6 @@ def _final(message: str) -> JudgeUnreachable:
 
 
 # POST to one judge's server: what every way of sending offers, and which one is taken.
-
-TransportName = Literal["aiohttp", "httptools"]
-TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def _verdict(case: Case, passes: tuple[Pass, ...]) -> Verdict | tuple[Failure, E
         case.pair,
         _readings(passes),
         how=case.how,
-        locale=case.config.locale,
+        locale=case.config.language,
         shows_first=case.first_order,
     )
     if isinstance(ruling, Unreconciled):
@@ -191,7 +191,7 @@ def _facts(case: Case, passes: tuple[Made, ...]) -> Facts | tuple[Failure, Evenh
         decided_by=decision.decided_by,
         probabilities=decision.probabilities,
         criteria=decision.counted(),
-        samples=case.config.samples,
+        samples=case.config.samples_per_order,
         passes=len(passes),
         evaluation_time_ms=milliseconds_since(case.started),
     )
@@ -233,7 +233,7 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
     if not case.pair.allow_tie:
         message = "the responses are identical and a tie is not allowed; allow ties, or ask"
         return _failure(case, NoVerdict(message), ())
-    ruling = Reconciliation.of_identical(case.pair, say(case.config.locale, "not_judged"))
+    ruling = Reconciliation.of_identical(case.pair, say(case.config.language, "not_judged"))
     calibration = case.config.calibration
     return Verdict(
         winner=ruling.winner,
@@ -242,7 +242,7 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
         overall_reasoning="",
         differentiators=ruling.differentiators,
         analysis=ruling.analysis,
-        notes=(say(case.config.locale, "not_asked"),),
+        notes=(say(case.config.language, "not_asked"),),
         metadata=_metadata(
             case,
             (),
@@ -254,7 +254,7 @@ def _unasked(case: Case) -> Verdict | tuple[Failure, EvenhandError]:
 
 
 def _notes(case: Case, passes: tuple[Pass, ...]) -> tuple[str, ...]:
-    locale = case.config.locale
+    locale = case.config.language
     notes = list(notes_on(case.pair, locale))
     if not case.pair.swap_positions:
         notes.append(say(locale, "one_order"))
@@ -280,11 +280,11 @@ def _metadata(case: Case, passes: tuple[Pass, ...], **known: Any) -> Metadata:
             "judge": case.judge.name,
             "judge_caveat": case.judge.traits.caveat,
             "model": models[0] if len(models) == 1 else None,
-            "locale": case.config.locale,
+            "locale": case.config.language,
             "mode": case.mode,
             "prompt_version": case.prompt.template.version if case.prompt else None,
             "reconcile": case.how,
-            "samples": case.config.samples,
+            "samples": case.config.samples_per_order,
             "usage": add_usage(p.usage for p in passes),
             "passes": passes,
             **known,

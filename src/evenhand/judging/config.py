@@ -1,25 +1,30 @@
-"""How a pair is judged: the options of a comparison as one frozen value, and that value from what a
+"""Which judge is asked and how it judges a pair, as one frozen value; and that value out of what a
 caller chose, what the settings say and what the judge can do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from evenhand.contract import ConfidenceSource, Locale, Mode, Pair, Reconciling, Vote
 from evenhand.errors import InputError
-from evenhand.judges import Judge, RetryPolicy, Traits
+from evenhand.judges import (
+    Judge,
+    JudgeOptions,
+    RetryPolicy,
+    Traits,
+    open_judge,
+    traits_of,
+)
 from evenhand.judging.answers.reader import PROTOCOLS
 from evenhand.judging.answers.reader import AnswerProtocol as AnswerProtocol
 from evenhand.judging.reconciliation import BallotOrUnread, Decision
 from evenhand.prompts import Template, built_in_template, open_template
-from evenhand.settings import Settings
-
-# How a pair is judged: the options of a comparison, as one frozen value.
+from evenhand.settings import Settings, split_addresses
 
 
 class JudgedBy(NamedTuple):
@@ -65,28 +70,36 @@ class Calibrator(Protocol):
         """Whether a verdict that nobody was asked about abstains."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeConfig:
-    """None where the judge's own default holds."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class JudgeConfig(JudgeOptions):
+    """Which judge is asked, where it is, and how it judges a pair.
 
+    None: not chosen. `resolve` fills that in from the settings; whatever they do not say either is
+    the default that the properties below give, or the judge's own.
+    """
+
+    judge: str | None = None  # its name; None in a resolved one: the judge is the caller's own
     mode: Mode | None = None
-    locale: Locale = "en"
-    samples: int = 1
+    locale: Locale | None = None
+    samples: int | None = None
     reconcile: Reconciling | None = None
-    confidence: Literal["stated", "logprobs"] = "stated"
-    template: Template | None = None
+    confidence: Literal["stated", "logprobs"] | None = None
+    template: Template | Path | None = None
     protocol: AnswerProtocol | None = None  # the answer format of recorded completions
-    repairs: int = 1  # how often an unread answer is shown to the judge again
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    repairs: int | None = None  # how often an unread answer is shown to the judge again
+    retry: RetryPolicy | None = None
     ask_identical: bool = True  # False: identical responses are a tie without asking
-    calibration: Calibrator | None = None  # what trust.calibrations.open_calibration gives
+    calibration: Calibrator | None = None  # what trust.calibration.open_calibration gives
 
     def __post_init__(self) -> None:
+        JudgeOptions.__post_init__(self)  # a class with slots has no super() here
+        if self.judge is not None and not isinstance(self.judge, str):
+            raise InputError(f"judge is {self.judge!r}; it takes a name such as openai:gpt-4o")
         for name, value, allowed in (
             ("mode", self.mode, (None, "reasoned", "letter")),
-            ("locale", self.locale, ("en", "zh")),
+            ("locale", self.locale, (None, "en", "zh")),
             ("reconcile", self.reconcile, (None, "agreement", "average")),
-            ("confidence", self.confidence, ("stated", "logprobs")),
+            ("confidence", self.confidence, (None, "stated", "logprobs")),
             ("protocol", self.protocol, (None, *PROTOCOLS)),
             ("ask_identical", self.ask_identical, (True, False)),
         ):
@@ -94,19 +107,104 @@ class JudgeConfig:
                 offered = ", ".join(str(choice) for choice in allowed)
                 raise InputError(f"{name} is {value!r}; it takes {offered}")
         for name, number, least in (("samples", self.samples, 1), ("repairs", self.repairs, 0)):
-            if type(number) is not int or number < least:
+            if number is not None and (type(number) is not int or number < least):
                 raise InputError(f"{name} is {number!r}; it takes a whole number from {least}")
-        if not isinstance(self.template, (Template, NoneType)):
+        if not isinstance(self.template, (Template, Path, NoneType)):
             raise InputError(
                 f"template is {self.template!r}; it takes what evenhand.open_template gives"
             )
-        if not isinstance(self.retry, RetryPolicy):
+        if not isinstance(self.retry, (RetryPolicy, NoneType)):
             raise InputError(f"retry is {self.retry!r}; it takes an evenhand.RetryPolicy")
         if self.calibration is not None and not hasattr(self.calibration, "rate"):
             raise InputError(
                 f"calibration is {self.calibration!r}; it takes what "
                 "evenhand.trust.calibration.open_calibration gives"
             )
+
+    @classmethod
+    def resolve(
+        cls, settings: Settings, overrides: JudgeConfig | None = None, *, own: Judge | None = None
+    ) -> JudgeConfig:
+        """What was chosen, else what the settings say, else the default: for every caller alike.
+
+        `own` is a judge that the caller has opened; nothing is opened in its place.
+        """
+        chosen = cls() if overrides is None else overrides
+        if not isinstance(chosen, JudgeConfig):  # callers may be untyped
+            raise InputError(
+                f"config takes evenhand.JudgeConfig(…), not a {type(chosen).__name__}; "
+                "e.g. JudgeConfig(base_url='http://localhost:8000/v1')"
+            )
+        judge = None if own is not None else chosen.judge or settings.judge
+        traits = traits_of(judge) if own is None else own.traits
+        samples = first_given(chosen.samples, settings.samples, 1)
+        mode = chosen.mode
+        # A default from the settings should not stop a judge that has only the other mode.
+        if mode is None and settings.mode in traits.modes:
+            mode = settings.mode
+        resolved = replace(
+            chosen,
+            **_server_of(judge, settings, chosen),
+            judge=judge,
+            timeout_s=first_given(chosen.timeout_s, settings.timeout_s, None),
+            max_tokens=first_given(chosen.max_tokens, settings.max_tokens, None),
+            temperature=first_given(
+                chosen.temperature,
+                settings.temperature,
+                _SAMPLING_TEMPERATURE if samples > 1 else None,
+            ),
+            cache_dir=chosen.cache_dir or settings.cache_dir,
+            transport=chosen.transport or settings.transport,
+            mode=mode,
+            locale=first_given(chosen.locale, settings.locale, chosen.language),
+            samples=samples,
+            reconcile=chosen.reconcile or settings.reconcile,
+            confidence=first_given(chosen.confidence, settings.confidence, chosen.confidence_from),
+            repairs=first_given(chosen.repairs, settings.repairs, chosen.repairs_allowed),
+            retry=chosen.retry or _retry_of(settings),
+        )
+        template = chosen.template or (Path(settings.template) if settings.template else None)
+        if isinstance(template, Path):
+            template = resolved._open_template(template, traits) if traits.needs_prompt else None
+        return replace(resolved, template=template)
+
+    def _open_template(self, path: Path, traits: Traits) -> Template:
+        return open_template(
+            path.expanduser(), locale=self.language, mode=self.mode or traits.modes[0]
+        )
+
+    def open_judge(self) -> Judge:
+        """The judge that it names; nothing is sent or loaded before its first question."""
+        if self.judge is None:
+            raise InputError(
+                "no judge is named; give one such as openai:gpt-4o, or set EVENHAND_JUDGE"
+            )
+        return open_judge(self.judge, self)
+
+    @property
+    def needs_prompt(self) -> bool:
+        """Whether the judge of this name reads a prompt: one that replays does not."""
+        return traits_of(self.judge).needs_prompt
+
+    @property
+    def language(self) -> Locale:
+        return self.locale or "en"
+
+    @property
+    def samples_per_order(self) -> int:
+        return self.samples or 1
+
+    @property
+    def confidence_from(self) -> Literal["stated", "logprobs"]:
+        return self.confidence or "stated"
+
+    @property
+    def repairs_allowed(self) -> int:
+        return 1 if self.repairs is None else self.repairs
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        return self.retry or _RETRY
 
     def mode_for(self, judge: Judge) -> Mode:
         modes = judge.traits.modes
@@ -120,7 +218,9 @@ class JudgeConfig:
     def reconciling(self, mode: Mode) -> Reconciling:
         """Letters are decided on their mean probability; everything else by agreement."""
         how = self.reconcile or ("average" if mode == "letter" else "agreement")
-        has_weights = mode == "letter" or self.confidence == "logprobs" or self.samples > 1
+        has_weights = (
+            mode == "letter" or self.confidence == "logprobs" or self.samples_per_order > 1
+        )
         if how == "average" and not has_weights:
             raise InputError(
                 "reconcile is average, and one stated verdict an order has nothing to average; "
@@ -137,26 +237,31 @@ class JudgeConfig:
                 JudgedBy(
                     judge=judge.name,
                     prompt_version=self.template_for(mode).version if reads_prompt else None,
-                    locale=self.locale if reads_prompt else None,
+                    locale=self.language if reads_prompt else None,
                     mode=mode,
                     reconcile=self.reconciling(mode),
-                    samples=self.samples,
+                    samples=self.samples_per_order,
                 )
             )
         return self.calibration
 
     def template_for(self, mode: Mode) -> Template:
-        if self.template is None:
-            return built_in_template(self.locale, mode)
-        if self.template.mode != mode or self.template.locale != self.locale:
+        template = self.template
+        if template is None:
+            return built_in_template(self.language, mode)
+        if isinstance(template, Path):
+            return open_template(template.expanduser(), locale=self.language, mode=mode)
+        if template.mode != mode or template.locale != self.language:
             raise InputError(
-                f"template {self.template.name} was opened for {self.template.locale}, "
-                f"{self.template.mode} mode, not for {self.locale}, {mode} mode; open it again"
+                f"template {template.name} was opened for {template.locale}, "
+                f"{template.mode} mode, not for {self.language}, {mode} mode; open it again"
             )
-        return self.template
+        return template
 
 
-# One out of what was chosen, what the settings say and what the judge can do.
+_RETRY = RetryPolicy()
+# Samples taken at temperature 0 are one sample over again.
+_SAMPLING_TEMPERATURE = 1.0
 
 Value = TypeVar("Value")
 
@@ -168,42 +273,22 @@ def first_given(option: Value | None, setting: Value | None, default: Value) -> 
     return default if setting is None else setting
 
 
-def make_config(
-    settings: Settings,
-    traits: Traits,
-    *,
-    mode: Mode | None = None,
-    locale: Locale | None = None,
-    reconcile: Reconciling | None = None,
-    confidence: Literal["stated", "logprobs"] | None = None,
-    template: Path | None = None,
-    protocol: AnswerProtocol | None = None,
-    retries: int | None = None,
-    repairs: int | None = None,
-    ask_identical: bool = True,
-    calibration: Calibrator | None = None,
-) -> JudgeConfig:
-    chosen_locale: Locale = first_given(locale, settings.locale, "en")
-    chosen_mode = mode or settings.mode
-    # A default from the settings should not stop a judge that has only the other mode.
-    if mode is None and chosen_mode is not None and chosen_mode not in traits.modes:
-        chosen_mode = traits.modes[0]
-    path = template or (Path(settings.template) if settings.template else None)
-    opened: Template | None = None
-    if path is not None and traits.needs_prompt:
-        opened_for = chosen_mode or traits.modes[0]
-        opened = open_template(path.expanduser(), locale=chosen_locale, mode=opened_for)
-    usual = RetryPolicy()
-    return JudgeConfig(
-        mode=chosen_mode,
-        locale=chosen_locale,
-        samples=settings.samples or 1,
-        reconcile=reconcile or settings.reconcile,
-        confidence=first_given(confidence, settings.confidence, "stated"),
-        template=opened,
-        protocol=protocol,
-        repairs=first_given(repairs, settings.repairs, 1),
-        retry=RetryPolicy(attempts=first_given(retries, settings.retries, usual.attempts - 1) + 1),
-        ask_identical=ask_identical,
-        calibration=calibration,
-    )
+def _server_of(judge: str | None, settings: Settings, chosen: JudgeConfig) -> dict[str, Any]:
+    """Where the judge is, and its key. The settings' address and key are those of
+    OpenAI-compatible servers: no other provider is sent them."""
+    of_openai = judge is not None and judge.strip().startswith("openai:")
+    settled = settings.base_url if of_openai else None
+    return {
+        "base_url": read_addresses(chosen.base_url) or read_addresses(settled),
+        "api_key": chosen.api_key or (settings.api_key if of_openai else None),
+    }
+
+
+def read_addresses(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """An empty one is how shells say that there is none."""
+    texts = (given,) if isinstance(given, str) else given or ()
+    return tuple(each for text in texts if text.strip() for each in split_addresses(text))
+
+
+def _retry_of(settings: Settings) -> RetryPolicy:
+    return _RETRY if settings.retries is None else RetryPolicy(attempts=settings.retries + 1)

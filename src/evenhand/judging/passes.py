@@ -107,7 +107,7 @@ async def make_passes(
     `briefly`: of plain answers only the vote is read, and `in_full` reads the rest.
     """
     orders = ORDERS if case.pair.swap_positions else ORDERS[:1]
-    wanted = [(o, s) for o in orders for s in range(1, case.config.samples + 1)]
+    wanted = [(o, s) for o in orders for s in range(1, case.config.samples_per_order + 1)]
     made: list[Made | BaseException] = []
     if case.judge.traits.parallel:
         made = await _settled([_kept_pass(case, o, s, keeper, briefly) for o, s in wanted])
@@ -198,7 +198,7 @@ async def _reasoned_pass(case: Case, order: Order, sample: int, briefly: bool) -
     )
     completions: list[Completion] = []
     unread: list[Unread] = []
-    repairs = case.config.repairs if case.prompt else 0
+    repairs = case.config.repairs_allowed if case.prompt else 0
     while True:
         try:
             completion = await _ask(case, call)
@@ -285,7 +285,7 @@ async def _letter_pass(case: Case, order: Order, sample: int) -> Pass:
 
 
 async def _ask(case: Case, call: JudgeCall) -> Completion:
-    retry = case.config.retry
+    retry = case.config.retry_policy
     if retry.attempts == 1:
         return await case.judge.ask(call)
     return await ask_with_retries(case.judge, call, retry)

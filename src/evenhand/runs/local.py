@@ -465,7 +465,7 @@ class LocalExecutor:
         self._stop.listen(gate.stop)
         health = JudgeHealth(run_judge.judge.name, self._stop, proven=run_judge.count.proven)
         gated = GatedJudge(run_judge.judge, gate, self._budget, price=run_judge.price)
-        usual = run_judge.config.retry
+        usual = run_judge.config.retry_policy
         retry = replace(
             usual,
             patience_s=LONGEST_PAUSE_S,

@@ -8,38 +8,21 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenhand.errors import InputError
-from evenhand.judges import Judge, JudgeOptions, open_judge
+from evenhand.judges import Judge
 from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.judges.protocol import identity_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs.options import RunOptions
 from evenhand.runs.sources import Sources
-from evenhand.settings import load_settings
 from evenhand.store import NewJudge, NewRun, RunRecord, Store
 
 if TYPE_CHECKING:
     from evenhand.store.jobs import NewJob
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeRecipe:
-    spec: str
-    options: JudgeOptions
-
-    @classmethod
-    def of(cls, spec: str, options: JudgeOptions) -> JudgeRecipe:
-        return cls(spec.strip(), replace(options, api_key=None, cache_dir=None))
-
-    def open(self) -> Judge:
-        """With the key of the process that it is opened in."""
-        if not self.spec.startswith("openai:"):
-            return open_judge(self.spec, self.options)
-        return open_judge(self.spec, replace(self.options, api_key=load_settings().api_key))
 
 
 # What a run is made of, and the fingerprint by which the same command finds it again.
@@ -47,12 +30,11 @@ class JudgeRecipe:
 
 @dataclass(frozen=True, slots=True)
 class JudgePlan:
-    """A judge and how it is asked."""
+    """A judge and how it is asked. Where `config` names no judge, only this process has it."""
 
     judge: Judge
     config: JudgeConfig
     price: Price | None = None  # its own; else that of the run's options, or of the price lists
-    recipe: JudgeRecipe | None = None  # None: only this process has the judge
 
     def record(self, *, salt: str | None = None) -> NewJudge:
         """Everything that an answer depends on. Salted, it shares passes with no other run."""
@@ -61,13 +43,13 @@ class JudgePlan:
         version = self.config.template_for(mode).version if reads_prompt else None
         settings = {
             **identity_of(self.judge),
-            "confidence": self.config.confidence,
+            "confidence": self.config.confidence_from,
             "protocol": self.config.protocol,
-            "repairs": self.config.repairs,
+            "repairs": self.config.repairs_allowed,
         }
         if salt is not None:
             settings["fresh"] = salt
-        locale = self.config.locale if reads_prompt else None
+        locale = self.config.language if reads_prompt else None
         key = digest([self.judge.name, version, locale, mode, settings])
         if self.judge.traits.caveat:
             settings["caveat"] = self.judge.traits.caveat  # said with its verdicts, decides nothing
@@ -78,8 +60,8 @@ class JudgePlan:
         mode = self.config.mode_for(self.judge)
         calibration = self.config.calibration_for(self.judge)
         return {
-            "locale": self.config.locale,
-            "samples": self.config.samples,
+            "locale": self.config.language,
+            "samples": self.config.samples_per_order,
             "reconcile": self.config.reconciling(mode),
             "ask_identical": self.config.ask_identical,
             # Only where there is one: runs from before calibrations keep their fingerprints.

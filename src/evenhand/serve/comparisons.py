@@ -291,7 +291,7 @@ class Comparisons:
         self, pair: Pair, plan: JudgePlan, told: OnProgress | None, heard: OnPass | None
     ) -> Verdict:
         orders = 2 if pair.swap_positions else 1
-        keeper = _Counter(orders * plan.config.samples, told=told, heard=heard)
+        keeper = _Counter(orders * plan.config.samples_per_order, told=told, heard=heard)
         settled = await comparer.settle(pair, plan.judge, plan.config, keeper=keeper)
         if isinstance(settled, Verdict):
             return settled

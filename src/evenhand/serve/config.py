@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from evenhand.errors import SettingsError
 from evenhand.judges.prices import Price
+from evenhand.judging.config import JudgeConfig
 
 if TYPE_CHECKING:
     from evenhand.data import ReadLimits as DataLimits
@@ -18,24 +19,12 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class JudgeOffer:
-    """A judge that clients may name. None: the settings' value, or the judge's own default."""
+    """A judge that clients may name; what its config leaves open is as the settings say."""
 
     name: str
-    judge: str
-    base_url: str | tuple[str, ...] | None = field(default=None, repr=False)
+    config: JudgeConfig = field(repr=False)  # its base URL is not for every reader
     api_key_env: str | None = None  # the variable that holds its key
-    mode: Literal["reasoned", "letter"] | None = None
-    locale: Literal["en", "zh"] | None = None
-    template: str | None = None
-    samples: int | None = None
-    reconcile: Literal["agreement", "average"] | None = None
-    confidence: Literal["stated", "logprobs"] | None = None
-    timeout_s: float | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    retries: int | None = None
-    repairs: int | None = None
-    calibration: str | None = None
+    calibration: str | None = None  # the name of one
     price: Price | None = None
 
 

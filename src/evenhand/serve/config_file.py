@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import SettingsError
+from evenhand.judges import RetryPolicy
 from evenhand.judges.prices import read_price
+from evenhand.judging.config import JudgeConfig, read_addresses
 from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits
 from evenhand.serve.security.access import VARIABLE, VOTER_VARIABLE, read_tokens
 from evenhand.settings import check_setting
@@ -19,7 +21,12 @@ _WHOLE = {"port": 0, "workers": 1}  # with the least they may be
 _FLAGS = ("log_texts", "log_json")
 _LISTS = ("allowed_hosts", "allowed_origins", "trusted_proxies")
 TOP_KEYS = (*_TEXTS, *_WHOLE, *_FLAGS, *_LISTS, "limits", "judges")
-OFFER_KEYS = tuple(JudgeOffer.__dataclass_fields__)
+_OF_THE_OFFER = ("name", "api_key_env", "calibration", "price")
+_OF_ITS_JUDGE = (
+    *("judge", "base_url", "mode", "locale", "template", "samples", "reconcile", "confidence"),
+    *("timeout_s", "max_tokens", "temperature", "retries", "repairs"),
+)
+OFFER_KEYS = (*_OF_THE_OFFER, *_OF_ITS_JUDGE)
 LIMIT_KEYS = tuple(ServerLimits.__dataclass_fields__)
 _IN_PARTS = ("body_timeout_s", "compare_timeout_s", "shutdown_s", "run_max_cost")
 
@@ -57,15 +64,21 @@ def offers_of(
     Of several judges the address goes to those that speak its language alone: it must not get
     another provider's key.
     """
-    address = base_url if base_url is None or isinstance(base_url, str) else tuple(base_url)
+    addresses = read_addresses(base_url)
     return tuple(
         JudgeOffer(
             _offered_name(spec),
-            spec,
-            base_url=address if len(specs) == 1 or spec.strip().startswith("openai:") else None,
+            JudgeConfig(
+                judge=spec,
+                base_url=addresses if len(specs) == 1 or _is_openai(spec) else None,
+            ),
         )
         for spec in specs
     )
+
+
+def _is_openai(spec: str) -> bool:
+    return spec.strip().startswith("openai:")
 
 
 def _offered_name(spec: str) -> str:
@@ -145,7 +158,7 @@ def _offer(where: str, table: dict[str, Any], folder: Path) -> JudgeOffer:
     for key, value in table.items():
         _known(where, key, OFFER_KEYS)
         at = f"{where}.{key}"
-        if key in ("name", "api_key_env", "calibration", "price"):
+        if key in _OF_THE_OFFER:
             if not isinstance(value, str) or not value.strip():
                 raise SettingsError(f"{at} is {value!r}; it takes a text")
             fields[key] = read_price(value, where=at) if key == "price" else value.strip()
@@ -153,10 +166,15 @@ def _offer(where: str, table: dict[str, Any], folder: Path) -> JudgeOffer:
             fields[key] = check_setting(at, key, value)
     if "judge" not in fields:
         raise SettingsError(f"{where} names no judge; give e.g. judge = 'openai:gpt-4o'")
+    own = {key: fields.pop(key) for key in _OF_THE_OFFER if key in fields}
     fields["judge"] = _from(folder, fields["judge"])
     if "template" in fields:
-        fields["template"] = str(folder / Path(fields["template"]).expanduser())
-    return JudgeOffer(**{"name": _offered_name(fields["judge"]), **fields})
+        fields["template"] = folder / Path(fields["template"]).expanduser()
+    if "retries" in fields:
+        fields["retry"] = RetryPolicy(attempts=fields.pop("retries") + 1)
+    return JudgeOffer(
+        **{"name": _offered_name(fields["judge"]), **own}, config=JudgeConfig(**fields)
+    )
 
 
 def _from(folder: Path, spec: str) -> str:

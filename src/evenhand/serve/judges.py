@@ -13,14 +13,13 @@ from typing import Any, Self
 
 from yarl import URL
 
-from evenhand import api, judges
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.errors import InputError, JudgeError, SettingsError
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.protocol import identity_of, news_of
 from evenhand.judges.transport import proxy_for
-from evenhand.judging.config import Calibrator, make_config
+from evenhand.judging.config import Calibrator, JudgeConfig
 from evenhand.runs import JudgePlan
 from evenhand.serve.config import JudgeOffer, ServerConfig
 from evenhand.serve.logs import log
@@ -218,53 +217,36 @@ class JudgeCatalog:
             name=name,
             judge=plan.judge.name,
             mode=plan.config.mode_for(plan.judge),
-            locale=plan.config.locale,
+            locale=plan.config.language,
             caveat=plan.judge.traits.caveat,
         )
 
     def _opened(self, offer: JudgeOffer) -> JudgePlan:
-        settings = _with_offer(self._settings, offer)
-        judge = self._open(offer, settings)
-        config = make_config(
-            settings,
-            judge.traits,
-            mode=offer.mode,
-            locale=offer.locale,
-            reconcile=offer.reconcile,
-            confidence=offer.confidence,
-            retries=offer.retries,
-            repairs=offer.repairs,
-            calibration=_calibration(offer),
-        )
+        config = JudgeConfig.resolve(self._settings, self._chosen(offer))
+        judge = self._redacted(offer, config.open_judge(), config)
         config.reconciling(config.mode_for(judge))
         config.calibration_for(judge)
         return JudgePlan(judge, config)
 
-    def _open(self, offer: JudgeOffer, settings: Settings) -> Judge:
-        options = api.judge_options(settings, offer.judge, base_url=offer.base_url)
-        if offer.api_key_env is not None:
-            key = self._environment.get(offer.api_key_env, "").strip()
-            if not key:
-                raise SettingsError(
-                    f"judge {offer.name} takes its key from {offer.api_key_env}, which is not set; "
-                    "set it"
-                )
-            options = replace(options, api_key=key)
-        judge = judges.open_judge(offer.judge, options)
+    def _chosen(self, offer: JudgeOffer) -> JudgeConfig:
+        """The offer's own, with its key and its calibration."""
+        chosen = replace(offer.config, calibration=_calibration(offer))
+        if offer.api_key_env is None:
+            return chosen
+        key = self._environment.get(offer.api_key_env, "").strip()
+        if not key:
+            raise SettingsError(
+                f"judge {offer.name} takes its key from {offer.api_key_env}, which is not set; "
+                "set it"
+            )
+        return replace(chosen, api_key=key)
+
+    def _redacted(self, offer: JudgeOffer, judge: Judge, config: JudgeConfig) -> Judge:
         if self.shows_addresses:
             return judge
         named = () if judge.traits.api_url is None else (judge.traits.api_url,)
-        base_urls = getattr(judge, "base_urls", named) or options.base_urls
+        base_urls = getattr(judge, "base_urls", named) or config.base_urls
         return RedactedJudge(judge, offer=offer.name, base_urls=base_urls)
-
-
-def _with_offer(settings: Settings, offer: JudgeOffer) -> Settings:
-    given: dict[str, Any] = {
-        name: getattr(offer, name)
-        for name in ("samples", "timeout_s", "max_tokens", "temperature", "template")
-        if getattr(offer, name) is not None
-    }
-    return replace(settings, **given)
 
 
 def _calibration(offer: JudgeOffer) -> Calibrator | None:

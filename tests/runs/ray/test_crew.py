@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -12,14 +13,14 @@ import psycopg
 import pytest
 
 import evenhand
-from evenhand import Price, RunOptions, RunSummary, api
+from evenhand import Price, RunOptions, RunSummary
 from evenhand.contract import read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import ClusterError, JudgeAuthentication, JudgeUnreadable
-from evenhand.judges import RetryPolicy, open_judge
+from evenhand.judges import RetryPolicy
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Progress, Stop, given_pairs, judge_pairs
-from evenhand.runs.plan import JudgeRecipe
+from evenhand.runs.ray import worker
 from evenhand.settings import load_settings
 from evenhand.store import open_store
 from postgres_server import PASSWORD, PostgresServer
@@ -287,10 +288,9 @@ async def test_an_interrupted_run_saves_what_is_in_flight_and_goes_on(
     server = start_server(stopping)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     options = RunOptions(store=fresh_database, executor="ray", ray_workers=3, concurrency=6)
-    spec = "openai:m"
-    judge_options = api.judge_options(load_settings(), spec)
-    judge = open_judge(spec, judge_options)
-    plan = JudgePlan(judge, QUICK, recipe=JudgeRecipe.of(spec, judge_options))
+    config = JudgeConfig.resolve(load_settings(), replace(QUICK, judge="openai:m"))
+    judge = config.open_judge()
+    plan = JudgePlan(judge, config)
     sources = given_pairs(sums(200), ReadOptions(criteria=read_criteria(["accuracy"])))
     with open_store(fresh_database) as store:
         summary = await judge_pairs(sources, [plan], options, store=store, stop=stop)
@@ -318,7 +318,9 @@ async def test_a_worker_with_another_judge_does_not_begin(
 ) -> None:
     server = start_server(adds_up)
     monkeypatch.setattr(
-        JudgeRecipe, "open", lambda self: open_judge("openai:another", self.options)
+        worker,
+        "open_with_own_key",
+        lambda config: replace(config, judge="openai:another").open_judge(),
     )
     with pytest.raises(ClusterError, match="would be asked differently here"):
         await judged(server, sums(50), fresh_database, monkeypatch)

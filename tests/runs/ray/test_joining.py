@@ -17,10 +17,8 @@ from evenhand import RunOptions
 from evenhand.contract import read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import ClusterError
-from evenhand.judges import JudgeOptions, open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import JudgePlan, Stop, given_pairs, judge_pairs
-from evenhand.runs.plan import JudgeRecipe
 from evenhand.runs.progress import Observer
 from evenhand.runs.ray import cluster
 from evenhand.runs.ray.cluster import refuse_unless_ray
@@ -149,9 +147,9 @@ async def test_an_interrupt_does_not_wait_for_ray(
         left.set()
 
     monkeypatch.setattr(cluster, "_kept", kept)
-    options = JudgeOptions(base_url=NOBODY, api_key="sk-none")
-    judge = open_judge("openai:m", options)
-    plan = JudgePlan(judge, JudgeConfig(), recipe=JudgeRecipe.of("openai:m", options))
+    config = JudgeConfig(judge="openai:m", base_url=NOBODY, api_key="sk-none")
+    judge = config.open_judge()
+    plan = JudgePlan(judge, config)
     sources = given_pairs(sums(3), ReadOptions(criteria=read_criteria(["accuracy"])))
     with open_store(fresh_database) as store:
         summary = await judge_pairs(

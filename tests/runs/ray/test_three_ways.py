@@ -17,11 +17,10 @@ from batch_providers import Answer, OpenAIProvider
 from evenhand.contract import read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import InputError
-from evenhand.judges import JudgeOptions, RetryPolicy, open_judge
+from evenhand.judges import RetryPolicy, open_judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import built_in_template
 from evenhand.runs import JudgePlan, RunOptions, RunSummary, given_pairs, judge_pairs
-from evenhand.runs.plan import JudgeRecipe
 from evenhand.store import Store, VerdictRow, open_store
 from evenhand.trust.calibration import AppliedCalibration, calibrate_run
 from evenhand.trust.cascades import report_cascade, run_cascade
@@ -100,8 +99,8 @@ def stores(tmp_path: Path, fresh_database: str) -> dict[str, str]:
 
 
 def plan(spec: str, provider: OpenAIProvider, config: JudgeConfig) -> JudgePlan:
-    options = JudgeOptions(base_url=provider.url, api_key="sk-loopback", timeout_s=60)
-    return JudgePlan(open_judge(spec, options), config, recipe=JudgeRecipe.of(spec, options))
+    own = replace(config, judge=spec, base_url=provider.url, api_key="sk-loopback", timeout_s=60)
+    return JudgePlan(own.open_judge(), own)
 
 
 async def judged(
@@ -275,9 +274,7 @@ async def test_a_later_stage_that_cannot_be_judged_so_is_refused_before_the_firs
     with OpenAIProvider(of_two_minds) as provider, open_store(stores[way]) as store:
         usual = JudgeConfig(retry=QUICK)
         plans = [plan("openai:cheap", provider, usual)]
-        plans.append(
-            JudgePlan(open_judge(spec), usual, recipe=JudgeRecipe.of(spec, JudgeOptions()))
-        )
+        plans.append(JudgePlan(open_judge(spec), replace(usual, judge=spec)))
         sources = given_pairs(sums(4), ReadOptions(criteria=read_criteria(["accuracy"])))
         with pytest.raises(InputError, match=told):
             await run_cascade(sources, plans, RunOptions(**WAYS[way]), store=store)

@@ -46,8 +46,7 @@ class OpenAIBatches:
 
     def __init__(self, judge: OpenAIJudge) -> None:
         self._judge = judge
-        options = judge.options
-        url = read_base_url(options.base_url)
+        url = read_base_url(judge.base_url)
         default = {"http": 80, "https": 443}[url.scheme]
         self._host = f"{url.host}" if url.port == default else f"{url.host}:{url.port}"
         self._redact = judge.redactor
@@ -59,18 +58,17 @@ class OpenAIBatches:
             from openai import AsyncOpenAI
         except ImportError:
             raise MissingExtra("the openai SDK", "providers") from None
-        options = judge.options
         headers = {"User-Agent": "evenhand"}
         if judge.authorization is not None:
             headers["Authorization"] = judge.authorization
         return AsyncOpenAI(
             # Without one the SDK would look into the environment for another account's.
-            api_key=options.api_key or "none",
+            api_key=judge.api_key or "none",
             base_url=judge.base_url,
-            timeout=options.timeout_s,
+            timeout=judge.timeout_s,
             max_retries=0,
             default_headers=headers,
-            default_query=dict(read_base_url(options.base_url).query),
+            default_query=dict(judge.query),
         )
 
     @property

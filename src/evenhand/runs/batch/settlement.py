@@ -54,7 +54,7 @@ class BatchSettler:
         self._store = store
         self._stop = stop
         self._unread = unread
-        self._attempts = run_judge.config.retry.attempts
+        self._attempts = run_judge.config.retry_policy.attempts
         self._config = replace(run_judge.config, retry=_ONCE)
         # Whether the judge has answered: until then its failures say nothing of the pairs.
         self.proven = run_judge.count.proven

@@ -6,12 +6,14 @@ import asyncio
 import importlib.util
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from yarl import URL
 
 from evenhand.errors import EvenhandError, InputError, MissingExtra, StoreError
 from evenhand.judges.redaction import shown_url
+from evenhand.judges.registry import JudgeName
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.options import RunOptions
@@ -47,12 +49,12 @@ def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: R
 
 def _refuse_judge(plan: JudgePlan) -> None:
     name = plan.judge.name
-    if plan.recipe is None:
+    if plan.config.judge is None:
         raise InputError(
             f"judge {name} lives in this process, and Ray's workers have to open their own; "
             "give it by its name, e.g. openai:gpt-4o"
         )
-    kind = plan.recipe.spec.partition(":")[0]
+    kind = JudgeName.read(plan.config.judge).kind
     if kind in ("local", "replay"):
         why = (
             "answers one call at a time by this machine's own processor"
@@ -60,8 +62,7 @@ def _refuse_judge(plan: JudgePlan) -> None:
             else "reads a file that other nodes may not have, and needs no cluster"
         )
         raise InputError(f"judge {name} {why}; leave out --executor ray")
-    given = plan.recipe.options.base_url or ()
-    for address in (given,) if isinstance(given, str) else given:
+    for address in plan.config.base_urls:
         if _has_secrets(address):
             raise InputError(
                 f"base URL {shown_url(address)} comes with credentials, which may not go through "
@@ -226,16 +227,14 @@ class RayExecutor:
 
     def _tasks(self, run_judges: tuple[RunJudge, ...], salt: str | None) -> Iterator[JudgeTask]:
         for run_judge, plan in zip(run_judges, self._judges, strict=True):
-            if plan.recipe is not None:  # what has none was refused
-                yield JudgeTask(
-                    judge_id=run_judge.judge_id,
-                    recipe=plan.recipe,
-                    config=plan.config,
-                    price=run_judge.price,
-                    key=plan.record(salt=salt).key,
-                    name=plan.judge.name,
-                    proven=run_judge.count.proven,
-                )
+            yield JudgeTask(
+                judge_id=run_judge.judge_id,
+                config=replace(plan.config, api_key=None, cache_dir=None),
+                price=run_judge.price,
+                key=plan.record(salt=salt).key,
+                name=plan.judge.name,
+                proven=run_judge.count.proven,
+            )
 
     def _tell_of_judges(self, pool: WorkerPool) -> None:
         """E.g. of a server of a fleet that was left alone; each worker has its own view of it."""
@@ -274,6 +273,4 @@ def _own_cpus() -> int:
 
 
 def _is_here(plan: JudgePlan) -> bool:
-    given = plan.recipe.options.base_url if plan.recipe else None
-    addresses = (given,) if isinstance(given, str) else given or ()
-    return any("//localhost" in each or "//127." in each for each in addresses)
+    return any("//localhost" in each or "//127." in each for each in plan.config.base_urls)

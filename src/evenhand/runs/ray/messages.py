@@ -11,7 +11,6 @@ from typing import Protocol
 from evenhand.errors import ClusterError, EvenhandError, JudgeError, StoreError
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
-from evenhand.runs.plan import JudgeRecipe
 from evenhand.runs.stop import StoppedBy
 
 
@@ -21,8 +20,7 @@ class JudgeTask:
     another one would give other answers, and must not begin."""
 
     judge_id: int
-    recipe: JudgeRecipe
-    config: JudgeConfig
+    config: JudgeConfig  # without its key
     price: Price | None
     key: str
     name: str

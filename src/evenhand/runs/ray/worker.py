@@ -9,10 +9,12 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges import Judge
 from evenhand.judges.protocol import Account, account_of
+from evenhand.judging.config import JudgeConfig
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.local import LocalExecutor
 from evenhand.runs.options import RunOptions
@@ -31,8 +33,16 @@ from evenhand.runs.ray.messages import (
 )
 from evenhand.runs.ray.shards import ShardSupply
 from evenhand.runs.stop import Stop, StoppedBy
+from evenhand.settings import load_settings
 from evenhand.store import Settled, Store, open_store
 from evenhand.store.address import SECRET_OPTIONS, ServerAddress, read_address
+
+
+def open_with_own_key(config: JudgeConfig) -> Judge:
+    """The driver's judge, with the key of this process: keys do not travel."""
+    if (config.judge or "").startswith("openai:"):
+        config = replace(config, api_key=load_settings().api_key)
+    return config.open_judge()
 
 
 def with_own_secrets(shown: str) -> str:
@@ -165,7 +175,7 @@ class Worker:
         )
 
     def _run_judge(self, assignment: Assignment, task: JudgeTask, store: Store) -> RunJudge:
-        judge = task.recipe.open()
+        judge = open_with_own_key(task.config)
         self._judges.append(judge)
         self._accounts.append(account_of(judge))
         key = JudgePlan(judge, task.config).record(salt=assignment.salt).key

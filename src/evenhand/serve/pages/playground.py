@@ -167,7 +167,7 @@ async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
 def _waited(service: Service, attempt: PlaygroundForm) -> list[tuple[Order, int]]:
     """Both orders, as often as the judge is asked."""
     try:
-        samples = service.offers.plan(attempt.judge).config.samples
+        samples = service.offers.plan(attempt.judge).config.samples_per_order
     except EvenhandError:
         return []  # it is told in the end
     orders = ORDERS if attempt.swap_positions else ORDERS[:1]

@@ -1,0 +1,204 @@
+"""One set-up for every caller: what was chosen, else what the settings say, else the default."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evenhand
+from evenhand import JudgeConfig
+from evenhand.errors import InputError
+from evenhand.judges import RetryPolicy, Traits
+from evenhand.settings import Settings
+from scripted import ScriptedJudge, answer_json
+from servers import Reply, SeenRequest, StartServer, chat_reply
+
+PAIR = {"prompt": "p", "responseA": "one", "responseB": "other", "criteria": ["c"]}
+
+
+@pytest.fixture(autouse=True)
+def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith(("EVENHAND_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def tie(request: SeenRequest) -> Reply:
+    return chat_reply(answer_json("TIE", criteria=[("c", "TIE")]))
+
+
+# What the Python API obeys
+
+
+async def test_language_of_the_environment_holds_in_python_too(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", start_server(tie).url)
+    monkeypatch.setenv("EVENHAND_LOCALE", "zh")
+    assert (await evenhand.compare(PAIR, "openai:m")).metadata.locale == "zh"
+    chosen = await evenhand.compare(PAIR, "openai:m", JudgeConfig(locale="en"))
+    assert chosen.metadata.locale == "en"
+
+
+async def test_settings_hold_for_a_judge_of_the_callers_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "evenhand.toml").write_text("samples = 3\nlocale = 'zh'\n", encoding="utf-8")
+    judge = ScriptedJudge(lambda call: answer_json("TIE"))
+    verdict = await evenhand.compare(PAIR, judge)
+    assert verdict.metadata.locale == "zh"
+    assert len(judge.calls) == 6  # three of each order
+
+
+def test_settings_hold_for_a_run(tmp_path: Path) -> None:
+    (tmp_path / "evenhand.toml").write_text("locale = 'zh'\nrepairs = 0\n", encoding="utf-8")
+    judge = ScriptedJudge(lambda call: "Who knows.")
+    options = evenhand.RunOptions(store=tmp_path / "runs.db", keep_going_unread=True)
+    summary = evenhand.run_sync([PAIR], judge, options=options)
+    assert summary.invalid == 1
+    assert len(judge.calls) == 2  # no repair in either order
+    assert all("响应" in call.messages[0].text for call in judge.calls)
+
+
+def test_one_choice_does_not_forget_where_the_judge_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://gpu:8000/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-gpu")
+    judge: Any = evenhand.open_judge("openai:m", JudgeConfig(timeout_s=60))
+    assert (judge.base_url, judge.api_key, judge.timeout_s) == (
+        "http://gpu:8000/v1",
+        "sk-of-the-gpu",
+        60,
+    )
+
+
+# How it is resolved
+
+SETTINGS = Settings(
+    judge="openai:m",
+    base_url="http://gpu/v1",
+    api_key="sk-1",
+    locale="zh",
+    mode="letter",
+    reconcile="average",
+    confidence="logprobs",
+    samples=3,
+    timeout_s=7.0,
+    temperature=0.5,
+    max_tokens=99,
+    retries=8,
+    repairs=2,
+    transport="aiohttp",
+    cache_dir=Path("models"),
+)
+RESOLVED = JudgeConfig(
+    judge="openai:m",
+    base_url="http://gpu/v1",
+    api_key="sk-1",
+    locale="zh",
+    mode="letter",
+    reconcile="average",
+    confidence="logprobs",
+    samples=3,
+    timeout_s=7.0,
+    temperature=0.5,
+    max_tokens=99,
+    retry=RetryPolicy(attempts=9),
+    repairs=2,
+    transport="aiohttp",
+    cache_dir=Path("models"),
+)
+CHOSEN = JudgeConfig(
+    judge="openai:other",
+    base_url="http://here/v1",
+    api_key="sk-2",
+    locale="en",
+    mode="reasoned",
+    reconcile="agreement",
+    confidence="stated",
+    samples=1,
+    timeout_s=1.0,
+    temperature=0.0,
+    max_tokens=1,
+    seed=4,
+    retry=RetryPolicy(attempts=1),
+    repairs=0,
+    transport="httptools",
+    cache_dir=Path("mine"),
+    protocol="llmbar",
+    ask_identical=False,
+)
+
+
+def test_what_nobody_chose_is_as_every_setting_says() -> None:
+    assert JudgeConfig.resolve(SETTINGS) == RESOLVED
+
+
+def test_what_was_chosen_wins_over_every_setting() -> None:
+    assert JudgeConfig.resolve(SETTINGS, CHOSEN) == CHOSEN
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(JudgeConfig)])
+def test_one_choice_leaves_the_others_to_the_settings(name: str) -> None:
+    one = JudgeConfig(**{name: getattr(CHOSEN, name)})
+    assert JudgeConfig.resolve(SETTINGS, one) == replace(
+        RESOLVED, **{name: getattr(one, name)} if (getattr(one, name) is not None) else {}
+    )
+
+
+def test_resolving_twice_changes_nothing() -> None:
+    assert JudgeConfig.resolve(SETTINGS, RESOLVED) == RESOLVED
+
+
+def test_without_settings_the_defaults_hold() -> None:
+    config = JudgeConfig.resolve(Settings())
+    assert (config.language, config.samples_per_order, config.confidence_from) == (
+        "en",
+        1,
+        "stated",
+    )
+    assert (config.repairs_allowed, config.retry_policy.attempts) == (1, 4)
+    assert config == JudgeConfig.resolve(Settings(), config)
+
+
+def test_a_mode_of_the_settings_that_the_judge_has_not_is_left_out() -> None:
+    assert JudgeConfig.resolve(Settings(judge="anthropic:m", mode="letter")).mode is None
+    own = ScriptedJudge(lambda call: "", traits=Traits(modes=("reasoned",)))
+    assert JudgeConfig.resolve(Settings(mode="letter"), own=own).mode is None
+    # One that was chosen stays, and is refused where it is used.
+    chosen = JudgeConfig.resolve(Settings(), JudgeConfig(judge="anthropic:m", mode="letter"))
+    assert chosen.mode == "letter"
+
+
+def test_a_judge_of_the_callers_own_is_not_taken_for_that_of_the_settings() -> None:
+    own = ScriptedJudge(lambda call: "")
+    config = JudgeConfig.resolve(SETTINGS, JudgeConfig(), own=own)
+    assert (config.judge, config.base_url, config.api_key) == (None, None, None)
+    with pytest.raises(InputError, match="no judge is named"):
+        config.open_judge()
+
+
+def test_a_template_is_opened_for_the_language_and_the_mode(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text(
+        "{prompt} {context} {reference} {criteria} {response_a} {response_b} {tie_rule}",
+        encoding="utf-8",
+    )
+    settings = Settings(judge="openai:m", locale="zh", template=str(path))
+    opened = JudgeConfig.resolve(settings).template
+    assert not isinstance(opened, Path)
+    assert opened is not None
+    assert (opened.locale, opened.mode) == ("zh", "reasoned")
+    # One that reads no prompt needs none.
+    assert JudgeConfig.resolve(replace(settings, judge="baseline:longer")).template is None
+
+
+def test_no_repr_shows_a_key_or_what_a_base_url_hides() -> None:
+    shown = repr(JudgeConfig(base_url="https://u:SECRET@h/v1?key=SECRET", api_key="SECRET"))
+    assert "SECRET" not in shown
+    assert shown.startswith("JudgeConfig(base_url='https://h/v1'")
