@@ -314,7 +314,7 @@ def full_disk() -> Outcome:
         told = all(b"make room in the folder for temporary files" in body for _, body in answers)
         left = os.listdir(server.spool)
         after, _ = server.send("plain.jsonl", _LINE)
-    held = statuses == [500] * 4 and told and not left and after == 200
+    held = statuses == [507] * 4 and told and not left and after == 200
     figure = f"4 uploads: {statuses}, {len(left)} files left, the next upload {after} (200)"
     return Outcome(held, figure if told else f"{figure}; {answers[:1]}")
 

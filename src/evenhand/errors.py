@@ -35,7 +35,8 @@
         ├── TooLarge              more than it takes
         ├── TooSlow               what was to come did not come in time
         ├── WrongMethod           the address does not take this method
-        └── WrongMediaType        the body is in a form that it does not take
+        ├── WrongMediaType        the body is in a form that it does not take
+        └── NoRoom                its disk is full
 
 A message is a fact with its value, then the remedy, on one line.
 """
@@ -252,6 +253,11 @@ class WrongMediaType(ServiceError):
     kind = "wrong_media_type"
 
 
+class NoRoom(ServiceError):
+    kind = "no_room"
+    retryable = True
+
+
 class Status:
     """Process exit codes; the documented ones."""
 
@@ -287,6 +293,7 @@ _STATUS: tuple[tuple[type[EvenhandError], int, int], ...] = (
     (TooSlow, Status.JUDGE_FAILED, 408),
     (WrongMethod, Status.BAD_INPUT, 405),
     (WrongMediaType, Status.BAD_INPUT, 415),
+    (NoRoom, Status.JUDGE_FAILED, 507),
     (ServiceError, Status.JUDGE_FAILED, 500),
     (EvenhandError, Status.JUDGE_FAILED, 500),
 )

@@ -107,6 +107,38 @@ async def test_a_run_is_stored_at_once_and_judged_in_the_background(
     assert ended.stopped_by is None
 
 
+async def test_an_upload_stays_open_while_it_is_read_however_often_that_is_cancelled(
+    start_server: StartServer, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It is read by its number, which a file that is closed gives to the next.
+    reading, go_on = threading.Event(), threading.Event()
+    seen: list[bytes] = []
+
+    def take_in(_: object, upload: Upload, options: object) -> object:
+        path = upload.source().path
+        reading.set()
+        assert go_on.wait(30)
+        seen.append(Path(path).read_bytes())
+        raise InputError("enough")
+
+    monkeypatch.setattr("evenhand.serve.service.RunIntake.take_in", take_in)
+    async with opened(start_server(adder).url, address) as service:
+        starting = asyncio.create_task(start(service, sums(1)))
+        assert await asyncio.to_thread(reading.wait, 30)
+        for _ in range(3):
+            starting.cancel()
+            await asyncio.sleep(0.01)
+        with Upload("another") as another:
+            another.write(b"not its own")
+            another.source()
+            assert not starting.done()
+            go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+    assert b"not its own" not in seen[0]
+    assert b"by counting" in seen[0]
+
+
 async def test_what_is_told_adds_up_at_every_moment(
     start_server: StartServer, address: str
 ) -> None:

@@ -247,6 +247,6 @@ def test_an_upload_that_finds_no_room_is_a_problem_and_no_bug(
         monkeypatch.setattr(f"evenhand.serve.runs.tempfile.{kind}", full)
     lines = {"Content-Type": "application/x-ndjson"}
     row = json.dumps(PAIR) + "\n"
-    told = problem(service.client.post("/v1/runs", content=row, headers=lines), 500, "service")
+    told = problem(service.client.post("/v1/runs", content=row, headers=lines), 507, "no_room")
     assert "the server cannot keep the upload (No space left on device)" in told.detail
-    problem(service.client.post("/v1/runs", json=RUN), 500, "service")
+    problem(service.client.post("/v1/runs", json=RUN), 507, "no_room")

@@ -5,6 +5,7 @@ listed, inspected, cancelled, resumed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import re
 import tempfile
@@ -26,6 +27,7 @@ from evenhand.errors import (
     DataError,
     InputError,
     Interrupted,
+    NoRoom,
     ServiceError,
     StoreBusy,
     StoreError,
@@ -46,6 +48,8 @@ from evenhand.store.jobs import NewJob
 _LONGEST_NAME = 100
 _BLOCK = 1 << 20
 _OPEN_FILES = Path("/proc/self/fd")  # Linux; elsewhere such a file shares its place
+# A quota and a limit of one file's size are as much the operator's as the disk.
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _GZIP = b"\x1f\x8b"
 _NOT_IN_A_NAME = re.compile(r"[^\w.+ -]+")
 
@@ -157,7 +161,8 @@ def _making_room() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ServiceError(
+        kind = NoRoom if error.errno in _DISK_FULL else ServiceError
+        raise kind(
             f"the server cannot keep the upload ({error.strerror or type(error).__name__}); its "
             "operator must make room in the folder for temporary files, then send it again"
         ) from None

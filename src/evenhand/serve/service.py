@@ -229,7 +229,12 @@ class Service:
         try:
             return await asyncio.shield(taking_in)
         except asyncio.CancelledError:
-            await asyncio.wait([taking_in])
+            # However often it is cancelled: an upload that is closed gives its number, by which
+            # the thread still reads it, to the next one.
+            while not taking_in.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([taking_in])
+            taking_in.exception()  # nobody is left to be told
             raise
 
     async def run(self, run_id: str) -> RunStatus:

@@ -59,6 +59,9 @@ _TYPICAL: dict[int, errors.EvenhandError] = {
     502: errors.JudgeUnreachable("no connection to the judge could be made; try again later"),
     503: errors.StoreBusy("another process has the store in use; try again"),
     504: errors.JudgeTimeout("the judge gave no answer within 60 s; try again, or allow it longer"),
+    507: errors.NoRoom(
+        "the server cannot keep the upload (No space left on device); send it later"
+    ),
 }
 
 

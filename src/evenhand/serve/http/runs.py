@@ -251,7 +251,7 @@ START_ENDPOINTS: tuple[Endpoint[Any], ...] = (
                 headers={"Location": "Where the run's status is"},
             ),
         },
-        refusals=(402, 501),
+        refusals=(402, 501, 507),
     ),
 )
 
