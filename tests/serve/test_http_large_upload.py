@@ -51,6 +51,7 @@ def blocks() -> Iterator[bytes]:
     yield "".join(json.dumps(row) + "\n" for row in sums(2)).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_memory_does_not_grow_with_an_upload(server: tuple[str, int]) -> None:
     url, pid = server

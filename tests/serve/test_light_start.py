@@ -101,6 +101,7 @@ def test_a_server_that_compares_for_programs_loads_no_pages_and_no_statistics(
     assert ended.loaded == {"fastapi"}
 
 
+@pytest.mark.slow
 def test_what_is_loaded_late_serves_all_who_come_at_once(tmp_path: Path) -> None:
     """Pages, MCP, figures and the document, each by several, before any of them is there."""
     with serving(tmp_path) as (client, ended):

@@ -8,6 +8,8 @@ import pytest
 from benchmarks.serve import measure
 from scripts.verify_load import overload
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_server_loaded_twice_over_answers_what_it_accepts_and_refuses_the_rest(

@@ -275,9 +275,18 @@ def test_the_result_travels_as_json() -> None:
     "world",
     [
         World(judge="fair, favours A", labelled=50, rate=0.6, ties=0.3),
-        World(judge="good, favours B", labelled=100, rate=0.75, ties=0.1),
-        World(judge="fair", labelled=100, rate=0.75, ties=0.1, repeat=5, steady=0.5),
-        World(judge="fair, favours A", labelled=100, rate=0.5, ties=0.0, drawn="by doubt"),
+        pytest.param(
+            World(judge="good, favours B", labelled=100, rate=0.75, ties=0.1),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            World(judge="fair", labelled=100, rate=0.75, ties=0.1, repeat=5, steady=0.5),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            World(judge="fair, favours A", labelled=100, rate=0.5, ties=0.0, drawn="by doubt"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_corrected_rate_is_covered_where_the_judges_own_is_not(world: World) -> None:

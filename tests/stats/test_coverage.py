@@ -26,7 +26,12 @@ def test_without_ties_exact_coverage_is_wilsons_written_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompts", "rate", "ties"), [(100, 0.6, 0.2), (40, 0.5, 0.4), (10, 0.6, 0.0)]
+    ("prompts", "rate", "ties"),
+    [
+        (10, 0.6, 0.0),
+        pytest.param(40, 0.5, 0.4, marks=pytest.mark.slow),
+        pytest.param(100, 0.6, 0.2, marks=pytest.mark.slow),
+    ],
 )
 def test_prompts_are_covered_where_rows_as_if_alone_are_not(
     prompts: int, rate: float, ties: float
