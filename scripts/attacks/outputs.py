@@ -48,18 +48,19 @@ def _echoed_key() -> Outcome:
 def _long_reasoning() -> Outcome:
     """2 MB against 250 KB: eight times the text may take no more than sixteen times as long."""
     from rich.console import Console
-    from rich.padding import Padding
+    from rich.text import Text
 
-    from evenhand.cli.terminal import plain
+    from evenhand.cli.terminal import plain, show_hanging
 
     def took_s(text: str) -> float:
         console = Console(file=io.StringIO(), width=80, force_terminal=True)
         begun = time.perf_counter()
-        console.print(Padding(plain(text), (0, 0, 0, 2)))
+        console.print(plain(text, indent=2))
+        show_hanging(console, Text("note"), plain(text))
         return time.perf_counter() - begun
 
     worst, longest_s = 0.0, 0.0
-    for unit in ("word ", "x", " ", "汉", "e\u0301", "y" * 19 + "\n"):
+    for unit in ("word ", "x", " ", "汉", "e\u0301", "y" * 19 + "\n", "y\n"):
         short = unit * (250_000 // len(unit.encode()))
         short_s, long_s = took_s(short + "z"), took_s(short * 8 + "z")
         worst, longest_s = max(worst, long_s / short_s), max(longest_s, long_s)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import time
 import unicodedata
@@ -8,8 +9,18 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
 
-from evenhand.cli.terminal import Prose, clean, escape, one_line, register_plain_signs
+from evenhand.cli.terminal import (
+    Prose,
+    clean,
+    escape,
+    one_line,
+    plain,
+    register_plain_signs,
+    show_hanging,
+)
 
 ESCAPES = st.sampled_from(
     ["\x1b", "\x1b[", "\x1b]8;;", "\x1b]", "\x07", "\x1b\\", "\x9b", "\x9d", "\x90", "\x9c", "31m"]
@@ -94,7 +105,6 @@ def test_a_long_text_wraps_into_lines_that_fit_and_loses_nothing(
     words: list[str], times: int, width: int
 ) -> None:
     from rich.cells import cell_len
-    from rich.console import Console
 
     text = "\n".join(words) * times
     console = Console(width=width)
@@ -104,7 +114,6 @@ def test_a_long_text_wraps_into_lines_that_fit_and_loses_nothing(
 
 
 def test_ordinary_prose_wraps_as_rich_wraps_it() -> None:
-    from rich.console import Console
     from rich.text import Text
 
     prose = "The first response names its source, and the second one does not do so. " * 300
@@ -118,7 +127,6 @@ def test_wrapping_looks_at_a_text_a_bounded_number_of_times(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rich is given pieces, so that what it does more than once it does to a piece."""
-    from rich.console import Console
     from rich.text import Text
 
     given_to_rich: list[int] = []
@@ -132,3 +140,21 @@ def test_wrapping_looks_at_a_text_a_bounded_number_of_times(
     list(Prose(text + "y").lines(Console(width=80), 80))
     assert max(given_to_rich) <= 4_000 + 80 + 1
     assert sum(given_to_rich) <= 1.1 * len(text) + 200
+
+
+def test_a_text_of_many_lines_is_few_segments() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    lines = 100_000
+    text = plain("y\n" * lines, indent=2)
+    segments = list(console.render(text))
+    # Rich takes tens of microseconds for each.
+    assert len(segments) <= lines / 100
+    assert "".join(segment.text for segment in segments) == "  y\n" * lines
+
+
+def test_a_long_note_begins_under_its_lead_and_a_short_one_beside_it() -> None:
+    for text, shown in (("one\ntwo", "note one\n     two\n"), ("y\n" * 60_000, "note\n  y\n  y\n")):
+        printed_to = io.StringIO()
+        show_hanging(Console(file=printed_to, width=20), Text("note"), plain(text))
+        printed = printed_to.getvalue()
+        assert "\n".join(line.rstrip() for line in printed.split("\n")).startswith(shown)

@@ -115,7 +115,6 @@ def headline(verdict: Verdict) -> str:
 
 
 def show_verdict(console: Console, verdict: Verdict) -> None:
-    from rich.padding import Padding
     from rich.text import Text
 
     meta = verdict.metadata
@@ -138,7 +137,8 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
         console.print(Text(f"first pass {first}, second pass {second}: {same}", "dim"))
     _show_criteria(console, verdict)
     if verdict.overall_reasoning:
-        console.print(Padding(plain(verdict.overall_reasoning), (1, 0, 0, 0)))
+        console.print()
+        console.print(plain(verdict.overall_reasoning))
     told = _shown_in_the_table(verdict)
     for title, points in (
         ("For Response A", verdict.differentiators.a_advantages),
@@ -170,13 +170,12 @@ def _show_criteria(console: Console, verdict: Verdict) -> None:
 
 
 def _list_rows(console: Console, rows: list[_Row]) -> None:
-    from rich.padding import Padding
     from rich.text import Text
 
     for row in rows:
         console.print(Text.assemble((one_line(row.criterion), "bold"), ": ", (row.mark, row.style)))
         if row.why:
-            console.print(Padding(plain(row.why), (0, 0, 0, 2)))
+            console.print(plain(row.why, indent=2))
 
 
 def _tabulate_rows(console: Console, rows: list[_Row]) -> None:

@@ -132,7 +132,6 @@ def _show_judged(console: Console, judged: JudgedPair) -> None:
 
 
 def _show_answer(console: Console, answer: StoredAnswer, *, earlier: bool = False) -> None:
-    from rich.padding import Padding
     from rich.text import Text
 
     from evenhand.cli.compare import footer
@@ -151,12 +150,12 @@ def _show_answer(console: Console, answer: StoredAnswer, *, earlier: bool = Fals
     console.print(Text(one_line(" · ".join(took)), "dim"))
     for before in answer.repaired:
         console.print(Text(f"asked again, since {one_line(before.reason)}; it had said", "dim"))
-        console.print(Padding(plain(before.raw), (0, 0, 0, 2)))
+        console.print(plain(before.raw, indent=2))
     if answer.raw.strip():
         # What the judge wrote is never rewritten, so that its labels are those of its pass.
         labels = ", which saw A and B exchanged" if answer.order == "swapped" else ""
         console.print(Text(f"the judge's own words{labels}:", "dim"))
-        console.print(Padding(plain(answer.raw), (0, 0, 0, 2)))
+        console.print(plain(answer.raw, indent=2))
 
 
 def _outcome(answer: StoredAnswer) -> str:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from evenhand.errors import InputError
@@ -53,6 +54,8 @@ _IN_ASCII = {
     "✗": "x",
 }
 PLAIN_SIGNS = "evenhand-plain-signs"
+_LINES_AT_ONCE = 1000
+_LONGEST_IN_A_GRID = 100_000
 _PIECE = 4_000  # characters that are wrapped at once
 
 
@@ -120,17 +123,18 @@ def _plain_signs(error: UnicodeError) -> tuple[str, int]:
     return "".join(shown), error.end
 
 
-def plain(text: str) -> Prose:
+def plain(text: str, *, indent: int = 0) -> Prose:
     """Judged or judge-written text: shown as it reads, never as markup or control sequence."""
-    return Prose(clean(text).strip("\n"))
+    return Prose(clean(text).strip("\n"), indent)
 
 
 class Prose:
     """A text that wraps in time linear in its length: Rich wraps a whole one at once, which takes
     it 16 s for 2 MB. Pieces are wrapped, and a piece's last line goes on in the next."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, indent: int = 0) -> None:
         self.text = text
+        self.indent = indent
 
     def lines(self, console: Console, width: int) -> Iterator[str]:
         from rich.cells import cell_len
@@ -158,22 +162,29 @@ class Prose:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         from rich.segment import Segment
 
-        for line in self.lines(console, options.max_width):
-            yield Segment(line)
+        # Many lines in one segment: Rich takes 10 s for a million segments in its own padding.
+        lead = " " * self.indent
+        lines = self.lines(console, max(1, options.max_width - self.indent))
+        while some := list(islice(lines, _LINES_AT_ONCE)):
+            yield Segment("\n".join([lead + line for line in some]))
             yield Segment.line()
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         from rich.cells import cell_len
         from rich.measure import Measurement
 
-        longest = max(map(cell_len, self.text.expandtabs(8).split("\n")), default=0)
+        longest = max(map(cell_len, self.text.expandtabs(8).split("\n")), default=0) + self.indent
         return Measurement(min(longest, 1), min(longest, options.max_width))
 
 
 def show_hanging(console: Console, lead: Text, text: Text | Prose) -> None:
-    """A text whose further lines begin under its first word."""
+    """A text whose further lines begin under its first word; one of many pages begins below."""
     from rich.table import Table
 
+    if isinstance(text, Prose) and len(text.text) > _LONGEST_IN_A_GRID:
+        console.print(lead)
+        console.print(Prose(text.text, 2))
+        return
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
