@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evenhand import JudgeOptions, RunOptions, open_judge, run
+from evenhand import JudgeConfig, RunOptions, open_judge, run
 from evenhand.judges import RetryPolicy
 from evenhand.judges.protocol import news_of
-from evenhand.judging.config import JudgeConfig
 from evenhand.runs import Progress
 from live_server import wait_until
 from run_data import adds_up, sums, wins_b
@@ -83,7 +82,7 @@ async def test_one_server_dies_and_returns_another_slows_tenfold_and_every_pair_
 ) -> None:
     count = 600
     well, dying, slowing = machines
-    judge = open_judge("openai:m", JudgeOptions(base_url=tuple(each.url for each in machines)))
+    judge = open_judge("openai:m", JudgeConfig(base_url=tuple(each.url for each in machines)))
     news = news_of(judge)
     first_life = 0
 
@@ -134,7 +133,7 @@ async def test_a_server_that_stays_dead_gets_no_calls_and_the_summary_says_so(
 ) -> None:
     *well, dead = machines
     dead.kill()
-    judge = open_judge("openai:m", JudgeOptions(base_url=tuple(each.url for each in machines)))
+    judge = open_judge("openai:m", JudgeConfig(base_url=tuple(each.url for each in machines)))
     try:
         summary = await run(
             sums(60),
@@ -157,7 +156,7 @@ async def test_a_run_begun_by_one_server_goes_on_by_a_fleet_and_shares_its_passe
     options = RunOptions(store=tmp_path / "s.db", max_calls=40)
     first, second, _ = machines
     for addresses, calls in (((first.url,), 40), ((first.url, second.url), 40)):
-        judge = open_judge("openai:m", JudgeOptions(base_url=addresses))
+        judge = open_judge("openai:m", JudgeConfig(base_url=addresses))
         try:
             summary = await run(sums(40), judge, criteria=["accuracy"], options=options)
         finally:
