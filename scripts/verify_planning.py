@@ -20,9 +20,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contract.codes import INCONSISTENT as FLIP
 from evenhand.contract.codes import WIN_A, WIN_B
 from evenhand.stats.clusters import normal_quantile
-from evenhand.stats.outcomes import INCONSISTENT as FLIP
 from evenhand.stats.rates.win_rate import win_rate
 from evenhand.stats.stopping.planning import Certainty, PairPlan, StudyDesign, plan_pairs
 
