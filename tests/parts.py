@@ -26,12 +26,11 @@ PACKAGES = {
 }
 
 WHOLE = bool(os.environ.get("EVENHAND_TEST_ALL"))
-_QUICK_EXAMPLES = 25
 
 
-def examples(count: int = 100) -> int:
+def examples(count: int = 100, *, few: int = 25) -> int:
     """How many a property is tried with: all of them in `make test-all`, a few in `make test`."""
-    return count if WHOLE else min(count, _QUICK_EXAMPLES)
+    return count if WHOLE else min(count, few)
 
 
 def missing(reason: str) -> NoReturn:

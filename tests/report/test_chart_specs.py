@@ -16,6 +16,7 @@ from chart_values import HOSTILE_NAMES, REASON, conclusion, conclusions, league,
 from evenhand.report.charts import drawing as charts
 from evenhand.report.charts.rates import MOST_ROWS
 from evenhand.stats import rank_battles
+from parts import examples
 
 CRITERIA = ["accuracy", "clarity", "tone"]
 TAGS = ["code", "maths"]
@@ -248,7 +249,7 @@ def expressions(vega: Any) -> Iterator[str]:
                 yield from expressions(each)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10, few=3))
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=6), st.text(max_size=60))
 def test_any_names_make_charts_that_the_schema_knows(names: list[str], judge: str) -> None:
     found = conclusions(

@@ -21,6 +21,7 @@ from chart_values import HOSTILE_NAMES, REASON, conclusion, conclusions, league,
 from evenhand.errors import InputError, MissingExtra
 from evenhand.report.charts import drawing as charts
 from evenhand.report.charts.drawing import write_ranking_chart, write_report_chart
+from parts import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -155,7 +156,7 @@ def test_hostile_names_are_only_text(tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(6, few=2), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(st.text(max_size=50), min_size=2, max_size=5, unique=True))
 def test_any_names_give_a_whole_svg(tmp_path: Path, names: list[str]) -> None:
