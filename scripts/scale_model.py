@@ -2,7 +2,7 @@
 
     python -m scripts.scale_model [--server-calls-per-s 10] [--answer-s 3] [--cores 4]
 
-Prints the tables of docs/scale.md. `Measured` is what was measured on one machine (scripts/
+Prints the tables of docs/scaling.md. `Measured` is what was measured on one machine (scripts/
 verify_scale.py measures it anew); everything else is arithmetic on it and on the assumptions that
 the options change.
 """

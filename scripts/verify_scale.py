@@ -1,4 +1,4 @@
-"""The model of docs/scale.md against this machine: bytes, processor time, and writers at once.
+"""The model of docs/scaling.md against this machine: bytes, processor time, and writers at once.
 
     python -m scripts.verify_scale [--pairs 5000] [--repeats 3] [--seconds 1.5]
 

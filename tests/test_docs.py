@@ -73,7 +73,7 @@ def test_every_error_is_documented_with_its_exit_code(error: type[errors.Evenhan
     example = error("x", "y") if error is errors.MissingExtra else error("x")
     retryable = "yes" if error.retryable else "no"
     row = rf"^\| `{error.kind}` \| {errors.exit_code(example)} \| {retryable} \|"
-    assert re.search(row, text("docs/contract.md"), re.MULTILINE)
+    assert re.search(row, text("docs/errors.md"), re.MULTILINE)
 
 
 def test_every_error_stands_in_the_trees_own_docstring() -> None:
@@ -83,7 +83,7 @@ def test_every_error_stands_in_the_trees_own_docstring() -> None:
 
 @each_case("kind", get_args(UnreadKind))
 def test_every_reason_for_an_unread_is_documented(kind: str) -> None:
-    assert f"`{kind}`" in text("docs/contract.md")
+    assert f"`{kind}`" in text("docs/errors.md")
 
 
 @each_case("model", [Pair, Verdict, Metadata])
@@ -124,7 +124,7 @@ def test_every_option_of_prompt_stands_in_its_own_section(option: str) -> None:
 
 
 def test_example_of_a_template_takes_everything_that_a_pair_may_have(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```text\n(.*?)```", text("docs/prompts.md"), re.DOTALL)
+    _fence, example = re.findall(r"```text\n(.*?)```", text("docs/prompts.md"), re.DOTALL)
     assert example.count("\n") == 10
     path = tmp_path / "mine.txt"
     path.write_text(example, encoding="utf-8")
@@ -141,7 +141,7 @@ def test_example_of_a_template_takes_everything_that_a_pair_may_have(tmp_path: P
 
 
 def test_every_setting_and_variable_is_documented() -> None:
-    written = text("docs/cli.md")
+    written = text("docs/settings.md")
     for name in Settings.__dataclass_fields__:
         if name not in ("api_key", "cache_dir", "sources"):
             assert f"`{name}`" in written
@@ -183,3 +183,41 @@ def test_licence_is_declared_and_shipped() -> None:
     assert metadata["project"]["license-files"] == ["LICENSE"]
     assert "LICENSE" in metadata["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert text("LICENSE").split()[:4] == ["Apache", "License", "Version", "2.0,"]
+
+
+WORDS = 30_000
+
+
+def test_documentation_stays_short() -> None:
+    """A word is what has a letter or a digit; the lines of a table are none."""
+    words = (word for path in DOCS.rglob("*.md") for word in path.read_text("utf-8").split())
+    assert sum(any(letter.isalnum() for letter in word) for word in words) <= WORDS
+
+
+def anchors(page: str) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"```.*?```", "", page, flags=re.DOTALL), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings}
+
+
+def test_links_lead_to_headings_that_are_there() -> None:
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")):
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", path.read_text("utf-8")):
+            if not target.startswith("http"):
+                page = (path.parent / target) if target else path
+                assert anchor in anchors(page.read_text("utf-8")), f"{path.name}: {target}#{anchor}"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        path = waiting.pop()
+        for target in re.findall(r"\]\(([^)#]+\.md)", path.read_text("utf-8")):
+            page = (path.parent / target).resolve()
+            if not target.startswith("http") and page not in reached:
+                reached.add(page)
+                waiting.append(page)
+    unreached = {path for path in DOCS.glob("*.md") if path.resolve() not in reached}
+    assert unreached == set()

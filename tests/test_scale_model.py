@@ -1,4 +1,4 @@
-"""The model behind docs/scale.md, by arithmetic written out."""
+"""The model behind docs/scaling.md, by arithmetic written out."""
 
 from __future__ import annotations
 

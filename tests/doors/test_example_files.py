@@ -16,7 +16,7 @@ FILES = [
 
 
 def test_every_example_is_shown_in_the_docs() -> None:
-    written = (ROOT / "docs" / "doors.md").read_text("utf-8")
+    written = (ROOT / "docs" / "agents.md").read_text("utf-8")
     assert len(FILES) == 7
     for name in FILES:
         assert f"(../examples/{name})" in written

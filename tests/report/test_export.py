@@ -186,6 +186,6 @@ def test_llm_comparator_export_can_be_read_as_pairs_again(judged: Store, tmp_pat
 
 
 def test_every_column_and_format_is_documented() -> None:
-    written = (Path(__file__).parents[2] / "docs" / "exports.md").read_text("utf-8")
+    written = (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
     for name in (*COLUMNS.values(), "context", "reference", "verdict", *FORMATS):
         assert f"`{name}`" in written

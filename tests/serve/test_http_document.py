@@ -1,4 +1,4 @@
-"""The OpenAPI document and docs/service.md say what the server does: no less, no other."""
+"""The OpenAPI document and docs/http.md say what the server does: no less, no other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from http_service import StartService, start_service
 
 __all__ = ["start_service"]
 
-DOCS = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "http.md").read_text("utf-8")
 DOCUMENT = make_app(ServerConfig()).openapi()
 OPERATIONS = {
     f"{method.upper()} {path}": operation
@@ -118,7 +118,7 @@ def section_of(title: str) -> str:
     found = re.search(
         rf"^### `{re.escape(title)}`\n(.*?)(?=^##|\Z)", DOCS, re.MULTILINE | re.DOTALL
     )
-    assert found, f"{title} has no section in docs/service.md"
+    assert found, f"{title} has no section in docs/http.md"
     return found[1]
 
 

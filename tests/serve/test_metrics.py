@@ -9,7 +9,7 @@ from evenhand.errors import JudgeTimeout, ServerBusy
 from evenhand.serve.comparisons import Admission
 from evenhand.serve.metrics import Metrics
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
 
 
 def test_every_metric_is_documented_with_its_labels_and_no_other() -> None:

@@ -23,7 +23,7 @@ from evenhand.settings import Settings, load_settings
 from judge_offers import judge_offer
 
 SECRET = "0123456789abcdef"
-DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
 
 
 def written(tmp_path: Path, text: str) -> Path:

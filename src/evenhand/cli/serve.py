@@ -28,7 +28,7 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="A TOML file with judges, limits and the rest of these options; see docs/serving.md.",
+        help="A TOML file with judges, limits and these options; see docs/operating.md.",
     ),
 ]
 Host = Annotated[

@@ -1,4 +1,4 @@
-"""A run row by row, what one judge made of one pair (`docs/exports.md` explains each field); and
+"""A run row by row, what one judge made of one pair (`docs/data.md` explains each field); and
 one pair whole, with its texts and every pass.
 """
 

@@ -63,7 +63,7 @@ def planned_bets(prompts: int) -> Bets:
 
     Evenly spaced in the logarithm from the smallest difference that could be decided before
     the end (a stake below √(12/n) has no time to pay) up to a win rate of 0.85 against 0.5.
-    docs/stopping.md has the table against other choices.
+    `scripts/verify_sequential.py` prints the table against other choices.
     """
     return Bets(_geometric(min(math.sqrt(12 / max(prompts, 1)), 0.5), 0.7, 16))
 

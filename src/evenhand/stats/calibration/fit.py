@@ -155,7 +155,8 @@ def choose_recipe(
 METHODS = ("auto", "isotonic", "platt", "logistic")
 # Simulated with three signals: with 15 to 20 labelled prompts a learned curve is on average worse
 # than the base rate unless a signal is very strong; from 30 on, and with this many verdicts of
-# the rarer kind, what a good signal gains outweighs what noise costs (docs/calibration.md).
+# the rarer kind, what a good signal gains outweighs what noise costs
+# (scripts/verify_calibrated_runs.py).
 FEWEST_PROMPTS = 30
 FEWEST_OF_EACH = 10
 FOLDS = 10
