@@ -13,10 +13,13 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.report.conclusions import conclude
 from evenhand.report.export import export_run
+from evenhand.report.gate import gate_run
+from evenhand.report.ranking import rank_runs
 from evenhand.report.records import report_pair
 from evenhand.report.run import report_run
 from evenhand.store import Store
 from evenhand.store.jobs import NewJob
+from evenhand.trust.audit import audit_run
 from stored_runs import ROWS, Row, make_run, opened, says
 
 SECRET = "xylophone-of-the-patient"
@@ -55,6 +58,24 @@ def test_forgotten_texts_are_nowhere_in_the_file_and_figures_are_the_same(tmp_pa
     assert SECRET.encode() not in stored
     with contextlib.closing(sqlite3.connect(tmp_path / "evenhand.db")) as file:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_gate_rank_and_audit_are_the_same_without_the_texts(store: Store) -> None:
+    make_run(store, "first", secret_rows())
+
+    def figures() -> list[str]:
+        found = (gate_run(store, "first"), rank_runs(store, ["first"]), audit_run(store, "first"))
+        return [each.model_dump_json() for each in found]
+
+    before = figures()
+    store.forget_texts("first")
+    assert figures() == before
+
+
+def test_what_is_forgotten_twice_is_nothing_the_second_time(store: Store) -> None:
+    make_run(store, "first", secret_rows())
+    assert store.forget_texts("first").pairs == len(ROWS) + 1
+    assert store.forget_texts("first") == (0, 0)
 
 
 def test_texts_that_another_run_has_too_stay(store: Store) -> None:

@@ -190,6 +190,10 @@ _NO_PROSE = frozenset(
 _BARE = ('{"facts":', '{"vote":')  # see `rows`: figures alone
 
 
+def _forgotten(side: str) -> str:
+    return f"(response {side.upper()} forgotten)"
+
+
 class ForgottenTexts(NamedTuple):
     pairs: int
     shared_pairs: int  # other runs have them too, so that their texts and passes stay
@@ -200,7 +204,7 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     own, shared = _pairs_apart(connection, run_id)
     emptied = update(pairs).where(pairs.c.id == bindparam("pair"))
     # Two texts of one length: nothing is to be said of their likeness or their lengths.
-    texts = {f"response_{side}": f"(response {side.upper()} forgotten)" for side in "ab"}
+    texts = {f"response_{side}": _forgotten(side) for side in "ab"}
     texts["prompt"] = FORGOTTEN
     # Another digest: the same pair, taken in anew, is not this one.
     emptied = emptied.values(**texts, context=None, reference=None, digest=bindparam("digested"))
@@ -230,11 +234,16 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
 
 
 def _pairs_apart(connection: Connection, run_id: int) -> tuple[list[int], list[int]]:
-    """The run's pairs that no other run has, and the others."""
+    """The run's pairs with texts that no other run has, and those that another run has too."""
     other = items.alias()
     elsewhere = exists().where(other.c.pair_id == items.c.pair_id, other.c.run_id != run_id)
     query = select(items.c.pair_id).where(items.c.run_id == run_id).distinct()
-    own = connection.execute(query.where(~elsewhere)).scalars()
+    emptied = exists().where(
+        pairs.c.id == items.c.pair_id,
+        pairs.c.prompt == FORGOTTEN,
+        *(pairs.c[f"response_{side}"] == _forgotten(side) for side in "ab"),
+    )
+    own = connection.execute(query.where(~elsewhere, ~emptied)).scalars()
     shared = connection.execute(query.where(elsewhere)).scalars()
     return sorted(own), sorted(shared)
 
