@@ -187,6 +187,8 @@ def _largest() -> Outcome:
             ("/v1/compare", json.dumps(_pair() | texts).encode(), _JSON),
             ("/v1/compare", quotes, _JSON),
             ("/v1/compare", nested, _JSON),
+            ("/v1/compare", b'{"prompt":"' + b'\\"' * 480_000, _JSON),
+            ("/v1/compare", b'{"a":"' * 160_000, _JSON),
             ("/v1/runs", many, _JSON),
             ("/v1/runs", rows, _JSON),
             ("/mcp", _call(few, b"startRun"), _MCP),

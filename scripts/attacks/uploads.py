@@ -152,6 +152,18 @@ CASES: tuple[tuple[str, str, Callable[[], bytes], tuple[int, ...]], ...] = (
         (422,),
     ),
     (
+        "a JSON string never closed, quotes before it",
+        "x.jsonl",
+        lambda: b'{"prompt":"' + b'\\"' * 500_000 + b"\n" + b'{"a":"' * 150_000 + b"\n",
+        (422,),
+    ),
+    (
+        "a JSON list whose string is never closed",
+        "x.json",
+        lambda: b'[{"prompt":"' + b'a\\"' * 3_000_000,
+        (413, 422),
+    ),
+    (
         "a row of 3 million nested objects",
         "x.jsonl",
         lambda: b'{"prompt":[' + (b'{"":' * 900 + b"1" + b"}" * 900 + b",") * 3000 + b"1]}\n",
