@@ -130,6 +130,7 @@ class ProviderJudge:
 
         settings = self._settings()
         for of_one_call in ("timeout", "max_retries", "request_timeout"):
+            # A TypedDict's keys are not known to be these.
             settings.pop(of_one_call, None)  # type: ignore[misc]
         return BatchRequest(
             custom_id="-",

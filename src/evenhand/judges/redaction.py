@@ -118,6 +118,7 @@ class Redactor:
             first = self._clean_place(completion.logprobs[0])
             if first != completion.logprobs[0]:
                 changes["logprobs"] = (first, *completion.logprobs[1:])
+        # Its own fields by name, which no type says.
         return replace(completion, **changes) if changes else completion  # type: ignore[arg-type]
 
     def _clean_place(self, place: TokenLogprob) -> TokenLogprob:

@@ -150,6 +150,7 @@ class Metrics(ServiceObserver):
             from prometheus_client.multiprocess import MultiProcessCollector
 
             registry = CollectorRegistry()
+            # The library is half typed.
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
             told = generate_latest(registry)
         else:
@@ -186,4 +187,4 @@ def forget_process(pid: int) -> None:
     """A worker has died: its gauges count no more, its counters stay."""
     from prometheus_client.multiprocess import mark_process_dead
 
-    mark_process_dead(pid)  # type: ignore[no-untyped-call]
+    mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library is half typed

@@ -371,6 +371,7 @@ def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
         from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
         statement = postgres_insert(table)
+        # SQLAlchemy's dialects are half typed.
         style = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
     if table is passes:
         statement = statement.on_conflict_do_update(

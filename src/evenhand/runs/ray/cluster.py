@@ -235,7 +235,7 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
     with _variables({**_PRIVATE, "RAY_AUTH_TOKEN": _token(), **environment}), _hushed():
         import ray
         from ray._private import ray_constants
-        from ray._raylet import Config  # type: ignore[attr-defined]
+        from ray._raylet import Config  # type: ignore[attr-defined]  # it has no stubs
 
         # Both were read when Ray was imported, maybe before the variables were set.
         Config.initialize("")

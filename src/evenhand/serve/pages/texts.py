@@ -276,7 +276,7 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTED_AT_MOST})
     parser.enable(["table", "strikethrough"])
     # The parser's own way to be told which links are allowed is to set this.
-    parser.validateLink = _may_be_linked  # type: ignore[method-assign]
+    parser.validateLink = _may_be_linked  # type: ignore[method-assign]  # its documented way
     for kind, rule in {
         "text": _text,
         "code_inline": _code,

@@ -99,7 +99,7 @@ class _Bounded:
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)  # type: ignore[misc]
+        super().connection_made(transport)  # type: ignore[misc]  # uvicorn is half typed
         if self.all.enter(self, self.client[0] if self.client else ""):
             self._await_head()
         else:
@@ -109,7 +109,7 @@ class _Bounded:
         if self.transport.is_closing():
             return
         self._head_bytes += len(data)
-        super().data_received(data)  # type: ignore[misc]
+        super().data_received(data)  # type: ignore[misc]  # uvicorn is half typed
         self._look_at_head()
         if self._head_bytes > HEAD_BYTES:
             self.transport.close()
@@ -127,10 +127,10 @@ class _Bounded:
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self.all.leave(self)
-        super().connection_lost(exc)  # type: ignore[misc]
+        super().connection_lost(exc)  # type: ignore[misc]  # uvicorn is half typed
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()  # type: ignore[misc]
+        super().on_response_complete()  # type: ignore[misc]  # uvicorn is half typed
         if self._is_waiting():
             self.all.rest(self)
 
@@ -188,12 +188,12 @@ class _BoundedByC(_Bounded):
     def on_headers_complete(self) -> None:
         """Whatever headers come after these are trailers, and not to be believed: by then who asks
         has been looked at, or is about to be. They go to a list that nobody reads."""
-        super().on_headers_complete()  # type: ignore[misc]
+        super().on_headers_complete()  # type: ignore[misc]  # uvicorn is half typed
         self.headers = []
         self._took_body = True
 
     def on_body(self, body: bytes) -> None:
-        super().on_body(body)  # type: ignore[misc]
+        super().on_body(body)  # type: ignore[misc]  # uvicorn is half typed
         self._took_body = self._took_body or not self.cycle.response_complete
 
     def on_response_complete(self) -> None:

@@ -93,7 +93,7 @@ class Ranking(Model):
             return given
         return {name: each for name, each in given.items() if name not in _COMPUTED}
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
     @property
     def win_matrix(self) -> tuple[tuple[float, ...], ...]:
         """What the model of a row is expected to score against that of a column; a tie is half."""
