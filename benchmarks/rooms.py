@@ -8,15 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
-from evenhand.contract import Ballot, Pair, read_pair
+from evenhand.contract import Pair, read_pair
 from evenhand.judges import Completion, JudgeCall, Traits
-from evenhand.judging.answers.reader import read
-from evenhand.judging.comparison import settle
+from evenhand.judging.ballots import Ballot, PassResult, read_ballot
+from evenhand.judging.comparison import judge_pair, settle
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.explanation import VerdictContext, explain
 from evenhand.judging.notes import notes_on
-from evenhand.judging.reconciliation import reconcile
+from evenhand.judging.reconciliation import Decision, Judged, decide
 from evenhand.prompts import Prompt, Template, built_in_template
 
 WORDS = "the quick brown fox explains why Response A answers what Response B leaves open " * 3
@@ -83,14 +84,19 @@ def cpu_us(work: Callable[[], object], *, times: int = 50, rounds: int = 200) ->
     return best / 1e3
 
 
-def settle_cpu_us(pair: Pair, judge: Echo, *, times: int = 20, rounds: int = 200) -> float:
+Judging = Callable[[Pair, Echo, JudgeConfig], Awaitable[object]]
+
+
+def pair_cpu_us(
+    judging: Judging, pair: Pair, judge: Echo, *, times: int = 20, rounds: int = 200
+) -> float:
     async def all_of_them() -> float:
         best = float("inf")
         config = JudgeConfig()
         for _ in range(rounds):
             begun = time.process_time_ns()
             for _ in range(times):
-                await settle(pair, judge, config)
+                await judging(pair, judge, config)
             best = min(best, (time.process_time_ns() - begun) / times)
         return best / 1e3
 
@@ -100,22 +106,25 @@ def settle_cpu_us(pair: Pair, judge: Echo, *, times: int = 20, rounds: int = 200
 def main() -> None:
     pair = read_pair(PLAIN)
     template = built_in_template("en", "reasoned")
-    first = read(ANSWER, criteria=pair.criteria)
-    second = read(ANSWER, criteria=pair.criteria, order="swapped")
-    agreeing = read(MIRRORED, criteria=pair.criteria, order="swapped")
+    first = read_ballot(ANSWER, criteria=pair.criteria)
+    second = read_ballot(ANSWER, criteria=pair.criteria, order="swapped")
+    agreeing = read_ballot(MIRRORED, criteria=pair.criteria, order="swapped")
     assert isinstance(first, Ballot)
     assert isinstance(second, Ballot)
     assert isinstance(agreeing, Ballot)
     rows = (
         ("pair: read from plain data", cpu_us(lambda: read_pair(PLAIN))),
         ("prompt: both orders", cpu_us(lambda: _both_orders(pair, template))),
-        ("parse: one answer", cpu_us(lambda: read(ANSWER, criteria=pair.criteria))),
-        ("parse: swapped", cpu_us(lambda: read(ANSWER, criteria=pair.criteria, order="swapped"))),
-        ("reconcile: inconsistent", cpu_us(lambda: reconcile(pair, [first, second]))),
-        ("reconcile: agreeing", cpu_us(lambda: _reconcile(pair, first, agreeing))),
+        ("read: one answer", cpu_us(lambda: read_ballot(ANSWER, criteria=pair.criteria))),
+        ("read: swapped", cpu_us(lambda: _read_swapped(pair))),
+        ("decide: inconsistent", cpu_us(lambda: decide(pair, [first, second]))),
+        ("decide: agreeing", cpu_us(lambda: decide(pair, [first, agreeing]))),
+        ("explain: inconsistent", cpu_us(lambda: _explain(pair, first, second))),
+        ("explain: agreeing", cpu_us(lambda: _explain(pair, first, agreeing))),
         ("notes on the pair", cpu_us(lambda: notes_on(pair, "en"))),
-        ("but the wire: inconsistent", settle_cpu_us(pair, Echo(agreeing=False))),
-        ("but the wire: agreeing", settle_cpu_us(pair, Echo(agreeing=True))),
+        ("but the wire: inconsistent", pair_cpu_us(settle, pair, Echo(agreeing=False))),
+        ("but the wire: agreeing", pair_cpu_us(settle, pair, Echo(agreeing=True))),
+        ("without its prose", pair_cpu_us(judge_pair, pair, Echo(agreeing=True))),
     )
     print(
         f"CPU microseconds a pair; prompt and responses {_size(pair):,} characters, "
@@ -125,8 +134,17 @@ def main() -> None:
         print(f"  {name:<28} {taken:8.1f}")
 
 
-def _reconcile(pair: Pair, *ballots: Ballot) -> None:
-    reconcile(pair, ballots, shows_first="original")
+CONTEXT = VerdictContext("echo", None, "en", "reasoned", "agreement", None, "stated")
+
+
+def _read_swapped(pair: Pair) -> None:
+    read_ballot(ANSWER, criteria=pair.criteria, order="swapped")
+
+
+def _explain(pair: Pair, *ballots: Ballot) -> None:
+    decision = decide(pair, ballots)
+    assert isinstance(decision, Decision)
+    explain(pair, Judged(decision, tuple(PassResult(each) for each in ballots)), CONTEXT)
 
 
 def _both_orders(pair: Pair, template: Template) -> None:

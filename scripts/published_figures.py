@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from evenhand.contract import Ballot, Winner
+from evenhand.contract import Winner
 from evenhand.judges.replay import Recording, ReplayJudge
-from evenhand.judging.answers.reader import read
+from evenhand.judging.ballots import Ballot, read_ballot
 from evenhand.trust.published_rules import RuleName, apply_rule, as_recorded
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,7 +48,7 @@ def as_we_read(recording: Recording) -> Winner | None:
     """Our reading in the labels shown; the recorded verdict where no text was published."""
     if recording.raw is None:
         return as_recorded(recording)
-    outcome = read(recording.raw, truncated=recording.finish == "length")
+    outcome = read_ballot(recording.raw, truncated=recording.finish == "length")
     return outcome.winner if isinstance(outcome, Ballot) else None
 
 

@@ -16,8 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from evenhand.contract import Ballot, Unread
-from evenhand.judging.answers.reader import read
+from evenhand.contract import Unread
+from evenhand.judging.ballots import Ballot, read_ballot
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -90,14 +90,14 @@ def recorded(data: Path, *, every: int = 1) -> Iterator[Judged]:
         for row in records(path):
             if row["raw"] is None or next(numbers) % every:
                 continue
-            outcome = read(row["raw"], truncated=row.get("finish_reason") == "length")
+            outcome = read_ballot(row["raw"], truncated=row.get("finish_reason") == "length")
             expected = ours.get(key_of(name, row), row["verdict_as_shown"])
             yield Judged(name, row, outcome, (expected,))
 
 
 def nasty(data: Path) -> Iterator[Judged]:
     for row in records(data / "nasty.jsonl"):
-        yield Judged("nasty", row, read(row["raw"]), tuple(row["acceptable"]))
+        yield Judged("nasty", row, read_ballot(row["raw"]), tuple(row["acceptable"]))
 
 
 def main(arguments: list[str]) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from evenhand.contract import ConfidenceSource, Failure, Locale, Outcome, Verdict, Winner
-from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, NewVote, Store
+from evenhand.contract import ConfidenceSource, Locale, Outcome, Winner
+from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, NewVote, Settled, Store
 from store_values import failure, item, win
 
 # A, B and T win or tie; I is inconsistent, X invalid, and . not judged yet.
@@ -97,11 +98,11 @@ def _settled(
     confidences: Sequence[float | None] | None,
     place: int,
     source: ConfidenceSource,
-) -> Verdict | Failure:
+) -> Settled:
     if letter == "X":
         return failure([])
-    verdict: Verdict = win(_WINNERS[letter], [], Outcome.INCONSISTENT if letter == "I" else None)
+    judged = win(_WINNERS[letter], [], Outcome.INCONSISTENT if letter == "I" else None)
     if confidences is None:
-        return verdict
-    metadata = verdict.metadata.model_copy(update={"confidence_source": source})
-    return verdict.model_copy(update={"confidence": confidences[place], "metadata": metadata})
+        return judged
+    decision = replace(judged.decision, confidence=confidences[place], confidence_source=source)
+    return replace(judged, decision=decision)

@@ -8,13 +8,9 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from evenhand.contract import (
-    Analysis,
-    Ballot,
+    ConfidenceSource,
     Criterion,
-    CriterionBallot,
     CriterionOutcome,
-    CriterionVerdict,
-    Differentiators,
     ErrorBody,
     Failure,
     MeanProbabilities,
@@ -22,18 +18,15 @@ from evenhand.contract import (
     Order,
     Outcome,
     Pair,
-    Pass,
-    PositionConsistency,
     Probabilities,
-    ResponseAnalysis,
+    Scores,
     Unread,
     Usage,
-    Verdict,
-    Vote,
-    VotePass,
     Winner,
     criterion_key,
 )
+from evenhand.judging.ballots import Ballot, PassResult
+from evenhand.judging.reconciliation import CriterionDecision, Decision, Judged
 from evenhand.store import (
     FailedPass,
     NewItem,
@@ -41,6 +34,7 @@ from evenhand.store import (
     NewPass,
     NewRun,
     NewVerdict,
+    Settled,
     Store,
     WorkItem,
 )
@@ -68,7 +62,7 @@ class Begun:
         self.write(item, made, win(winner, made))
 
     def write(
-        self, item: WorkItem, made: list[Pass] | list[FailedPass], settled: Verdict | Failure
+        self, item: WorkItem, made: list[PassResult] | list[FailedPass], settled: Settled
     ) -> None:
         self.store.write(
             [NewPass(item.pair_id, self.judge_id, self.run_id, each) for each in made],
@@ -95,15 +89,16 @@ def item(key: str, *, row: int = 1, source: str = "pairs.jsonl", **values: Any) 
 ITEM_FIELDS = ("label", "model_a", "model_b", "tags", "salt")
 
 
-def read_pass(order: Order, winner: Winner = "A", *, sample: int = 1, **usage: Any) -> Pass:
-    ballot = Ballot(order=order, sample=sample, winner=winner, confidence=0.75, raw=f"say {winner}")
-    counted = Usage(**({"requests": 1} | usage))
-    return Pass(order=order, sample=sample, ballot=ballot, usage=counted, time_ms=2)
+def read_pass(order: Order, winner: Winner = "A", *, sample: int = 1, **usage: Any) -> PassResult:
+    stated = Ballot(order, sample, winner, 0.75, raw=f"say {winner}", confidence_source="stated")
+    return PassResult(stated, usage=Usage(**({"requests": 1} | usage)), time_ms=2)
 
 
-def unread_pass(order: Order, **usage: Any) -> Pass:
-    unread = Unread(order=order, kind="no_verdict", reason="no winner is named", raw="well…")
-    return Pass(order=order, unread=unread, usage=Usage(**({"requests": 1} | usage)), time_ms=2)
+def unread_pass(order: Order, *, sample: int = 1, **usage: Any) -> PassResult:
+    unread = Unread(
+        order=order, sample=sample, kind="no_verdict", reason="no winner is named", raw="well…"
+    )
+    return PassResult(unread, usage=Usage(**({"requests": 1} | usage)), time_ms=2)
 
 
 def failed_pass(order: Order) -> FailedPass:
@@ -111,26 +106,36 @@ def failed_pass(order: Order) -> FailedPass:
     return FailedPass(order, 1, error, Usage(requests=4), 60_000)
 
 
-def win(winner: Winner, made: list[Pass], outcome: Outcome | None = None) -> Verdict:
+def win(winner: Winner, made: list[PassResult], outcome: Outcome | None = None) -> Judged:
     outcome = outcome or (Outcome.TIE if winner == "TIE" else Outcome.WIN)
-    return Verdict(
-        winner=winner,
-        confidence=0.75,
-        comparison=(),
-        overall_reasoning="because",
-        differentiators=Differentiators(),
-        analysis=Analysis(),
-        position_consistency=PositionConsistency(
-            first_pass_winner=winner, second_pass_winner=winner, consistent=True
-        ),
-        metadata=Metadata(outcome=outcome, confidence_source="stated", passes=tuple(made)),
-    )
+    return Judged(Decision(outcome, winner, 0.75, "stated", winner, winner), tuple(made))
 
 
-def failure(made: list[Pass], kind: str = "invalid") -> Failure:
+def decided(
+    outcome: Outcome,
+    winner: Winner,
+    confidence: float | None = None,
+    confidence_source: ConfidenceSource = "none",
+    first: Winner | None = None,
+    second: Winner | None = None,
+    *,
+    samples: int = 1,
+    passes: int = 0,
+    time_ms: float = 0,
+    **known: Any,
+) -> Judged:
+    """A decision that rests on so many passes."""
+    decision = Decision(outcome, winner, confidence, confidence_source, first, second, **known)
+    return Judged(decision, (read_pass("original"),) * passes, samples, time_ms)
+
+
+def failure(made: list[PassResult], kind: str = "invalid") -> Failure:
     return Failure(
         error=ErrorBody(kind=kind, message="no valid verdict: unread", retryable=False),
-        metadata=Metadata(outcome=Outcome.INVALID, passes=tuple(made)),
+        metadata=Metadata(
+            outcome=Outcome.INVALID,
+            passes=tuple(each.to_contract(make_pair()) for each in made),
+        ),
     )
 
 
@@ -160,7 +165,8 @@ def _made(kind: type[_M], /, **parts: st.SearchStrategy[Any]) -> st.SearchStrate
 
 _shares = st.floats(0, 1, allow_subnormal=True)
 _numbers = st.floats(allow_nan=False, allow_infinity=False)
-_counts = st.none() | st.integers(0, 2**70)
+# What a column holds: no count that cannot be.
+_counts = st.none() | st.integers(0, 2**40)
 _winners: st.SearchStrategy[Winner] = st.sampled_from(["A", "B", "TIE"])
 _some_texts = st.lists(texts, max_size=3).map(tuple)
 
@@ -170,20 +176,9 @@ usages = _made(
     output_tokens=_counts,
     cached_input_tokens=_counts,
     cost_usd=st.none() | _numbers,
-    requests=st.integers(0, 2**70),
+    requests=st.integers(0, 2**40),
 )
 _probabilities = st.none() | _made(Probabilities, a=_shares, b=_shares, tie=_shares)
-_analyses = _made(ResponseAnalysis, strengths=_some_texts, weaknesses=_some_texts)
-_whole_analyses = _made(Analysis, response_a=_analyses, response_b=_analyses)
-_criterion_ballots = _made(
-    CriterionBallot,
-    criterion=texts,
-    winner=st.none() | _winners,
-    reasoning=texts,
-    a_assessment=texts,
-    b_assessment=texts,
-    probabilities=_probabilities,
-)
 
 
 def _ballots(order: Order, sample: int) -> st.SearchStrategy[Ballot]:
@@ -193,15 +188,16 @@ def _ballots(order: Order, sample: int) -> st.SearchStrategy[Ballot]:
         sample=st.just(sample),
         winner=_winners,
         confidence=st.none() | _shares,
+        criteria=st.lists(st.none() | _winners, max_size=3).map(tuple),
+        raw=texts,
         confidence_source=st.sampled_from(["stated", "logprobs", "none"]),
         probabilities=_probabilities,
-        criteria=st.lists(_criterion_ballots, max_size=2).map(tuple),
-        reasoning=texts,
-        differentiators=_some_texts,
-        analysis=_whole_analyses,
-        protocol=texts,
+        criterion_probabilities=st.lists(_probabilities, max_size=3).map(tuple),
+        scores=st.none() | _made(Scores, a=_numbers, b=_numbers),
+        strength=st.none() | st.integers(0, 2),
+        protocol=st.sampled_from(["evenhand", "mt-bench", "letter", "recorded"]),
         flags=_some_texts,
-        raw=texts,
+        read_as=st.sampled_from([None, "mt-bench", "scores"]),
     ) | _made(Ballot, order=st.just(order), sample=st.just(sample), winner=_winners, raw=texts)
 
 
@@ -212,52 +208,13 @@ def _unreads(order: Order, sample: int) -> st.SearchStrategy[Unread]:
     )
 
 
-def passes_of(order: Order, sample: int) -> st.SearchStrategy[Pass]:
-    def whole(reading: dict[str, Any]) -> st.SearchStrategy[Pass]:
-        return _made(
-            Pass,
-            order=st.just(order),
-            sample=st.just(sample),
-            **{name: st.just(value) for name, value in reading.items()},
-            usage=usages,
-            time_ms=_numbers,
-            repaired=st.lists(_unreads(order, sample), max_size=2).map(tuple),
-            model=st.none() | texts,
-            request_ids=_some_texts,
-        )
-
-    ballots = _ballots(order, sample).map(lambda ballot: {"ballot": ballot})
-    unreads = _unreads(order, sample).map(lambda unread: {"unread": unread})
-    return (ballots | unreads).flatmap(whole)
-
-
-_real_counts = st.none() | st.integers(0, 2**40)
-
-
-def vote_passes_of(order: Order, sample: int) -> st.SearchStrategy[VotePass]:
-    """Their usage is kept in columns, which hold no count that cannot be."""
-    votes = _made(
-        Vote,
-        order=st.just(order),
-        sample=st.just(sample),
-        winner=_winners,
-        confidence=st.none() | _shares,
-        criteria=st.lists(st.tuples(texts, _winners), max_size=3).map(tuple),
-        raw=texts,
-    )
-    usage = _made(
-        Usage,
-        input_tokens=_real_counts,
-        output_tokens=_real_counts,
-        cached_input_tokens=_real_counts,
-        cost_usd=st.none() | _numbers,
-        requests=st.integers(0, 2**40),
-    )
+def passes_of(order: Order, sample: int) -> st.SearchStrategy[PassResult]:
     return _made(
-        VotePass,
-        vote=votes,
-        usage=usage,
+        PassResult,
+        reading=_ballots(order, sample) | _unreads(order, sample),
+        usage=usages,
         time_ms=_numbers,
+        repaired=st.lists(_unreads(order, sample), max_size=2).map(tuple),
         model=st.none() | texts,
         request_ids=_some_texts,
     )
@@ -277,68 +234,60 @@ def failed_passes_of(order: Order, sample: int) -> st.SearchStrategy[FailedPass]
     )
 
 
-_consistencies = st.none() | _made(
-    PositionConsistency,
-    first_pass_winner=st.none() | _winners,
-    second_pass_winner=st.none() | _winners,
-    consistent=st.booleans(),
+_some_winner = st.none() | _winners
+_decisions = _made(
+    Decision,
+    outcome=st.sampled_from([Outcome.WIN, Outcome.TIE, Outcome.INCONSISTENT]),
+    winner=_winners,
+    confidence=st.none() | _shares,
+    confidence_source=st.sampled_from(["stated", "logprobs", "votes", "rule", "none"]),
+    first_pass_winner=_some_winner,
+    second_pass_winner=_some_winner,
+    criteria=st.lists(
+        _made(
+            CriterionDecision,
+            name=texts,
+            outcome=st.sampled_from(Outcome),
+            winner=_some_winner,
+            first_pass_winner=_some_winner,
+            second_pass_winner=_some_winner,
+        ),
+        max_size=2,
+    ).map(tuple),
+    decided_by=st.sampled_from([None, "confidence", "criteria"]),
+    probabilities=st.none() | _made(MeanProbabilities, a=_numbers, b=_numbers, tie=_numbers),
+    abstained=st.booleans(),
 )
 
 
-def _metadata(passes: tuple[Pass, ...], outcome: Any) -> st.SearchStrategy[Metadata]:
-    return _made(
+def settled_on(passes: tuple[PassResult, ...], *, samples: int) -> st.SearchStrategy[Settled]:
+    judged = _made(
+        Judged,
+        decision=_decisions,
+        passes=st.just(passes),
+        samples=st.just(samples),
+        time_ms=_numbers,
+    )
+    metadata = _made(
         Metadata,
         id=st.none() | texts,
         evaluation_time_ms=_numbers,
-        outcome=outcome,
+        outcome=st.sampled_from([None, Outcome.INVALID]),
         judge=st.none() | texts,
         judge_caveat=st.none() | texts,
         model=st.none() | texts,
         locale=st.sampled_from([None, "en", "zh"]),
         mode=st.sampled_from([None, "reasoned", "letter"]),
         prompt_version=st.none() | texts,
-        confidence_source=st.sampled_from(["stated", "logprobs", "votes", "rule", "none"]),
         reconcile=st.sampled_from([None, "agreement", "average"]),
-        samples=st.just(max((made.sample for made in passes), default=1)),
-        decided_by=st.sampled_from([None, "confidence", "criteria"]),
-        probabilities=st.none() | _made(MeanProbabilities, a=_numbers, b=_numbers, tie=_numbers),
+        samples=st.just(samples),
         criteria=st.lists(
             _made(CriterionOutcome, criterion=texts, outcome=st.sampled_from(Outcome)),
             max_size=2,
         ).map(tuple),
         usage=usages,
-        passes=st.just(passes),
     )
-
-
-def verdicts_of(passes: tuple[Pass, ...]) -> st.SearchStrategy[Verdict | Failure]:
-    criterion = _made(
-        CriterionVerdict,
-        criterion=texts,
-        winner=st.none() | _winners,
-        reasoning=texts,
-        a_strength=texts,
-        b_strength=texts,
-    )
-    decided = [Outcome.WIN, Outcome.TIE, Outcome.INCONSISTENT]
-    verdict = _made(
-        Verdict,
-        winner=_winners,
-        confidence=st.none() | _shares,
-        comparison=st.lists(criterion, max_size=2).map(tuple),
-        overall_reasoning=texts,
-        differentiators=_made(Differentiators, a_advantages=_some_texts, b_advantages=_some_texts),
-        analysis=_whole_analyses,
-        position_consistency=_consistencies,
-        notes=_some_texts,
-        metadata=_metadata(passes, st.sampled_from(decided)),
-    )
-    failed = _made(
-        Failure,
-        error=errors,
-        metadata=_metadata(passes, st.sampled_from([None, Outcome.INVALID])),
-    )
-    return verdict | failed
+    return judged | _made(Failure, error=errors, metadata=metadata)
 
 
 _criteria = st.lists(

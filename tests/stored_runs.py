@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenhand.contract import ErrorBody, Failure, Order, Pass, Usage, Verdict, Winner
+from evenhand.contract import ErrorBody, Order, Usage, Winner
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
-from evenhand.judging.comparison import settle
+from evenhand.judging.ballots import PassResult
+from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.passes import Made
 from evenhand.store import (
     FailedPass,
     NewItem,
@@ -118,10 +118,11 @@ def judge_run(store: Store, run_id: int, judge_id: int, rows: dict[str, Row]) ->
             continue
         keeper = _Keeper(work.pair_id, judge_id, run_id)
         once = JudgeConfig(repairs=0, retry=RetryPolicy(attempts=1))
-        settled = asyncio.run(settle(work.pair, ScriptedJudge(row.answer), once, keeper=keeper))
-        outcome: Verdict | Failure = settled if isinstance(settled, Verdict) else settled[0]
+        judge = ScriptedJudge(row.answer)
+        judged = asyncio.run(judge_pair(work.pair, judge, once, keeper=keeper))
+        settled = judged.failure if isinstance(judged, Failed) else judged
         passes += keeper.made
-        verdicts.append(NewVerdict(run_id, work.number, judge_id, outcome))
+        verdicts.append(NewVerdict(run_id, work.number, judge_id, settled))
     store.write(passes, verdicts)
 
 
@@ -130,10 +131,10 @@ class _Keeper:
         self._ids = (pair_id, judge_id, run_id)
         self.made: list[NewPass] = []
 
-    def recall(self, order: Order, sample: int) -> Pass | None:
+    def recall(self, order: Order, sample: int) -> PassResult | None:
         return None
 
-    def keep(self, made: Made) -> None:
+    def keep(self, made: PassResult) -> None:
         self.made.append(NewPass(*self._ids, made))
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:

@@ -28,9 +28,9 @@ from evenhand.contract import Ballot, Unread, Verdict, read_pair
 from evenhand.judges import Judge
 from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.options import JudgeOptions
-from evenhand.judging.answers.reader import read
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig
+from explained import read
 from scripted import make_pair
 
 TWO = make_pair(criteria=list(CRITERIA))

@@ -16,7 +16,7 @@ from evenhand import errors
 from evenhand.cli.main import app
 from evenhand.contract import Metadata, Pair, UnreadKind, Verdict, read_pair
 from evenhand.judges import KINDS, JudgeOptions
-from evenhand.judging.answers.reader import PROTOCOLS
+from evenhand.judging.answers.results import PROTOCOLS
 from evenhand.prompts import Prompt
 from evenhand.prompts.template import KNOWN
 from evenhand.settings import Settings

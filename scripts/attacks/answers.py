@@ -13,8 +13,9 @@ from scripts.attacks import Attack, Outcome
 from scripts.quoting_completions import SEED, completions
 
 import evenhand.judging.answers
-from evenhand.contract import Ballot, Criterion
-from evenhand.judging.answers.reader import PROTOCOLS, AnswerProtocol, read
+from evenhand.contract import Criterion
+from evenhand.judging.answers.results import PROTOCOLS, AnswerProtocol
+from evenhand.judging.ballots import Ballot, read_ballot
 
 HALF = 500_000
 # Twice the text may take twice the time; more than three times is no longer linear.
@@ -100,7 +101,7 @@ def every_pattern_is_linear() -> Outcome:
 
 def _read_closing(text: str, *, closing: str = "", protocol: AnswerProtocol | None = None) -> None:
     text = text[: len(text) - len(closing)] + closing
-    read(text, criteria=(Criterion(name="accuracy"),), protocol=protocol)
+    read_ballot(text, criteria=(Criterion(name="accuracy"),), protocol=protocol)
 
 
 def the_reader_is_linear() -> Outcome:
@@ -117,7 +118,7 @@ def quoted_verdicts_are_not_read() -> Outcome:
     for name, quoting, count in (("quoting", True, QUOTING), ("plain", False, PLAIN)):
         misread = unread = 0
         for one in completions(count, quoting=quoting):
-            outcome = read(one.text)
+            outcome = read_ballot(one.text)
             if not isinstance(outcome, Ballot):
                 unread += 1
             elif outcome.winner != one.due:

@@ -19,8 +19,8 @@ from evenhand.contract import Failure, Pair, Verdict, read_pair
 from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import EvenhandError, InputError, MissingExtra
 from evenhand.judges import Judge
-from evenhand.judging.comparison import failure_of
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.explanation import failure_of
 from evenhand.sync import run_sync
 
 if TYPE_CHECKING:

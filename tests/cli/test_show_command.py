@@ -89,7 +89,8 @@ def test_pending_pair_and_replaced_passes_are_told(command: Command, judged: Sto
 def test_repaired_answer_is_shown_after_what_could_not_be_read(
     command: Command, store: Store
 ) -> None:
-    from evenhand.contract import Pass, Unread
+    from evenhand.contract import Unread
+    from evenhand.judging.ballots import PassResult
     from evenhand.store import NewPass
 
     run_id = make_run(store, "mended", [Row("m", says("A"), judged=False)])
@@ -97,7 +98,7 @@ def test_repaired_answer_is_shown_after_what_could_not_be_read(
     (work,) = store.pending(run_id, judge.id, after=0, limit=1)
     before = Unread(order="original", kind="malformed", reason="it was no JSON", raw="Hm, well")
     after = Unread(order="original", kind="empty", reason="it was empty")
-    made = Pass(order="original", unread=after, repaired=(before,), usage=USAGE)
+    made = PassResult(after, usage=USAGE, repaired=(before,))
     store.write([NewPass(work.pair_id, judge.id, run_id, made)], [])
     said = shown(command, "m", "mended")
     assert "first pass: unread (empty): it was empty" in said

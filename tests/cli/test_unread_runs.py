@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from command_line import Command
-from evenhand.contract import Ballot, Pass, Unread
+from evenhand.contract import Unread
 from evenhand.errors import JudgeUnreadable
 from evenhand.judges import Judge, Traits
+from evenhand.judging.ballots import Ballot, PassResult
 from evenhand.runs.health import UnreadMonitor
 from evenhand.runs.stop import Stop
 from evenhand.serve.pages.rendering import PageTranslator
@@ -43,12 +44,10 @@ def told_by(
     """What comes of answers that are read (True) or not, and how many it took."""
     stop = Stop()
     watch = UnreadMonitor(judge, stop, keep_going=keep_going)
-    ballot = Ballot(order="original", winner="A")
+    ballot = Ballot("original", 1, "A")
     unread = Unread(order="original", kind="no_verdict", reason="no verdict", raw=NONSENSE)
     for count, read in enumerate(answers, start=1):
-        made = {"ballot": ballot} if read else {"unread": unread}
-        judged = Pass.model_validate({"order": "original", "timeMs": 1, **made})
-        watch.answered(judged, in_flight=in_flight)
+        watch.answered(PassResult(ballot if read else unread), in_flight=in_flight)
         if stop.by is not None:
             return stop, count
     return stop, len(answers)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Analysis, Ballot, CriterionBallot, ResponseAnalysis, Winner, rename
-from evenhand.contract.labels import rename_all
 
 PROSE = st.lists(
     st.sampled_from(
@@ -83,8 +82,3 @@ def test_renaming_is_what_one_pattern_of_all_forms_would_do(text: str) -> None:
         text,
     )
     assert rename(text) == expected
-
-
-@given(st.lists(PROSE | PIECES, max_size=5))
-def test_texts_renamed_together_are_each_renamed(texts: list[str]) -> None:
-    assert rename_all(texts) == [rename(text) for text in texts]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.contract import Ballot, Criterion, Unread
-from evenhand.judging.answers.reader import read
+from explained import read
 
 CRITERIA = (Criterion(name="Accuracy"), Criterion(name="tone of voice"))
 

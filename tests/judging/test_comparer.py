@@ -16,7 +16,7 @@ from evenhand.errors import InputError, JudgeRejected, JudgeServerError, NoVerdi
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Traits
 from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.options import JudgeOptions
-from evenhand.judging.ballots import read_reasoned
+from evenhand.judging.ballots import read_completion
 from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import make_template
@@ -575,9 +575,9 @@ async def test_a_long_completion_is_read_off_the_event_loop(
 
     def read_noting_its_thread(*arguments: Any, **options: Any) -> Any:
         read_in.append(threading.current_thread() is threading.main_thread())
-        return read_reasoned(*arguments, **options)
+        return read_completion(*arguments, **options)
 
-    monkeypatch.setattr("evenhand.judging.passes.read_reasoned", read_noting_its_thread)
+    monkeypatch.setattr("evenhand.judging.passes.read_completion", read_noting_its_thread)
     answer = answer_json("TIE", criteria=BOTH)
     for text in (answer, f"{'They were compared at length. ' * 1000}\n\n{answer}"):
         verdict = await compare(PAIR, ScriptedJudge(lambda _, text=text: text))  # type: ignore[misc]

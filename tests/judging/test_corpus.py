@@ -5,7 +5,7 @@ from __future__ import annotations
 from cases import each_case
 from corpus import CORPUS, CRITERIA, Case
 from evenhand.contract import Ballot, Criterion
-from evenhand.judging.answers.reader import read
+from explained import read
 from hostile_cases import QUOTING_ANSWERS
 
 ASKED = tuple(Criterion(name=name) for name in CRITERIA)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.contract import Ballot, Criterion, Unread
-from evenhand.judging.answers.reader import read
+from explained import read
 
 CRITERIA = (Criterion(name="Accuracy"), Criterion(name="clarity"))
 

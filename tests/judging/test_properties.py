@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Ballot, Criterion, Unread, Winner, rename
-from evenhand.judging.answers.reader import PROTOCOLS, AnswerProtocol, read
 from evenhand.judging.answers.recognition import exchanged
+from evenhand.judging.answers.results import PROTOCOLS, AnswerProtocol
+from explained import read
 
 WINNERS: tuple[Winner, ...] = ("A", "B", "TIE")
 NAMES = ("accuracy", "clarity", "tone of voice")

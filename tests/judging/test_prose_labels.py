@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Ballot, Criterion
-from evenhand.judging.answers.reader import PROTOCOLS, read
 from evenhand.judging.answers.recognition import exchanged
+from evenhand.judging.answers.results import PROTOCOLS
+from explained import read
 
 
 def reasons(text: str, order: str) -> tuple[str, str]:

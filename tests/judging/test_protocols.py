@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evenhand.contract import ORDERS, Ballot, Scores, Unread
-from evenhand.judging.answers.reader import AnswerProtocol, read
+from evenhand.judging.answers.results import AnswerProtocol
+from explained import read
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from scripts.quoting_completions import Generated, completions
 
 from evenhand.contract import Ballot, Unread
 from evenhand.judging.answers.quotations import HEAD, MOST_QUOTATIONS, TAIL, own_words
-from evenhand.judging.answers.reader import LONGEST_ANSWER, read
+from evenhand.judging.answers.reader import LONGEST_ANSWER
 from evenhand.judging.answers.recognition import as_reasons
+from explained import read
 
 
 def winner_in(text: str) -> str | None:

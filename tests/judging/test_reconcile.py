@@ -18,8 +18,12 @@ from evenhand.contract import (
     Probabilities,
     ResponseAnalysis,
     Unread,
+    Verdict,
 )
-from evenhand.judging.reconciliation import Reconciliation, Unreconciled, reconcile
+from evenhand.judging.ballots import read_ballot
+from evenhand.judging.reconciliation import Unreconciled
+from explained import reconcile
+from scripted import answer_json
 
 WEIGHTED = ({"name": "accuracy", "weight": 3.0}, {"name": "clarity"}, {"name": "depth"})
 
@@ -62,9 +66,9 @@ def unread(order: Order, reason: str = "it is empty") -> Unread:
     return Unread(order=order, kind="empty", reason=reason)
 
 
-def ruled(*args: Any, **kwargs: Any) -> Reconciliation:
+def ruled(*args: Any, **kwargs: Any) -> Verdict:
     ruling = reconcile(*args, **kwargs)
-    assert isinstance(ruling, Reconciliation), ruling
+    assert isinstance(ruling, Verdict), ruling
     return ruling
 
 
@@ -80,7 +84,7 @@ def test_passes_that_agree_give_their_winner_and_the_mean_confidence(winner: Any
     assert ruling.winner == winner
     assert ruling.outcome == ("tie" if winner == "TIE" else "win")
     assert ruling.confidence == pytest.approx((0.9 + 0.6) / 2)
-    assert ruling.confidence_source == "stated"
+    assert ruling.metadata.confidence_source == "stated"
     assert ruling.position_consistency is not None
     assert ruling.position_consistency.consistent
 
@@ -89,7 +93,7 @@ def test_passes_that_agree_give_their_winner_and_the_mean_confidence(winner: Any
 def test_passes_that_differ_are_inconsistent_never_a_tie(first: Any, second: Any) -> None:
     ruling = ruled(pair(), [ballot("original", first, 0.9), ballot("swapped", second, 0.8)])
     assert (ruling.winner, ruling.confidence) == ("TIE", 0.5)
-    assert (ruling.outcome, ruling.confidence_source) == (Outcome.INCONSISTENT, "rule")
+    assert (ruling.outcome, ruling.metadata.confidence_source) == (Outcome.INCONSISTENT, "rule")
     position = ruling.position_consistency
     assert position is not None
     assert (position.first_pass_winner, position.second_pass_winner) == (first, second)
@@ -99,7 +103,11 @@ def test_passes_that_differ_are_inconsistent_never_a_tie(first: Any, second: Any
 
 def test_either_confidence_missing_leaves_none_for_the_pair() -> None:
     ruling = ruled(pair(), [ballot("original", "A", 0.9), ballot("swapped", "A")])
-    assert (ruling.winner, ruling.confidence, ruling.confidence_source) == ("A", None, "none")
+    assert (ruling.winner, ruling.confidence, ruling.metadata.confidence_source) == (
+        "A",
+        None,
+        "none",
+    )
 
 
 @pytest.mark.parametrize("silent", ["original", "swapped"])
@@ -162,8 +170,16 @@ def test_criteria_are_reconciled_by_the_same_rule_and_matched_by_name() -> None:
     ruling = ruled(
         asked,
         [
-            ballot("original", "A", by={"depth": "TIE", "Accuracy": "A", "clarity!": "A"}),
-            ballot("swapped", "A", by={"clarity": "B", "accuracy": "A", "depth": "TIE"}),
+            read_ballot(
+                answer_json("A", criteria=[("depth", "TIE"), ("Accuracy", "A"), ("clarity!", "A")]),
+                criteria=asked.criteria,
+            ),
+            # The other way round, as the second pass shows them.
+            read_ballot(
+                answer_json("B", criteria=[("clarity", "A"), ("accuracy", "B"), ("depth", "TIE")]),
+                criteria=asked.criteria,
+                order="swapped",
+            ),
         ],
     )
     assert [(c.criterion, c.winner) for c in ruling.comparison] == [
@@ -172,7 +188,12 @@ def test_criteria_are_reconciled_by_the_same_rule_and_matched_by_name() -> None:
         ("depth", "TIE"),
         ("tone", None),
     ]
-    assert [c.outcome for c in ruling.criteria] == ["win", "inconsistent", "tie", "invalid"]
+    assert [c.outcome for c in ruling.metadata.criteria] == [
+        "win",
+        "inconsistent",
+        "tie",
+        "invalid",
+    ]
 
 
 def test_a_criterion_left_out_says_that_it_was_not_judged_and_the_ballot_stands() -> None:
@@ -195,7 +216,7 @@ def test_where_ties_are_forbidden_the_stronger_confidence_decides() -> None:
         pair(allow_tie=False), [ballot("original", "A", 0.6), ballot("swapped", "B", 0.9)]
     )
     assert (ruling.winner, ruling.confidence, ruling.outcome) == ("B", 0.5, "inconsistent")
-    assert ruling.decided_by == "confidence"
+    assert ruling.metadata.decided_by == "confidence"
 
 
 @pytest.mark.parametrize("confidence", [0.8, None])
@@ -208,7 +229,7 @@ def test_equal_or_missing_confidence_leaves_it_to_the_weighted_criteria(
         pair(allow_tie=False, criteria=WEIGHTED),
         [ballot("original", "A", confidence, by=by), ballot("swapped", "B", confidence, by=by)],
     )
-    assert (ruling.winner, ruling.decided_by, ruling.confidence) == ("A", "criteria", 0.5)
+    assert (ruling.winner, ruling.metadata.decided_by, ruling.confidence) == ("A", "criteria", 0.5)
 
 
 def test_where_nothing_separates_them_it_is_invalid_never_a_coin() -> None:
@@ -235,9 +256,9 @@ def test_average_decides_on_the_mean_probability_and_still_tells_the_flip() -> N
     # A: (0.7 + 0.35) / 2 = 0.525; B: (0.2 + 0.6) / 2 = 0.4; TIE: (0.1 + 0.05) / 2 = 0.075
     assert (ruling.winner, ruling.outcome) == ("A", "win")
     assert ruling.confidence == pytest.approx(0.525)
-    assert ruling.confidence_source == "logprobs"
-    assert ruling.probabilities is not None
-    assert ruling.probabilities.tie == pytest.approx(0.075)
+    assert ruling.metadata.confidence_source == "logprobs"
+    assert ruling.metadata.probabilities is not None
+    assert ruling.metadata.probabilities.tie == pytest.approx(0.075)
     position = ruling.position_consistency
     assert position is not None
     assert (position.first_pass_winner, position.second_pass_winner) == ("A", "B")
@@ -250,7 +271,7 @@ def test_average_of_samples_without_probabilities_counts_their_votes() -> None:
     ] + [ballot("swapped", winner, 0.9, sample=n) for n, winner in enumerate("ABA", start=1)]
     ruling = ruled(pair(), readings, how="average")
     # A: (2/3 + 2/3) / 2 = 2/3
-    assert (ruling.winner, ruling.confidence_source) == ("A", "votes")
+    assert (ruling.winner, ruling.metadata.confidence_source) == ("A", "votes")
     assert ruling.confidence == pytest.approx(2 / 3)
 
 
@@ -279,7 +300,7 @@ def test_a_criterion_without_probabilities_stays_inconsistent_under_average() ->
         update={"criteria": (CriterionBallot(criterion="accuracy", winner="B"),)}
     )
     ruling = ruled(pair(), [first, second], how="average")
-    assert ruling.criteria[0].outcome is Outcome.INCONSISTENT
+    assert ruling.metadata.criteria[0].outcome is Outcome.INCONSISTENT
 
 
 def spoken(order: Order, winner: Any, word: str, by: dict[str, Any]) -> Ballot:
@@ -400,7 +421,7 @@ def test_rounding_never_decides_a_pair() -> None:
         pair(allow_tie=False, criteria=huge),
         [ballot("original", "A", by=by), ballot("swapped", "B", by=by)],
     )
-    assert (ruling.winner, ruling.decided_by) == ("A", "criteria")
+    assert (ruling.winner, ruling.metadata.decided_by) == ("A", "criteria")
 
 
 def test_an_averaged_pair_that_the_criteria_had_to_decide_stays_inconsistent() -> None:
@@ -408,7 +429,7 @@ def test_an_averaged_pair_that_the_criteria_had_to_decide_stays_inconsistent() -
     by = (CriterionBallot(criterion="accuracy", winner="A"),)
     readings = [b.model_copy(update={"criteria": by}) for b in (first, second)]
     ruling = ruled(pair(allow_tie=False), readings, how="average")
-    assert (ruling.winner, ruling.decided_by) == ("A", "criteria")
+    assert (ruling.winner, ruling.metadata.decided_by) == ("A", "criteria")
     assert (ruling.outcome, ruling.confidence) == (Outcome.INCONSISTENT, 0.5)
 
 
@@ -452,7 +473,7 @@ def test_no_confidence_is_made_up_and_every_one_lies_within_0_and_1(
         return
     assert ruling.confidence is None or 0 <= ruling.confidence <= 1
     if ruling.outcome in ("win", "tie"):
-        assert (ruling.confidence is None) == (ruling.confidence_source == "none")
+        assert (ruling.confidence is None) == (ruling.metadata.confidence_source == "none")
         named = [b.confidence for b in readings if b.winner == ruling.winner]
         if None in named:
             assert ruling.confidence is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evenhand.contract import Ballot
-from evenhand.judging.answers.reader import read
 from evenhand.judging.answers.terse import read_terse
+from explained import read
 
 
 def winner_in(text: str) -> str | None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from corpus import CORPUS, CRITERIA
 from evenhand.contract import Ballot, Criterion
-from evenhand.judging.answers.reader import AnswerProtocol, read
+from evenhand.judging.answers.results import AnswerProtocol
+from explained import read
 
 ASKED = tuple(Criterion(name=name) for name in CRITERIA)
 PROSE = st.lists(

@@ -9,8 +9,8 @@ import pytest
 from cases import each_case
 from evenhand.contract import Ballot, Locale, Mode, Pair, read_pair
 from evenhand.errors import InputError
-from evenhand.judging.answers.reader import read
 from evenhand.prompts import Prompt, built_in_template, make_template, marker_of
+from explained import read
 from hostile_cases import CASES, QUOTING_ANSWERS, UNSENDABLE, Hostile
 
 _PARTS = ("criteria", "prompt", "context", "reference", "response_a", "response_b")

@@ -59,13 +59,12 @@ def test_model_against_itself_is_not_exchanged() -> None:
     assert only.outcomes.tolist() == [WIN_B]
 
 
-def test_criteria_follow_their_rows_and_what_is_untold_is_counted() -> None:
+def test_criteria_follow_their_rows() -> None:
     clarity = CriterionColumns(
         "clarity",
         number=array("q", [1, 2, 4, 9]),  # row 9 was judged after the columns were read
         prompt_key=array("q", [10, 20, 40, 90]),
         outcome=array("b", [WIN_B, WIN_B, WIN_B, WIN_B]),
-        untold=array("q", [3, 5, 8]),
     )
     first, nobody, half = found(clarity)
     (part,) = first.criteria
@@ -73,7 +72,6 @@ def test_criteria_follow_their_rows_and_what_is_untold_is_counted() -> None:
     assert part.prompts.tolist() == [10, 20]
     assert [each.outcomes.tolist() for each in nobody.criteria] == [[WIN_B]]
     assert half.criteria == ()
-    assert [each.untold for each in (first, nobody, half)] == [1, 0, 1]
 
 
 def test_row_with_two_tags_is_in_both() -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from evenhand.contract import Facts, Outcome
+from evenhand.contract import Outcome
 from evenhand.errors import DataError, InputError
 from evenhand.report.ranking import RankOptions, RunRanking, rank_file, rank_runs
 from evenhand.stats import Ranking, rank_battles, rate_elo
 from evenhand.stats.ranking.result import Intervals
 from evenhand.store import NewVerdict, Store
+from store_values import decided
 from stored_runs import Row, follows_place, make_run, mumbles, says
 
 NONE = RankOptions(intervals=None)
@@ -142,8 +143,8 @@ def flipped_duel(store: Store) -> int:
     rows += [Met("agreed", "new", "old", "A", tags=("even",), judged=False)]
     run_id = make(store, "duel", rows)
     judge_id = store.run_judges(run_id)[0].id
-    averaged = Facts(Outcome.WIN, "B", 0.6, "logprobs", "A", "B")
-    agreed = Facts(Outcome.WIN, "A", 0.6, "logprobs", "A", "A")
+    averaged = decided(Outcome.WIN, "B", 0.6, "logprobs", "A", "B")
+    agreed = decided(Outcome.WIN, "A", 0.6, "logprobs", "A", "A")
     store.write(
         [], [NewVerdict(run_id, 6, judge_id, averaged), NewVerdict(run_id, 8, judge_id, agreed)]
     )

@@ -7,8 +7,9 @@ import pytest
 
 from evenhand.contract import Failure, Outcome, Verdict
 from evenhand.errors import InputError
-from evenhand.judging.comparison import settle
+from evenhand.judging.comparison import judge_pair
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.reconciliation import Judged
 from evenhand.report.records import CriterionResult, RunRow, read_run
 from evenhand.store import NewPass, NewVerdict, Store
 from scripted import ScriptedJudge, make_pair
@@ -85,9 +86,9 @@ def test_identical_responses_that_nobody_was_asked_about_have_unjudged_criteria(
     (judge,) = store.run_judges(run_id)
     pair = make_pair(response_a="x", response_b="x", id="s1")
     config = JudgeConfig(ask_identical=False)
-    verdict = asyncio.run(settle(pair, ScriptedJudge(says("A")), config))
-    assert isinstance(verdict, Verdict)
-    store.write([], [NewVerdict(run_id, 1, judge.id, verdict)])
+    judged = asyncio.run(judge_pair(pair, ScriptedJudge(says("A")), config))
+    assert isinstance(judged, Judged)
+    store.write([], [NewVerdict(run_id, 1, judge.id, judged)])
     (row,) = read_run(store, "same")
     assert (row.outcome, row.winner, row.consistent, row.time_ms) == (Outcome.TIE, "TIE", None, 0)
     assert [(each.winner, each.outcome) for each in row.criteria] == [(None, Outcome.INVALID)]

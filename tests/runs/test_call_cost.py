@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.contract import Facts, Outcome, Usage, Winner, read_criteria
+from evenhand.contract import Outcome, Usage, Winner, read_criteria
 from evenhand.data import ReadOptions
 from evenhand.errors import DataError, InputError
 from evenhand.judges import open_judge
@@ -15,6 +15,7 @@ from evenhand.report.planning import Amount, cost_by_data, cost_by_price, like_r
 from evenhand.runs import JudgePlan, PairFiles
 from evenhand.store import NewVerdict, Store
 from run_data import sums, write_lines
+from store_values import decided
 from stored_runs import Row, follows_place, make_run, mumbles, opened, says
 
 PRICE = Price(0.15, 0.60)
@@ -72,8 +73,7 @@ def test_averaged_pairs_whose_orders_differ_are_inconsistent_all_the_same(store:
         (Outcome.INCONSISTENT, "TIE", "A", None),  # samples of one order that split
     )
     told = [
-        Facts(outcome, winner, 0.6, "logprobs", first_pass_winner=one, second_pass_winner=two)
-        for outcome, winner, one, two in settled
+        decided(outcome, winner, 0.6, "logprobs", one, two) for outcome, winner, one, two in settled
     ]
     store.write([], [NewVerdict(run, n, judge.id, each) for n, each in enumerate(told, start=1)])
     known = like_run(store, "averaged")

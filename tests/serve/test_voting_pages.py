@@ -14,11 +14,23 @@ from typing import Any
 import httpx
 import pytest
 
-from evenhand.contract import Verdict, Winner
+from evenhand.contract import Order, Winner
+from evenhand.judging.ballots import PassResult, read_ballot
+from evenhand.judging.reconciliation import Judged
 from evenhand.serve.config import ServerConfig, Token
-from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, NewVote, Store, open_store
+from evenhand.store import (
+    NewItem,
+    NewJudge,
+    NewPass,
+    NewRun,
+    NewVerdict,
+    NewVote,
+    Store,
+    open_store,
+)
 from evenhand.trust.labelling import side_for
 from http_service import HttpService
+from scripted import answer_json, make_pair
 from store_values import item, win
 
 FULL = Token("ci", "full-0123456789abcdef")
@@ -39,7 +51,15 @@ def fill(address: str, *, pairs: int = PAIRS, ties: bool = True, state: str = "f
         store.update_run(run.id, intake_done=True)
         judge = store.add_judge(NewJudge("judgename", "judgename", "v1", "en"))
         store.set_run_judges(run.id, [judge])
-        store.write([], [NewVerdict(run.id, n, judge, verdict(n)) for n in range(1, pairs + 1)])
+        work = store.pending(run.id, judge, after=0, limit=pairs)
+        store.write(
+            [
+                NewPass(each.pair_id, judge, run.id, made)
+                for each in work
+                for made in judged(each.number).passes
+            ],
+            [NewVerdict(run.id, n, judge, judged(n)) for n in range(1, pairs + 1)],
+        )
         if state == "finished":
             store.update_run(run.id, state="finished")
 
@@ -59,10 +79,16 @@ def own_item(number: int, ties: bool) -> NewItem:
     )
 
 
-def verdict(number: int) -> Verdict:
-    told = win("A", [])
+def judged(number: int) -> Judged:
+    made = win("A", [reasoned(order) for order in ("original", "swapped")])
     sure = 0.55 if number % 3 else 0.97
-    return told.model_copy(update={"confidence": sure, "overall_reasoning": "becausejudge"})
+    return replace(made, decision=replace(made.decision, confidence=sure))
+
+
+def reasoned(order: Order) -> PassResult:
+    answer = answer_json("A" if order == "original" else "B", reasoning="becausejudge")
+    ballot = read_ballot(answer, criteria=make_pair().criteria, order=order)
+    return PassResult(ballot)
 
 
 Start = Callable[..., HttpService]

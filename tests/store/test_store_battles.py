@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.contract import Facts, Failure, Outcome, PositionConsistency, Winner
+from evenhand.contract import Failure, Outcome, PositionConsistency, Winner
 from evenhand.errors import StoreError
-from evenhand.store import BattleCount, NewItem, NewJudge, NewVerdict, Store
+from evenhand.store import BattleCount, NewItem, NewJudge, NewVerdict, Settled, Store
 from evenhand.store.intake import prompt_key
-from store_values import Begun, begin, failure, item, read_pass, unread_pass
+from store_values import Begun, begin, decided, failure, item, read_pass, unread_pass
 
 _numbers = count(1)
 
@@ -33,7 +33,7 @@ KINDS: list[tuple[Outcome, Winner | None, int]] = [
 def rule(begun: Begun, number: int, kind: int, *, judge_id: int | None = None) -> None:
     outcome, winner, _ = KINDS[kind]
     settled = (
-        failure([]) if winner is None else Facts(outcome, winner, 0.5, "stated", winner, winner)
+        failure([]) if winner is None else decided(outcome, winner, 0.5, "stated", winner, winner)
     )
     judge_id = judge_id or begun.judge_id
     begun.store.write([], [NewVerdict(begun.run_id, number, judge_id, settled)])
@@ -75,7 +75,7 @@ def test_averaged_orders_that_chose_differently_are_flips(store: Store) -> None:
     chosen += [(None, None), (None, "A")]
     begun = begin(store, *(battle(f"x{n}", "x", "y") for n in range(len(chosen))))
     for number, (first, second) in enumerate(chosen, start=1):
-        facts = Facts(Outcome.WIN, "A", 0.6, "logprobs", first, second)
+        facts = decided(Outcome.WIN, "A", 0.6, "logprobs", first, second)
         store.write([], [NewVerdict(begun.run_id, number, begun.judge_id, facts)])
     # One order alone, or one that did not speak, has not changed its mind.
     assert store.battle_columns([begun.run_id]).flipped.tolist() == [1, 1, 0, 0, 0]
@@ -129,8 +129,8 @@ def test_a_split_order_is_told_from_one_that_was_not_asked_or_not_read(store: St
         return found.model_copy(update={"metadata": metadata})
 
     unread = failure([read_pass("original"), unread_pass("swapped")])
-    asked = Facts(Outcome.INCONSISTENT, "TIE", 0.5, "rule", samples=2, passes=2)
-    settled: list[Facts | Failure] = [asked, asked, unread]
+    asked = decided(Outcome.INCONSISTENT, "TIE", 0.5, "rule", samples=2, passes=2)
+    settled: list[Settled] = [asked, asked, unread]
     settled += [undecided("A", "B"), undecided(None, "B")]
     store.write(
         [],
@@ -154,9 +154,9 @@ def test_outcomes_come_with_all_that_statistics_need(store: Store) -> None:
         item("z", prompt="p", response_a=""),
         item("pending"),
     )
-    facts = Facts(Outcome.INCONSISTENT, "B", None, "none", "A", "B")
-    single = Facts(Outcome.WIN, "A", 0.25, "stated")
-    split = Facts(Outcome.TIE, "TIE", 1.0, "votes", None, "TIE", samples=2, passes=4)
+    facts = decided(Outcome.INCONSISTENT, "B", None, "none", "A", "B")
+    single = decided(Outcome.WIN, "A", 0.25, "stated")
+    split = decided(Outcome.TIE, "TIE", 1.0, "votes", None, "TIE", samples=2, passes=4)
     store.write(
         [],
         [
@@ -196,7 +196,7 @@ def test_columns_are_read_page_by_page(store: Store, monkeypatch: pytest.MonkeyP
 
 def test_an_outcome_that_cannot_be_is_told_and_not_counted_as_another(store: Store) -> None:
     begun = begin(store, item("x"))
-    impossible = Facts(Outcome.WIN, "TIE", None, "none")
+    impossible = decided(Outcome.WIN, "TIE", None, "none")
     store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, impossible)])
     with pytest.raises(StoreError, match="outcome 'win' with the winner 'TIE'"):
         store.outcome_columns(begun.run_id, begun.judge_id)

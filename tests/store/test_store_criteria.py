@@ -10,54 +10,33 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_facts import configs, moody, pairs
 
-from evenhand.contract import (
-    CriterionOutcome,
-    CriterionVerdict,
-    Facts,
-    Metadata,
-    Outcome,
-    Pair,
-    Verdict,
-    Winner,
-)
-from evenhand.judging.comparison import decide, settle
+from evenhand.contract import Outcome, Pair, Winner
+from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.explanation import explain
+from evenhand.judging.reconciliation import CriterionDecision, Judged
 from evenhand.store import NewItem, NewVerdict, Settled, Store, open_store
 from evenhand.store.intake import prompt_key
+from explained import CONTEXT
+from moody import configs, moody, pairs
 from parts import examples
-from store_values import begin, failure, item, win
+from store_values import begin, decided, failure, item
 
 _numbers = count(1)
 
 
-def came(name: str, outcome: Outcome, *choices: Winner | None) -> CriterionOutcome:
-    first, second = (*choices, None, None)[:2]
-    return CriterionOutcome(
-        criterion=name, outcome=outcome, first_pass_winner=first, second_pass_winner=second
-    )
+def came(name: str, outcome: Outcome, *winners: Winner | None) -> CriterionDecision:
+    """Its winner, and what each order chose."""
+    return CriterionDecision(name, outcome, *winners or (None,))
 
 
-def facts(*criteria: CriterionOutcome, **more: Any) -> Facts:
-    return Facts(Outcome.WIN, "A", 0.5, "stated", "A", "A", criteria=criteria, passes=2, **more)
-
-
-def whole(*criteria: tuple[CriterionOutcome, Winner | None]) -> Verdict:
-    comparison = tuple(
-        CriterionVerdict(
-            criterion=each.criterion, winner=winner, reasoning="r", a_strength="", b_strength=""
-        )
-        for each, winner in criteria
-    )
-    metadata = Metadata(
-        outcome=Outcome.WIN, confidence_source="stated", criteria=tuple(c for c, _ in criteria)
-    )
-    return win("A", []).model_copy(update={"comparison": comparison, "metadata": metadata})
+def facts(*criteria: CriterionDecision, **more: Any) -> Judged:
+    return decided(Outcome.WIN, "A", 0.5, "stated", "A", "A", criteria=criteria, **more)
 
 
 def read(store: Store, *settled: Settled, criteria: tuple[str, ...] = ("one", "two")) -> Any:
-    """By criterion: the rows as (number, outcome), and the numbers that are untold."""
+    """By criterion: the rows as (number, outcome)."""
     number = next(_numbers)
     items = [item(f"k{n}", prompt=f"p{n}", criteria=list(criteria)) for n in range(len(settled))]
     begun = begin(store, *items, name=f"run {number}", judge=f"judge {number}")
@@ -72,59 +51,49 @@ def read(store: Store, *settled: Settled, criteria: tuple[str, ...] = ("one", "t
     for each in columns:
         keys = [prompt_key(f"p{number - 1}", None) for number in each.number]
         assert each.prompt_key.tolist() == keys
-    return {
-        each.criterion: (list(zip(each.number, each.outcome, strict=True)), each.untold.tolist())
-        for each in columns
-    }
+    return {each.criterion: list(zip(each.number, each.outcome, strict=True)) for each in columns}
 
 
-def test_criteria_are_read_from_facts(store: Store) -> None:
+def test_criteria_are_read_from_decisions(store: Store) -> None:
     found = read(
         store,
-        facts(came("one", Outcome.WIN, "A", "A"), came("two", Outcome.WIN, "B", "B")),
-        facts(came("one", Outcome.WIN, "B"), came("two", Outcome.TIE, "TIE", "TIE")),
-        facts(came("one", Outcome.INCONSISTENT, "A", "B"), came("two", Outcome.INVALID, "A")),
+        facts(came("one", Outcome.WIN, "A", "A", "A"), came("two", Outcome.WIN, "B", "B", "B")),
+        facts(came("one", Outcome.WIN, "B", "B"), came("two", Outcome.TIE, "TIE", "TIE", "TIE")),
+        facts(
+            came("one", Outcome.INCONSISTENT, "TIE", "A", "B"),
+            came("two", Outcome.INVALID, None, "A"),
+        ),
     )
-    assert found == {
-        "one": ([(1, 0), (2, 1), (3, 3)], []),
-        "two": ([(1, 1), (2, 2), (3, 4)], []),
-    }
+    assert found == {"one": [(1, 0), (2, 1), (3, 3)], "two": [(1, 1), (2, 2), (3, 4)]}
 
 
-def test_a_win_on_averages_is_untold_where_the_orders_chose_differently(store: Store) -> None:
+def test_a_win_on_averages_counts_for_its_winner_where_the_orders_chose_differently(
+    store: Store,
+) -> None:
     found = read(
         store,
-        facts(came("one", Outcome.WIN, "A", "TIE"), came("two", Outcome.WIN, "B", "B")),
-        facts(came("one", Outcome.WIN, "A", "A"), came("two", Outcome.WIN, "TIE", "TIE")),
+        facts(came("one", Outcome.WIN, "A", "A", "TIE"), came("two", Outcome.WIN, "B", "B", "B")),
+        facts(came("one", Outcome.WIN, "B", "A", "B"), came("two", Outcome.WIN, "A", "TIE", "TIE")),
     )
-    assert found == {"one": ([(2, 0)], [1]), "two": ([(1, 1)], [2])}
-
-
-def test_whole_verdicts_tell_whose_win_it_is(store: Store) -> None:
-    found = read(
-        store,
-        whole((came("one", Outcome.WIN, "A", "TIE"), "B"), (came("two", Outcome.TIE), "TIE")),
-        whole((came("one", Outcome.INCONSISTENT, "A", "B"), "TIE")),
-    )
-    assert found == {"one": ([(1, 1), (2, 3)], []), "two": ([(1, 2)], [])}
+    assert found == {"one": [(1, 0), (2, 1)], "two": [(1, 1), (2, 0)]}
 
 
 def test_a_verdict_that_says_nothing_of_its_criteria_is_invalid_on_each(store: Store) -> None:
-    identical = Facts(Outcome.TIE, "TIE", None, "none")
-    judged = facts(came("two", Outcome.WIN, "A", "A"), came("one", Outcome.WIN, "A", "A"))
+    identical = decided(Outcome.TIE, "TIE")
+    judged = facts(came("two", Outcome.WIN, "A", "A", "A"), came("one", Outcome.WIN, "A", "A", "A"))
     found = read(store, failure([]), identical, judged)
     assert found == {
-        "one": ([(1, 4), (2, 4), (3, 0)], []),
-        "two": ([(1, 4), (2, 4), (3, 0)], []),
+        "one": [(1, 4), (2, 4), (3, 0)],
+        "two": [(1, 4), (2, 4), (3, 0)],
     }
     assert list(found) == ["one", "two"]
 
 
 def test_a_name_that_looks_like_the_json_around_it_is_a_name(store: Store) -> None:
-    names = (',"criteria":[["one","win","B","B"]]', '"]]}}', "\x00\x1a", '{"facts":')
-    told = [came(name, Outcome.WIN, "A", "A") for name in names]
-    slow = facts(*told, evaluation_time_ms=1e300, decided_by="confidence")
-    assert read(store, facts(*told), slow) == {name: ([(1, 0), (2, 0)], []) for name in names}
+    names = (',"criteria":[["one","win","B","B","B"]]', '"]]}}', "\x00\x1a", '{"time_ms":')
+    told = [came(name, Outcome.WIN, "A", "A", "A") for name in names]
+    slow = facts(*told, time_ms=1e300, decided_by="confidence")
+    assert read(store, facts(*told), slow) == {name: [(1, 0), (2, 0)] for name in names}
 
 
 def test_what_was_read_once_is_forgotten_before_it_fills_the_memory(
@@ -133,9 +102,9 @@ def test_what_was_read_once_is_forgotten_before_it_fills_the_memory(
     monkeypatch.setattr("evenhand.store.columns._MOST_REMEMBERED", 2)
     ways: list[Winner] = ["A", "B", "TIE", "A", "B", "TIE"]
     outcomes = [Outcome.TIE if way == "TIE" else Outcome.WIN for way in ways]
-    settled = [facts(came("one", o, w, w)) for o, w in zip(outcomes, ways, strict=True)]
+    settled = [facts(came("one", o, w, w, w)) for o, w in zip(outcomes, ways, strict=True)]
     assert read(store, *settled, criteria=("one",)) == {
-        "one": ([(1, 0), (2, 1), (3, 2), (4, 0), (5, 1), (6, 2)], [])
+        "one": [(1, 0), (2, 1), (3, 2), (4, 0), (5, 1), (6, 2)]
     }
 
 
@@ -152,30 +121,23 @@ def one_store(tmp_path_factory: pytest.TempPathFactory) -> Any:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(pair=pairs, config=configs, salt=st.integers(0, 1000))
-def test_facts_tell_what_the_whole_verdict_tells(
+def test_columns_hold_the_winners_that_the_verdict_names(
     one_store: Store, pair: Pair, config: JudgeConfig, salt: int
 ) -> None:
-    """The whole verdict names each criterion's winner: it is the yardstick."""
-    in_full = asyncio.run(settle(pair, moody(salt), config))
-    briefly = asyncio.run(decide(pair, moody(salt), config))
-    kept: list[Settled] = [
-        in_full if isinstance(in_full, Verdict) else in_full[0],
-        briefly if isinstance(briefly, Facts) else briefly[0],
-    ]
+    judged = asyncio.run(judge_pair(pair, moody(salt), config))
     number = next(_numbers)
     begun = begin(one_store, name=f"facts {number}", judge=f"facts judge {number}")
-    rows = [NewItem(key, pair, "s", 1) for key in ("in full", "briefly")]
-    one_store.add_items(begun.run_id, rows)
-    one_store.write(
-        [], [NewVerdict(begun.run_id, n, begun.judge_id, each) for n, each in enumerate(kept, 1)]
-    )
+    one_store.add_items(begun.run_id, [NewItem("x", pair, "s", 1)])
+    settled = judged.failure if isinstance(judged, Failed) else judged
+    one_store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, settled)])
     columns = one_store.criterion_columns(begun.run_id, begun.judge_id)
     assert [each.criterion for each in columns] == [each.name for each in pair.criteria]
-    for each in columns:
-        told = dict(zip(each.number, each.outcome, strict=True))
-        assert 1 in told
-        if each.untold:
-            assert each.untold.tolist() == [2]
-            assert told[1] in (0, 1)
-        else:
-            assert told[2] == told[1]
+    told = [each.outcome[0] for each in columns]
+    if isinstance(judged, Failed):
+        assert told == [4] * len(pair.criteria)
+        return
+    verdict = explain(pair, judged, CONTEXT)
+    outcomes = [each.outcome for each in verdict.metadata.criteria] or [Outcome.INVALID] * len(told)
+    for code, outcome, entry in zip(told, outcomes, verdict.comparison, strict=True):
+        by_winner = {"A": 0, "B": 1, "TIE": 2, None: 4}
+        assert code == (3 if outcome == "inconsistent" else by_winner[entry.winner])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -239,7 +240,7 @@ def test_a_store_whose_file_became_read_only_is_told(tmp_path: Path) -> None:
 
 def test_an_error_quotes_no_text_of_the_data(store: Store) -> None:
     begun = begin(store, item("x", prompt="confidential"))
-    secret = read_pass("original").model_copy(update={"model": "confidential"})
+    secret = replace(read_pass("original"), model="confidential")
     with pytest.raises(StoreError) as caught:
         store.write([NewPass(99, begun.judge_id, begun.run_id, secret)], [])
     assert "confidential" not in caught.value.message

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.contract import Facts, Outcome, Winner
+from evenhand.contract import Outcome, Winner
 from evenhand.errors import InputError
 from evenhand.store import (
     QUEUE_START,
@@ -20,7 +20,7 @@ from evenhand.store import (
     Store,
     open_store,
 )
-from store_values import Begun, begin, failure, item, read_pass
+from store_values import Begun, begin, decided, failure, item, read_pass
 
 _numbers = count(1)
 
@@ -46,7 +46,7 @@ def in_order(begun: Begun, *, contest: int = 0, limit: int = 1000) -> list[Queue
 
 
 def rule(begun: Begun, number: int, winner: Winner | None = "A") -> None:
-    settled = Facts(Outcome.WIN, winner, None, "none") if winner else failure([])
+    settled = decided(Outcome.WIN, winner, None, "none") if winner else failure([])
     begun.store.write([], [NewVerdict(begun.run_id, number, begun.judge_id, settled)])
 
 
@@ -199,8 +199,8 @@ def test_contests_tell_how_two_models_stand_whichever_is_a(store: Store) -> None
     rule(begun, 6, None)
     rule(begun, 7, "B")  # x wins
     tie, flipped = (
-        Facts(Outcome.TIE, "TIE", None, "none"),
-        Facts(Outcome.INCONSISTENT, "TIE", 0.5, "rule", "A", "B"),
+        decided(Outcome.TIE, "TIE", None, "none"),
+        decided(Outcome.INCONSISTENT, "TIE", 0.5, "rule", "A", "B"),
     )
     settled = [NewVerdict(begun.run_id, n, begun.judge_id, f) for n, f in ((2, tie), (8, flipped))]
     store.write([], settled)

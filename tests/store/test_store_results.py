@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.contract import Facts, Outcome
+from evenhand.contract import Outcome
+from evenhand.judging.reconciliation import Judged
 from evenhand.store import NewItem, NewJudge, NewPass, NewVerdict, Spending, Store, Tally
 from store_values import begin, failed_pass, failure, item, read_pass, unread_pass, win
 
@@ -173,15 +174,13 @@ def test_a_tally_of_all_judges_is_the_sum_of_theirs(store: Store) -> None:
 
 
 @pytest.mark.parametrize("tokens", [2**62, 2**80, -1])
-def test_a_number_of_tokens_that_cannot_be_is_kept_but_not_counted(
-    store: Store, tokens: int
-) -> None:
+def test_a_number_of_tokens_that_cannot_be_is_not_known(store: Store, tokens: int) -> None:
     """A server may claim anything; it must spoil neither the batch nor the sums."""
     begun = begin(store, item("x"))
     begun.judge_all("A", input_tokens=tokens, output_tokens=1, cost_usd=float("inf"))
     (whole,) = store.whole_verdicts(begun.run_id)
-    assert not isinstance(whole.settled, Facts)
-    assert whole.settled.metadata.passes[0].usage.input_tokens == tokens
+    assert isinstance(whole.settled, Judged)
+    assert whole.settled.passes[0].usage.input_tokens is None
     tally = store.tally(begun.run_id)
     assert (tally.input_tokens, tally.output_tokens, tally.cost_usd) == (None, 2, None)
     assert (tally.used.uncounted_passes, tally.used.unpriced_passes) == (2, 2)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenhand.contract import Facts, Failure, Pair, Pass, Verdict, VotePass, Winner
+from evenhand.contract import Pair, Winner
+from evenhand.judging.ballots import Ballot, PassResult
+from evenhand.judging.reconciliation import Judged
 from evenhand.store import FailedPass, NewItem, NewPass, NewVerdict, Store
 from evenhand.store.schema import escape, shorten, unescape
 from parts import examples
@@ -20,9 +22,8 @@ from store_values import (
     pairs,
     passes_of,
     read_pass,
+    settled_on,
     texts,
-    verdicts_of,
-    vote_passes_of,
     win,
 )
 
@@ -57,16 +58,13 @@ def test_any_pass_and_verdict_come_back_equal(
     number = next(_numbers)
     begun = begin(store, item(f"key {number}"), name=f"run {number}", judge=f"judge {number}")
     (work,) = begun.work()
-    made: list[Pass | FailedPass] = []
+    made: list[PassResult | FailedPass] = []
     for order in ("original", "swapped"):
         for sample in range(1, samples + 1):
             either = passes_of(order, sample) | failed_passes_of(order, sample)
             made.append(data.draw(either))
-    rests_on = tuple(each for each in made if isinstance(each, Pass))
-    settled = data.draw(verdicts_of(rests_on))
-    settled = settled.model_copy(
-        update={"metadata": settled.metadata.model_copy(update={"samples": samples})}
-    )
+    rests_on = tuple(each for each in made if isinstance(each, PassResult))
+    settled = data.draw(settled_on(rests_on, samples=samples))
     store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, each) for each in made], [])
     (again,) = begun.work()
     assert {key: stored.made for key, stored in again.passes.items()} == {
@@ -81,19 +79,6 @@ def test_any_pass_and_verdict_come_back_equal(
     shown = store.item(begun.run_id, f"key {number}")
     assert shown is not None
     assert shown.judged[0].settled == settled
-
-
-@settings(both_engines, max_examples=examples(40))
-@given(made=vote_passes_of("swapped", 2))
-def test_any_vote_comes_back_as_its_bare_ballot(store: Store, made: VotePass) -> None:
-    number = next(_numbers)
-    begun = begin(store, item(f"vote {number}"), name=f"run {number}", judge=f"judge {number}")
-    (work,) = begun.work()
-    store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, made)], [])
-    (again,) = begun.work()
-    stored = again.passes["swapped", 2]
-    assert (stored.made, stored.status) == (made.with_ballot(made.vote.bare_ballot()), "ballot")
-    assert stored.bare
 
 
 @given(texts)
@@ -124,13 +109,12 @@ def test_a_response_of_fifty_megabytes_comes_back_whole(store: Store) -> None:
     (work,) = begun.work()
     assert work.pair.response_a == large
     made = [read_pass("original"), read_pass("swapped")]
-    made[0] = made[0].model_copy(
-        update={"ballot": made[0].ballot and made[0].ballot.model_copy(update={"raw": large})}
-    )
+    assert isinstance(made[0].reading, Ballot)
+    made[0] = replace(made[0], reading=replace(made[0].reading, raw=large))
     begun.write(work, made, win("A", made))
     (whole,) = store.whole_verdicts(begun.run_id)
-    assert not isinstance(whole.settled, Facts)
-    assert whole.settled.metadata.passes == tuple(made)
+    assert isinstance(whole.settled, Judged)
+    assert whole.settled.passes == tuple(made)
 
 
 @pytest.mark.parametrize("swapped", [True, False])
@@ -142,8 +126,7 @@ def test_a_verdict_has_only_the_passes_it_rests_on(store: Store, swapped: bool) 
     passes = [NewPass(work.pair_id, more.judge_id, more.run_id, each) for each in four]
     store.write(passes, [])
     less = begin(store, item("x", swap_positions=swapped), name="less")
-    rests_on: Sequence[Pass] = [four[0], four[2]] if swapped else [four[0]]
-    settled: Verdict | Failure = win("A", list(rests_on))
+    settled = win("A", [four[0], four[2]] if swapped else [four[0]])
     store.write([], [NewVerdict(less.run_id, 1, less.judge_id, settled)])
     (whole,) = store.whole_verdicts(less.run_id)
     assert whole.settled == settled
@@ -155,5 +138,5 @@ def test_a_verdict_that_nobody_was_asked_for_gets_no_passes(store: Store) -> Non
     store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))], [])
     store.write([], [NewVerdict(begun.run_id, 1, begun.judge_id, win("TIE", []))])
     (whole,) = store.whole_verdicts(begun.run_id)
-    assert not isinstance(whole.settled, Facts)
-    assert whole.settled.metadata.passes == ()
+    assert isinstance(whole.settled, Judged)
+    assert whole.settled.passes == ()

@@ -11,12 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from evenhand.contract import ErrorBody, Facts, Failure, Metadata, Outcome, Winner
-from evenhand.store import NewItem, NewJudge, NewRun, NewVerdict, Store, VerdictRow, open_store
+from evenhand.contract import ErrorBody, Failure, Metadata, Outcome, Winner
+from evenhand.store import (
+    NewItem,
+    NewJudge,
+    NewRun,
+    NewVerdict,
+    Settled,
+    Store,
+    VerdictRow,
+    open_store,
+)
 from evenhand.store.verdict_table import RUN_START, VerdictFilter
 from evenhand.store.verdicts import VerdictPlace
 from parts import examples
-from store_values import item
+from store_values import decided, item
 
 ITEMS = 60
 TAGS = ("maths", "code", "m" * 500, "a\x00b")
@@ -49,7 +58,7 @@ def _item(number: int, rng: random.Random) -> NewItem:
     return item(f"item-{number}", label=label, tags=tags)
 
 
-def _settled(rng: random.Random) -> Facts | Failure:
+def _settled(rng: random.Random) -> Settled:
     if rng.random() < 0.2:
         error = ErrorBody(kind="invalid", message="none", retryable=False)
         return Failure(error=error, metadata=Metadata(outcome=Outcome.INVALID))
@@ -62,7 +71,7 @@ def _settled(rng: random.Random) -> Facts | Failure:
             (Outcome.INCONSISTENT, "B"),
         ]
     )
-    return Facts(
+    return decided(
         outcome=outcome,
         winner=winner,  # type: ignore[arg-type]
         confidence=rng.choice([None, 0.25, 0.5, 1.0]),

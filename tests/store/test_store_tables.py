@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 
 from evenhand.contract import (
-    CriterionOutcome,
     ErrorBody,
-    Facts,
     Failure,
     Metadata,
     Outcome,
     Winner,
 )
+from evenhand.judging.reconciliation import CriterionDecision
 from evenhand.store import (
     NewItem,
     NewJudge,
@@ -31,6 +30,7 @@ from evenhand.store import (
     NewRun,
     NewVerdict,
     NewVote,
+    Settled,
     Store,
     VerdictRow,
     open_store,
@@ -38,7 +38,7 @@ from evenhand.store import (
 from evenhand.store import verdict_table as table_search
 from evenhand.store.verdict_table import CriterionEnd, Sort, TablePlace, TableRow, VerdictFilter
 from parts import examples
-from store_values import begin, failed_pass, failure, item, read_pass, unread_pass
+from store_values import begin, decided, failed_pass, failure, item, read_pass, unread_pass
 
 ITEMS = 60
 TAGS = ("maths", "code", "m" * 500, "a\x00b")
@@ -127,7 +127,7 @@ def _item(number: int, rng: random.Random) -> NewItem:
     )
 
 
-def _settled(rng: random.Random) -> Facts | Failure:
+def _settled(rng: random.Random) -> Settled:
     if rng.random() < 0.2:
         error = ErrorBody(kind="invalid", message="none", retryable=False)
         return Failure(error=error, metadata=Metadata(outcome=Outcome.INVALID))
@@ -143,12 +143,8 @@ def _settled(rng: random.Random) -> Facts | Failure:
     criteria = []
     for name in CRITERIA[: rng.randrange(1, 5)]:
         ended, first, second = ENDS[rng.choice(list(ENDS))]
-        criteria.append(
-            CriterionOutcome(
-                criterion=name, outcome=ended, first_pass_winner=first, second_pass_winner=second
-            )
-        )
-    return Facts(
+        criteria.append(CriterionDecision(name, ended, _ended(ended, first), first, second))
+    return decided(
         outcome=outcome,
         winner=winner,  # type: ignore[arg-type]
         confidence=rng.choice([None, 0.25, 0.5, 1.0]),
@@ -156,6 +152,10 @@ def _settled(rng: random.Random) -> Facts | Failure:
         abstained=rng.random() < 0.2,
         criteria=tuple(criteria),
     )
+
+
+def _ended(outcome: Outcome, first: Winner | None) -> Winner | None:
+    return "TIE" if outcome is Outcome.INCONSISTENT else first
 
 
 def _voted(store: Store, run_id: int) -> dict[int, Winner]:
@@ -278,12 +278,10 @@ class Expected:
         if isinstance(settled, Failure):
             told = dict.fromkeys(CRITERIA, "invalid")
         else:
-            by_end = {facts: end for end, facts in ENDS.items()}
+            by_end = {each: end for end, each in ENDS.items()}
             told = {
-                each.criterion: by_end[
-                    each.outcome, each.first_pass_winner, each.second_pass_winner
-                ]
-                for each in settled.criteria
+                each.name: by_end[each.outcome, each.first_pass_winner, each.second_pass_winner]
+                for each in settled.decision.criteria
             }
         return any(
             wanted.criterion in (None, name) and (end in ends or None in ends)
@@ -471,7 +469,9 @@ def test_a_second_judge_changes_what_the_first_differs_from(store: Store) -> Non
     store.set_run_judges(run.id, [one, two])
     store.add_items(run.id, [item("x"), item("y")])
     facts = {
-        winner: Facts(outcome=Outcome.WIN, winner=winner, confidence=None, confidence_source="none")
+        winner: decided(
+            outcome=Outcome.WIN, winner=winner, confidence=None, confidence_source="none"
+        )
         for winner in ("A", "B")
     }
     store.write([], [NewVerdict(run.id, number, one, facts["A"]) for number in (1, 2)])
@@ -617,7 +617,7 @@ def test_failed_passes_that_are_tried_again_leave_no_marks(store: Store) -> None
 def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store) -> None:
     begun = begin(store, item("x"))
     (work,) = begun.work()
-    second = unread_pass("original").model_copy(update={"sample": 2})
+    second = unread_pass("original", sample=2)
     store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, second)], [])
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
     mark_all(store, begun.run_id)

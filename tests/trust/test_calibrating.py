@@ -23,6 +23,7 @@ from evenhand.errors import InputError
 from evenhand.judges import JudgeCall
 from evenhand.judging.comparison import compare
 from evenhand.judging.config import JudgeConfig, JudgedBy
+from evenhand.judging.reconciliation import Judged
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
 from evenhand.stats.calibration.curves import Constant, Platt
@@ -481,7 +482,9 @@ async def test_abstentions_are_counted_apart(learned: tuple[Path, str]) -> None:
     stands = [
         row.row.confidence is not None and row.row.confidence >= guarantee.threshold for row in rows
     ]
-    assert [getattr(row.settled, "abstained", None) for row in rows] == [not s for s in stands]
+    assert [isinstance(row.settled, Judged) and row.settled.decision.abstained for row in rows] == [
+        not s for s in stands
+    ]
     right = [is_right(number) for number in range(1, PAIRS + 1)]
     assert (found.judged, found.kept, found.abstained) == (
         PAIRS,

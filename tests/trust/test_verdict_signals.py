@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.contract import (
-    Ballot,
-    CriterionBallot,
-    Pair,
-    Probabilities,
-    Scores,
-    Unread,
-    Winner,
-)
-from evenhand.judging.reconciliation import BallotOrUnread, Decision, decide
+from evenhand.contract import Order, Pair, Probabilities, Scores, Unread, Winner, flip, flip_or_none
+from evenhand.judging.ballots import Ballot, Reading
+from evenhand.judging.reconciliation import Decision, decide
 from evenhand.trust.labelled_verdicts import SIGNALS, SignalValues, signals_of
 from scripted import make_pair
 
@@ -31,7 +25,7 @@ PAIR = make_pair(
 def ballot(
     winner: Winner,
     *,
-    order: str = "original",
+    order: Order = "original",
     sample: int = 1,
     confidence: float | None = None,
     shares: tuple[float, float, float] | None = None,
@@ -39,34 +33,38 @@ def ballot(
     scores: tuple[float, float] | None = None,
     strength: int | None = None,
 ) -> Ballot:
-    names = ("accuracy", "tone")
-    return Ballot.model_validate(
-        {
-            "order": order,
-            "sample": sample,
-            "winner": winner,
-            "confidence": confidence,
-            "confidence_source": "none" if confidence is None else "stated",
-            "probabilities": shares and Probabilities(a=shares[0], b=shares[1], tie=shares[2]),
-            "scores": scores and Scores(a=scores[0], b=scores[1]),
-            "strength": strength,
-            "criteria": [
-                CriterionBallot(criterion=name, winner=won)
-                for name, won in zip(names, criteria, strict=False)
-            ],
-        }
+    return Ballot(
+        order,
+        sample,
+        winner,
+        confidence,
+        criteria,
+        confidence_source="none" if confidence is None else "stated",
+        probabilities=shares and Probabilities(a=shares[0], b=shares[1], tie=shares[2]),
+        scores=scores and Scores(a=scores[0], b=scores[1]),
+        strength=strength,
     )
 
 
-def decided(pair: Pair, readings: list[BallotOrUnread], *, how: str = "agreement") -> Decision:
+def mirrored(ballot: Ballot) -> Ballot:
+    """The same said of responses that have exchanged their names."""
+    return replace(
+        ballot,
+        order="swapped" if ballot.order == "original" else "original",
+        winner=flip(ballot.winner),
+        criteria=tuple(map(flip_or_none, ballot.criteria)),
+        probabilities=ballot.probabilities and ballot.probabilities.mirrored(),
+        scores=ballot.scores and ballot.scores.mirrored(),
+    )
+
+
+def decided(pair: Pair, readings: list[Reading], *, how: str = "agreement") -> Decision:
     found = decide(pair, readings, how="average" if how == "average" else "agreement")
     assert isinstance(found, Decision)
     return found
 
 
-def shown(
-    readings: list[BallotOrUnread], *, how: str = "agreement", pair: Pair = PAIR
-) -> SignalValues:
+def shown(readings: list[Reading], *, how: str = "agreement", pair: Pair = PAIR) -> SignalValues:
     found = signals_of(pair, readings, decided(pair, readings, how=how))
     assert found is not None
     assert tuple(found) == SIGNALS
@@ -94,7 +92,7 @@ def test_a_tie_has_no_length_and_its_criteria_count_against_it() -> None:
 
 
 def test_samples_count_those_that_were_not_read() -> None:
-    readings: list[BallotOrUnread] = [
+    readings: list[Reading] = [
         ballot("A"),
         ballot("A", sample=2),
         ballot("B", sample=3),
@@ -106,7 +104,7 @@ def test_samples_count_those_that_were_not_read() -> None:
 
 
 def test_the_margin_is_of_the_mean_probabilities() -> None:
-    readings: list[BallotOrUnread] = [
+    readings: list[Reading] = [
         ballot("A", shares=(0.8, 0.15, 0.05)),
         ballot("B", order="swapped", shares=(0.4, 0.55, 0.05)),
     ]
@@ -117,7 +115,7 @@ def test_the_margin_is_of_the_mean_probabilities() -> None:
 
 
 def test_scores_and_strength_are_the_mean_lean_to_the_winner() -> None:
-    readings: list[BallotOrUnread] = [
+    readings: list[Reading] = [
         ballot("B", scores=(6.5, 8), strength=2),
         ballot("B", order="swapped", scores=(7, 7.5), strength=1),
     ]
@@ -128,7 +126,7 @@ def test_scores_and_strength_are_the_mean_lean_to_the_winner() -> None:
 
 
 def test_a_sample_that_says_otherwise_takes_from_the_strength() -> None:
-    readings: list[BallotOrUnread] = [
+    readings: list[Reading] = [
         ballot("A", strength=2),
         ballot("A", sample=2, strength=1),
         ballot("B", sample=3, strength=1),
@@ -142,24 +140,24 @@ def test_a_sample_that_says_otherwise_takes_from_the_strength() -> None:
 
 
 def test_a_tie_leans_nowhere_at_best() -> None:
-    readings: list[BallotOrUnread] = [
+    readings: list[Reading] = [
         ballot("TIE", scores=(7, 7), strength=0),
         ballot("TIE", order="swapped", scores=(7, 7), strength=0),
     ]
     found = shown(readings)
     assert (found["scores"], found["strength"]) == (0, 0)
     one_order = PAIR.model_copy(update={"swap_positions": False})
-    near: list[BallotOrUnread] = [ballot("TIE", scores=(7, 7.5))]
+    near: list[Reading] = [ballot("TIE", scores=(7, 7.5))]
     assert shown(near, pair=one_order)["scores"] == -0.5
 
 
 def test_a_ballot_that_does_not_say_leaves_the_verdict_without_the_signal() -> None:
-    readings: list[BallotOrUnread] = [ballot("A", strength=2), ballot("A", order="swapped")]
+    readings: list[Reading] = [ballot("A", strength=2), ballot("A", order="swapped")]
     assert shown(readings)["strength"] is None
 
 
 def test_an_inconsistent_verdict_has_no_signals() -> None:
-    readings: list[BallotOrUnread] = [ballot("A"), ballot("B", order="swapped")]
+    readings: list[Reading] = [ballot("A"), ballot("B", order="swapped")]
     assert signals_of(PAIR, readings, decided(PAIR, readings)) is None
 
 
@@ -187,7 +185,7 @@ def test_signals_are_the_same_when_the_responses_exchange_their_names(
     said: list[tuple[Winner, float, tuple[Winner, Winner], list[float], tuple[float, float], int]],
     average: bool,
 ) -> None:
-    readings: list[BallotOrUnread] = []
+    readings: list[Reading] = []
     for place, (winner, confidence, criteria, parts, scores, strength) in enumerate(said):
         a, b, tie = (part / sum(parts) for part in parts)
         readings.append(
@@ -203,9 +201,7 @@ def test_signals_are_the_same_when_the_responses_exchange_their_names(
             )
         )
     mirror = PAIR.model_copy(update={"response_a": PAIR.response_b, "response_b": PAIR.response_a})
-    turned: list[BallotOrUnread] = [
-        each.mirrored() for each in readings if isinstance(each, Ballot)
-    ]
+    turned: list[Reading] = [mirrored(each) for each in readings if isinstance(each, Ballot)]
     how = "average" if average else "agreement"
     one = signals_of(PAIR, readings, decided(PAIR, readings, how=how))
     assert one == signals_of(mirror, turned, decided(mirror, turned, how=how))

@@ -141,7 +141,7 @@ def fail(error: EvenhandError, *, as_json: bool, of_pair: bool = True) -> NoRetu
 def say_failure(error: EvenhandError, *, as_json: bool, of_pair: bool = True) -> None:
     from evenhand.cli.compare import show_failure
     from evenhand.contract import Metadata
-    from evenhand.judging.comparison import failure_of
+    from evenhand.judging.explanation import failure_of
 
     # A file's name may hold bytes that are no text.
     error.message = error.message.encode("utf-8", "backslashreplace").decode()

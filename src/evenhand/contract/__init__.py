@@ -36,7 +36,6 @@ from evenhand.contract.verdict import (
     DecidedBy,
     Differentiators,
     ErrorBody,
-    Facts,
     Failure,
     MeanProbabilities,
     Metadata,
@@ -46,8 +45,6 @@ from evenhand.contract.verdict import (
     Reconciling,
     Usage,
     Verdict,
-    Vote,
-    VotePass,
 )
 
 __all__ = [
@@ -64,7 +61,6 @@ __all__ = [
     "DecidedBy",
     "Differentiators",
     "ErrorBody",
-    "Facts",
     "Failure",
     "Locale",
     "MeanProbabilities",
@@ -84,8 +80,6 @@ __all__ = [
     "UnreadKind",
     "Usage",
     "Verdict",
-    "Vote",
-    "VotePass",
     "Winner",
     "criterion_key",
     "flip",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 Winner = Literal["A", "B", "TIE"]
@@ -29,8 +28,6 @@ _FULL_FORMS = tuple(
     )
 )
 _OTHER = {"A": "B", "B": "A"}
-# Between texts that are renamed together; no part of any form, and no letter or digit.
-_BETWEEN = "\x00"
 
 
 def flip(winner: Winner) -> Winner:
@@ -55,11 +52,3 @@ def rename(text: str) -> str:
             parts[2::3] = [_OTHER[label] for label in parts[2::3]]
             text = "".join(parts)
     return text
-
-
-def rename_all(texts: Sequence[str]) -> list[str]:
-    """Each text renamed: in one go, since the labels stand in many short texts."""
-    joined = _BETWEEN.join(texts)
-    if joined.count(_BETWEEN) != len(texts) - 1:
-        return [rename(text) for text in texts]
-    return rename(joined).split(_BETWEEN)

@@ -4,17 +4,14 @@ Never something in between.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field
 
-from evenhand.contract.ballot import Analysis, Ballot, CriterionBallot, Texts, Unread
+from evenhand.contract.ballot import Analysis, Ballot, Texts, Unread
 from evenhand.contract.labels import Locale, Mode, Order, Winner
 from evenhand.contract.model import Model
-
-# What all the passes of a pair come to: a verdict, or a failure. Never something in between.
 
 
 class Outcome(StrEnum):
@@ -147,47 +144,6 @@ class Verdict(Model):
         return self.metadata.outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """A verdict without its prose: what is counted, and what a run keeps of each pair.
-
-    The prose is in the ballots that it rests on, and can be told from them at any time.
-    """
-
-    outcome: Outcome
-    winner: Winner
-    confidence: float | None
-    confidence_source: ConfidenceSource
-    first_pass_winner: Winner | None = None
-    second_pass_winner: Winner | None = None
-    decided_by: DecidedBy | None = None
-    probabilities: MeanProbabilities | None = None
-    criteria: tuple[CriterionOutcome, ...] = ()
-    samples: int = 1
-    passes: int = 0
-    evaluation_time_ms: float = 0
-    abstained: bool = False
-
-    @classmethod
-    def of(cls, verdict: Verdict) -> Facts:
-        position, metadata = verdict.position_consistency, verdict.metadata
-        return cls(
-            outcome=verdict.outcome,
-            winner=verdict.winner,
-            confidence=verdict.confidence,
-            confidence_source=metadata.confidence_source,
-            first_pass_winner=position.first_pass_winner if position else None,
-            second_pass_winner=position.second_pass_winner if position else None,
-            decided_by=metadata.decided_by,
-            probabilities=metadata.probabilities,
-            criteria=metadata.criteria,
-            samples=metadata.samples,
-            passes=len(metadata.passes),
-            evaluation_time_ms=metadata.evaluation_time_ms,
-            abstained=metadata.abstained,
-        )
-
-
 class ErrorBody(Model):
     kind: str
     message: str
@@ -200,61 +156,3 @@ class Failure(Model):
     success: Literal[False] = False
     error: ErrorBody
     metadata: Metadata = Metadata()
-
-
-# Of a pass only what decides: what a run of many pairs keeps beside the judge's own text.
-
-
-class Vote(NamedTuple):
-    """A ballot without its prose, in the caller's labels.
-
-    `raw` is the answer it was read from: the native one, which names a winner for every criterion,
-    so that the whole ballot can be read from it whenever somebody looks.
-    """
-
-    order: Order
-    sample: int
-    winner: Winner
-    confidence: float | None
-    criteria: tuple[tuple[str, Winner], ...]  # each criterion's name, in the caller's order
-    raw: str
-
-    def bare_ballot(self) -> Ballot:
-        return Ballot(
-            order=self.order,
-            sample=self.sample,
-            winner=self.winner,
-            confidence=self.confidence,
-            confidence_source="none" if self.confidence is None else "stated",
-            criteria=tuple([CriterionBallot(criterion=n, winner=w) for n, w in self.criteria]),
-            raw=self.raw,
-        )
-
-
-class VotePass(NamedTuple):
-    """A pass of which only the vote was read."""
-
-    vote: Vote
-    usage: Usage
-    time_ms: float
-    model: str | None
-    request_ids: tuple[str, ...]
-
-    @property
-    def order(self) -> Order:
-        return self.vote.order
-
-    @property
-    def sample(self) -> int:
-        return self.vote.sample
-
-    def with_ballot(self, ballot: Ballot) -> Pass:
-        return Pass(
-            order=ballot.order,
-            sample=ballot.sample,
-            ballot=ballot,
-            usage=self.usage,
-            time_ms=self.time_ms,
-            model=self.model,
-            request_ids=self.request_ids,
-        )

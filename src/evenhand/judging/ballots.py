@@ -1,36 +1,216 @@
-"""A judge's completion becomes a ballot, or an unread answer that says why: from its text, or from
-the probabilities of its letters.
+"""What one pass comes to: a judge's completion becomes a ballot, or an unread answer that says why:
+from its text, or from the probabilities of its letters.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
+from evenhand import contract
 from evenhand.contract import (
-    Ballot,
-    CriterionBallot,
+    Criterion,
     Order,
     Pair,
+    Pass,
     Probabilities,
     Scores,
     Unread,
     UnreadKind,
-    Vote,
+    Usage,
     Winner,
-    other_order,
+    flip,
+    flip_or_none,
     rename,
 )
 from evenhand.judges import Completion, TokenLogprob
-from evenhand.judging.answers.reader import AnswerProtocol, read, read_briefly, whole_characters
+from evenhand.judging.answers.reader import parse, whole_characters
+from evenhand.judging.answers.results import (
+    PROTOCOLS,
+    AnswerProtocol,
+    ParsedAnalysis,
+    ParsedVerdict,
+    ParseFailure,
+)
 
 _RESULT = re.compile(r'"result"\s*:\s*\{', re.IGNORECASE)
 _WINNER = re.compile(r'"winner"\s*:\s*"', re.IGNORECASE)
 _LETTER_WINNER: dict[str, Winner] = {"A": "A", "B": "B", "C": "TIE"}
 
 
-def read_reasoned(
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What decides of one pass, in the caller's labels. `to_contract` adds the prose.
+
+    A run makes two of these for each pair and a store keeps them; hardly anybody ever looks at the
+    prose, which takes five times as long to put into the contract's types.
+    """
+
+    order: Order
+    sample: int
+    winner: Winner
+    confidence: float | None = None
+    # One for each criterion of the pair, in its order; empty where nothing was said of any.
+    criteria: tuple[Winner | None, ...] = ()
+    raw: str = ""
+    confidence_source: Literal["stated", "logprobs", "none"] = "none"
+    probabilities: Probabilities | None = None
+    criterion_probabilities: tuple[Probabilities | None, ...] = ()  # by the same places
+    scores: Scores | None = None
+    strength: int | None = None
+    protocol: str = "evenhand"
+    flags: tuple[str, ...] = ()
+    read_as: AnswerProtocol | None = None  # the format that the caller named; None: recognised
+    # As it was parsed, in the labels that the pass showed; None where it is from a store.
+    prose: ParsedVerdict | None = field(default=None, compare=False, repr=False)
+
+    def to_contract(self, pair: Pair) -> contract.Ballot:
+        """With its prose: as parsed, or as it is read again from the raw text. What was decided
+        stays decided, also where a later version would read the same text in another way."""
+        prose = self.prose or self._parsed_again(pair) or _NO_PROSE
+        own: Callable[[str], str] = str if self.order == "original" else rename
+        sides = (prose.response_a, prose.response_b)
+        reasoning, entries = prose.reasoning, prose.criteria
+        if self.order == "swapped":
+            sides = (prose.response_b, prose.response_a)
+            reasoning = _own_names(reasoning, prose.protocol)
+            entries = tuple(
+                [
+                    e._replace(a_assessment=e.b_assessment, b_assessment=e.a_assessment)
+                    for e in entries
+                ]
+            )
+        said: dict[str, Any] = {
+            "order": self.order,
+            "sample": self.sample,
+            "winner": self.winner,
+            "confidence": self.confidence,
+            "confidence_source": self.confidence_source,
+            "probabilities": self.probabilities,
+            "scores": self.scores,
+            "strength": self.strength,
+            "criteria": [
+                {"criterion": criterion.name, "winner": winner}
+                for criterion, winner in zip(pair.criteria, self.criteria, strict=False)
+            ],
+            "reasoning": own(reasoning),
+            "differentiators": [own(text) for text in prose.differentiators],
+            "analysis": {"response_a": _side(sides[0], own), "response_b": _side(sides[1], own)},
+            "protocol": self.protocol,
+            "flags": self.flags,
+            "raw": self.raw,
+        }
+        for told, entry in zip(said["criteria"], entries, strict=False):
+            told["reasoning"] = own(entry.reasoning)
+            told["a_assessment"] = own(entry.a_assessment)
+            told["b_assessment"] = own(entry.b_assessment)
+        for told, shares in zip(said["criteria"], self.criterion_probabilities, strict=False):
+            told["probabilities"] = shares
+        # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
+        # The backslash first: one character is found many times faster than three.
+        spelt = "\\" in self.raw and ("\\ud" in self.raw or "\\uD" in self.raw)
+        return contract.Ballot.model_validate(_whole_strings(said) if spelt else said)
+
+    def _parsed_again(self, pair: Pair) -> ParsedVerdict | None:
+        if self.protocol not in PROTOCOLS:
+            return None  # letters, and verdicts that came without a text, have no prose
+        parsed = parse(self.raw, pair.criteria, protocol=self.read_as)
+        return parsed if isinstance(parsed, ParsedVerdict) else None
+
+
+Reading = Ballot | Unread
+_NO_PROSE = ParsedVerdict("TIE")
+
+
+def _side(analysis: ParsedAnalysis, own: Callable[[str], str]) -> dict[str, list[str]]:
+    return {
+        "strengths": [own(text) for text in analysis.strengths],
+        "weaknesses": [own(text) for text in analysis.weaknesses],
+    }
+
+
+def _own_names(reasoning: str, protocol: AnswerProtocol) -> str:
+    """Other protocols have other names for the responses, which are exchanged too."""
+    if protocol == "evenhand":
+        return reasoning
+    from evenhand.judging.answers.recognition import exchanged
+
+    return exchanged(reasoning, protocol)
+
+
+def _whole_strings(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, dict):
+        return {key: _whole_strings(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole_strings(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """One pass as it happened: what was read from it, and what it took."""
+
+    reading: Reading
+    usage: Usage = field(default_factory=Usage)
+    time_ms: float = 0
+    model: str | None = None
+    request_ids: tuple[str, ...] = ()
+    repaired: tuple[Unread, ...] = ()  # answers that could not be read, before this one
+
+    @property
+    def order(self) -> Order:
+        return self.reading.order
+
+    @property
+    def sample(self) -> int:
+        return self.reading.sample
+
+    @property
+    def unread(self) -> Unread | None:
+        return self.reading if isinstance(self.reading, Unread) else None
+
+    def to_contract(self, pair: Pair) -> Pass:
+        reading = self.reading
+        return Pass(
+            order=reading.order,
+            sample=reading.sample,
+            ballot=reading.to_contract(pair) if isinstance(reading, Ballot) else None,
+            unread=reading if isinstance(reading, Unread) else None,
+            usage=self.usage,
+            time_ms=self.time_ms,
+            repaired=self.repaired,
+            model=self.model,
+            request_ids=self.request_ids,
+        )
+
+
+def add_usage(parts: Iterable[Usage]) -> Usage:
+    """A sum is known only where every part is."""
+    usages = list(parts)
+    if len(usages) == 1:
+        return usages[0]
+
+    def total(values: list[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if known and len(known) == len(values) else None
+
+    costs = [usage.cost_usd for usage in usages]
+    known_costs = [cost for cost in costs if cost is not None]
+    return Usage(
+        input_tokens=total([usage.input_tokens for usage in usages]),
+        output_tokens=total([usage.output_tokens for usage in usages]),
+        cached_input_tokens=total([usage.cached_input_tokens for usage in usages]),
+        cost_usd=sum(known_costs) if known_costs and len(known_costs) == len(costs) else None,
+        requests=sum(usage.requests for usage in usages),
+    )
+
+
+def read_completion(
     completion: Completion,
     *,
     pair: Pair,
@@ -38,31 +218,17 @@ def read_reasoned(
     sample: int,
     protocol: AnswerProtocol | None = None,
     from_logprobs: bool = False,
-) -> Ballot | Unread:
-    def unread(kind: UnreadKind, reason: str) -> Unread:
-        return _unread(completion.text, order=order, sample=sample, kind=kind, reason=reason)
-
+) -> Reading:
+    """What the judge answered in words; `from_logprobs` takes the confidence from its tokens."""
     if completion.verdict_as_shown is not None:
-        if completion.verdict_as_shown == "TIE" and not pair.allow_tie:
-            return unread("tie_not_allowed", "the judge named a tie, and a tie is not allowed")
-        return _as_shown_to_caller(
-            Ballot(
-                order=_built_as(order),
-                sample=sample,
-                winner=completion.verdict_as_shown,
-                scores=_scores(completion),
-                criteria=tuple(CriterionBallot(criterion=c.name) for c in pair.criteria),
-                protocol="recorded",
-                flags=completion.flags,
-            ),
-            order,
-        )
+        return _read_recorded(completion, pair=pair, order=order, sample=sample)
     withheld = _withheld(completion)
+    if withheld is None and not completion.text.strip():
+        withheld = "empty", "the judge sent an empty answer"
     if withheld is not None:
-        return unread(*withheld)
-    if not completion.text.strip():
-        return unread("empty", "the judge sent an empty answer")
-    reading = read(
+        kind, reason = withheld
+        return _unread(completion.text, order=order, sample=sample, kind=kind, reason=reason)
+    reading = read_ballot(
         completion.text,
         criteria=pair.criteria,
         allow_tie=pair.allow_tie,
@@ -73,78 +239,80 @@ def read_reasoned(
     )
     if isinstance(reading, Unread):
         return reading
-    changes: dict[str, object] = {}
     if completion.flags:
-        changes["flags"] = (*reading.flags, *completion.flags)
+        reading = replace(reading, flags=(*reading.flags, *completion.flags))
     if from_logprobs:
-        changes |= _confidence_from_logprobs(reading, completion.logprobs, order)
-    return reading.model_copy(update=changes) if changes else reading
+        confidence, probabilities = _confidence_from_logprobs(reading, completion.logprobs)
+        reading = replace(
+            reading,
+            confidence=confidence,
+            confidence_source="none" if confidence is None else "logprobs",
+            probabilities=probabilities,
+        )
+    return reading
 
 
-def _scores(completion: Completion) -> Scores | None:
-    if completion.scores_as_shown is None:
-        return None
-    first, second = completion.scores_as_shown
-    return Scores(a=first, b=second)
-
-
-def read_vote(
-    completion: Completion,
+def read_ballot(
+    text: str,
     *,
-    pair: Pair,
-    order: Order,
-    sample: int,
-    protocol: AnswerProtocol | None,
-) -> Vote | Ballot | Unread:
-    """The same, of a plain answer only its vote; what else there is to an answer is in a ballot."""
-    if (
-        completion.verdict_as_shown is not None
-        or completion.flags
-        or _withheld(completion) is not None
-        or not completion.text.strip()
-    ):
-        return read_reasoned(completion, pair=pair, order=order, sample=sample, protocol=protocol)
-    return read_briefly(
-        completion.text,
-        criteria=pair.criteria,
-        allow_tie=pair.allow_tie,
+    criteria: Sequence[Criterion] = (),
+    allow_tie: bool = True,
+    order: Order = "original",
+    sample: int = 1,
+    truncated: bool = False,
+    protocol: AnswerProtocol | None = None,
+) -> Reading:
+    """The text is in the labels that the pass showed: with `order="swapped"` they are exchanged."""
+    text = whole_characters(text)
+    parsed = parse(text, criteria, truncated=truncated, protocol=protocol)
+    if isinstance(parsed, ParsedVerdict) and parsed.winner == "TIE" and not allow_tie:
+        parsed = ParseFailure("tie_not_allowed", "the answer is TIE, but ties are not allowed")
+    if isinstance(parsed, ParseFailure):
+        return _unread(text, order=order, sample=sample, kind=parsed.kind, reason=parsed.reason)
+    winner, scores = parsed.winner, parsed.scores
+    won = [each.winner for each in parsed.criteria]
+    if order == "swapped":
+        winner, won = flip(winner), [flip_or_none(each) for each in won]
+        scores = scores.mirrored() if scores else None
+    return Ballot(
         order=order,
         sample=sample,
-        truncated=completion.finish == "length",
-        protocol=protocol,
+        winner=winner,
+        confidence=parsed.confidence,
+        criteria=tuple(won),
+        raw=text,
+        confidence_source="none" if parsed.confidence is None else "stated",
+        scores=scores,
+        strength=parsed.strength,
+        protocol=parsed.protocol,
+        flags=tuple(map(whole_characters, parsed.flags)),
+        read_as=protocol,
+        prose=parsed,
     )
 
 
-def whole_ballot(bare: Ballot, pair: Pair) -> Ballot:
-    """The ballot of a vote, with the prose that was left in its text.
-
-    Who won was decided when the vote was read, and stays decided where a later version would read
-    the same text in another way.
-    """
-    again = read(
-        bare.raw,
-        criteria=pair.criteria,
-        allow_tie=pair.allow_tie,
-        order=bare.order,
-        sample=bare.sample,
-    )
-    if isinstance(again, Unread):
-        return bare
-    winners = {entry.criterion: entry.winner for entry in bare.criteria}
-    same = {entry.criterion: entry.winner for entry in again.criteria} == winners
-    if same and (again.winner, again.confidence) == (bare.winner, bare.confidence):
-        return again
-    told = {entry.criterion: entry for entry in again.criteria}
-    return again.model_copy(
-        update={
-            "winner": bare.winner,
-            "confidence": bare.confidence,
-            "confidence_source": bare.confidence_source,
-            "criteria": tuple(
-                told.get(entry.criterion, entry).model_copy(update={"winner": entry.winner})
-                for entry in bare.criteria
-            ),
-        }
+def _read_recorded(completion: Completion, *, pair: Pair, order: Order, sample: int) -> Reading:
+    """A verdict that somebody else read, and that came without a text."""
+    winner = cast("Winner", completion.verdict_as_shown)
+    if winner == "TIE" and not pair.allow_tie:
+        reason = "the judge named a tie, and a tie is not allowed"
+        return _unread(
+            completion.text, order=order, sample=sample, kind="tie_not_allowed", reason=reason
+        )
+    scores = None
+    if completion.scores_as_shown is not None:
+        first, second = completion.scores_as_shown
+        scores = Scores(a=first, b=second)
+    if order == "swapped":
+        winner, scores = flip(winner), scores.mirrored() if scores else None
+    return Ballot(
+        order,
+        sample,
+        winner,
+        criteria=(None,) * len(pair.criteria),
+        scores=scores,
+        protocol="recorded",
+        flags=completion.flags,
     )
 
 
@@ -186,7 +354,7 @@ def _withheld(completion: Completion) -> tuple[UnreadKind, str] | None:
 
 def read_letters(
     completions: Sequence[Completion], *, pair: Pair, order: Order, sample: int
-) -> Ballot | Unread:
+) -> Reading:
     """The whole first, then a completion for each criterion, each a token's probabilities."""
     raw = whole_characters("\n".join(completion.text for completion in completions))
     withheld = _withheld(completions[0])
@@ -198,6 +366,8 @@ def read_letters(
     ]
     if isinstance(overall, str):
         return Unread(order=order, sample=sample, kind="no_probabilities", reason=overall, raw=raw)
+    if order == "swapped":
+        overall = overall.mirrored()
     winner = _likeliest(overall, allow_tie=pair.allow_tie)
     if winner is None:
         return Unread(
@@ -207,39 +377,26 @@ def read_letters(
             reason="the letters A and B are equally probable, and a tie is not allowed",
             raw=raw,
         )
-    criteria = tuple(
-        CriterionBallot(criterion=criterion.name)
-        if isinstance(found, str)
-        else CriterionBallot(
-            criterion=criterion.name,
-            winner=_likeliest(found, allow_tie=True),
-            probabilities=found,
-        )
-        for criterion, found in zip(pair.criteria, by_criterion, strict=True)
+    shares = tuple(
+        None if isinstance(each, str) else each.mirrored() if order == "swapped" else each
+        for each in by_criterion
     )
     # A tie between equal letters is backed by no probability of its own.
     backed = _of(overall, winner) >= max(overall.a, overall.b, overall.tie)
-    ballot = Ballot(
-        order=_built_as(order),
+    return Ballot(
+        order=order,
         sample=sample,
         winner=winner,
         confidence=_of(overall, winner) if backed else None,
+        criteria=tuple(
+            None if each is None else _likeliest(each, allow_tie=True) for each in shares
+        ),
+        raw=raw,
         confidence_source="logprobs" if backed else "none",
         probabilities=overall,
-        criteria=criteria,
+        criterion_probabilities=shares,
         protocol="letter",
-        raw=raw,
     )
-    return _as_shown_to_caller(ballot, order)
-
-
-def _built_as(order: Order) -> Order:
-    """The order to build a ballot with in the labels shown: mirroring turns it round again."""
-    return order if order == "original" else other_order(order)
-
-
-def _as_shown_to_caller(ballot: Ballot, order: Order) -> Ballot:
-    return ballot if order == "original" else ballot.mirrored()
 
 
 def _letter_probabilities(completion: Completion, *, allow_tie: bool) -> Probabilities | str:
@@ -285,21 +442,16 @@ def _of(found: Probabilities, winner: Winner) -> float:
 
 
 def _confidence_from_logprobs(
-    ballot: Ballot, logprobs: Sequence[TokenLogprob], order: Order
-) -> dict[str, object]:
+    ballot: Ballot, logprobs: Sequence[TokenLogprob]
+) -> tuple[float | None, Probabilities | None]:
     """The probabilities at the token that names the overall winner, in the caller's labels."""
     place = _verdict_place(logprobs)
     found = _verdict_probabilities(place) if place is not None else None
     if found is None:
-        return {"confidence": None, "confidence_source": "none", "probabilities": None}
-    mapped = found if order == "original" else found.mirrored()
-    if _of(mapped, ballot.winner) == 0:
-        return {"confidence": None, "confidence_source": "none", "probabilities": None}
-    return {
-        "confidence": _of(mapped, ballot.winner),
-        "confidence_source": "logprobs",
-        "probabilities": mapped,
-    }
+        return None, None
+    mapped = found if ballot.order == "original" else found.mirrored()
+    confidence = _of(mapped, ballot.winner)
+    return (confidence, mapped) if confidence else (None, None)
 
 
 def _verdict_place(logprobs: Sequence[TokenLogprob]) -> TokenLogprob | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from evenhand.contract import ConfidenceSource, Locale, Mode, Pair, Reconciling, Vote
+from evenhand.contract import ConfidenceSource, Locale, Mode, Pair, Reconciling
 from evenhand.errors import InputError
 from evenhand.judges import (
     Judge,
@@ -20,9 +20,10 @@ from evenhand.judges import (
     open_judge,
     traits_of,
 )
-from evenhand.judging.answers.reader import PROTOCOLS
-from evenhand.judging.answers.reader import AnswerProtocol as AnswerProtocol
-from evenhand.judging.reconciliation import BallotOrUnread, Decision
+from evenhand.judging.answers.results import PROTOCOLS
+from evenhand.judging.answers.results import AnswerProtocol as AnswerProtocol
+from evenhand.judging.ballots import Reading
+from evenhand.judging.reconciliation import Decision
 from evenhand.prompts import Template, built_in_template, open_template
 from evenhand.settings import Settings, split_addresses
 
@@ -62,7 +63,7 @@ class Calibrator(Protocol):
         """Refuse a judge that it was not learned on."""
 
     def rate(
-        self, pair: Pair, readings: Sequence[BallotOrUnread | Vote], decision: Decision
+        self, pair: Pair, readings: Sequence[Reading], decision: Decision
     ) -> CalibratedConfidence: ...
 
     @property

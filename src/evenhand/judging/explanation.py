@@ -1,25 +1,357 @@
-"""One text from what several ballots said, without preferring the first pass."""
+"""A decision explained: the contract's verdict or failure, with the judge's prose, the notes and
+the metadata. One text is made from what several ballots said, without preferring the first pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
-from evenhand.contract import Analysis, Ballot, CriterionBallot, Order, ResponseAnalysis, Winner
-from evenhand.judging.ballot_set import BallotSet
-from evenhand.messages.phrases import marks
+from evenhand.contract import (
+    Analysis,
+    Ballot,
+    CriterionBallot,
+    CriterionVerdict,
+    Differentiators,
+    ErrorBody,
+    Failure,
+    Locale,
+    Metadata,
+    Mode,
+    Order,
+    Outcome,
+    Pair,
+    Pass,
+    Reconciling,
+    ResponseAnalysis,
+    Verdict,
+    Winner,
+)
+from evenhand.errors import EvenhandError
+from evenhand.judging.ballots import PassResult, add_usage
+from evenhand.judging.notes import notes_on
+from evenhand.judging.reconciliation import (
+    Choices,
+    CriterionDecision,
+    Decision,
+    Judged,
+    Unreconciled,
+    by_order,
+    canonical,
+    position,
+    shown_first,
+)
+from evenhand.messages.phrases import list_choices, marks, name_pass, say
+from evenhand.prompts import response_digests
 
-Speaker = TypeVar("Speaker", Ballot, CriterionBallot)
+
+@dataclass(frozen=True, slots=True)
+class VerdictContext:
+    """Who judged and how, as a verdict's metadata says it: from the judge, or from a store."""
+
+    judge: str
+    caveat: str | None
+    locale: Locale
+    mode: Mode
+    reconcile: Reconciling
+    prompt_version: str | None
+    confidence: Literal["stated", "logprobs"]
 
 
-def speakers(
-    box: BallotSet,
-    spoken: Mapping[Order, Sequence[Speaker]],
+def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
+    """The verdict on a pair, with its reasons. What was decided is taken as it is."""
+    decision = judged.decision
+    passes = in_contract(pair, judged.passes)
+    told = _told(pair, decision, passes, context) if passes else _unasked(pair, context.locale)
+    return Verdict(
+        winner=decision.winner,
+        confidence=decision.confidence,
+        **told,
+        metadata=_metadata(
+            pair,
+            passes,
+            context,
+            evaluation_time_ms=judged.time_ms,
+            positions_swapped=pair.swap_positions and bool(passes),
+            outcome=decision.outcome,
+            confidence_source=decision.confidence_source,
+            samples=judged.samples,
+            abstained=decision.abstained,
+            decided_by=decision.decided_by,
+            probabilities=decision.probabilities,
+            criteria=tuple([criterion.to_contract() for criterion in decision.criteria]),
+        ),
+    )
+
+
+def failure_of(error: EvenhandError) -> Failure:
+    """The contract's JSON for an error, wherever it was raised."""
+    metadata = error.metadata if isinstance(error.metadata, Metadata) else Metadata()
+    return Failure(
+        error=ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable),
+        metadata=metadata,
+    )
+
+
+def failed_metadata(
+    pair: Pair,
+    results: Sequence[PassResult],
+    context: VerdictContext,
+    *,
+    samples: int,
+    time_ms: float,
+    requests: int = 0,
+    why: Unreconciled | None = None,
+) -> Metadata:
+    """What is known of a pair without a verdict. `requests` were made in vain, beside those of the
+    passes that came."""
+    usage = add_usage(each.usage for each in results)
+    return _metadata(
+        pair,
+        in_contract(pair, results),
+        context,
+        evaluation_time_ms=time_ms,
+        outcome=Outcome.INVALID,
+        samples=samples,
+        criteria=tuple([each.to_contract() for each in why.criteria]) if why else (),
+        position_consistency=why.position_consistency if why else None,
+        usage=usage.model_copy(update={"requests": usage.requests + requests}),
+    )
+
+
+def in_contract(pair: Pair, results: Iterable[PassResult]) -> tuple[Pass, ...]:
+    return tuple([result.to_contract(pair) for result in results])
+
+
+def _metadata(
+    pair: Pair, passes: tuple[Pass, ...], context: VerdictContext, **known: Any
+) -> Metadata:
+    models = list(dict.fromkeys(p.model for p in passes if p.model))
+    return Metadata(
+        **{
+            "id": pair.id,
+            "positions_swapped": pair.swap_positions,
+            "judge": context.judge,
+            "judge_caveat": context.caveat,
+            "model": models[0] if len(models) == 1 else None,
+            "locale": context.locale,
+            "mode": context.mode,
+            "prompt_version": context.prompt_version,
+            "reconcile": context.reconcile,
+            "usage": add_usage(p.usage for p in passes),
+            "passes": passes,
+            **known,
+        }
+    )
+
+
+def _unasked(pair: Pair, locale: Locale) -> dict[str, Any]:
+    """Identical responses, and a caller who does not want to pay for hearing so."""
+    not_judged = say(locale, "not_judged")
+    return {
+        "comparison": tuple(
+            CriterionVerdict(
+                criterion=criterion.name,
+                winner=None,
+                reasoning=not_judged,
+                a_strength="",
+                b_strength="",
+            )
+            for criterion in pair.criteria
+        ),
+        "overall_reasoning": "",
+        "differentiators": Differentiators(),
+        "analysis": Analysis(),
+        "notes": (say(locale, "not_asked"),),
+    }
+
+
+# What the passes said, told as one.
+
+_Speaker = TypeVar("_Speaker", Ballot, CriterionBallot)
+_Spoken = Sequence[tuple[Order, _Speaker]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The ballots by order, and how texts are taken from them."""
+
+    ballots: Mapping[Order, Sequence[Ballot]]
+    locale: Locale
+    canonical: tuple[Order, ...]
+    keep_both: bool  # identical responses: neither order comes first
+
+    def on_criterion(self, place: int) -> dict[Order, list[CriterionBallot]]:
+        """By order; an entry without a winner says nothing."""
+        return {
+            order: [
+                entry
+                for ballot in ballots
+                if ballot.criteria and (entry := ballot.criteria[place]).winner is not None
+            ]
+            for order, ballots in self.ballots.items()
+        }
+
+
+def _told(
+    pair: Pair, decision: Decision, passes: tuple[Pass, ...], context: VerdictContext
+) -> dict[str, Any]:
+    ballots = [p.ballot for p in passes if p.ballot]
+    first = shown_first(response_digests(pair))
+    said = _Said(
+        by_order(pair, ballots),
+        context.locale,
+        canonical(pair, first),
+        keep_both=first is None and pair.swap_positions,
+    )
+    choices = _choices(pair, decision)
+    inconsistent = decision.outcome is Outcome.INCONSISTENT
+    heard, both = _speakers(
+        said, said.ballots, winner=decision.winner, choices=choices, decided=not inconsistent
+    )
+    comparison = tuple(
+        [
+            _criterion(said, criterion, said.on_criterion(place))
+            for place, criterion in enumerate(decision.criteria)
+        ]
+    )
+    points = _criteria_won(decision.criteria, comparison)
+    if inconsistent:
+        _add_claims(points, said, decision.criteria, heard)
+    else:
+        for _, ballot in heard:
+            if ballot.winner == decision.winner:
+                points[ballot.winner] += ballot.differentiators
+    return {
+        "comparison": comparison,
+        "overall_reasoning": _merged(
+            said, [o for o, _ in heard], [ballot.reasoning for _, ballot in heard], both=both
+        ),
+        "differentiators": Differentiators(
+            a_advantages=_distinct(points["A"]), b_advantages=_distinct(points["B"])
+        ),
+        "analysis": _analysis(said, heard, both=both),
+        "position_consistency": position(pair, choices),
+        "notes": (
+            *_note_on_orders(said, decision, choices),
+            *_notes(pair, passes, ballots, context),
+        ),
+    }
+
+
+def _choices(pair: Pair, decision: Decision) -> Choices:
+    if pair.swap_positions:
+        return {"original": decision.first_pass_winner, "swapped": decision.second_pass_winner}
+    # A single order is inconsistent only where its samples split.
+    split = decision.outcome is Outcome.INCONSISTENT
+    return {"original": None if split else decision.winner}
+
+
+def _note_on_orders(said: _Said, decision: Decision, choices: Choices) -> Sequence[str]:
+    averaged = decision.probabilities is not None
+    if decision.outcome is Outcome.INCONSISTENT:
+        which = "split" if averaged or None in choices.values() else "inconsistent"
+    elif averaged and len(set(choices.values())) > 1:
+        which = "flipped"
+    else:
+        return ()
+    listed = list_choices(said.locale, [(order, choices[order]) for order in said.canonical])
+    return (say(said.locale, which, choices=listed),)
+
+
+def _notes(
+    pair: Pair, passes: Sequence[Pass], ballots: Sequence[Ballot], context: VerdictContext
+) -> Sequence[str]:
+    locale = context.locale
+    notes = list(notes_on(pair, locale))
+    if not pair.swap_positions:
+        notes.append(say(locale, "one_order"))
+    wanted = context.confidence == "logprobs"
+    if wanted and any(ballot.probabilities is None for ballot in ballots):
+        notes.append(say(locale, "no_logprobs"))
+    if context.caveat is None and any(b.protocol == "recorded" for b in ballots):
+        notes.append(say(locale, "recorded"))
+    if len(ballots) < len(passes):
+        unread = str(len(passes) - len(ballots))
+        notes.append(say(locale, "some_unread", count=unread, total=str(len(passes))))
+    return notes
+
+
+def _criterion(
+    said: _Said, criterion: CriterionDecision, spoken: Mapping[Order, Sequence[CriterionBallot]]
+) -> CriterionVerdict:
+    choices: Choices = {
+        "original": criterion.first_pass_winner,
+        "swapped": criterion.second_pass_winner,
+    }
+    heard, both = _speakers(
+        said,
+        spoken,
+        winner=criterion.winner,
+        choices=choices,
+        decided=criterion.outcome is Outcome.WIN or criterion.outcome is Outcome.TIE,
+    )
+    orders = [order for order, _ in heard]
+    reasoning = _merged(said, orders, [entry.reasoning for _, entry in heard], both=both)
+    if criterion.outcome is Outcome.INVALID:
+        reasoning = _gap(said, spoken, reasoning)
+    return CriterionVerdict(
+        criterion=criterion.name,
+        winner=criterion.winner,
+        reasoning=reasoning,
+        a_strength=_merged(said, orders, [entry.a_assessment for _, entry in heard], both=both),
+        b_strength=_merged(said, orders, [entry.b_assessment for _, entry in heard], both=both),
+    )
+
+
+def _gap(said: _Said, spoken: Mapping[Order, Sequence[CriterionBallot]], reasoning: str) -> str:
+    """Where an order is silent on a criterion: that it is, and what the other one said."""
+    silent = [order for order in said.canonical if not spoken[order]]
+    if len(silent) == len(said.canonical):
+        return say(said.locale, "not_judged")
+    gap = say(said.locale, "not_judged_in", which=name_pass(said.locale, silent[0]))
+    return f"{gap} {reasoning}".strip()
+
+
+def _criteria_won(
+    criteria: Sequence[CriterionDecision], comparison: Sequence[CriterionVerdict]
+) -> dict[Winner, list[str]]:
+    """By side: the criteria that it won, each with its reason."""
+    won: dict[Winner, list[str]] = {"A": [], "B": [], "TIE": []}
+    for criterion, told in zip(criteria, comparison, strict=True):
+        if criterion.winner is not None and criterion.outcome is Outcome.WIN:
+            won[criterion.winner].append(_with_reason(criterion.name, told.reasoning))
+    return won
+
+
+def _add_claims(
+    won: dict[Winner, list[str]],
+    said: _Said,
+    criteria: Sequence[CriterionDecision],
+    heard: _Spoken[Ballot],
+) -> None:
+    """Where the passes differ: what each of them said, marked with its pass."""
+    for order, ballot in heard:
+        which = marks(said.locale)[order]
+        for criterion, entry in zip(criteria, ballot.criteria, strict=False):
+            if entry.winner is not None and criterion.outcome is Outcome.INCONSISTENT:
+                won[entry.winner].append(which + _with_reason(criterion.name, entry.reasoning))
+        won[ballot.winner] += [which + point for point in ballot.differentiators]
+
+
+def _with_reason(name: str, reason: str) -> str:
+    return f"{name}: {reason}" if reason else name
+
+
+def _speakers(
+    said: _Said,
+    spoken: Mapping[Order, Sequence[_Speaker]],
     *,
     winner: Winner | None,
     choices: Mapping[Order, Winner | None],
     decided: bool,
-) -> tuple[list[tuple[Order, Speaker]], bool]:
+) -> tuple[list[tuple[Order, _Speaker]], bool]:
     """Whose words are used, and whether all of them are kept, each marked with its pass.
 
     A decision speaks in the words of those who named it, from the order that comes first whatever
@@ -27,11 +359,11 @@ def speakers(
     of an order, the first who says what it chose; of one that could not choose, one of each side.
     """
     if decided:
-        agreeing = [spoke for order in box.canonical for spoke in _first(spoken, order, winner)]
+        agreeing = [spoke for order in said.canonical for spoke in _first(spoken, order, winner)]
         if agreeing:
             return agreeing, False
-    heard: list[tuple[Order, Speaker]] = []
-    for order in box.canonical:
+    heard: list[tuple[Order, _Speaker]] = []
+    for order in said.canonical:
         sides = [choices[order]] if choices[order] is not None else _sides(spoken[order])
         for side in sides:
             heard += _first(spoken, order, side)
@@ -39,8 +371,8 @@ def speakers(
 
 
 def _first(
-    spoken: Mapping[Order, Sequence[Speaker]], order: Order, side: Winner | None
-) -> list[tuple[Order, Speaker]]:
+    spoken: Mapping[Order, Sequence[_Speaker]], order: Order, side: Winner | None
+) -> list[tuple[Order, _Speaker]]:
     """The first of this order who names this side, if anybody does."""
     for entry in spoken[order]:
         if entry.winner == side:
@@ -52,24 +384,20 @@ def _sides(spoken: Sequence[Ballot | CriterionBallot]) -> list[Winner | None]:
     return list(dict.fromkeys(entry.winner for entry in spoken))
 
 
-def merged(box: BallotSet, orders: Sequence[Order], texts: Sequence[str], *, both: bool) -> str:
+def _merged(said: _Said, orders: Sequence[Order], texts: Sequence[str], *, both: bool) -> str:
     """One text from what the passes said, without preferring the first pass."""
     stripped = [text.strip() for text in texts]
-    if both or (box.keep_both and len({text for text in stripped if text}) > 1):
-        which = marks(box.locale)
-        said = zip(orders, stripped, strict=True)
-        return "\n".join([which[order] + text for order, text in said if text])
+    if both or (said.keep_both and len({text for text in stripped if text}) > 1):
+        which = marks(said.locale)
+        spoken = zip(orders, stripped, strict=True)
+        return "\n".join([which[order] + text for order, text in spoken if text])
     for text in stripped:
         if text:
             return text
     return ""
 
 
-def with_reason(name: str, reason: str) -> str:
-    return f"{name}: {reason}" if reason else name
-
-
-def distinct(texts: Iterable[str]) -> tuple[str, ...]:
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
     """Without blanks and repeats; case, spacing and a closing full stop aside."""
     seen: dict[str, str] = {}
     for text in texts:
@@ -87,24 +415,24 @@ def _single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def analysis(box: BallotSet, heard: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
+def _analysis(said: _Said, heard: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
     told = [(order, ballot.analysis) for order, ballot in heard if _says(ballot.analysis)]
     if not told:
         return Analysis()
-    if not both and not (box.keep_both and len({analysis for _, analysis in told}) > 1):
+    if not both and not (said.keep_both and len({analysis for _, analysis in told}) > 1):
         return told[0][1]
 
     return Analysis(
-        response_a=_gathered(box, [(order, analysis.response_a) for order, analysis in told]),
-        response_b=_gathered(box, [(order, analysis.response_b) for order, analysis in told]),
+        response_a=_gathered(said, [(order, analysis.response_a) for order, analysis in told]),
+        response_b=_gathered(said, [(order, analysis.response_b) for order, analysis in told]),
     )
 
 
-def _gathered(box: BallotSet, told: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
-    marked = [(marks(box.locale)[order], analysis) for order, analysis in told]
+def _gathered(said: _Said, told: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
+    marked = [(marks(said.locale)[order], analysis) for order, analysis in told]
     return ResponseAnalysis(
-        strengths=distinct([which + text for which, told in marked for text in told.strengths]),
-        weaknesses=distinct([which + text for which, told in marked for text in told.weaknesses]),
+        strengths=_distinct([which + text for which, told in marked for text in told.strengths]),
+        weaknesses=_distinct([which + text for which, told in marked for text in told.weaknesses]),
     )
 
 

@@ -1,6 +1,6 @@
-"""Ballots become a decision, and a decision with its reasons a reconciliation. Pure: the same
-ballots give the same decision, and mirrored ballots the mirrored one. Nothing here may prefer
-the first pass.
+"""Ballots become a decision: by agreement of the two orders, or by their mean probability. Pure:
+the same ballots give the same decision, and mirrored ballots the mirrored one. Nothing here may
+prefer the first pass.
 """
 
 from __future__ import annotations
@@ -9,88 +9,75 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from operator import attrgetter
+from typing import TypeVar
 
+from evenhand import contract
 from evenhand.contract import (
     ORDERS,
-    Analysis,
-    Ballot,
     ConfidenceSource,
-    CriterionBallot,
     CriterionOutcome,
-    CriterionVerdict,
     DecidedBy,
-    Differentiators,
-    Locale,
     MeanProbabilities,
     Order,
     Outcome,
     Pair,
     PositionConsistency,
+    Probabilities,
     Reconciling,
     Unread,
-    Vote,
     Winner,
-    criterion_key,
 )
-from evenhand.judging.ballot_set import (
-    BallotOrUnread,
-    BallotSet,
-    WinnerWeights,
-    likeliest,
-    mean,
-    plurality,
-    weights,
-)
-from evenhand.judging.explanation import analysis, distinct, merged, speakers, with_reason
-from evenhand.messages.phrases import marks, name_pass, say
+from evenhand.judging.ballots import Ballot, PassResult, Reading
+from evenhand.messages.phrases import name_pass
 
-# What reconciling comes to, before the metadata: a ruling, or none and why.
+Choices = Mapping[Order, Winner | None]  # each order's own; None where its samples split evenly
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciliation:
-    """A valid verdict before its metadata."""
+class CriterionDecision:
+    """One criterion over all ballots; `winner` is None where an order is silent on it."""
 
-    winner: Winner
+    name: str
     outcome: Outcome
+    winner: Winner | None
+    first_pass_winner: Winner | None = None
+    second_pass_winner: Winner | None = None
+
+    def to_contract(self) -> CriterionOutcome:
+        return CriterionOutcome(
+            criterion=self.name,
+            outcome=self.outcome,
+            first_pass_winner=self.first_pass_winner,
+            second_pass_winner=self.second_pass_winner,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Who won, and how sure that is: what a run stores of a pair and statistics count, without a
+    word of prose. `explanation` has the words."""
+
+    outcome: Outcome
+    winner: Winner
     confidence: float | None
     confidence_source: ConfidenceSource
-    comparison: tuple[CriterionVerdict, ...]
-    criteria: tuple[CriterionOutcome, ...]
-    overall_reasoning: str
-    differentiators: Differentiators
-    analysis: Analysis
-    position_consistency: PositionConsistency | None
-    notes: tuple[str, ...]
+    first_pass_winner: Winner | None = None  # None, both of them, where one order was shown
+    second_pass_winner: Winner | None = None
+    criteria: tuple[CriterionDecision, ...] = ()
     decided_by: DecidedBy | None = None
     probabilities: MeanProbabilities | None = None
+    abstained: bool = False  # less sure than its calibration promises
 
-    @classmethod
-    def of_identical(cls, pair: Pair, not_judged: str) -> Reconciliation:
-        """A tie that nobody was asked about, because the two texts are the same."""
-        return cls(
-            winner="TIE",
-            outcome=Outcome.TIE,
-            confidence=None,
-            confidence_source="none",
-            comparison=tuple(
-                CriterionVerdict(
-                    criterion=criterion.name,
-                    winner=None,
-                    reasoning=not_judged,
-                    a_strength="",
-                    b_strength="",
-                )
-                for criterion in pair.criteria
-            ),
-            criteria=(),
-            overall_reasoning="",
-            differentiators=Differentiators(),
-            analysis=Analysis(),
-            position_consistency=None,
-            notes=(),
-        )
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A decision and the passes that it rests on: none where nobody was asked."""
+
+    decision: Decision
+    passes: tuple[PassResult, ...]
+    samples: int = 1
+    time_ms: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,172 +85,203 @@ class Unreconciled:
     """The outcome `invalid`, and why."""
 
     reason: str
-    criteria: tuple[CriterionOutcome, ...] = ()
+    criteria: tuple[CriterionDecision, ...] = ()
     position_consistency: PositionConsistency | None = None
 
 
-# One criterion over all the ballots of a pair.
-
-
-@dataclass(frozen=True, slots=True)
-class CriterionDecision:
-    """One criterion over all ballots."""
-
-    name: str
-    winner: Winner | None
-    outcome: Outcome
-    choices: dict[Order, Winner | None]
-    spoken: Mapping[Order, Sequence[CriterionBallot]]
-
-    @classmethod
-    def of(cls, box: BallotSet, name: str, how: Reconciling) -> CriterionDecision:
-        key = criterion_key(name)
-        spoken: dict[Order, Sequence[CriterionBallot]] = {
-            order: box.said[order].get(key, ()) for order in box.orders
-        }
-        if not all(spoken.values()):
-            choices = {o: plurality(_winners(spoken[o])) for o in box.orders}
-            return cls(name, None, Outcome.INVALID, choices, spoken)
-        # Without probabilities and without repeats there is nothing to average: a criterion
-        # whose winner changed with the order stays inconsistent.
-        if how == "average" and (box.samples > 1 or _all_weighed(spoken)):
-            weighed = {
-                order: mean([weights(e.probabilities, e.winner) for e in entries if e.winner])
-                for order, entries in spoken.items()
-            }
-            choices = {o: likeliest(share, allow_tie=True) for o, share in weighed.items()}
-            winner = likeliest(mean(list(weighed.values())), allow_tie=True)
-            outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
-            return cls(name, winner, outcome, choices, spoken)
-        choices = {order: plurality(_winners(entries)) for order, entries in spoken.items()}
-        named = set(choices.values())
-        if len(named) == 1 and None not in named:
-            winner = choices["original"]
-            outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
-            return cls(name, winner, outcome, choices, spoken)
-        return cls(name, "TIE", Outcome.INCONSISTENT, choices, spoken)
-
-    def told(self, box: BallotSet) -> CriterionVerdict:
-        heard, both = speakers(
-            box,
-            self.spoken,
-            winner=self.winner,
-            choices=self.choices,
-            decided=self.outcome is Outcome.WIN or self.outcome is Outcome.TIE,
+def decide(
+    pair: Pair,
+    readings: Sequence[Reading],
+    *,
+    how: Reconciling = "agreement",
+    shows_first: Order | None = None,
+) -> Decision | Unreconciled:
+    """What the passes come to. `shows_first` (see `shown_first`) orders the reasons for none."""
+    ballots = by_order(pair, [each for each in readings if isinstance(each, Ballot)])
+    silent = [order for order in canonical(pair, shows_first) if not ballots[order]]
+    if silent:
+        return Unreconciled(_why_silent(readings, silent))
+    if how == "agreement":
+        return _agree(pair, ballots)
+    samples = max([each.sample for each in readings])
+    if samples == 1 and not _all_weighed(ballots):
+        return Unreconciled(
+            "averaging needs probabilities, and the judge gave none; "
+            "ask for log-probabilities, or for several samples"
         )
-        orders = [order for order, _ in heard]
-        entries = [entry for _, entry in heard]
-        reasoning = merged(box, orders, [entry.reasoning for entry in entries], both=both)
-        return CriterionVerdict(
-            criterion=self.name,
-            winner=self.winner,
-            reasoning=reasoning
-            if self.outcome is not Outcome.INVALID
-            else self._gap(box, reasoning),
-            a_strength=merged(box, orders, [entry.a_assessment for entry in entries], both=both),
-            b_strength=merged(box, orders, [entry.b_assessment for entry in entries], both=both),
-        )
-
-    def counted(self) -> CriterionOutcome:
-        choices = self.choices
-        return _counted(self.name, self.outcome, choices["original"], choices.get("swapped"))
-
-    def _gap(self, box: BallotSet, said: str) -> str:
-        """Where an order is silent on it: that it is, and what the other one said."""
-        silent = [order for order in box.canonical if not self.spoken[order]]
-        if len(silent) == len(box.orders):
-            return say(box.locale, "not_judged")
-        gap = say(box.locale, "not_judged_in", which=name_pass(box.locale, silent[0]))
-        return f"{gap} {said}".strip()
+    return _average(pair, ballots, samples)
 
 
-# The same few of them in every pair of a run, and frozen.
-@lru_cache(maxsize=1024)
-def _counted(
-    name: str, outcome: Outcome, first: Winner | None, second: Winner | None
-) -> CriterionOutcome:
-    return CriterionOutcome(
-        criterion=name, outcome=outcome, first_pass_winner=first, second_pass_winner=second
+_AnyBallot = TypeVar("_AnyBallot", Ballot, contract.Ballot)
+_sample = attrgetter("sample")
+
+
+def by_order(pair: Pair, ballots: Iterable[_AnyBallot]) -> dict[Order, list[_AnyBallot]]:
+    """The ballots of each order that the pair is shown in, by sample."""
+    found: dict[Order, list[_AnyBallot]] = {order: [] for order in _orders(pair)}
+    for ballot in ballots:
+        if ballot.order in found:
+            found[ballot.order].append(ballot)
+    for of_order in found.values():
+        of_order.sort(key=_sample)
+    return found
+
+
+def shown_first(digests: tuple[bytes, bytes]) -> Order | None:
+    """The order whose first-shown response has the smaller hash; None where they are the same.
+
+    The one property of an order that does not depend on what the caller calls A.
+    """
+    a, b = digests
+    return None if a == b else "original" if a < b else "swapped"
+
+
+def canonical(pair: Pair, shows_first: Order | None) -> tuple[Order, ...]:
+    """The orders in a sequence that does not depend on what the caller calls A."""
+    orders = _orders(pair)
+    return tuple(reversed(orders)) if shows_first == "swapped" else orders
+
+
+def _orders(pair: Pair) -> tuple[Order, ...]:
+    return ORDERS if pair.swap_positions else ORDERS[:1]
+
+
+def position(pair: Pair, choices: Choices) -> PositionConsistency | None:
+    if not pair.swap_positions:
+        return None
+    first, second = choices["original"], choices["swapped"]
+    return PositionConsistency(
+        first_pass_winner=first,
+        second_pass_winner=second,
+        consistent=first is not None and first == second,
     )
 
 
-def _winners(entries: Iterable[CriterionBallot]) -> list[Winner]:
-    return [entry.winner for entry in entries if entry.winner is not None]
+def _why_silent(readings: Sequence[Reading], silent: Sequence[Order]) -> str:
+    reasons = {order: _why_unread(readings, order) for order in silent}
+    if len(silent) > 1 and len(set(reasons.values())) == 1:
+        return f"Both passes: {reasons[silent[0]]}"
+    return "; ".join(f"{name_pass('en', order)}: {reason}" for order, reason in reasons.items())
 
 
-def _all_weighed(spoken: Mapping[Order, Sequence[CriterionBallot]]) -> bool:
-    return all(entry.probabilities for entries in spoken.values() for entry in entries)
+def _why_unread(readings: Iterable[Reading], order: Order) -> str:
+    reasons = list(
+        dict.fromkeys(r.reason for r in readings if isinstance(r, Unread) and r.order == order)
+    )
+    if not reasons:
+        return "not made, and half a comparison decides nothing"
+    return f"could not be read, {', '.join(reasons)}"
 
 
-# Who won, and how sure that is: all that statistics need, without a word of prose.
+# By agreement: both orders choose the same, or the pair is inconsistent.
+
+_Ballots = Mapping[Order, Sequence[Ballot]]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    winner: Winner
-    outcome: Outcome
-    confidence: float | None
-    confidence_source: ConfidenceSource
-    choices: Mapping[Order, Winner | None]  # each order's own
-    criteria: Sequence[CriterionDecision]
-    note: Literal["inconsistent", "split", "flipped"] | None = None
-    decided_by: DecidedBy | None = None
-    probabilities: MeanProbabilities | None = None
-
-    def counted(self) -> tuple[CriterionOutcome, ...]:
-        return tuple([criterion.counted() for criterion in self.criteria])
-
-
-# The whole: by agreement of the two orders, or by their mean probability.
-
-
-def agree(box: BallotSet, criteria: Sequence[CriterionDecision]) -> Decision | Unreconciled:
-    choices = {
-        order: plurality([ballot.winner for ballot in ballots])
-        for order, ballots in box.ballots.items()
-    }
-    named = set(choices.values())
+def _agree(pair: Pair, ballots: _Ballots) -> Decision | Unreconciled:
+    criteria = _agree_on_criteria(
+        tuple([criterion.name for criterion in pair.criteria]),
+        tuple([tuple([ballot.criteria for ballot in each]) for each in ballots.values()]),
+    )
+    choices = {order: _plurality([b.winner for b in each]) for order, each in ballots.items()}
     winner = choices["original"]
-    if len(named) == 1 and winner is not None:
-        confidence, source = _mean_confidence(box, winner)
+    if winner is not None and all(choice == winner for choice in choices.values()):
+        confidence, source = _mean_confidence(ballots, winner)
         return Decision(
-            winner=winner,
-            outcome=Outcome.TIE if winner == "TIE" else Outcome.WIN,
-            confidence=confidence,
-            confidence_source=source,
-            choices=choices,
-            criteria=criteria,
+            Outcome.TIE if winner == "TIE" else Outcome.WIN,
+            winner,
+            confidence,
+            source,
+            *_both(pair, choices),
+            criteria,
         )
     decided_by: DecidedBy | None = None
-    if box.pair.allow_tie:
+    if pair.allow_tie:
         winner = "TIE"
     else:
-        winner, decided_by = _separate(box, criteria)
+        winner, decided_by = _separate(pair, ballots, criteria)
         if winner is None:
             return Unreconciled(
                 "the passes do not agree on a winner, a tie is not allowed, and neither "
                 "confidence nor criteria separate them; allow ties, or ask for more samples",
-                criteria=tuple(criterion.counted() for criterion in criteria),
-                position_consistency=box.position(choices),
+                criteria,
+                position(pair, choices),
             )
+    return _inconsistent(pair, winner, choices, criteria, decided_by)
+
+
+def _inconsistent(
+    pair: Pair,
+    winner: Winner,
+    choices: Choices,
+    criteria: tuple[CriterionDecision, ...],
+    decided_by: DecidedBy | None,
+    probabilities: MeanProbabilities | None = None,
+) -> Decision:
     return Decision(
-        winner=winner,
-        outcome=Outcome.INCONSISTENT,
-        confidence=0.5,
-        confidence_source="rule",
-        choices=choices,
-        criteria=criteria,
-        note="split" if None in named else "inconsistent",
-        decided_by=decided_by,
+        Outcome.INCONSISTENT,
+        winner,
+        0.5,
+        "rule",
+        *_both(pair, choices),
+        criteria,
+        decided_by,
+        probabilities,
     )
 
 
-def _mean_confidence(box: BallotSet, winner: Winner) -> tuple[float | None, ConfidenceSource]:
+def _both(pair: Pair, choices: Choices) -> tuple[Winner | None, Winner | None]:
+    return (choices["original"], choices["swapped"]) if pair.swap_positions else (None, None)
+
+
+def _plurality(votes: Sequence[Winner]) -> Winner | None:
+    """The winner with the most votes; None where that is shared, or where there are none."""
+    if len(votes) == 1:  # an order that was asked once, which is the usual one
+        return votes[0]
+    counts = {winner: votes.count(winner) for winner in set(votes)}
+    best = max(counts.values(), default=0)
+    leaders = [winner for winner, count in counts.items() if count == best]
+    return leaders[0] if len(leaders) == 1 else None
+
+
+_Won = tuple[Winner | None, ...]  # each criterion's winner in one ballot
+
+
+# A run's criteria are few, and so are the ways in which they can come out.
+@lru_cache(maxsize=1024)
+def _agree_on_criteria(
+    names: tuple[str, ...], won: tuple[tuple[_Won, ...], ...]
+) -> tuple[CriterionDecision, ...]:
+    return tuple(
+        [
+            _agree_on_criterion(name, [_named(ballots, place) for ballots in won])
+            for place, name in enumerate(names)
+        ]
+    )
+
+
+def _named(won: Iterable[_Won], place: int) -> list[Winner]:
+    """The winners that the ballots of one order name for a criterion."""
+    return [winner for each in won if each and (winner := each[place]) is not None]
+
+
+def _agree_on_criterion(name: str, named: Sequence[list[Winner]]) -> CriterionDecision:
+    choices = [_plurality(winners) for winners in named]
+    winner = choices[0]
+    if not all(named):
+        return CriterionDecision(name, Outcome.INVALID, None, *choices)
+    if winner is not None and all(choice == winner for choice in choices):
+        outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
+        return CriterionDecision(name, outcome, winner, *choices)
+    return CriterionDecision(name, Outcome.INCONSISTENT, "TIE", *choices)
+
+
+def _mean_confidence(ballots: _Ballots, winner: Winner) -> tuple[float | None, ConfidenceSource]:
     """The mean over orders of the mean over the ballots that name this winner."""
     means: list[float] = []
     source: ConfidenceSource = "none"
-    for order in box.orders:
-        agreeing = [ballot for ballot in box.ballots[order] if ballot.winner == winner]
+    for of_order in ballots.values():
+        agreeing = [ballot for ballot in of_order if ballot.winner == winner]
         stated = [ballot.confidence for ballot in agreeing if ballot.confidence is not None]
         if len(stated) < len(agreeing):
             return None, "none"
@@ -274,27 +292,27 @@ def _mean_confidence(box: BallotSet, winner: Winner) -> tuple[float | None, Conf
 
 
 def _separate(
-    box: BallotSet, criteria: Sequence[CriterionDecision]
+    pair: Pair, ballots: _Ballots, criteria: Sequence[CriterionDecision]
 ) -> tuple[Winner | None, DecidedBy | None]:
     """Where passes differ and a tie is not allowed: the stronger signed confidence, then the
     criteria's majority, then nothing."""
     signed = {"A": Fraction(0), "B": Fraction(0)}
-    ballots = box.all
-    if all(ballot.confidence is not None for ballot in ballots):
-        for ballot in ballots:
-            if ballot.winner != "TIE":
-                weight = _exact(ballot.confidence or 0.0) / len(box.ballots[ballot.order])
-                signed[ballot.winner] += weight
+    confidences = [ballot.confidence for each in ballots.values() for ballot in each]
+    if None not in confidences:
+        for of_order in ballots.values():
+            for ballot in of_order:
+                if ballot.winner != "TIE":
+                    signed[ballot.winner] += _exact(ballot.confidence or 0.0) / len(of_order)
     if signed["A"] != signed["B"]:
         return ("A" if signed["A"] > signed["B"] else "B"), "confidence"
-    return _majority(box, criteria)
+    return _majority(pair, criteria)
 
 
 def _majority(
-    box: BallotSet, criteria: Sequence[CriterionDecision]
+    pair: Pair, criteria: Sequence[CriterionDecision]
 ) -> tuple[Winner | None, DecidedBy | None]:
     won = {"A": Fraction(0), "B": Fraction(0)}
-    for criterion, asked in zip(criteria, box.pair.criteria, strict=True):
+    for criterion, asked in zip(criteria, pair.criteria, strict=True):
         if criterion.winner in ("A", "B"):
             won[criterion.winner] += _exact(1.0 if asked.weight is None else asked.weight)
     if won["A"] == won["B"]:
@@ -307,299 +325,109 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def average(box: BallotSet, criteria: Sequence[CriterionDecision]) -> Decision | Unreconciled:
-    exact = box.averages_probabilities
+# By the mean probability over the orders, or by the mean share of the samples.
+
+_Weights = tuple[float, float, float]  # of A, of B, of TIE
+
+
+def _average(pair: Pair, ballots: _Ballots, samples: int) -> Decision | Unreconciled:
+    exact = _all_weighed(ballots)
+    criteria = tuple(
+        [
+            _average_criterion(criterion.name, place, ballots, samples)
+            for place, criterion in enumerate(pair.criteria)
+        ]
+    )
     weighed = {
-        order: mean([weights(b.probabilities if exact else None, b.winner) for b in ballots])
-        for order, ballots in box.ballots.items()
+        order: _mean([_weights(b.probabilities if exact else None, b.winner) for b in each])
+        for order, each in ballots.items()
     }
-    allow_tie = box.pair.allow_tie
-    choices = {o: likeliest(share, allow_tie=allow_tie) for o, share in weighed.items()}
-    shares = mean(list(weighed.values()))
-    winner = likeliest(shares, allow_tie=allow_tie)
+    choices = {o: _likeliest(each, allow_tie=pair.allow_tie) for o, each in weighed.items()}
+    shares = _mean(list(weighed.values()))
+    winner = _likeliest(shares, allow_tie=pair.allow_tie)
     means = MeanProbabilities(a=shares[0], b=shares[1], tie=shares[2])
     if winner is None:
-        winner, decided_by = _majority(box, criteria)
+        winner, decided_by = _majority(pair, criteria)
         if winner is None:
             return Unreconciled(
                 "A and B are equally probable, a tie is not allowed, and the criteria do not "
                 "separate them; allow ties, or ask for more samples",
-                criteria=tuple(criterion.counted() for criterion in criteria),
-                position_consistency=box.position(choices),
+                criteria,
+                position(pair, choices),
             )
-        return Decision(
-            winner=winner,
-            outcome=Outcome.INCONSISTENT,
-            confidence=0.5,
-            confidence_source="rule",
-            choices=choices,
-            criteria=criteria,
-            note="split",
-            decided_by=decided_by,
-            probabilities=means,
-        )
-    flipped = len(set(choices.values())) > 1
-    confidence, source = _averaged_confidence(box, shares, winner, exact=exact)
+        return _inconsistent(pair, winner, choices, criteria, decided_by, means)
+    confidence, source = _averaged_confidence(
+        ballots, shares, winner, samples=None if exact else samples
+    )
     return Decision(
-        winner=winner,
-        outcome=Outcome.TIE if winner == "TIE" else Outcome.WIN,
-        confidence=confidence,
-        confidence_source=source,
-        choices=choices,
-        criteria=criteria,
-        note="flipped" if flipped else None,
+        Outcome.TIE if winner == "TIE" else Outcome.WIN,
+        winner,
+        confidence,
+        source,
+        *_both(pair, choices),
+        criteria,
         probabilities=means,
     )
 
 
+def _average_criterion(name: str, place: int, ballots: _Ballots, samples: int) -> CriterionDecision:
+    named: list[list[Winner]] = []
+    weighed: list[list[_Weights]] = []
+    exact = True
+    for of_order in ballots.values():
+        judging = [b for b in of_order if b.criteria and b.criteria[place] is not None]
+        named.append(_named([b.criteria for b in judging], place))
+        shares = [
+            b.criterion_probabilities[place] if b.criterion_probabilities else None for b in judging
+        ]
+        exact = exact and None not in shares
+        weighed.append([_weights(p, w) for p, w in zip(shares, named[-1], strict=True)])
+    # Without probabilities and without repeats there is nothing to average: a criterion whose
+    # winner changed with the order stays inconsistent.
+    if not all(named) or not (exact or samples > 1):
+        return _agree_on_criterion(name, named)
+    means = [_mean(each) for each in weighed]
+    winner = _likeliest(_mean(means), allow_tie=True)
+    outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
+    choices = [_likeliest(each, allow_tie=True) for each in means]
+    return CriterionDecision(name, outcome, winner, *choices)
+
+
+def _all_weighed(ballots: _Ballots) -> bool:
+    return all(ballot.probabilities for each in ballots.values() for ballot in each)
+
+
+def _weights(probabilities: Probabilities | None, winner: Winner) -> _Weights:
+    if probabilities is not None:
+        return probabilities.a, probabilities.b, probabilities.tie
+    return float(winner == "A"), float(winner == "B"), float(winner == "TIE")
+
+
+def _mean(rows: Sequence[_Weights]) -> _Weights:
+    a, b, tie = (sum(column) / len(rows) for column in zip(*rows, strict=True))
+    return a, b, tie
+
+
+def _likeliest(mean: _Weights, *, allow_tie: bool) -> Winner | None:
+    """The likeliest verdict. Where A and B weigh exactly the same it is a tie, or nothing."""
+    a, b, tie = mean
+    if allow_tie and tie >= max(a, b):
+        return "TIE"
+    if a == b:
+        return "TIE" if allow_tie else None
+    return "A" if a > b else "B"
+
+
 def _averaged_confidence(
-    box: BallotSet, shares: WinnerWeights, winner: Winner, *, exact: bool
+    ballots: _Ballots, shares: _Weights, winner: Winner, *, samples: int | None
 ) -> tuple[float | None, ConfidenceSource]:
+    """`samples` is None where probabilities were averaged, and not shares of the samples."""
     a, b, tie = shares
     if winner == "TIE" and tie < max(a, b):
         # A and B weigh the same to the last bit: no probability backs the tie between them.
         return None, "none"
-    if exact:
+    if samples is None:
         return min(1.0, {"A": a, "B": b, "TIE": tie}[winner]), "logprobs"
     # The share of all samples, those that could not be read included.
-    named = [sum(b.winner == winner for b in box.ballots[order]) for order in box.orders]
-    return sum(count / box.samples for count in named) / len(box.orders), "votes"
-
-
-# The usual pair: one vote an order, and agreement decides. What `agree` comes to, without a box.
-#
-# `tests/judging/test_facts.py` holds the two against each other.
-
-
-def decide_plainly(pair: Pair, readings: Sequence[BallotOrUnread | Vote]) -> Decision | None:
-    """None where it takes more than this: samples, an unread pass, or a tie that may not be."""
-    votes = [each for each in readings if isinstance(each, Vote)]
-    if len(votes) != len(readings) or len(votes) != (2 if pair.swap_positions else 1):
-        return None
-    first, last = votes[0], votes[-1]
-    if first.order != "original" or first.sample != 1 or last.sample != 1:
-        return None
-    if pair.swap_positions and last.order != "swapped":
-        return None
-    agreed = first.winner == last.winner
-    if not agreed and not pair.allow_tie:
-        return None
-    choices: dict[Order, Winner | None] = {vote.order: vote.winner for vote in votes}
-    second = last if pair.swap_positions else None
-    criteria = _criteria(first.criteria, second.criteria if second else None)
-    if not agreed:
-        return Decision(
-            winner="TIE",
-            outcome=Outcome.INCONSISTENT,
-            confidence=0.5,
-            confidence_source="rule",
-            choices=choices,
-            criteria=criteria,
-            note="inconsistent",
-        )
-    confidence, source = _mean_stated(first, last)
-    return Decision(
-        winner=first.winner,
-        outcome=Outcome.TIE if first.winner == "TIE" else Outcome.WIN,
-        confidence=confidence,
-        confidence_source=source,
-        choices=choices,
-        criteria=criteria,
-    )
-
-
-def _mean_stated(first: Vote, last: Vote) -> tuple[float | None, ConfidenceSource]:
-    if first.confidence is None or last.confidence is None:
-        return None, "none"
-    # A single order is both of them, and its mean with itself is what it says, to the last bit.
-    return min(1.0, (first.confidence + last.confidence) / 2), "stated"
-
-
-_Won = tuple[tuple[str, Winner], ...]
-
-
-# A run's criteria are few, and so are the ways in which they can come out.
-@lru_cache(maxsize=1024)
-def _criteria(first: _Won, second: _Won | None) -> tuple[CriterionDecision, ...]:
-    """Both in the caller's order, and each with all criteria: so a vote is read."""
-    if second is None:
-        return tuple([_criterion(name, {"original": won}) for name, won in first])
-    return tuple(
-        [
-            _criterion(name, {"original": won, "swapped": then})
-            for (name, won), (_, then) in zip(first, second, strict=True)
-        ]
-    )
-
-
-def _criterion(name: str, choices: dict[Order, Winner | None]) -> CriterionDecision:
-    named = set(choices.values())
-    winner = choices["original"] if len(named) == 1 else "TIE"
-    if len(named) > 1:
-        outcome = Outcome.INCONSISTENT
-    else:
-        outcome = Outcome.TIE if winner == "TIE" else Outcome.WIN
-    return CriterionDecision(name, winner, outcome, choices, spoken={})
-
-
-# A decision with its reasons: what the passes said, gathered into one ruling.
-
-
-def explain(box: BallotSet, decision: Decision) -> Reconciliation:
-    criteria, choices = decision.criteria, decision.choices
-    inconsistent = decision.outcome is Outcome.INCONSISTENT
-    heard, both = speakers(
-        box, box.ballots, winner=decision.winner, choices=choices, decided=not inconsistent
-    )
-    comparison = tuple([criterion.told(box) for criterion in criteria])
-    if inconsistent:
-        points = _claims(box, criteria, comparison, heard)
-    else:
-        points = _advantages(criteria, comparison, heard, decision.winner)
-    notes: tuple[str, ...] = ()
-    if decision.note is not None:
-        notes = (say(box.locale, decision.note, choices=box.listed(choices)),)
-    return Reconciliation(
-        winner=decision.winner,
-        outcome=decision.outcome,
-        confidence=decision.confidence,
-        confidence_source=decision.confidence_source,
-        comparison=comparison,
-        criteria=decision.counted(),
-        overall_reasoning=merged(
-            box,
-            [order for order, _ in heard],
-            [ballot.reasoning for _, ballot in heard],
-            both=both,
-        ),
-        differentiators=Differentiators(
-            a_advantages=distinct(points["A"]), b_advantages=distinct(points["B"])
-        ),
-        analysis=analysis(box, heard, both=both),
-        position_consistency=box.position(choices),
-        notes=notes,
-        decided_by=decision.decided_by,
-        probabilities=decision.probabilities,
-    )
-
-
-def _advantages(
-    criteria: Sequence[CriterionDecision],
-    comparison: Sequence[CriterionVerdict],
-    heard: Sequence[tuple[Order, Ballot]],
-    winner: Winner,
-) -> dict[Winner, list[str]]:
-    """By side: the criteria that it won, each with its reason, and what decided for it overall."""
-    won = _criteria_won(criteria, comparison)
-    for _, ballot in heard:
-        if ballot.winner == winner:
-            won[winner] += ballot.differentiators
-    return won
-
-
-def _claims(
-    box: BallotSet,
-    criteria: Sequence[CriterionDecision],
-    comparison: Sequence[CriterionVerdict],
-    heard: Sequence[tuple[Order, Ballot]],
-) -> dict[Winner, list[str]]:
-    """The same where the passes differ: what each of them said, marked with its pass."""
-    won = _criteria_won(criteria, comparison)
-    lost = {criterion_key(c.name) for c in criteria if c.outcome is Outcome.INCONSISTENT}
-    for order, ballot in heard:
-        which = marks(box.locale)[order]
-        for entry in ballot.criteria:
-            if entry.winner is not None and criterion_key(entry.criterion) in lost:
-                won[entry.winner].append(which + with_reason(entry.criterion, entry.reasoning))
-        won[ballot.winner] += [which + point for point in ballot.differentiators]
-    return won
-
-
-def _criteria_won(
-    criteria: Sequence[CriterionDecision], comparison: Sequence[CriterionVerdict]
-) -> dict[Winner, list[str]]:
-    won: dict[Winner, list[str]] = {"A": [], "B": [], "TIE": []}
-    for criterion, told in zip(criteria, comparison, strict=True):
-        if criterion.winner is not None and criterion.outcome is Outcome.WIN:
-            won[criterion.winner].append(with_reason(criterion.name, told.reasoning))
-    return won
-
-
-# Ballots become a decision, and a decision with its reasons a ruling. Pure: the same ballots give
-# the same ruling, and mirrored ballots the mirrored one. Nothing here may prefer the first pass.
-
-__all__ = ["BallotOrUnread", "Decision", "Reconciliation", "Unreconciled", "decide", "reconcile"]
-
-
-def reconcile(
-    pair: Pair,
-    readings: Sequence[BallotOrUnread],
-    *,
-    how: Reconciling = "agreement",
-    locale: Locale = "en",
-    shows_first: Order | None = None,
-) -> Reconciliation | Unreconciled:
-    """What the passes come to, with its reasons.
-
-    `shows_first` is the order whose first-shown response has the smaller hash (None: the
-    responses are identical): the one property of a pass that does not depend on what the caller
-    calls A.
-    """
-    box = _boxed(pair, readings, locale, shows_first)
-    decision = _decided(box, readings, how)
-    return decision if isinstance(decision, Unreconciled) else explain(box, decision)
-
-
-def decide(
-    pair: Pair,
-    readings: Sequence[BallotOrUnread | Vote],
-    *,
-    how: Reconciling = "agreement",
-    shows_first: Order | None = None,
-) -> Decision | Unreconciled:
-    """The same without the reasons, at a fraction of the cost: what a run of many pairs keeps."""
-    if how == "agreement":
-        decision = decide_plainly(pair, readings)
-        if decision is not None:
-            return decision
-    ballots = [each.bare_ballot() if isinstance(each, Vote) else each for each in readings]
-    return _decided(_boxed(pair, ballots, "en", shows_first), ballots, how)
-
-
-def _boxed(
-    pair: Pair, readings: Sequence[BallotOrUnread], locale: Locale, shows_first: Order | None
-) -> BallotSet:
-    orders: tuple[Order, ...] = ORDERS if pair.swap_positions else ("original",)
-    return BallotSet.of(pair, readings, orders, locale, shows_first)
-
-
-def _decided(
-    box: BallotSet, readings: Sequence[BallotOrUnread], how: Reconciling
-) -> Decision | Unreconciled:
-    silent = [order for order in box.canonical if not box.ballots[order]]
-    if silent:
-        return Unreconciled(_why_silent(readings, silent))
-    if how == "average" and not box.has_weights:
-        return Unreconciled(
-            "averaging needs probabilities, and the judge gave none; "
-            "ask for log-probabilities, or for several samples"
-        )
-    criteria = [CriterionDecision.of(box, name.name, how) for name in box.pair.criteria]
-    choose = average if how == "average" else agree
-    return choose(box, criteria)
-
-
-def _why_silent(readings: Sequence[BallotOrUnread], silent: Sequence[Order]) -> str:
-    reasons = {order: _why_unread(readings, order) for order in silent}
-    if len(silent) > 1 and len(set(reasons.values())) == 1:
-        return f"Both passes: {reasons[silent[0]]}"
-    return "; ".join(f"{name_pass('en', order)}: {reason}" for order, reason in reasons.items())
-
-
-def _why_unread(readings: Iterable[BallotOrUnread], order: Order) -> str:
-    reasons = list(
-        dict.fromkeys(r.reason for r in readings if isinstance(r, Unread) and r.order == order)
-    )
-    if not reasons:
-        return "not made, and half a comparison decides nothing"
-    return f"could not be read, {', '.join(reasons)}"
+    named = [sum(b.winner == winner for b in of_order) for of_order in ballots.values()]
+    return sum(count / samples for count in named) / len(named), "votes"

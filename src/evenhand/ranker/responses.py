@@ -18,7 +18,8 @@ from evenhand.errors import (
     JudgeQuotaExceeded,
     NoVerdict,
 )
-from evenhand.judging.passes import add_usage, milliseconds_since
+from evenhand.judging.ballots import add_usage
+from evenhand.judging.passes import milliseconds_since
 from evenhand.ranker.merge_insertion import Batch, ComparisonResult, Order, merge_insertion
 from evenhand.ranker.ranking import Places, RankingMetadata, ResponseComparison, notes_on_ranking
 from evenhand.ranker.ranking import RankedResponses as RankedResponses

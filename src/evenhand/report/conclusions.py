@@ -142,12 +142,10 @@ def conclude(
     wanted = RateOptions(side, ties, level, planned=whole and _until_decided(run) is None)
     judges = store.run_judges(run.id)
     found: list[Conclusion] = []
-    untold = 0
     allowed = (limits or ConclusionLimits()).checked()
     for judge in judges:
         reader = _Reader(store, run, judge, survey, wanted, allowed, tally)
         found += reader.conclusions(parts=parts)
-        untold += reader.untold
     abstentions = tuple(count_abstentions(store, run, level=level))
     return Conclusions(
         run=run.name,
@@ -166,7 +164,7 @@ def conclude(
         conclusions=tuple(found),
         abstentions=abstentions,
         notes=(
-            *_notes(run, wanted, found, skipped=tally.skipped_rows, untold=untold),
+            *_notes(run, wanted, found, skipped=tally.skipped_rows),
             *_grown(store, run, judges, found),
             *_tested_parts(found),
             *([_ABSTAINED] if any(each.abstained for each in abstentions) else []),
@@ -206,7 +204,6 @@ class _Reader:
         self._wanted = wanted
         self._limits = limits
         self._tally = tally
-        self.untold = 0
 
     def conclusions(self, *, parts: bool) -> Iterator[Conclusion]:
         wanted = self._wanted
@@ -225,7 +222,6 @@ class _Reader:
         difficulty = _difficulty(columns) if len(met) > 1 else None
         rows = _RowFacts(columns, self._limits)
         for matchup in met:
-            self.untold += matchup.untold
             names = matchup.models if wanted.side == "A" else matchup.models[::-1]
             known = self._circumstances(columns, matchup, rows)
             rate = side_rate(
@@ -447,7 +443,7 @@ def _position(columns: OutcomeColumns, matchup: Matchup, *, level: float) -> Pos
 
 
 def _notes(
-    run: RunRecord, wanted: RateOptions, found: list[Conclusion], *, skipped: int, untold: int
+    run: RunRecord, wanted: RateOptions, found: list[Conclusion], *, skipped: int
 ) -> Iterator[str]:
     if _until_decided(run) is not None:
         yield (
@@ -482,14 +478,6 @@ def _notes(
         yield (
             f"{pairs} invalid and in no rate, but counted in the interval; the worst case says "
             f"what {they} could change"
-        )
-    if untold:
-        verdicts = (
-            "1 verdict on a criterion is" if untold == 1 else f"{untold:,} verdicts on criteria are"
-        )
-        yield (
-            f"{verdicts} in no rate: averaged probabilities decided where the "
-            "orders chose differently, and the winner stands in the passes alone"
         )
     models = {name for each in found for name in (each.model, each.against)}
     if len(models) > 2:

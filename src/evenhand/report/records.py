@@ -18,7 +18,6 @@ from evenhand.contract import (
     Order,
     Outcome,
     Pair,
-    Pass,
     Unread,
     Usage,
     Verdict,
@@ -26,8 +25,9 @@ from evenhand.contract import (
 )
 from evenhand.contract.model import Model
 from evenhand.report.lookup import find_item, find_run
-from evenhand.report.retelling import told, with_prose
+from evenhand.report.retelling import told
 from evenhand.store import (
+    FailedPass,
     ItemWhole,
     JudgedItem,
     JudgeRecord,
@@ -208,18 +208,16 @@ class StoredAnswer(Model):
 
     @classmethod
     def of(cls, stored: StoredPass, pair: Pair, run: RunRecord) -> StoredAnswer:
-        made = with_prose(stored, pair).made
-        known: dict[str, Any] = (
-            {"error": made.error}
-            if not isinstance(made, Pass)
-            else {
-                "ballot": made.ballot,
-                "unread": made.unread,
-                "repaired": made.repaired,
-                "model": made.model,
-                "request_ids": made.request_ids,
+        made = stored.made
+        known: dict[str, Any] = {}
+        if isinstance(made, FailedPass):
+            known["error"] = made.error
+        else:
+            whole = made.to_contract(pair)
+            known = {
+                name: getattr(whole, name)
+                for name in ("ballot", "unread", "repaired", "model", "request_ids")
             }
-        )
         return cls(
             order=made.order,
             sample=made.sample,

@@ -164,7 +164,6 @@ class Matchup:
     outcomes: Codes
     exchanged: NDArray[np.bool_]  # A and B have changed places against the data's row
     criteria: tuple[OutcomeGroup, ...]
-    untold: int  # verdicts on criteria of which the winner is not known
 
 
 def matchups(
@@ -177,7 +176,6 @@ def matchups(
     outcomes = exchange(np.asarray(columns.outcome), exchanged)
     prompts = np.asarray(columns.prompt_key)
     parts: list[list[OutcomeGroup]] = [[] for _ in range(count)]
-    untold = np.zeros(count, dtype=np.int64)
     numbers = np.asarray(columns.number)
     for column in criteria:
         where, known = _found(numbers, np.asarray(column.number))
@@ -187,8 +185,6 @@ def matchups(
             parts[member].append(
                 OutcomeGroup(column.criterion, codes[rows], keys[rows], where[rows])
             )
-        missing, _ = _found(numbers, np.asarray(column.untold))
-        untold += np.bincount(of_row[missing], minlength=count)
     rows_of = dict(_grouped(of_row, count))
     for member, models in enumerate(table.models):
         rows = rows_of.get(member, np.zeros(0, dtype=np.intp))
@@ -200,7 +196,6 @@ def matchups(
             outcomes=outcomes[rows],
             exchanged=exchanged[rows],
             criteria=tuple(parts[member]),
-            untold=int(untold[member]),
         )
 
 

@@ -5,7 +5,6 @@ Its failures are not held against pairs; answers that stay unread are stored as 
 
 from __future__ import annotations
 
-from evenhand.contract import Pass
 from evenhand.errors import (
     JudgeAuthentication,
     JudgeError,
@@ -16,7 +15,7 @@ from evenhand.errors import (
 )
 from evenhand.judges import Judge
 from evenhand.judges.redaction import Redactor
-from evenhand.judging.passes import Made
+from evenhand.judging.ballots import PassResult
 from evenhand.runs.stop import Stop
 
 # Failures in a row (each after its retries) that no good judge has.
@@ -90,9 +89,9 @@ class UnreadMonitor:
         self._watches = judge.traits.needs_prompt and not keep_going
         self._answers = self._unread = self._in_a_row = 0
 
-    def answered(self, made: Made, *, in_flight: int = 0) -> None:
+    def answered(self, made: PassResult, *, in_flight: int = 0) -> None:
         """A pass as it is stored: read, repaired, or unread for good."""
-        unread = made.unread if isinstance(made, Pass) else None
+        unread = made.unread
         shown = f"“{example_of(unread.raw)}” ({_FIT(unread.reason)})" if unread else None
         self.came(shown, in_flight=in_flight)
 

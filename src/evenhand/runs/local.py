@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.contract import ErrorBody, Facts, Failure, Order, Pass, Usage
+from evenhand.contract import ErrorBody, Order, Usage
 from evenhand.errors import (
     EvenhandError,
     JudgeError,
@@ -20,9 +20,9 @@ from evenhand.errors import (
 )
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
 from evenhand.judges.prices import Price, cost_usd
-from evenhand.judging.comparison import decide
+from evenhand.judging.ballots import PassResult
+from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.passes import Made
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
 from evenhand.runs.executor import RunJudge
@@ -34,7 +34,7 @@ from evenhand.runs.stop import Stop
 from evenhand.runs.supply import Supply
 from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.writer import Writer
-from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
+from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, Store, WorkItem
 
 _OVERLOADED = (JudgeRateLimited, JudgeTimeout)
 _FIRST_LIMIT, _HIGHEST_LIMIT = 8, 512
@@ -308,12 +308,12 @@ class JudgeQueue:
     async def _settled(self, work: WorkItem) -> None:
         keeper = _StoredPasses(self, work)
         with self._telemetry.pair(work.key) as span:
-            settled = await decide(work.pair, self._judge, self._config, keeper=keeper)
-            if isinstance(settled, Facts):
-                span.tell(**{"evenhand.outcome": settled.outcome.value})
-                self._write(self._verdict(work, settled))
+            judged = await judge_pair(work.pair, self._judge, self._config, keeper=keeper)
+            if not isinstance(judged, Failed):
+                span.tell(**{"evenhand.outcome": judged.decision.outcome.value})
+                self._write(self._verdict(work, judged))
                 return
-            failure, error = settled
+            failure, error = judged
             span.tell(**{"evenhand.error": error.kind})
         if not isinstance(error, JudgeError):
             self._write(self._verdict(work, failure))
@@ -337,17 +337,17 @@ class JudgeQueue:
         elif self._doubtful:
             self._health.never_answered()
 
-    def _verdict(self, work: WorkItem, settled: Facts | Failure) -> NewVerdict:
+    def _verdict(self, work: WorkItem, settled: Settled) -> NewVerdict:
         return NewVerdict(self._run_id, work.number, self._judge_id, settled)
 
     def _write(self, verdict: NewVerdict) -> None:
         self._writer.add_verdict(verdict, self._count.stored)
         self._count.settled(verdict.settled)
 
-    def new_pass(self, work: WorkItem, made: Made | FailedPass) -> NewPass:
+    def new_pass(self, work: WorkItem, made: PassResult | FailedPass) -> NewPass:
         return NewPass(work.pair_id, self._judge_id, self._run_id, made)
 
-    def kept(self, work: WorkItem, made: Made) -> None:
+    def kept(self, work: WorkItem, made: PassResult) -> None:
         self._gate.answer_waits()
         self._writer.add_pass(self.new_pass(work, made), self._gate.answers_stored)
         self._count.made(made)
@@ -367,14 +367,14 @@ class _StoredPasses:
         self._work = work
         self.failures: list[NewPass] = []
 
-    def recall(self, order: Order, sample: int) -> Pass | None:
+    def recall(self, order: Order, sample: int) -> PassResult | None:
         stored = self._work.passes.get((order, sample))
         if stored is None or isinstance(stored.made, FailedPass):
             return None
         self._queue.reused()
         return stored.made
 
-    def keep(self, made: Made) -> None:
+    def keep(self, made: PassResult) -> None:
         self._queue.kept(self._work, made)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:

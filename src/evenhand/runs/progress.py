@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from evenhand.contract import Failure, Outcome, Pass, VotePass
+from evenhand.contract import Failure, Outcome
+from evenhand.judging.ballots import PassResult
 from evenhand.runs.estimate import Estimate
 from evenhand.stats.always_valid import AlwaysValidInterval, always_valid_interval
 from evenhand.store import Settled
@@ -55,18 +56,18 @@ class JudgeCounts:
         self.waiting += 1
         if isinstance(settled, Failure):
             self.invalid += 1
-        elif settled.outcome is Outcome.INCONSISTENT:
+        elif settled.decision.outcome is Outcome.INCONSISTENT:
             self.inconsistent += 1
-        elif settled.outcome is Outcome.TIE:
+        elif settled.decision.outcome is Outcome.TIE:
             self.ties += 1
-        elif settled.winner == "A":
+        elif settled.decision.winner == "A":
             self.wins_a += 1
         else:
             self.wins_b += 1
 
-    def made(self, made: Pass | VotePass) -> None:
+    def made(self, made: PassResult) -> None:
         self.passes += 1
-        if isinstance(made, Pass) and made.unread is not None:
+        if made.unread is not None:
             self.unread += 1
 
 

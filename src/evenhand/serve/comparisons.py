@@ -15,7 +15,7 @@ from typing import Any
 from evenhand.contract import ORDERS, Criterion, Order, Pair, Pass, Verdict, read_pair
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
-from evenhand.judging.passes import Made
+from evenhand.judging.ballots import PassResult
 from evenhand.prompts import Prompt
 from evenhand.ranker.responses import RankedResponses, rank_responses
 from evenhand.runs import JudgePlan
@@ -191,7 +191,7 @@ def prompt_text(pair: Pair, plan: JudgePlan) -> str:
 # So many are made, of so many.
 OnProgress = Callable[[int, int], None]
 # A pass, as soon as it is made.
-OnPass = Callable[[Made], None]
+OnPass = Callable[[Pass], None]
 # A ranking has one place among the comparisons, and asks so many at a time.
 _RANKING_AT_ONCE = 4
 
@@ -291,13 +291,11 @@ class Comparisons:
         self, pair: Pair, plan: JudgePlan, told: OnProgress | None, heard: OnPass | None
     ) -> Verdict:
         orders = 2 if pair.swap_positions else 1
-        keeper = _Counter(orders * plan.config.samples_per_order, told=told, heard=heard)
+        keeper = _Counter(pair, orders * plan.config.samples_per_order, told=told, heard=heard)
         settled = await comparer.settle(pair, plan.judge, plan.config, keeper=keeper)
         if isinstance(settled, Verdict):
             return settled
-        failure, error = settled
-        error.metadata = failure.metadata
-        raise error
+        raise settled.error
 
 
 def _with_texts(request: RankResponses) -> Pair:
@@ -316,19 +314,22 @@ def _with_texts(request: RankResponses) -> Pair:
 class _Counter:
     """Keeps no passes: it counts them, and lets them be heard."""
 
-    def __init__(self, total: int, *, told: OnProgress | None, heard: OnPass | None) -> None:
+    def __init__(
+        self, pair: Pair, total: int, *, told: OnProgress | None, heard: OnPass | None
+    ) -> None:
+        self._pair = pair
         self._told = told
         self._heard = heard
         self._total = total
         self._done = 0
 
-    def recall(self, order: Order, sample: int) -> Pass | None:
+    def recall(self, order: Order, sample: int) -> PassResult | None:
         return None
 
-    def keep(self, made: Made) -> None:
+    def keep(self, made: PassResult) -> None:
         self._done += 1
         if self._heard is not None:
-            self._heard(made)
+            self._heard(made.to_contract(self._pair))
         if self._told is not None:
             self._told(self._done, self._total)
 

@@ -96,8 +96,7 @@ class Counted(Model):
 
 
 class CriterionTotals(Model):
-    """How one criterion came out, in all judges' verdicts; `untold` were won on averaged
-    probabilities, by whom only the passes tell."""
+    """How one criterion came out, in all judges' verdicts."""
 
     name: str
     count: int
@@ -106,7 +105,6 @@ class CriterionTotals(Model):
     ties: int
     inconsistent: int
     invalid: int
-    untold: int
 
 
 class RunTotals(Model):
@@ -183,7 +181,6 @@ def read_totals(store: Store, run: RunRecord) -> RunTotals:
 
 
 def _criterion(name: str, codes: Tallied[int]) -> CriterionTotals:
-    told = (WIN_A, WIN_B, TIE, INCONSISTENT, INVALID)
     return CriterionTotals(
         name=name,
         count=codes.total(),
@@ -192,7 +189,6 @@ def _criterion(name: str, codes: Tallied[int]) -> CriterionTotals:
         ties=codes[TIE],
         inconsistent=codes[INCONSISTENT],
         invalid=codes[INVALID],
-        untold=codes.total() - sum(codes[each] for each in told),
     )
 
 

@@ -240,9 +240,6 @@ class ColumnStore(Database):
                         columns = found.get(name)
                         if columns is None:
                             columns = found[name] = CriterionColumns(name)
-                        if code == UNTOLD:
-                            columns.untold.append(number)
-                            continue
                         columns.number.append(number)
                         columns.prompt_key.append(prompt_key)
                         columns.outcome.append(code)
@@ -326,10 +323,7 @@ _CRITERIA_OF_PAIRS = (
     )
 )
 _NAMED_AT_ONCE = 500
-UNTOLD = -1  # won on averaged probabilities: by whom, only the passes tell
 # As `rows` writes them.
-_FACTS = '{"facts":'
-_TIME = '{"facts":{"time_ms":'
 _CRITERIA = ',"criteria":'
 _MOST_REMEMBERED = 4096
 
@@ -356,50 +350,17 @@ class CriteriaReader:
         """Empty where they are to be had from the pair."""
         if outcome == "invalid":
             return ()
-        if not body.startswith(_FACTS):
-            return _of_whole(orjson.loads(body))
-        if not body.startswith(_TIME):
-            return _of_facts(orjson.loads(body)["facts"].get("criteria", ()))
         # The time is a number, so that what comes first is no part of a name.
         rest = body.partition(_CRITERIA)[2]
         told = self._remembered.get(rest)
         if told is None:
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
-            told = self._remembered[rest] = _of_facts(
-                orjson.loads(body)["facts"].get("criteria", ())
+            criteria = orjson.loads(body).get("criteria", ())
+            told = self._remembered[rest] = tuple(
+                (name, OUTCOMES[outcome, winner]) for name, outcome, winner, *_ in criteria
             )
         return told
-
-
-def _of_facts(criteria: Iterable[Any]) -> _Told:
-    return tuple((name, _code(outcome, first, second)) for name, outcome, first, second in criteria)
-
-
-def _code(outcome: str, first: str | None, second: str | None) -> int:
-    if outcome == "win":
-        # One order alone has no second choice. Where both chose the same, so does their mean.
-        if first in ("A", "B") and second in (first, None):
-            return OUTCOMES["win", first]
-        return UNTOLD
-    return OUTCOMES[outcome, None if outcome == "invalid" else "TIE"]
-
-
-def _of_whole(verdict: dict[str, Any]) -> _Told:
-    winners = {each["criterion"]: each["winner"] for each in verdict["comparison"]}
-    told = {}
-    for each in verdict["metadata"].get("criteria", ()):
-        name, outcome = each["criterion"], each["outcome"]
-        winner = winners.get(name)
-        if outcome == "win" and winner in ("A", "B"):
-            told[name] = OUTCOMES["win", winner]
-        else:
-            first, second = each.get("firstPassWinner"), each.get("secondPassWinner")
-            told[name] = _code(outcome, first, second)
-    # Identical responses that nobody was asked about: all stand in the comparison, none was judged.
-    for name, winner in winners.items():
-        told.setdefault(name, TIE if winner == "TIE" else INVALID)
-    return tuple(told.items())
 
 
 # What an audit asks beside the verdicts: ids, repeated questions, pairs that two runs share.

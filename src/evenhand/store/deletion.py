@@ -182,12 +182,12 @@ FORGOTTEN = "(forgotten)"
 # Of the JSON of passes and verdicts, the texts that are no prose of a judge's: names and choices.
 _NO_PROSE = frozenset(
     (
-        *("confidencesource", "criterion", "decidedby", "firstpasswinner", "flags", "id", "judge"),
-        *("kind", "locale", "mode", "model", "name", "order", "outcome", "promptversion"),
-        *("protocol", "reconcile", "requestids", "secondpasswinner", "status", "winner"),
+        *("confidencesource", "criteria", "criterion", "decidedby", "firstpasswinner", "flags"),
+        *("id", "judge", "kind", "locale", "mode", "model", "name", "order", "outcome"),
+        *("promptversion", "protocol", "readas", "reconcile", "requestids", "secondpasswinner"),
+        *("status", "winner"),
     )
 )
-_BARE = ('{"facts":', '{"vote":')  # see `rows`: figures alone
 
 
 def _forgotten(side: str) -> str:
@@ -252,7 +252,8 @@ def _strip(connection: Connection, table: Table, those: ColumnElement[bool], **v
     keys = list(table.primary_key.columns)
     found = connection.execute(select(*keys, table.c.body).where(those)).all()
     stripped = [
-        {f"key{place}": part for place, part in enumerate(row[:-1])} | {"stripped": _bare(row[-1])}
+        {f"key{place}": part for place, part in enumerate(row[:-1])}
+        | {"stripped": _stripped(row[-1])}
         for row in found
     ]
     if stripped:
@@ -261,9 +262,7 @@ def _strip(connection: Connection, table: Table, those: ColumnElement[bool], **v
         connection.execute(change, stripped)
 
 
-def _bare(body: str) -> str:
-    if body.startswith(_BARE):
-        return body
+def _stripped(body: str) -> str:
     return orjson.dumps(_without_prose(orjson.loads(body), "")).decode()
 
 

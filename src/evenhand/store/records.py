@@ -12,19 +12,17 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from evenhand.contract import (
     ErrorBody,
-    Facts,
     Failure,
     Locale,
     Mode,
     Order,
     Outcome,
     Pair,
-    Pass,
     Usage,
-    Verdict,
-    VotePass,
     Winner,
 )
+from evenhand.judging.ballots import PassResult
+from evenhand.judging.reconciliation import Judged
 
 # Verdicts as columns of plain numbers, for statistics. `numpy.asarray` takes each without copying.
 #
@@ -107,9 +105,6 @@ class CriterionColumns:
     number: array[int] = field(default_factory=whole_numbers)
     prompt_key: array[int] = field(default_factory=whole_numbers)
     outcome: array[int] = field(default_factory=small_codes)
-    # Items that are in no column: a win on averaged probabilities, where the orders chose
-    # differently. Whose win it is stands in the passes alone.
-    untold: array[int] = field(default_factory=whole_numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +134,8 @@ class PassColumns:
 RunState = Literal["reading", "judging", "stopped", "finished"]
 PassStatus = Literal["ballot", "unread", "failed"]
 PassKey = tuple[Order, int]  # order and sample
-# A verdict as its judge's run kept it: whole, as a failure, or without its prose.
-Settled = Verdict | Failure | Facts
+# What a run keeps of a pair: its decision, or why there is none.
+Settled = Judged | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,16 +289,15 @@ class NewPass(NamedTuple):
     pair_id: int
     judge_id: int
     run_id: int
-    made: Pass | VotePass | FailedPass
+    made: PassResult | FailedPass
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPass:
-    made: Pass | FailedPass
+    made: PassResult | FailedPass
     status: PassStatus
     run_id: int | None  # the run that made it; None where that run was deleted
     created_at: datetime
-    bare: bool = False  # of its ballot only the vote was kept: the prose is in the raw text
 
 
 class NewVerdict(NamedTuple):
@@ -372,11 +366,11 @@ class VerdictRow:
 
 @dataclass(frozen=True, slots=True)
 class WholeVerdict:
-    """A verdict with everything behind it: the pair, every pass, the prose."""
+    """A verdict with everything behind it: the pair and every pass."""
 
     row: VerdictRow
     pair: Pair
-    settled: Settled  # a verdict and a failure have their passes in the metadata
+    settled: Settled
     passes: tuple[StoredPass, ...]  # all that are stored, also those that failed
 
 

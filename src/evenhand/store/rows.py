@@ -15,22 +15,20 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, RowMapping, Table, func, literal_column, select
 
 from evenhand.contract import (
+    ORDERS,
     Criterion,
-    CriterionOutcome,
-    Facts,
     Failure,
     MeanProbabilities,
-    Order,
     Outcome,
     Pair,
-    Pass,
+    Probabilities,
+    Scores,
+    Unread,
     Usage,
-    Verdict,
-    Vote,
-    VotePass,
-    Winner,
 )
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreError
+from evenhand.judging.ballots import Ballot, PassResult
+from evenhand.judging.reconciliation import CriterionDecision, Decision, Judged
 from evenhand.store.faults import of_row
 from evenhand.store.records import (
     FailedPass,
@@ -58,8 +56,7 @@ VERDICT_COLUMNS = (
 )
 
 _FAILED = TypeAdapter(FailedPass)
-_BALLOT_RAW: Any = {"ballot": {"raw"}}
-_UNREAD_RAW: Any = {"unread": {"raw"}}
+_UNREADS = TypeAdapter(tuple[Unread, ...])
 _PASSES: Any = {"metadata": {"passes"}}
 _AT_ONCE = 500  # values in one IN (…)
 _T = TypeVar("_T")
@@ -78,22 +75,15 @@ def pass_values(new: NewPass, now: float) -> tuple[Any, ...]:
         status, model, raw = "failed", None, ""
         reason = made.error.kind
         body = _FAILED.dump_json(made).decode()
-    elif isinstance(made, VotePass):
-        vote = made.vote
-        status, model, raw = "ballot", made.model, vote.raw
-        winner, confidence = vote.winner, vote.confidence
-        body = _vote_body(vote.criteria, made.request_ids)
-    # Unset fields are left out: smaller than with the defaults, and half the work of comparing
-    # each value with its default.
-    elif made.ballot is not None:
-        status, model, raw = "ballot", made.model, made.ballot.raw
-        winner, confidence = made.ballot.winner, made.ballot.confidence
-        body = made.model_dump_json(exclude=_BALLOT_RAW, exclude_unset=True)
+    elif isinstance(made.reading, Unread):
+        status, model, raw = "unread", made.model, made.reading.raw
+        reason = made.reading.kind
+        body = _json({"reason": made.reading.reason} | _of_pass(made))
     else:
-        status, model = "unread", made.model
-        raw = made.unread.raw if made.unread else ""
-        reason = made.unread.kind if made.unread else None
-        body = made.model_dump_json(exclude=_UNREAD_RAW, exclude_unset=True)
+        ballot = made.reading
+        status, model, raw = "ballot", made.model, ballot.raw
+        winner, confidence = ballot.winner, ballot.confidence
+        body = _json(_of_ballot(ballot) | _of_pass(made))
     return (
         *(new.pair_id, new.judge_id, made.order, made.sample, status),
         *(escape_or_none(reason), winner, confidence),
@@ -101,6 +91,57 @@ def pass_values(new: NewPass, now: float) -> tuple[Any, ...]:
         *(_whole(usage.cached_input_tokens), _finite(usage.cost_usd), _finite(made.time_ms) or 0.0),
         *(new.run_id, now, escape_or_none(model), escape(raw), body),
     )
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _of_pass(made: PassResult) -> dict[str, Any]:
+    """What has no column of its own, since nobody searches by it; what is not usual alone."""
+    told: dict[str, Any] = {}
+    if made.request_ids:
+        told["request_ids"] = made.request_ids
+    if made.repaired:
+        told["repaired"] = _UNREADS.dump_python(made.repaired, mode="json")
+    return told
+
+
+def _of_ballot(ballot: Ballot) -> dict[str, Any]:
+    """The same of a ballot. Its prose is in the raw text, and is read from it for who looks."""
+    told: dict[str, Any] = {}
+    if ballot.criteria:
+        told["criteria"] = ballot.criteria
+    if ballot.confidence_source != _usual_source(ballot.confidence):
+        told["confidence_source"] = ballot.confidence_source
+    if ballot.probabilities is not None:
+        told["probabilities"] = _shares(ballot.probabilities)
+    if ballot.criterion_probabilities:
+        shares = ballot.criterion_probabilities
+        told["criterion_probabilities"] = [each and _shares(each) for each in shares]
+    if ballot.scores is not None:
+        told["scores"] = [ballot.scores.a, ballot.scores.b]
+    if ballot.strength is not None:
+        told["strength"] = ballot.strength
+    if ballot.protocol != "evenhand":
+        told["protocol"] = ballot.protocol
+    if ballot.read_as is not None:
+        told["read_as"] = ballot.read_as
+    if ballot.flags:
+        told["flags"] = ballot.flags
+    return told
+
+
+def _usual_source(confidence: float | None) -> str:
+    return "none" if confidence is None else "stated"
+
+
+def _shares(probabilities: Probabilities) -> list[float]:
+    return [probabilities.a, probabilities.b, probabilities.tie]
+
+
+def _probabilities(shares: list[float] | None) -> Probabilities | None:
+    return Probabilities(a=shares[0], b=shares[1], tie=shares[2]) if shares else None
 
 
 def _whole(value: int | None) -> int | None:
@@ -112,65 +153,59 @@ def _finite(value: float | None) -> float | None:
     return value if value is None or math.isfinite(value) else None
 
 
-# No pass's JSON begins like this.
-_VOTE = '{"vote":'
+@of_row("pass", "run_id", "pair_id", "judge_id", "shown_order", "sample")
+def stored_pass(row: RowMapping) -> StoredPass:
+    made: PassResult | FailedPass
+    status = row["status"]
+    if status == "failed":
+        made = _FAILED.validate_json(row["body"])
+    else:
+        told = orjson.loads(row["body"])
+        made = PassResult(
+            _unread_of(row, told) if status == "unread" else _ballot_of(row, told),
+            usage=Usage(
+                input_tokens=row["input_tokens"],
+                output_tokens=row["output_tokens"],
+                cached_input_tokens=row["cached_input_tokens"],
+                cost_usd=row["cost_usd"],
+                requests=row["requests"],
+            ),
+            time_ms=row["time_ms"],
+            model=row["model"],
+            request_ids=tuple(told.get("request_ids", ())),
+            repaired=_UNREADS.validate_python(told.get("repaired", ())),
+        )
+    return StoredPass(made, status, row["run_id"], moment(row["created_at"]))
 
 
-def _vote_body(criteria: tuple[tuple[str, Winner], ...], request_ids: tuple[str, ...]) -> str:
-    """What has no column of its own, since nobody searches by it."""
-    ids = f',"request_ids":{orjson.dumps(request_ids).decode()}' if request_ids else ""
-    return f"{_VOTE}{_votes_json(criteria)}{ids}}}"
-
-
-# A run's criteria are few, and so are the ways in which they can come out.
-@lru_cache(maxsize=1024)
-def _votes_json(criteria: tuple[tuple[str, Winner], ...]) -> str:
-    return orjson.dumps(criteria).decode()
-
-
-def _vote_of(row: RowMapping) -> VotePass:
-    told = orjson.loads(row["body"])
-    return VotePass(
-        vote=Vote(
-            order=row["shown_order"],
-            sample=row["sample"],
-            winner=row["winner"],
-            confidence=row["confidence"],
-            criteria=tuple((name, winner) for name, winner in told["vote"]),
-            raw=row["raw"],
-        ),
-        usage=Usage(
-            input_tokens=row["input_tokens"],
-            output_tokens=row["output_tokens"],
-            cached_input_tokens=row["cached_input_tokens"],
-            cost_usd=row["cost_usd"],
-            requests=row["requests"],
-        ),
-        time_ms=row["time_ms"],
-        model=row["model"],
-        request_ids=tuple(told.get("request_ids", ())),
+def _unread_of(row: RowMapping, told: dict[str, Any]) -> Unread:
+    return Unread(
+        order=row["shown_order"],
+        sample=row["sample"],
+        kind=row["reason"],
+        reason=told["reason"],
+        raw=row["raw"],
     )
 
 
-@of_row("pass", "run_id", "pair_id", "judge_id", "shown_order", "sample")
-def stored_pass(row: RowMapping) -> StoredPass:
-    made: Pass | FailedPass
-    status = row["status"]
-    bare = row["body"].startswith(_VOTE)
-    if bare:
-        voted = _vote_of(row)
-        made = voted.with_ballot(voted.vote.bare_ballot())
-    elif status == "failed":
-        made = _FAILED.validate_json(row["body"])
-    else:
-        made = Pass.model_validate_json(row["body"])
-        if made.ballot is not None:
-            ballot = made.ballot.model_copy(update={"raw": row["raw"]})
-            made = made.model_copy(update={"ballot": ballot})
-        elif made.unread is not None:
-            unread = made.unread.model_copy(update={"raw": row["raw"]})
-            made = made.model_copy(update={"unread": unread})
-    return StoredPass(made, status, row["run_id"], moment(row["created_at"]), bare)
+def _ballot_of(row: RowMapping, told: dict[str, Any]) -> Ballot:
+    scores = told.get("scores")
+    return Ballot(
+        order=row["shown_order"],
+        sample=row["sample"],
+        winner=row["winner"],
+        confidence=row["confidence"],
+        criteria=tuple(told.get("criteria", ())),
+        raw=row["raw"],
+        confidence_source=told.get("confidence_source", _usual_source(row["confidence"])),
+        probabilities=_probabilities(told.get("probabilities")),
+        criterion_probabilities=tuple(map(_probabilities, told.get("criterion_probabilities", ()))),
+        scores=Scores(a=scores[0], b=scores[1]) if scores else None,
+        strength=told.get("strength"),
+        protocol=told.get("protocol", "evenhand"),
+        flags=tuple(told.get("flags", ())),
+        read_as=told.get("read_as"),
+    )
 
 
 def pass_key(stored: StoredPass) -> PassKey:
@@ -190,92 +225,75 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
             *(metadata.samples, len(metadata.passes), now, False),
             settled.model_dump_json(exclude=_PASSES, exclude_unset=True),
         )
-    if isinstance(settled, Facts):
-        facts, body = settled, _beyond_columns(settled)
-    else:
-        facts = Facts.of(settled)
-        body = settled.model_dump_json(exclude=_PASSES, exclude_unset=True)
+    decision = settled.decision
     return (
-        *(new.run_id, new.number, new.judge_id, str(facts.outcome)),
-        *(facts.winner, facts.confidence, facts.confidence_source),
-        *(facts.first_pass_winner, facts.second_pass_winner, None, None),
-        *(facts.samples, facts.passes, now, facts.abstained, body),
+        *(new.run_id, new.number, new.judge_id, str(decision.outcome)),
+        *(decision.winner, decision.confidence, decision.confidence_source),
+        *(decision.first_pass_winner, decision.second_pass_winner, None, None),
+        *(settled.samples, len(settled.passes), now, decision.abstained),
+        _beyond_columns(settled),
     )
 
 
-# No verdict's and no failure's JSON begins like this.
-_FACTS = '{"facts":'
-
-
-def _beyond_columns(facts: Facts) -> str:
+def _beyond_columns(judged: Judged) -> str:
     """What has no column of its own, since nobody searches by it."""
-    told: dict[str, Any] = {"time_ms": facts.evaluation_time_ms}
-    if facts.criteria:
+    decision = judged.decision
+    told: dict[str, Any] = {"time_ms": judged.time_ms}
+    if decision.criteria:
         told["criteria"] = [
-            [c.criterion, str(c.outcome), c.first_pass_winner, c.second_pass_winner]
-            for c in facts.criteria
+            [c.name, c.outcome, c.winner, c.first_pass_winner, c.second_pass_winner]
+            for c in decision.criteria
         ]
-    if facts.abstained:
-        told["abstained"] = True
-    if facts.decided_by is not None:
-        told["decided_by"] = facts.decided_by
-    if facts.probabilities is not None:
-        means = facts.probabilities
+    if decision.decided_by is not None:
+        told["decided_by"] = decision.decided_by
+    if decision.probabilities is not None:
+        means = decision.probabilities
         told["probabilities"] = [means.a, means.b, means.tie]
-    return f"{_FACTS}{orjson.dumps(told).decode()}}}"
+    return _json(told)
 
 
-def _facts_of(row: RowMapping) -> Facts:
-    told = orjson.loads(row["body"])["facts"]
+@of_row("verdict", "run_id", "number", "judge_id")
+def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
+    """The decision with the passes that it rests on, or the failure, whose passes are not in it."""
+    if row["error_kind"] is not None:
+        return Failure.model_validate_json(row["body"])
+    told = orjson.loads(row["body"])
     means = told.get("probabilities")
-    return Facts(
+    decision = Decision(
         outcome=Outcome(row["outcome"]),
         winner=row["winner"],
         confidence=row["confidence"],
         confidence_source=row["confidence_source"],
         first_pass_winner=row["first_pass_winner"],
         second_pass_winner=row["second_pass_winner"],
+        criteria=tuple(
+            CriterionDecision(name, Outcome(outcome), *winners)
+            for name, outcome, *winners in told.get("criteria", ())
+        ),
         decided_by=told.get("decided_by"),
         probabilities=MeanProbabilities(a=means[0], b=means[1], tie=means[2]) if means else None,
-        criteria=tuple(
-            CriterionOutcome(
-                criterion=name,
-                outcome=Outcome(outcome),
-                first_pass_winner=first,
-                second_pass_winner=second,
-            )
-            for name, outcome, first, second in told.get("criteria", ())
-        ),
-        samples=row["samples"],
-        passes=row["passes"],
-        evaluation_time_ms=told["time_ms"],
-        abstained=told.get("abstained", False),
+        abstained=row["abstained"],
     )
-
-
-@of_row("verdict", "run_id", "number", "judge_id")
-def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
-    """The verdict, with the passes it rests on where it is one with prose."""
-    if row["body"].startswith(_FACTS):
-        return _facts_of(row)
-    kind = Verdict if row["error_kind"] is None else Failure
-    settled: Verdict | Failure = kind.model_validate_json(row["body"])
-    if not row["passes"]:
-        return settled
-    rests_on = passes_behind(passes, swap_positions=row["swap_positions"], samples=row["samples"])
-    metadata = settled.metadata.model_copy(update={"passes": rests_on})
-    return settled.model_copy(update={"metadata": metadata})
+    behind: tuple[PassResult, ...] = ()
+    if row["passes"]:
+        behind = passes_behind(passes, swap_positions=row["swap_positions"], samples=row["samples"])
+        if not behind:
+            raise StoreError(
+                f"the verdict on item {row['number']} rests on answers that the store does not "
+                "have; judge it anew with --fresh"
+            )
+    return Judged(decision, behind, row["samples"], told["time_ms"])
 
 
 def passes_behind(
     passes: Iterable[StoredPass], *, swap_positions: bool, samples: int
-) -> tuple[Pass, ...]:
+) -> tuple[PassResult, ...]:
     """Of all passes of a pair, those that a verdict rests on; those that failed gave it nothing."""
-    orders: tuple[Order, ...] = ("original", "swapped") if swap_positions else ("original",)
+    orders = ORDERS if swap_positions else ORDERS[:1]
     behind = [
         stored.made
         for stored in passes
-        if isinstance(stored.made, Pass)
+        if isinstance(stored.made, PassResult)
         and stored.made.order in orders
         and stored.made.sample <= samples
     ]

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.store.columns import UNTOLD, CriteriaReader
+from evenhand.store.columns import CriteriaReader
 from evenhand.store.database import Database
 from evenhand.store.rows import in_slices, insert_new, insert_where_new, read_criteria
 from evenhand.store.runs import judges_of_run
@@ -209,7 +209,7 @@ _NAMED: dict[Named, ColumnElement[bool]] = {
 
 # A run whose rows have criteria of their own may have very many; filters offer the first of them.
 MOST_CRITERIA = 1000
-_LETTERS = {WIN_A: "a", WIN_B: "b", TIE: "t", INCONSISTENT: "i", INVALID: "x", UNTOLD: "u"}
+_LETTERS = {WIN_A: "a", WIN_B: "b", TIE: "t", INCONSISTENT: "i", INVALID: "x"}
 _CODES = {letter: code for code, letter in _LETTERS.items()}
 _BREAKDOWN = run_breakdowns.c
 

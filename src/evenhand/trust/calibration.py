@@ -15,11 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract import Locale, Mode, Pair, Reconciling, Vote
+from evenhand.contract import Locale, Mode, Pair, Reconciling
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.judging.ballots import Reading
 from evenhand.judging.config import CalibratedConfidence, JudgedBy
-from evenhand.judging.reconciliation import BallotOrUnread, Decision
+from evenhand.judging.reconciliation import Decision
 from evenhand.stats.calibration.fit import Calibration, Method, cross_fitted, fit_calibration
 from evenhand.stats.calibration.guarantee import Guarantee, guarantee_agreement
 from evenhand.stats.calibration.reliability import CalibrationChange, calibration_change
@@ -120,7 +121,7 @@ class AppliedCalibration:
                 )
 
     def rate(
-        self, pair: Pair, readings: Sequence[BallotOrUnread | Vote], decision: Decision
+        self, pair: Pair, readings: Sequence[Reading], decision: Decision
     ) -> CalibratedConfidence:
         """A verdict that shows none of the signals keeps its confidence, and so does an
         inconsistent one, whose outcome says enough; the former cannot be vouched for."""

@@ -14,14 +14,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract import ORDERS, Ballot, Order, Outcome, Pair, Pass, Unread, Vote
+from evenhand.contract import Order, Outcome, Pair, Unread
 from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
+from evenhand.judging.ballots import Ballot, Reading
 from evenhand.judging.config import JudgedBy
-from evenhand.judging.reconciliation import BallotOrUnread, Decision, Unreconciled, decide
+from evenhand.judging.reconciliation import Decision, Unreconciled, decide
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
-from evenhand.store import JudgeRecord, RunRecord, Store, StoredPass, WholeVerdict
+from evenhand.store import JudgeRecord, RunRecord, Store, WholeVerdict
+from evenhand.store.rows import passes_behind
 from evenhand.store.verdicts import VerdictPlace
 from evenhand.trust.votes import fair_labels
 
@@ -45,9 +47,7 @@ SignalValues: TypeAlias = dict[str, float | None]
 _LEAST_PROBABILITY = 1e-6
 
 
-def signals_of(
-    pair: Pair, readings: Sequence[BallotOrUnread | Vote], decision: Decision
-) -> SignalValues | None:
+def signals_of(pair: Pair, readings: Sequence[Reading], decision: Decision) -> SignalValues | None:
     """None for an inconsistent verdict, whose confidence is fixed by rule."""
     if decision.outcome not in (Outcome.WIN, Outcome.TIE):
         return None
@@ -63,17 +63,16 @@ def signals_of(
     }
 
 
-def _margin(readings: Sequence[BallotOrUnread | Vote], decision: Decision) -> float | None:
+def _margin(readings: Sequence[Reading], decision: Decision) -> float | None:
     """The logarithm of the winner's mean probability over that of the next."""
     by_order: dict[Order, list[tuple[float, float, float]]] = {}
     for reading in readings:
-        if isinstance(reading, Vote) or (
-            isinstance(reading, Ballot) and reading.probabilities is None
-        ):
+        if isinstance(reading, Unread):
+            continue
+        shares = reading.probabilities
+        if shares is None:
             return None
-        if isinstance(reading, Ballot) and reading.probabilities is not None:
-            shares = reading.probabilities
-            by_order.setdefault(reading.order, []).append((shares.a, shares.b, shares.tie))
+        by_order.setdefault(reading.order, []).append((shares.a, shares.b, shares.tie))
     if not by_order:
         return None
     # Within an order, then over the two: their sum is the same whichever comes first.
@@ -87,7 +86,7 @@ def _margin(readings: Sequence[BallotOrUnread | Vote], decision: Decision) -> fl
 
 
 def _towards_winner(
-    readings: Sequence[BallotOrUnread | Vote],
+    readings: Sequence[Reading],
     decision: Decision,
     towards_a: Callable[[Ballot], float | None],
 ) -> float | None:
@@ -97,7 +96,7 @@ def _towards_winner(
     for reading in readings:
         if isinstance(reading, Unread):
             continue
-        leaning = towards_a(reading) if isinstance(reading, Ballot) else None
+        leaning = towards_a(reading)
         if leaning is None:
             return None
         by_order.setdefault(reading.order, []).append(leaning)
@@ -123,19 +122,17 @@ def _orders_agree(pair: Pair, decision: Decision) -> float | None:
     """Always 1 where agreement decides; averaged probabilities decide over orders that differ."""
     if not pair.swap_positions:
         return None
-    choices = set(decision.choices.values())
-    return float(len(choices) == 1 and None not in choices)
+    first = decision.first_pass_winner
+    return float(first is not None and first == decision.second_pass_winner)
 
 
-def _sample_agreement(
-    readings: Sequence[BallotOrUnread | Vote], decision: Decision
-) -> float | None:
+def _sample_agreement(readings: Sequence[Reading], decision: Decision) -> float | None:
     """The share of all samples that name the winner, those that could not be read included."""
     if all(reading.sample == 1 for reading in readings):
         return None
     naming: dict[Order, list[bool]] = {}
     for reading in readings:
-        named = isinstance(reading, (Ballot, Vote)) and reading.winner == decision.winner
+        named = isinstance(reading, Ballot) and reading.winner == decision.winner
         naming.setdefault(reading.order, []).append(named)
     shares = [sum(named) / len(named) for named in naming.values()]
     return sum(shares) / len(shares)
@@ -319,7 +316,10 @@ def _signals(
         row = wanted.get(whole.row.item.number)
         if row is None:
             continue
-        readings = _readings(whole.passes, whole.pair, asked.samples)
+        behind = passes_behind(
+            whole.passes, swap_positions=whole.pair.swap_positions, samples=asked.samples
+        )
+        readings = [made.reading for made in behind]
         # Without the order that texts are taken by: a decision has none.
         found = decide(whole.pair, readings, how=asked.reconcile)
         values = (
@@ -346,36 +346,3 @@ def _whole(
     places = [VerdictPlace(int(number), judge_id) for number in numbers]
     for start in range(0, len(places), _AT_ONCE):
         yield from store.whole_verdicts_at(run_id, places[start : start + _AT_ONCE])
-
-
-def _readings(
-    passes: Sequence[StoredPass], pair: Pair, samples: int
-) -> list[BallotOrUnread | Vote]:
-    orders: tuple[Order, ...] = ORDERS if pair.swap_positions else ("original",)
-    found: list[BallotOrUnread | Vote] = []
-    for stored in passes:
-        made = stored.made
-        if not isinstance(made, Pass) or made.order not in orders or made.sample > samples:
-            continue
-        if made.ballot is not None:
-            found.append(_vote(made.ballot) if stored.bare else made.ballot)
-        elif made.unread is not None:
-            found.append(made.unread)
-    found.sort(key=_place)
-    return found
-
-
-def _place(reading: BallotOrUnread | Vote) -> tuple[str, int]:
-    return reading.order, reading.sample
-
-
-def _vote(ballot: Ballot) -> Vote:
-    """As the run itself counted it."""
-    return Vote(
-        order=ballot.order,
-        sample=ballot.sample,
-        winner=ballot.winner,
-        confidence=ballot.confidence,
-        criteria=tuple([(c.criterion, c.winner) for c in ballot.criteria if c.winner is not None]),
-        raw=ballot.raw,
-    )

@@ -23,12 +23,14 @@ from batch_runs import (
     only_run,
 )
 from evenhand import Price
-from evenhand.contract import Facts, Failure, Pass
+from evenhand.contract import Failure
 from evenhand.errors import InputError
 from evenhand.judges.batch import BatchLimits
 from evenhand.judges.batch.anthropic import AnthropicBatches
 from evenhand.judges.batch.openai import OpenAIBatches
+from evenhand.judging.ballots import Ballot, PassResult
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.reconciliation import Judged
 from evenhand.runs import RankAdaptive, RunOptions, UntilDecided
 from evenhand.store import open_store
 from run_data import sums, wins_b
@@ -77,18 +79,14 @@ async def test_a_batch_asks_and_reads_what_single_calls_do(
     assert asked == sorted(sent, key=str)
     by_the_batch, one_by_one = judged_items(at), judged_items(singly)
     for key, judged in one_by_one.items():
-        assert isinstance(judged.settled, Facts)
+        assert isinstance(judged.settled, Judged)
         other = by_the_batch[key].settled
-        assert isinstance(other, Facts)
-        assert (other.outcome, other.winner, other.confidence) == (
-            judged.settled.outcome,
-            judged.settled.winner,
-            judged.settled.confidence,
-        )
+        assert isinstance(other, Judged)
+        assert other.decision == judged.settled.decision
         for mine, theirs in zip(by_the_batch[key].passes, judged.passes, strict=True):
-            assert isinstance(mine.made, Pass)
-            assert isinstance(theirs.made, Pass)
-            assert mine.made.ballot == theirs.made.ballot
+            assert isinstance(mine.made, PassResult)
+            assert isinstance(theirs.made, PassResult)
+            assert mine.made.reading == theirs.made.reading
             assert mine.made.model == theirs.made.model
             assert mine.made.usage.input_tokens == theirs.made.usage.input_tokens == 1000
 
@@ -113,9 +111,10 @@ async def test_swapped_data_gives_mirrored_verdicts(start: Start, at: Path, tmp_
     found, turned = judged_items(at), judged_items(other)
     outcomes = set()
     for key, judged in found.items():
-        one, two = judged.settled, turned[key].settled
-        assert isinstance(one, Facts)
-        assert isinstance(two, Facts)
+        first, second = judged.settled, turned[key].settled
+        assert isinstance(first, Judged)
+        assert isinstance(second, Judged)
+        one, two = first.decision, second.decision
         outcomes.add(one.outcome.value)
         assert (two.outcome, two.confidence) == (one.outcome, one.confidence)
         assert two.winner == mirrored[one.winner]
@@ -243,7 +242,7 @@ async def test_an_answer_that_cannot_be_read_is_shown_to_the_judge_again(
     assert (summary.wins_a, summary.invalid, summary.pending) == (3, 0, 0)
     assert [len(batch.requests) for batch in provider.batches.values()] == [8, 2]
     for stored in judged_items(at)["sum-2"].passes:
-        assert isinstance(stored.made, Pass)
+        assert isinstance(stored.made, PassResult)
         assert [unread.raw for unread in stored.made.repaired] == ["Well, well."]
         assert (stored.made.usage.requests, stored.made.usage.input_tokens) == (2, 2000)
 
@@ -416,8 +415,8 @@ async def test_a_key_in_a_batchs_answers_is_never_stored(start: Start, at: Path)
     await by_batch(start(echoes), sums(3), at)
     for judged in judged_items(at).values():
         for stored in judged.passes:
-            assert isinstance(stored.made, Pass)
-            assert stored.made.ballot is not None
-            assert stored.made.ballot.raw.endswith("I was sent Bearer ***.")
+            assert isinstance(stored.made, PassResult)
+            assert isinstance(stored.made.reading, Ballot)
+            assert stored.made.reading.raw.endswith("I was sent Bearer ***.")
     written = b"".join(path.read_bytes() for path in at.parent.glob(f"{at.name}*"))
     assert KEY.encode() not in written

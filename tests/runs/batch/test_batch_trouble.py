@@ -18,8 +18,8 @@ from batch_providers import (
     adds_up,
 )
 from batch_runs import KEY, QUICK, Hearer, Start, by_batch, judged_items, only_run
-from evenhand.contract import Pass
 from evenhand.judges import JudgeOptions, open_judge
+from evenhand.judging.ballots import Ballot, PassResult
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs import Stop
 from evenhand.runs.batch.context import BatchTiming
@@ -284,9 +284,9 @@ async def test_an_answer_may_hold_any_character(start: Start, at: Path) -> None:
     assert (summary.inconsistent, summary.pending) == (3, 0)
     for judged in judged_items(at).values():
         for stored in judged.passes:
-            assert isinstance(stored.made, Pass)
-            assert stored.made.ballot is not None
-            assert stored.made.ballot.raw == says("", {})
+            assert isinstance(stored.made, PassResult)
+            assert isinstance(stored.made.reading, Ballot)
+            assert stored.made.reading.raw == says("", {})
 
 
 async def test_results_of_others_and_twice_the_same_change_nothing(start: Start, at: Path) -> None:

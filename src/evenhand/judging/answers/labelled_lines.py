@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenhand.contract import Criterion, CriterionBallot, Winner
+from evenhand.contract import Criterion, Winner
 from evenhand.judging.answers.json_answer import confidence_of, key_of
 from evenhand.judging.answers.quotations import attributes
-from evenhand.judging.answers.results import Statement, shown
+from evenhand.judging.answers.results import ParsedCriterion, Statement, shown
 from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims
 from evenhand.judging.answers.vocabulary import NOUN, ORDINAL, letter, winner_of
 
@@ -150,7 +150,7 @@ class Labelled:
     """What the labelled lines say: overall statements in order, criteria, a confidence."""
 
     statements: list[Statement]
-    criteria: tuple[CriterionBallot, ...]
+    criteria: tuple[ParsedCriterion, ...]
     confidence: float | None
     flags: tuple[str, ...]
 
@@ -241,7 +241,7 @@ def value_of(text: str, *, digits: str = "") -> tuple[Winner | None, int] | None
 def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
     lines = _lines(text)
     wanted = {key_of(criterion.name): criterion.name for criterion in criteria}
-    said: dict[str, CriterionBallot] = {}
+    said: dict[str, ParsedCriterion] = {}
     flags: list[str] = []
     statements: list[Statement] = []
     confidence: float | None = None
@@ -260,9 +260,9 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
             key, ballot = named
             if ballot is None:
                 block, overall_block = key, False
-                said.setdefault(key, CriterionBallot(criterion=wanted[key]))
+                said.setdefault(key, ParsedCriterion())
             else:
-                _keep(said, key, ballot, flags)
+                _keep(said, key, ballot, wanted[key], flags)
             continue
         label = _LABEL.match(line.text)
         if label is not None:
@@ -270,8 +270,8 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
             if statement is not None:
                 own = not statement.final
                 if block is not None and own:
-                    ballot = CriterionBallot(criterion=wanted[block], winner=statement.winner)
-                    _keep(said, block, ballot, flags)
+                    ballot = ParsedCriterion(statement.winner)
+                    _keep(said, block, ballot, wanted[block], flags)
                     continue
                 if label["weak"] and (number < len(lines) - 1 or statements):
                     continue
@@ -285,14 +285,11 @@ def labelled(text: str, criteria: Sequence[Criterion]) -> Labelled:
                 continue
         reason = _REASON.match(line.text)
         if reason is not None and block is not None:
-            before = said[block]
-            said[block] = before.model_copy(update={"reasoning": reason["text"].strip()})
+            said[block] = said[block]._replace(reasoning=reason["text"].strip())
         elif _HEADING.match(line.text):
             block = None
             overall_block = _OVERALL.search(line.text) is not None
-    ballots = tuple(
-        said.get(key) or CriterionBallot(criterion=name) for key, name in wanted.items()
-    )
+    ballots = tuple(said.get(key, ParsedCriterion()) for key in wanted)
     return Labelled(statements, ballots, confidence, tuple(flags))
 
 
@@ -361,7 +358,7 @@ def _faulted(winner: Winner, rest: str) -> bool:
     return other.start() > fault.start() and re.search("[,，;；、)）]", between) is not None
 
 
-def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, CriterionBallot | None] | None:
+def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, ParsedCriterion | None] | None:
     """A line labelled with a criterion's name: its verdict, or None where only a block begins."""
     if not wanted:
         return None
@@ -375,7 +372,7 @@ def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, CriterionBa
             return None
         winner, end = verdict
         reasoning = value[end:].strip(" \t*_`-—–:：.。,，")
-        return key, CriterionBallot(criterion=wanted[key], winner=winner, reasoning=reasoning)
+        return key, ParsedCriterion(winner, reasoning)
     head = _CRITERION_HEAD.fullmatch(line)
     if head is not None and (key := key_of(head["name"])) in wanted:
         return key, None
@@ -383,11 +380,15 @@ def _criterion_line(line: str, wanted: dict[str, str]) -> tuple[str, CriterionBa
 
 
 def _keep(
-    said: dict[str, CriterionBallot], key: str, ballot: CriterionBallot, flags: list[str]
+    said: dict[str, ParsedCriterion],
+    key: str,
+    ballot: ParsedCriterion,
+    name: str,
+    flags: list[str],
 ) -> None:
     before = said.get(key)
     if before is not None and before.winner is not None and before.winner != ballot.winner:
-        flags.append(f"criterion {shown(ballot.criterion, 40)} is judged twice, differently")
-        said[key] = before.model_copy(update={"winner": None})
+        flags.append(f"criterion {shown(name, 40)} is judged twice, differently")
+        said[key] = before._replace(winner=None)
     elif before is None or before.winner is None:
         said[key] = ballot

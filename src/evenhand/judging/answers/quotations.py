@@ -388,7 +388,7 @@ def _headings(text: str) -> list[_Heading]:
         if marked is not None or underlined or (named is not None and "[[" not in bare):
             delimits = marked is not None and marked["delimits"] is not None
             if named is not None:
-                response = letter(named["id"] or named["letter"])
+                response: str = letter(named["id"] or named["letter"])
                 if named["letter"] and not named["starts"]:
                     response = f"{response}?"
                 found.append(_Heading(at, at + len(line), response, delimits))

@@ -1,5 +1,5 @@
-"""A judge's text to a ballot or an unread answer, in the caller's labels. Nothing is repaired into
-a verdict that was not said.
+"""A judge's text to the verdict that it states, or to why there is none. Nothing is repaired into a
+verdict that was not said.
 """
 
 from __future__ import annotations
@@ -7,104 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
-from evenhand.contract import (
-    Ballot,
-    Criterion,
-    CriterionBallot,
-    Order,
-    Unread,
-    Vote,
-    flip,
-    flip_or_none,
-    rename,
-)
-from evenhand.contract.labels import rename_all
-from evenhand.judging.answers.json_answer import (
-    read_answer,
-    read_native,
-    read_native_text,
-    whole_object,
-)
-from evenhand.judging.answers.results import (
-    PROTOCOLS,
-    AnswerProtocol,
-    ParsedVerdict,
-    ParseFailure,
-    Plain,
-)
-
-# A reading in the labels that its pass showed becomes one in the caller's.
-#
-# What `Ballot.mirrored` does to a ballot, done to the plain values before they are one: every type
-# is then built and checked once, and all texts are renamed in one go.
-
-
-def turned(reading: ParsedVerdict) -> ParsedVerdict:
-    """The same statement with A and B exchanged."""
-    criteria = [_plain(entry) for entry in reading.criteria]
-    analysis = reading.analysis or {}
-    # In the sequence in which the renamed ones are taken below.
-    responses = (analysis.get("response_b") or {}, analysis.get("response_a") or {})
-    texts = [reading.reasoning, *reading.differentiators]
-    for entry in criteria:
-        texts += (
-            entry.get("reasoning", ""),
-            entry.get("b_assessment", ""),
-            entry.get("a_assessment", ""),
-        )
-    for response in responses:
-        texts += response.get("strengths", ())
-        texts += response.get("weaknesses", ())
-    renamed = rename_all(texts)
-    at = 1 + len(reading.differentiators)
-    differentiators = tuple(renamed[1:at])
-    entries: list[Plain] = []
-    for entry in criteria:
-        entries.append(
-            {
-                "criterion": entry["criterion"],
-                "winner": flip_or_none(entry.get("winner")),
-                "reasoning": renamed[at],
-                "a_assessment": renamed[at + 1],
-                "b_assessment": renamed[at + 2],
-            }
-        )
-        at += 3
-    sides: list[dict[str, Any]] = []
-    for response in responses:
-        weak = at + len(response.get("strengths", ()))
-        end = weak + len(response.get("weaknesses", ()))
-        sides.append({"strengths": renamed[at:weak], "weaknesses": renamed[weak:end]})
-        at = end
-    return reading._replace(
-        winner=flip(reading.winner),
-        criteria=tuple(entries),
-        reasoning=renamed[0],
-        differentiators=differentiators,
-        analysis={"response_a": sides[0], "response_b": sides[1]},
-        scores=reading.scores.mirrored() if reading.scores else None,
-    )
-
-
-def _plain(entry: CriterionBallot | Plain) -> Plain:
-    return dict(entry) if isinstance(entry, CriterionBallot) else entry
-
-
-# A judge's text to a Ballot or an Unread. Nothing is repaired into a verdict that was not said.
+from evenhand.contract import Criterion
+from evenhand.judging.answers.json_answer import read_answer, read_native, whole_object
+from evenhand.judging.answers.results import AnswerProtocol, ParsedVerdict, ParseFailure
 
 # More than any judge writes; what is longer is not scanned.
 LONGEST_ANSWER = 1_000_000
-
-__all__ = [
-    "LONGEST_ANSWER",
-    "PROTOCOLS",
-    "AnswerProtocol",
-    "read",
-    "read_briefly",
-    "whole_characters",
-]
 
 # How models spell the tags around their thinking; templates may swallow the opening one.
 _THINKING_TAG = re.compile(
@@ -121,104 +30,6 @@ _FINAL_CHANNEL = re.compile(
 _CHANNEL_END = re.compile(r"<\|(?:return|end)\|>\s*$")
 
 
-def read(
-    text: str,
-    *,
-    criteria: Sequence[Criterion] = (),
-    allow_tie: bool = True,
-    order: Order = "original",
-    sample: int = 1,
-    truncated: bool = False,
-    protocol: AnswerProtocol | None = None,
-) -> Ballot | Unread:
-    """What the judge's answer says, in the caller's labels.
-
-    `text` is in the labels that the pass showed: with `order="swapped"` the ballot is turned
-    round. `truncated` says that the server cut the answer at its limit. Without a `protocol` the
-    answer's format is recognised.
-    """
-    text = whole_characters(text)
-    outcome = _read(text, criteria, truncated=truncated, protocol=protocol)
-    return _in_full(outcome, text, allow_tie=allow_tie, order=order, sample=sample)
-
-
-def read_briefly(
-    text: str,
-    *,
-    criteria: Sequence[Criterion],
-    allow_tie: bool,
-    order: Order,
-    sample: int,
-    truncated: bool,
-    protocol: AnswerProtocol | None,
-) -> Vote | Ballot | Unread:
-    """The same, but only the vote of an answer that has exactly the form that was asked for: its
-    prose is `read` from the text when somebody looks, which in a run hardly anybody does."""
-    text = whole_characters(text)
-    outcome = _read(text, criteria, truncated=truncated, protocol=protocol)
-    if (
-        isinstance(outcome, ParseFailure)
-        or not outcome.as_asked
-        or (outcome.winner == "TIE" and not allow_tie)
-    ):
-        return _in_full(outcome, text, allow_tie=allow_tie, order=order, sample=sample)
-    won = [
-        (entry["criterion"], entry["winner"])
-        for entry in outcome.criteria
-        if not isinstance(entry, CriterionBallot)  # which this reader makes none of
-    ]
-    winner = outcome.winner
-    if order == "swapped":
-        winner, won = flip(winner), [(name, flip(choice)) for name, choice in won]
-    return Vote(order, sample, winner, outcome.confidence, tuple(won), text)
-
-
-def _in_full(
-    outcome: ParsedVerdict | ParseFailure, text: str, *, allow_tie: bool, order: Order, sample: int
-) -> Ballot | Unread:
-    if isinstance(outcome, ParsedVerdict) and outcome.winner == "TIE" and not allow_tie:
-        outcome = ParseFailure("tie_not_allowed", "the answer is TIE, but ties are not allowed")
-    if isinstance(outcome, ParseFailure):
-        reason = outcome.reason if order == "original" else rename(outcome.reason)
-        return Unread(
-            order=order,
-            sample=sample,
-            kind=outcome.kind,
-            reason=whole_characters(reason),
-            raw=text,
-        )
-    if order == "swapped":
-        outcome = _in_the_callers_labels(outcome)
-    said = {
-        "order": order,
-        "sample": sample,
-        "winner": outcome.winner,
-        "confidence": outcome.confidence,
-        "confidence_source": "none" if outcome.confidence is None else "stated",
-        "criteria": outcome.criteria,
-        "reasoning": outcome.reasoning,
-        "differentiators": outcome.differentiators,
-        "analysis": outcome.analysis or {},
-        "scores": outcome.scores,
-        "strength": outcome.strength,
-        "protocol": outcome.protocol,
-        "flags": outcome.flags,
-        "raw": text,
-    }
-    # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
-    # The backslash first: one character is found many times faster than three.
-    spelt = "\\" in text and ("\\ud" in text or "\\uD" in text)
-    return Ballot.model_validate(_whole_strings(said) if spelt else said)
-
-
-def _in_the_callers_labels(reading: ParsedVerdict) -> ParsedVerdict:
-    if reading.protocol != "evenhand":
-        from evenhand.judging.answers.recognition import exchanged
-
-        reading = reading._replace(reasoning=exchanged(reading.reasoning, reading.protocol))
-    return turned(reading)
-
-
 def whole_characters(text: str) -> str:
     """The text with U+FFFD where half of a surrogate pair stood; it could not be stored or sent."""
     if text.isascii():
@@ -230,19 +41,18 @@ def whole_characters(text: str) -> str:
     return text
 
 
-def _whole_strings(value: Any) -> Any:
-    if isinstance(value, str):
-        return whole_characters(value)
-    if isinstance(value, dict):
-        return {whole_characters(str(key)): _whole_strings(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return tuple(_whole_strings(item) for item in value)
-    return value
-
-
-def _read(
-    text: str, criteria: Sequence[Criterion], *, truncated: bool, protocol: AnswerProtocol | None
+def parse(
+    text: str,
+    criteria: Sequence[Criterion] = (),
+    *,
+    truncated: bool = False,
+    protocol: AnswerProtocol | None = None,
 ) -> ParsedVerdict | ParseFailure:
+    """What the answer says, in the labels that its pass showed.
+
+    `truncated` says that the server cut the answer at its limit. Without a `protocol` the
+    answer's format is recognised.
+    """
     body = text.strip()
     if not body:
         return ParseFailure("empty", "the answer is empty")
@@ -260,7 +70,7 @@ def _read(
         answer = _final_channel(body)
         if isinstance(answer, ParseFailure):
             return answer
-        return _read(answer, criteria, truncated=truncated, protocol=protocol)
+        return parse(answer, criteria, truncated=truncated, protocol=protocol)
     if any(tag in body for tag in _TAGS_BEGIN):
         return _read_after_thinking(body, criteria, truncated=truncated, protocol=protocol)
     return _read_answer(body, criteria, truncated=truncated, protocol=protocol)
@@ -279,11 +89,11 @@ def _final_channel(body: str) -> str | ParseFailure:
 def _whole_object(body: str, criteria: Sequence[Criterion]) -> ParsedVerdict | ParseFailure | None:
     if body[0] != "{":
         return None
-    reading = read_native_text(body, criteria)
+    reading = read_native(body, criteria)
     if reading is not None:
         return reading
     value = whole_object(body)
-    return None if value is None else read_native(value, criteria) or read_answer(value, criteria)
+    return None if value is None else read_answer(value, criteria)
 
 
 def _read_after_thinking(

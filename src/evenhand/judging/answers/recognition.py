@@ -44,6 +44,7 @@ from evenhand.judging.answers.quotations import (
 )
 from evenhand.judging.answers.results import (
     AnswerProtocol,
+    ParsedCriterion,
     ParsedVerdict,
     ParseFailure,
     Statement,
@@ -168,7 +169,7 @@ def _read_text(
     if outcome.from_object:
         return outcome
     # Outside JSON the text itself is the reasoning.
-    held = outcome.criteria or tuple({"criterion": criterion.name} for criterion in criteria)
+    held = outcome.criteria or (ParsedCriterion(),) * len(criteria)
     return outcome._replace(criteria=held, reasoning=as_reasons(body, outcome.protocol))
 
 

@@ -5,11 +5,11 @@ why there is none, or one statement of several.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from evenhand.contract import CriterionBallot, Scores, UnreadKind, Winner
+from evenhand.contract import Scores, UnreadKind, Winner
 
 # Stands for what is quoted: no letter, digit, blank or punctuation, so that no pattern of the
 # reader goes through it.
@@ -26,8 +26,21 @@ PROTOCOLS: tuple[AnswerProtocol, ...] = (
     "scores",
 )
 
-# The fields of a contract type before they are one: all of a ballot is checked at once, at the end.
-Plain = Mapping[str, Any]
+
+class ParsedCriterion(NamedTuple):
+    """What is said on one criterion; `winner` is None where nothing readable is."""
+
+    winner: Winner | None = None
+    reasoning: str = ""
+    a_assessment: str = ""
+    b_assessment: str = ""
+
+
+class ParsedAnalysis(NamedTuple):
+    """What is said of one response on its own."""
+
+    strengths: Sequence[str] = ()
+    weaknesses: Sequence[str] = ()
 
 
 class ParsedVerdict(NamedTuple):
@@ -36,13 +49,13 @@ class ParsedVerdict(NamedTuple):
     winner: Winner
     protocol: AnswerProtocol = "evenhand"
     confidence: float | None = None
-    criteria: tuple[CriterionBallot | Plain, ...] = ()
+    criteria: tuple[ParsedCriterion, ...] = ()  # one for each that was asked for, in that order
     reasoning: str = ""
-    differentiators: tuple[str, ...] = ()
-    analysis: Plain | None = None
+    differentiators: Sequence[str] = ()
+    response_a: ParsedAnalysis = ParsedAnalysis()
+    response_b: ParsedAnalysis = ParsedAnalysis()
     flags: tuple[str, ...] = ()
     from_object: bool = False  # set where a JSON object gave it, with its own reasoning
-    as_asked: bool = False  # set where the answer has exactly the form that was asked for
     scores: Scores | None = None
     strength: int | None = None
 

@@ -8,17 +8,17 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from evenhand.contract import ErrorBody, Facts, Failure, Order, Pass, Usage
+from evenhand.contract import ErrorBody, Order, Usage
 from evenhand.errors import JudgeAuthentication, JudgeError, JudgeQuotaExceeded
 from evenhand.judges import RetryPolicy
 from evenhand.judges.batch import BatchApi
-from evenhand.judging.comparison import decide
-from evenhand.judging.passes import Made
+from evenhand.judging.ballots import PassResult
+from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.runs.batch.requests import AnswerPending, CollectingJudge, WantedRequest
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.health import UnreadMonitor, example_of
 from evenhand.runs.stop import Stop
-from evenhand.store import FailedPass, NewPass, NewVerdict, Store, WorkItem
+from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, Store, WorkItem
 from evenhand.store.batches import PassAsked
 
 _ONCE = RetryPolicy(attempts=1)
@@ -94,14 +94,14 @@ class BatchSettler:
 
     async def _decide(self, work: WorkItem, judge: CollectingJudge, written: _Written) -> None:
         keeper = _StoredPasses(work)
-        settled: Facts | Failure | None = None
+        settled: Settled | None = None
         error: Exception | None = None
         try:
-            decided = await decide(work.pair, judge, self._config, keeper=keeper)
+            judged = await judge_pair(work.pair, judge, self._config, keeper=keeper)
         except AnswerPending:
             pass
         else:
-            settled, error = (decided, None) if isinstance(decided, Facts) else decided
+            settled, error = judged if isinstance(judged, Failed) else (judged, None)
         self.proven = self.proven or judge.answered or bool(keeper.recalled)
         failed = keeper.failed_passes
         if isinstance(error, JudgeError):
@@ -119,12 +119,14 @@ class BatchSettler:
                 NewVerdict(self._run_id, work.number, self._run_judge.judge_id, settled)
             )
             self._count_reused(work, keeper)
-        for made in (*keeper.made, *failed):
+        for made in keeper.made:
             self._file(work, made, written)
+        for without in failed:
+            self._file(work, without, written)
         if settled is None:
             self._own.update((work.pair_id, made.order, made.sample) for made in keeper.made)
 
-    def _file(self, work: WorkItem, made: Made | FailedPass, written: _Written) -> None:
+    def _file(self, work: WorkItem, made: PassResult | FailedPass, written: _Written) -> None:
         judge_id = self._run_judge.judge_id
         written.passes.append(NewPass(work.pair_id, judge_id, self._run_id, made))
         written.settled.append(
@@ -133,7 +135,7 @@ class BatchSettler:
         if not isinstance(made, FailedPass):
             self._run_judge.count.made(made)
             key = (work.pair_id, made.order, made.sample)
-            if key not in self._unread_once or not isinstance(made, Pass) or made.unread is None:
+            if key not in self._unread_once or made.unread is None:
                 self._unread.answered(made)
 
     def _watch(self, work: WorkItem, judge: CollectingJudge) -> None:
@@ -159,18 +161,18 @@ class _StoredPasses:
 
     def __init__(self, work: WorkItem) -> None:
         self._work = work
-        self.made: list[Made] = []
+        self.made: list[PassResult] = []
         self.recalled: list[tuple[Order, int]] = []
         self.failed_passes: list[FailedPass] = []
 
-    def recall(self, order: Order, sample: int) -> Pass | None:
+    def recall(self, order: Order, sample: int) -> PassResult | None:
         stored = self._work.passes.get((order, sample))
         if stored is None or isinstance(stored.made, FailedPass):
             return None
         self.recalled.append((order, sample))
         return stored.made
 
-    def keep(self, made: Made) -> None:
+    def keep(self, made: PassResult) -> None:
         self.made.append(made)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:

@@ -31,7 +31,7 @@ from evenhand.errors import (
     WrongMethod,
     http_status,
 )
-from evenhand.judging.comparison import failure_of
+from evenhand.judging.explanation import failure_of
 from evenhand.serve.logs import route_of, shown_path
 from evenhand.serve.values import for_clients, presentable
 

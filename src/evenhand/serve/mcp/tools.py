@@ -20,7 +20,7 @@ from evenhand.contract import Verdict
 from evenhand.contract.model import Model
 from evenhand.data.columns import PAIR_FIELDS, plain
 from evenhand.errors import Conflict, EvenhandError, InputError, TooLarge, visible
-from evenhand.judging.comparison import failure_of
+from evenhand.judging.explanation import failure_of
 from evenhand.serve.mcp import schemas as descriptions
 from evenhand.serve.mcp.resources import audit_page, ranking_lines, report_page, status_line
 from evenhand.serve.mcp.schemas import (

@@ -13,7 +13,6 @@ from starlette.responses import Response, StreamingResponse
 
 from evenhand.contract import ORDERS, Metadata, Order, Pass, Verdict
 from evenhand.errors import EvenhandError, InputError, NoVerdict, TooLarge
-from evenhand.judging.passes import Made
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.pages.forms import Fields, read_form
@@ -139,7 +138,7 @@ async def _filled(
 async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
     """One line for what is waited for, one for each pass, and one for the verdict."""
     service, language = visit.service, visit.language
-    made: asyncio.Queue[Made | None] = asyncio.Queue()
+    made: asyncio.Queue[Pass | None] = asyncio.Queue()
 
     async def work() -> Verdict:
         return await service.compare(attempt.pair(), judge=attempt.judge, heard=made.put_nowait)

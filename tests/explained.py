@@ -1,0 +1,122 @@
+"""Answers read, decided on and explained as a comparison does it, without a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from evenhand.contract import (
+    Ballot,
+    Criterion,
+    CriterionBallot,
+    Locale,
+    Order,
+    Pair,
+    Reconciling,
+    Unread,
+    Verdict,
+    criterion_key,
+    flip_or_none,
+)
+from evenhand.judging import ballots
+from evenhand.judging.answers.results import (
+    AnswerProtocol,
+    ParsedAnalysis,
+    ParsedCriterion,
+    ParsedVerdict,
+)
+from evenhand.judging.ballots import PassResult, Reading, read_ballot
+from evenhand.judging.explanation import VerdictContext, explain
+from evenhand.judging.reconciliation import Judged, Unreconciled, decide
+
+CONTEXT = VerdictContext("judge", None, "en", "reasoned", "agreement", None, "stated")
+
+
+def read(
+    text: str,
+    *,
+    criteria: Sequence[Criterion] = (),
+    allow_tie: bool = True,
+    order: Order = "original",
+    sample: int = 1,
+    truncated: bool = False,
+    protocol: AnswerProtocol | None = None,
+) -> Ballot | Unread:
+    """The whole ballot, prose and all; read again from its text it is the same."""
+    reading = read_ballot(
+        text,
+        criteria=criteria,
+        allow_tie=allow_tie,
+        order=order,
+        sample=sample,
+        truncated=truncated,
+        protocol=protocol,
+    )
+    if isinstance(reading, Unread):
+        return reading
+    asked = Pair.model_construct(prompt="", response_a="", response_b="", criteria=tuple(criteria))
+    whole = reading.to_contract(asked)
+    assert replace(reading, prose=None).to_contract(asked) == whole
+    return whole
+
+
+def as_read(whole: Ballot, pair: Pair) -> ballots.Ballot:
+    """The ballot as a reader would have made it of a text that says all this."""
+    shown = whole if whole.order == "original" else whole.mirrored()
+    by_key = {criterion_key(each.criterion): each for each in shown.criteria}
+    entries = [
+        by_key.get(criterion_key(c.name), CriterionBallot(criterion="")) for c in pair.criteria
+    ]
+    won = [entry.winner for entry in entries]
+    shares = [entry.probabilities for entry in entries]
+    if whole.order == "swapped":
+        won = [flip_or_none(winner) for winner in won]
+        shares = [each and each.mirrored() for each in shares]
+    a, b = shown.analysis.response_a, shown.analysis.response_b
+    return ballots.Ballot(
+        order=whole.order,
+        sample=whole.sample,
+        winner=whole.winner,
+        confidence=whole.confidence,
+        criteria=tuple(won),
+        raw=whole.raw,
+        confidence_source=whole.confidence_source,
+        probabilities=whole.probabilities,
+        criterion_probabilities=tuple(shares) if any(shares) else (),
+        scores=whole.scores,
+        strength=whole.strength,
+        protocol=whole.protocol,
+        flags=whole.flags,
+        prose=ParsedVerdict(
+            shown.winner,
+            criteria=tuple(
+                ParsedCriterion(e.winner, e.reasoning, e.a_assessment, e.b_assessment)
+                for e in entries
+            ),
+            reasoning=shown.reasoning,
+            differentiators=shown.differentiators,
+            response_a=ParsedAnalysis(a.strengths, a.weaknesses),
+            response_b=ParsedAnalysis(b.strengths, b.weaknesses),
+        ),
+    )
+
+
+def reconcile(
+    pair: Pair,
+    readings: Sequence[Ballot | Reading],
+    *,
+    how: Reconciling = "agreement",
+    locale: Locale = "en",
+    shows_first: Order | None = None,
+) -> Verdict | Unreconciled:
+    """The verdict on a pair whose texts make this order show the smaller hash first."""
+    one, other = sorted("xy", key=lambda text: sha256(text.encode()).digest())
+    texts = {"original": (one, other), "swapped": (other, one), None: (one, one)}[shows_first]
+    pair = pair.model_copy(update={"response_a": texts[0], "response_b": texts[1]})
+    read = [as_read(each, pair) if isinstance(each, Ballot) else each for each in readings]
+    decision = decide(pair, read, how=how, shows_first=shows_first)
+    if isinstance(decision, Unreconciled):
+        return decision
+    judged = Judged(decision, tuple(PassResult(each) for each in read))
+    return explain(pair, judged, replace(CONTEXT, locale=locale, reconcile=how))
