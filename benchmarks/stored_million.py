@@ -50,8 +50,8 @@ _ITEM_TAGS = "INSERT INTO item_tags (run_id, tag, number) VALUES (?, ?, ?)"
 _VERDICTS = """
 INSERT INTO verdicts (run_id, number, judge_id, outcome, winner, first_pass_winner,
                       second_pass_winner, confidence, confidence_source, error_kind, error_message,
-                      samples, passes, created_at, abstained, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'stated', ?, ?, 1, 2, 0, 0, ?)
+                      samples, passes, created_at, abstained, by_criterion, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'stated', ?, ?, 1, 2, 0, 0, ?, ?)
 """
 _PASSES = """
 INSERT INTO passes (pair_id, judge_id, shown_order, sample, status, reason, winner, confidence,
@@ -59,17 +59,16 @@ INSERT INTO passes (pair_id, judge_id, shown_order, sample, status, reason, winn
                     raw, body)
 VALUES (?, ?, ?, 1, ?, ?, ?, ?, 1, 400, 120, 0.0004, 800, ?, 0, ?, ?)
 """
-_BODY = (
-    '{{"facts":{{"time_ms":{:.3f},"criteria":[["accuracy","{}","{}","{}"],'
-    '["clarity","tie","TIE","TIE"],["depth","inconsistent","A","B"]]}}}}'
+_BY_CRITERION = (
+    '[["accuracy","win","{0}","{0}","{0}"],["clarity","tie","TIE","TIE","TIE"],'
+    '["depth","inconsistent","TIE","A","B"]]'
 )
+_BODY = '{{"time_ms":{:.3f}}}'
 _FAILED = (
     '{"success":false,"error":{"kind":"invalid","message":"no valid verdict","retryable":false},'
     '"metadata":{"evaluationTimeMs":1,"positionsSwapped":true,"outcome":"invalid"}}'
 )
-_UNREAD = (
-    '{{"order":"{0}","sample":1,"unread":{{"order":"{0}","kind":"no_verdict","reason":"none"}}}}'
-)
+_UNREAD = '{"reason":"none"}'
 
 
 def fill(path: Path, pairs: int, *, seed: int = 0) -> int:
@@ -171,12 +170,12 @@ class _Rows:
             outcome, winner = kind[:2]
             key = (self._run_id, number, self._judge_id, *kind)
             if outcome == "invalid":
-                yield *key, None, "invalid", "no valid verdict", _FAILED
+                yield *key, None, "invalid", "no valid verdict", None, _FAILED
                 continue
             stated = 0.5 if outcome == "inconsistent" else confidence
             choice = winner if outcome == "win" else "A"
-            body = _BODY.format(1_000 * self._rng.random(), "win", choice, choice)
-            yield *key, stated, None, None, body
+            body = _BODY.format(1_000 * self._rng.random())
+            yield *key, stated, None, None, _BY_CRITERION.format(choice), body
 
     def _passes(
         self, numbers: range, drawn: Sequence[tuple[str | None, ...]], sure: list[float]
@@ -185,10 +184,9 @@ class _Rows:
             for order, winner in zip(("original", "swapped"), kind[2:], strict=True):
                 key = (number, self._judge_id, order)
                 if winner is None:
-                    body = _UNREAD.format(order)
-                    yield *key, "unread", "no_verdict", None, None, self._run_id, "well", body
+                    yield *key, "unread", "no_verdict", None, None, self._run_id, "well", _UNREAD
                     continue
                 shown = {"A": "B", "B": "A"}.get(winner, winner) if order == "swapped" else winner
                 raw = json.dumps({"result": {"winner": shown, "confidence": confidence}})
-                body = '{"vote":[["accuracy","A"]]}'
+                body = '{"criteria":["A","TIE","TIE"]}'
                 yield *key, "ballot", None, winner, confidence, self._run_id, raw, body

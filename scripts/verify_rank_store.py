@@ -45,10 +45,11 @@ _KINDS = (
     (("inconsistent", "TIE", "A", "B"), 12),
     (("invalid", None, None, None), 1),
 )
-_BODY = (
-    '{{"facts":{{"time_ms":{:.3f},"criteria":[["accuracy","win","A","A"],'
-    '["clarity","tie","TIE","TIE"],["depth","inconsistent","A","B"]]}}}}'
+_BY_CRITERION = (
+    '[["accuracy","win","A","A","A"],["clarity","tie","TIE","TIE","TIE"],'
+    '["depth","inconsistent","TIE","A","B"]]'
 )
+_BODY = '{{"time_ms":{:.3f}}}'
 _PAIRS = """
 INSERT INTO pairs (id, digest, allow_tie, criteria, prompt, response_a, response_b)
 VALUES (?, ?, 1, ?, 'a prompt', 'an answer', 'another')
@@ -61,8 +62,8 @@ VALUES (?, ?, ?, ?, 1, ?, 'outputs.jsonl', ?, ?, ?, ?, ?)
 _VERDICTS = """
 INSERT INTO verdicts (run_id, number, judge_id, outcome, winner, first_pass_winner,
                       second_pass_winner, confidence, confidence_source, samples, passes,
-                      created_at, abstained, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, 0.8, 'stated', 1, 2, 0, 0, ?)
+                      created_at, abstained, by_criterion, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, 0.8, 'stated', 1, 2, 0, 0, ?, ?)
 """
 _CRITERIA = json.dumps([{"name": name} for name in ("accuracy", "clarity", "depth")])
 
@@ -94,7 +95,8 @@ def fill(path: Path, verdicts: int) -> Filled:
 
     def ruled() -> Iterator[tuple[object, ...]]:
         for number, kind in enumerate(drawn, start=1):
-            yield run_id, number, judge_id, *kind, _BODY.format(1_000 * rng.random())
+            told = None if kind[0] == "invalid" else _BY_CRITERION
+            yield run_id, number, judge_id, *kind, told, _BODY.format(1_000 * rng.random())
 
     numbers = range(1, verdicts + 1)
     with closing(sqlite3.connect(path)) as database, database:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import explain
 from evenhand.judging.reconciliation import CriterionDecision, Judged
-from evenhand.store import NewItem, NewVerdict, Settled, Store, open_store
+from evenhand.store import NewItem, NewVerdict, Settled, Store, columns, open_store
 from evenhand.store.intake import prompt_key
 from explained import CONTEXT
 from moody import configs, moody, pairs
@@ -99,7 +100,9 @@ def test_a_name_that_looks_like_the_json_around_it_is_a_name(store: Store) -> No
 def test_what_was_read_once_is_forgotten_before_it_fills_the_memory(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.store.columns._MOST_REMEMBERED", 2)
+    assert columns.criteria_codes.cache_info().maxsize is not None
+    few = lru_cache(maxsize=2)(columns.criteria_codes.__wrapped__)
+    monkeypatch.setattr(columns, "criteria_codes", few)
     ways: list[Winner] = ["A", "B", "TIE", "A", "B", "TIE"]
     outcomes = [Outcome.TIE if way == "TIE" else Outcome.WIN for way in ways]
     settled = [facts(came("one", o, w, w, w)) for o, w in zip(outcomes, ways, strict=True)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -230,9 +231,8 @@ class ColumnStore(Database):
         """One for each criterion, in the order in which they first come."""
         with self._reading() as connection:
             found: dict[str, CriterionColumns] = {}
-            read = CriteriaReader()
-            for page in pages(connection, _BODIES, run_id, {"judge": judge_id}):
-                told = list(map(read.criteria, page[2], page[3]))
+            for page in pages(connection, _BY_CRITERION, run_id, {"judge": judge_id}):
+                told = list(map(criteria_codes, page[2]))
                 silent = [number for number, each in zip(page[0], told, strict=True) if not each]
                 named = dict(_named(connection, run_id, silent))
                 for number, prompt_key, each in zip(page[0], page[1], told, strict=True):
@@ -309,8 +309,8 @@ _BATTLES = (
 
 # Each criterion's outcomes in one judge's verdicts, as columns.
 
-_BODIES = (
-    select(verdicts.c.number, items.c.prompt_key, verdicts.c.outcome, verdicts.c.body)
+_BY_CRITERION = (
+    select(verdicts.c.number, items.c.prompt_key, verdicts.c.by_criterion)
     .join_from(verdicts, items, of_its_item)
     .where(on_page, verdicts.c.judge_id == bindparam("judge"))
     .order_by(verdicts.c.number)
@@ -323,10 +323,6 @@ _CRITERIA_OF_PAIRS = (
     )
 )
 _NAMED_AT_ONCE = 500
-# As `rows` writes them.
-_CRITERIA = ',"criteria":'
-_MOST_REMEMBERED = 4096
-
 # A criterion's name and the code of its outcome.
 _Told = tuple[tuple[str, int], ...]
 
@@ -340,27 +336,14 @@ def _named(connection: Connection, run_id: int, numbers: list[int]) -> Iterator[
             yield number, tuple((each.name, INVALID) for each in read_criteria(criteria))
 
 
-class CriteriaReader:
-    """Reads verdicts' JSON. What stands behind the time is the same in many, and read once."""
-
-    def __init__(self) -> None:
-        self._remembered: dict[str, _Told] = {}
-
-    def criteria(self, outcome: str, body: str) -> _Told:
-        """Empty where they are to be had from the pair."""
-        if outcome == "invalid":
-            return ()
-        # The time is a number, so that what comes first is no part of a name.
-        rest = body.partition(_CRITERIA)[2]
-        told = self._remembered.get(rest)
-        if told is None:
-            if len(self._remembered) >= _MOST_REMEMBERED:
-                self._remembered.clear()
-            criteria = orjson.loads(body).get("criteria", ())
-            told = self._remembered[rest] = tuple(
-                (name, OUTCOMES[outcome, winner]) for name, outcome, winner, *_ in criteria
-            )
-        return told
+# Few of the ways in which criteria can come out together occur in a run.
+@lru_cache(maxsize=4096)
+def criteria_codes(by_criterion: str | None) -> _Told:
+    """Empty where they are to be had from the pair."""
+    return tuple(
+        (name, OUTCOMES[outcome, winner])
+        for name, outcome, winner, *_ in orjson.loads(by_criterion or "[]")
+    )
 
 
 # What an audit asks beside the verdicts: ids, repeated questions, pairs that two runs share.

@@ -52,7 +52,7 @@ PASS_COLUMNS = (
 VERDICT_COLUMNS = (
     *("run_id", "number", "judge_id", "outcome", "winner", "confidence", "confidence_source"),
     *("first_pass_winner", "second_pass_winner", "error_kind", "error_message"),
-    *("samples", "passes", "created_at", "abstained", "body"),
+    *("samples", "passes", "created_at", "abstained", "by_criterion", "body"),
 )
 
 _FAILED = TypeAdapter(FailedPass)
@@ -222,7 +222,7 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
             *(new.run_id, new.number, new.judge_id, str(Outcome.INVALID), None, None),
             *(metadata.confidence_source, *chosen),
             *(escape(settled.error.kind), escape(settled.error.message)),
-            *(metadata.samples, len(metadata.passes), now, False),
+            *(metadata.samples, len(metadata.passes), now, False, None),
             settled.model_dump_json(exclude=_PASSES, exclude_unset=True),
         )
     decision = settled.decision
@@ -231,7 +231,15 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
         *(decision.winner, decision.confidence, decision.confidence_source),
         *(decision.first_pass_winner, decision.second_pass_winner, None, None),
         *(settled.samples, len(settled.passes), now, decision.abstained),
-        _beyond_columns(settled),
+        *(_by_criterion(decision.criteria), _beyond_columns(settled)),
+    )
+
+
+def _by_criterion(criteria: Sequence[CriterionDecision]) -> str | None:
+    if not criteria:
+        return None
+    return _json(
+        [[c.name, c.outcome, c.winner, c.first_pass_winner, c.second_pass_winner] for c in criteria]
     )
 
 
@@ -239,11 +247,6 @@ def _beyond_columns(judged: Judged) -> str:
     """What has no column of its own, since nobody searches by it."""
     decision = judged.decision
     told: dict[str, Any] = {"time_ms": judged.time_ms}
-    if decision.criteria:
-        told["criteria"] = [
-            [c.name, c.outcome, c.winner, c.first_pass_winner, c.second_pass_winner]
-            for c in decision.criteria
-        ]
     if decision.decided_by is not None:
         told["decided_by"] = decision.decided_by
     if decision.probabilities is not None:
@@ -268,7 +271,7 @@ def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
         second_pass_winner=row["second_pass_winner"],
         criteria=tuple(
             CriterionDecision(name, Outcome(outcome), *winners)
-            for name, outcome, *winners in told.get("criteria", ())
+            for name, outcome, *winners in orjson.loads(row["by_criterion"] or "[]")
         ),
         decided_by=told.get("decided_by"),
         probabilities=MeanProbabilities(a=means[0], b=means[1], tie=means[2]) if means else None,

@@ -288,7 +288,10 @@ verdicts = Table(
     Column("passes", Integer, nullable=False),  # how many it rests on
     Column("created_at", Double, nullable=False),
     Column("abstained", Boolean, nullable=False),
-    Column("body", Text, nullable=False),  # the contract's JSON, without its passes
+    # JSON, null where there is none: of each criterion its name, outcome, winner, and each order's.
+    # Apart from the rest, which is different in every verdict: statistics read equal texts once.
+    Column("by_criterion", Text),
+    Column("body", Text, nullable=False),  # JSON: what else a decision has, or the whole failure
     PrimaryKeyConstraint("run_id", "number", "judge_id"),
     ForeignKeyConstraint(["run_id", "number"], ["items.run_id", "items.number"]),
     # Holds all that a tally counts, so that it need not read the texts; and the verdicts of one

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
-from evenhand.store.columns import CriteriaReader
+from evenhand.store.columns import criteria_codes
 from evenhand.store.database import Database
 from evenhand.store.rows import in_slices, insert_new, insert_where_new, read_criteria
 from evenhand.store.runs import judges_of_run
@@ -421,7 +421,7 @@ _VERDICTS = (
         verdicts.c.confidence,
         verdicts.c.samples,
         verdicts.c.abstained,
-        verdicts.c.body,
+        verdicts.c.by_criterion,
         items.c.label,
         items.c.length_a,
         items.c.length_b,
@@ -446,7 +446,6 @@ class _Marking:
         self._connection = connection
         self._run_id = run_id
         self._noted = noted
-        self._read = CriteriaReader()
         self._breakdowns = BreakdownWriter(connection, run_id)
 
     def marks(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
@@ -490,7 +489,7 @@ class _Marking:
         return marks
 
     def _breakdown(self, row: RowMapping, named: str) -> int:
-        told: Iterable[tuple[str, int]] = self._read.criteria(row["outcome"], row["body"])
+        told: Iterable[tuple[str, int]] = criteria_codes(row["by_criterion"])
         return self._breakdowns.key(told or ((each.name, INVALID) for each in read_criteria(named)))
 
     def _unread(self, rows: Sequence[RowMapping]) -> set[tuple[int, int]]:

@@ -57,15 +57,16 @@ from evenhand.store.work import used_by
 
 _ITEM = [column for column in items.c if column.name != "run_id"]
 _PAIR = [column for column in pairs.c if column.name not in ("id", "digest")]
-_VERDICT = [
-    column for column in verdicts.c if column.name not in ("run_id", "number", "created_at", "body")
-]
+_NOT_LIGHT = ("run_id", "number", "created_at", "by_criterion", "body")
+_VERDICT = [column for column in verdicts.c if column.name not in _NOT_LIGHT]
 LIGHT = select(*_ITEM, *_VERDICT).join_from(
     verdicts,
     items,
     (items.c.run_id == verdicts.c.run_id) & (items.c.number == verdicts.c.number),
 )
-_WHOLE = LIGHT.add_columns(verdicts.c.body, *_PAIR).join(pairs, pairs.c.id == items.c.pair_id)
+_WHOLE = LIGHT.add_columns(verdicts.c.by_criterion, verdicts.c.body, *_PAIR).join(
+    pairs, pairs.c.id == items.c.pair_id
+)
 
 _PairAndJudge = tuple[int, int]
 _T = TypeVar("_T")
