@@ -98,6 +98,7 @@ def test_what_is_no_message_is_answered_and_the_next_one_is_served(
             (b"[" * 50_000, None, -32700),
             (b"[]", None, -32600),
             (b'{"id": 7}', 7, -32600),
+            (b'{"jsonrpc": "2.0", "id": 7, "method": "ping", "method": "x"}', None, -32600),
             (b'{"jsonrpc": "2.0", "id": {"a": 1}, "method": "ping"}', None, -32600),
             (b'{"jsonrpc": "2.0", "id": 8, "method": "no/such/thing"}', 8, -32601),
             (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {}}', 9, -32602),

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import orjson
 from pydantic import ValidationError
 
+from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.report.files import atomic_file
@@ -51,7 +53,11 @@ class SavedFiles(Generic[M]):
             reason = error.strerror or error
             raise InputError(f"{path} cannot be read: {reason}; {self.make}") from None
         try:
-            return self.model.model_validate_json(content)
+            saved = self.model.model_validate_json(content)
+            refuse_repeated_key(content, orjson.loads(content))
+            return saved
+        except (RepeatedKey, orjson.JSONDecodeError) as error:
+            raise InputError(f"{path} is no {self.kind}: {error}") from None
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the file"

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
+import orjson
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import TooLarge
 from evenhand.serve.mcp.server import make_server
 from evenhand.serve.security.limits import MCP_VALUES, refuse_many_values
@@ -277,6 +279,12 @@ class _Talk:
         except TooLarge as error:
             await self._refuse(types.INVALID_REQUEST, error.message)
             return None
+        with contextlib.suppress(orjson.JSONDecodeError):  # what is no JSON is told below
+            try:
+                refuse_repeated_key(line, orjson.loads(line))
+            except RepeatedKey as error:
+                await self._refuse(types.INVALID_REQUEST, str(error))
+                return None
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError:
