@@ -14,6 +14,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -179,11 +180,24 @@ def test_every_block_runs_as_pasted(page: str, shell: Shell) -> None:
                     pytest.fail(f"{place}: {step.command}\nprinted\n{printed}")
 
 
+def reworded(shown: str, printed: str) -> str:
+    """What is shown with each line that changed as it is printed now; else all that is printed."""
+    now = printed.splitlines()
+    lines = [
+        line
+        if "…" in line or line in now
+        else next(iter(get_close_matches(line, now, n=1, cutoff=0.5)), line)
+        for line in shown.splitlines()
+    ]
+    kept = "".join(line.rstrip() + "\n" for line in lines)
+    return kept if looks_like(kept, printed) else printed.rstrip("\n") + "\n"
+
+
 def write_anew(page: str, block: Block, shown: str, printed: str) -> None:
     if os.environ.get("EVENHAND_WRITE_DOCS"):
         path = ROOT / page
         text = path.read_text("utf-8")
-        mended = block.text.replace(shown, printed.rstrip("\n") + "\n\n", 1).rstrip("\n") + "\n"
+        mended = block.text.replace(shown, reworded(shown, printed), 1)
         path.write_text(text.replace(block.text, mended, 1), "utf-8")
 
 
@@ -207,6 +221,21 @@ def check_options(place: str, command: str) -> None:
         for word in rest:
             if word.startswith("-") and word != "-":
                 assert word.partition("=")[0] in known, f"{place}: {word}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_that_the_prose_names_are_there(page: str) -> None:
+    prose = re.sub(
+        r"^```.*?^```$", "", (ROOT / page).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    for code in re.findall(r"`((?:[A-Z_]+=\S+ )?evenhand [a-z][^`]*)`", prose):
+        check_options(page, code.replace("…", ""))
+
+
+def test_changed_output_is_reworded_line_by_line() -> None:
+    shown = "kept in …\nwins 3, told\n…\n"
+    assert reworded(shown, "kept in /x\nwins 3, shown\nmore\n") == "kept in …\nwins 3, shown\n…\n"
+    assert reworded("a\n", "b\nc\n") == "b\nc\n"
 
 
 def test_ellipsis_stands_for_anything_and_nothing_else_does() -> None:
