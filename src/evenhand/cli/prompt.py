@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.groups import JudgeChoices, PairTexts, grouped
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import EvenhandError, InputError, JudgeAuthentication
+
+if TYPE_CHECKING:
+    from evenhand.judging.config import JudgeConfig
 
 
 @grouped
@@ -35,6 +39,8 @@ def prompt(
     try:
         pair = gather_pair(texts)
         config = JudgeChoices(mode=mode, template=template).config(judge, locale=locale)
+        if config.judge is not None:
+            _refuse_what_cannot_be_opened(config)
         traits = traits_of(config.judge)
         if not traits.needs_prompt:  # it is shown all the same
             traits = Traits()
@@ -46,7 +52,7 @@ def prompt(
             )
         filled = Prompt.of(pair, config.template_for(chosen_mode))
     except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        session.fail(error, as_json=as_json, of_pair=True)
 
     letters = chosen_mode == "letter"
     questions = filled.questions() if letters else ("",)
@@ -79,3 +85,9 @@ def prompt(
             body = clean(message["content"]) if sys.stdout.isatty() else message["content"]
             session.write_text(f"{heading}\n{body}\n")
     session.write_text(f"──── {filled.template.version} ────")
+
+
+def _refuse_what_cannot_be_opened(config: JudgeConfig) -> None:
+    # A prompt can be looked at without a key.
+    with contextlib.suppress(JudgeAuthentication):
+        config.open_judge()
