@@ -44,7 +44,7 @@ def mcp(
         given = {name: value for name, value in chosen.items() if value is not None}
         session.run_async(_serve(read_config(config, chosen=given)))
     except EvenhandError as error:
-        session.fail(error, as_json=False, of_pair=False)
+        session.fail(error, as_json=False)
 
 
 async def _serve(config: ServerConfig) -> None:

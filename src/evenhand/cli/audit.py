@@ -174,7 +174,7 @@ def audit(
             found = found.model_copy(update={"notes": (*found.notes, unused)})
         findings = assess_audit(found, thresholds)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         told = found.model_dump(mode="json") | {"findings": findings.model_dump(mode="json")}
         _write(told)

@@ -121,7 +121,7 @@ def calibrate(
 
             write_reliability_chart(found.change, found.learned_on.judge, plot)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return

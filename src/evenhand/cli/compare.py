@@ -62,7 +62,7 @@ def compare(
 
         verdict = session.run_async(judged())
     except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        session.fail(error, as_json=as_json, of_pair=True)
     if as_json:
         session.write_json(verdict.model_dump_json(indent=2))
     else:

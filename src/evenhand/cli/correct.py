@@ -111,7 +111,7 @@ def correct(
                     seed=seed,
                 )
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         told = found if draw is None else drawn
         session.write_json(told.model_dump_json(indent=2))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenhand.cli.terminal import one_line
+from evenhand.cli.terminal import one_line, print_where_it_fits
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,6 +67,21 @@ def share(part: EstimatedShare) -> str:
     if part.value is None or part.low is None or part.high is None:
         return part.reason or "not enough data"
     return f"{100 * part.value:.1f} % ({100 * part.low:.1f} to {100 * part.high:.1f})"
+
+
+def share_as_rate(part: EstimatedShare) -> str:
+    """For a table that has the counts in other columns."""
+    if part.value is None or part.low is None or part.high is None:
+        return "no data" if not part.of else f"{part.part} of {part.of}, too few"
+    return f"{rate(part.value)} ({interval(part.low, part.high)})"
+
+
+def counted_share(part: EstimatedShare) -> str:
+    """`12 of 40: 0.30 (0.18 to 0.45)`, in a sentence."""
+    counts = f"{number(part.part)} of {number(part.of)}"
+    if part.value is None or part.low is None or part.high is None:
+        return f"{counts} ({part.reason or 'not enough data'})"
+    return f"{counts}: {rate(part.value)} ({interval(part.low, part.high)})"
 
 
 def value(figure: EstimatedValue | PairedDifference) -> str:
@@ -146,12 +161,7 @@ class RateLine:
 def show_rates(console: Console, titles: tuple[str, ...], lines: Sequence[RateLine]) -> None:
     """As wide as there is room for: with bars, without them, or a line for each."""
     for bars in (True, False):
-        table = _table(titles, lines, bars=bars)
-        needed = console.measure(table, options=console.options.update(width=10_000)).maximum
-        if not console.is_terminal:
-            console.width = max(console.width, needed)  # a pipe has no width, lines stay whole
-        if needed <= console.width:
-            console.print(table)
+        if print_where_it_fits(console, _table(titles, lines, bars=bars)):
             return
     for line in (RateLine(titles), *lines):
         _stack(console, line)

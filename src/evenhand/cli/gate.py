@@ -125,7 +125,7 @@ def gate(
 
             write_junit(ruled, junit)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(ruled.model_dump_json(indent=2))
     else:

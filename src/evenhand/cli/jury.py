@@ -116,7 +116,7 @@ def jury(
         if output is not None:
             rows = write_jury_rows(sitting, output, overwrite=force)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(sitting.report.model_dump_json(indent=2))
         return

@@ -98,7 +98,7 @@ def label(
                 )
             _ask_all(labelling, run.name, person, only="drawn" if drawn is not None else chosen)
     except EvenhandError as error:
-        session.fail(error, as_json=False, of_pair=False)
+        session.fail(error, as_json=False)
 
 
 def _of_draw(

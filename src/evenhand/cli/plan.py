@@ -201,7 +201,7 @@ def plan(
                 call_cost=cost,
             )
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(planned.model_dump_json(indent=2))
         return

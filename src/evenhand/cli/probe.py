@@ -9,7 +9,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, dollars, interval, number, rate
+from evenhand.cli.figures import counted, dollars, number, share_as_rate
 from evenhand.cli.groups import JudgeChoices, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, Status
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from evenhand.judges import Judge
     from evenhand.judging.config import JudgeConfig
     from evenhand.runs import RunOptions
-    from evenhand.stats.estimates import EstimatedShare
     from evenhand.trust.probes.cases import ProbeCase, ProbeList
     from evenhand.trust.probes.scores import FailingCase, JudgeAnswer, ProbeReport, Ruling, Score
 
@@ -121,7 +120,7 @@ def probe(
             min_score=min_score,
         )
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     _end(report, as_json=as_json)
 
 
@@ -283,13 +282,7 @@ def _cells(score: Score, pending: bool) -> list[str]:
     counts = [score.n, score.passed, score.wrong, score.inconsistent, score.invalid]
     if pending:
         counts.append(score.pending)
-    return [*map(number, counts), _share(score.share)]
-
-
-def _share(share: EstimatedShare) -> str:
-    if share.value is None or share.low is None or share.high is None:
-        return "no data" if not share.of else f"{share.part} of {share.of}, too few"
-    return f"{rate(share.value)} ({interval(share.low, share.high)})"
+    return [*map(number, counts), share_as_rate(score.share)]
 
 
 def _show_languages(console: Console, report: ProbeReport) -> None:
@@ -300,7 +293,7 @@ def _show_languages(console: Console, report: ProbeReport) -> None:
     for probe in report.probes:
         scores = probe.by_language
         if len({score.share.value for score in scores}) > 1:
-            told = [f"{_LANGUAGE[each.language]} {_share(each.share)}" for each in scores]
+            told = [f"{_LANGUAGE[each.language]} {share_as_rate(each.share)}" for each in scores]
             lines.append((probe.probe, ", ".join(told)))
     if lines:
         console.print()

@@ -12,7 +12,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
-from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.cli.terminal import one_line, print_table, show_hanging
 from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def rank(
         if plot is not None and ranked.ranking is not None:
             _draw(ranked.ranking, plot)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(ranked.model_dump_json(indent=2))
         return
@@ -283,13 +283,13 @@ def show_ranking(console: Console, ranked: RunRanking, *, matrix: bool) -> None:
     console.print()
     ranking = ranked.ranking
     if ranking is not None:
-        _print(console, _leaderboard(ranking))
+        print_table(console, _leaderboard(ranking))
         if matrix:
             console.print()
             console.print(Text("expected score of the row against the column, in per cent", "bold"))
-            _print(console, _matrix(ranking))
+            print_table(console, _matrix(ranking))
     elif ranked.elo is not None:
-        _print(console, _ratings(ranked.elo))
+        print_table(console, _ratings(ranked.elo))
     notes = [*ranked.notes, *(ranking.notes if ranking else ())]
     if ranking is not None and ranking.reason:
         notes.append(ranking.reason)
@@ -458,10 +458,3 @@ def _table(headings: list[str], *, left: tuple[str, ...]) -> Table:
             overflow="fold",
         )
     return table
-
-
-def _print(console: Console, table: Table) -> None:
-    if not console.is_terminal:  # a pipe has no width, and lines stay whole
-        needed = console.measure(table, options=console.options.update(width=10_000)).maximum
-        console.width = max(console.width, needed)
-    console.print(table)

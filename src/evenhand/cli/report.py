@@ -14,6 +14,7 @@ from evenhand.cli.figures import (
     RateLine,
     bar,
     counted,
+    counted_share,
     interval,
     number,
     p_value,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from evenhand.report.abstentions import Abstentions
     from evenhand.report.conclusions import Conclusion, Conclusions, GroupRate
     from evenhand.serve.pages.html_report import HtmlReport
-    from evenhand.stats.estimates import EstimatedShare
 
 
 # `evenhand report`: what a run says about its two sides, and how sure that is.
@@ -115,7 +115,7 @@ def report(
 
             write_report_chart(found, plot)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return
@@ -294,7 +294,7 @@ def _kind(found: Conclusion) -> str:
 
 def _length(found: Conclusion) -> Iterator[str]:
     longer = found.length.longer_wins
-    yield f"the longer answer won {_share(longer)}"
+    yield f"the longer answer won {counted_share(longer)}"
     for each in found.length.controlled:
         if each.rate is None or each.low is None or each.high is None:
             yield f"win rate at equal length: {each.reason or 'not enough data'}"
@@ -311,7 +311,7 @@ def _position(found: Conclusion) -> Iterator[str]:
     if not position.pairs:
         yield "not enough data: no pair was read in both orders"
         return
-    yield f"both orders agree in {_share(position.consistency)}"
+    yield f"both orders agree in {counted_share(position.consistency)}"
     if position.favours is not None:
         leaning = position.first_preference
         part = leaning.part if position.favours == "first" else leaning.of - leaning.part
@@ -326,13 +326,6 @@ def _position(found: Conclusion) -> Iterator[str]:
         yield "too few changed with the order to say which place is favoured"
     elif position.p_value is not None:
         yield f"no place is shown to be favoured, {p_value(position.p_value)}"
-
-
-def _share(share: EstimatedShare) -> str:
-    told = f"{number(share.part)} of {number(share.of)}"
-    if share.value is None or share.low is None or share.high is None:
-        return f"{told} (not enough data)"
-    return f"{told}: {rate(share.value)} ({interval(share.low, share.high)})"
 
 
 def _parts(parts: Sequence[GroupRate]) -> Iterator[RateLine]:
@@ -379,7 +372,7 @@ def _abstention_lines(found: Abstentions) -> list[tuple[str, str]]:
         limit = f"below {found.threshold:.3f}, which an agreement of {found.min_agreement:g} needs"
     return [
         ("abstained", f"{number(found.abstained)} of {number(found.judged)} pairs: {limit}"),
-        ("coverage", _share(found.coverage)),
-        ("agreement", f"with labels: {_share(found.agreement_kept)} of those that stand"),
-        ("", f"of those that abstained {_share(found.agreement_abstained)}"),
+        ("coverage", counted_share(found.coverage)),
+        ("agreement", f"with labels: {counted_share(found.agreement_kept)} of those that stand"),
+        ("", f"of those that abstained {counted_share(found.agreement_abstained)}"),
     ]

@@ -334,5 +334,5 @@ def run(
         )
         abstentions = abstentions_of(summary, plans, options.store)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     end(summary, as_json=as_json, abstentions=abstentions, store=options.store)

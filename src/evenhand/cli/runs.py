@@ -17,7 +17,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.session import named_store, opened_store
-from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.cli.terminal import one_line, print_table, print_where_it_fits, show_hanging
 from evenhand.errors import EvenhandError, InputError, StoreError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _list(address: str | None, *, as_json: bool) -> None:
         shown = read_address(named_store(address)).shown
         lines, damaged = _lines(address)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         told = {"store": shown, "runs": [line.model_dump(mode="json") for line in lines]}
         session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
@@ -131,7 +131,7 @@ def show(
             report = report_run(opened, name)
             batches = report_batches(opened, name)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         told = json.loads(report.model_dump_json())
         told["batches"] = [batch.model_dump(mode="json") for batch in batches]
@@ -310,12 +310,7 @@ def moment(when: datetime) -> str:
 
 
 def show_lines(console: Console, lines: Sequence[RunLine]) -> None:
-    table = _table(lines)
-    needed = console.measure(table, options=console.options.update(width=10_000)).maximum
-    if not console.is_terminal:
-        console.width = max(console.width, needed)  # a pipe has no width, and lines stay whole
-    if needed <= console.width:
-        console.print(table)
+    if print_where_it_fits(console, _table(lines)):
         return
     for line in lines:
         _stack(console, line)
@@ -553,7 +548,4 @@ def show_batches(console: Console, batches: Sequence[BatchReport]) -> None:
         )
     console.print()
     console.print(Text(told, "bold"))
-    if not console.is_terminal:  # a pipe has no width, and lines stay whole
-        wide = console.options.update(width=10_000)
-        console.width = max(console.width, console.measure(table, options=wide).maximum)
-    console.print(table)
+    print_table(console, table)

@@ -106,7 +106,7 @@ def serve(
         given = {name: value for name, value in chosen.items() if value is not None}
         code = _run(read_config(config, chosen=given))
     except EvenhandError as error:
-        session.fail(error, as_json=False, of_pair=False)
+        session.fail(error, as_json=False)
     raise typer.Exit(code)
 
 

@@ -127,7 +127,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def fail(error: EvenhandError, *, as_json: bool, of_pair: bool = True) -> NoReturn:
+def fail(error: EvenhandError, *, as_json: bool, of_pair: bool = False) -> NoReturn:
     """Say what went wrong, as JSON or on one line, and leave with its code.
 
     `of_pair`: the command judges one pair, so that its JSON tells what is known of that pair.

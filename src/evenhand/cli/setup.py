@@ -51,7 +51,7 @@ def doctor(
         checks = list(check_set_up(found, os.environ, fault))
         checks += session.run_async(check_judges(JudgeConfig.resolve(found, chosen)))
     except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        session.fail(error, as_json=as_json, of_pair=True)
     code = max(check.exit_code for check in checks)
     if as_json:
         shown = [{k: v for k, v in asdict(c).items() if k != "exit_code"} for c in checks]

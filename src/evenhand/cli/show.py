@@ -44,7 +44,7 @@ def show(
             named = named_or_latest(opened, run if identifier is not None else None)
             report = report_pair(opened, named, run if identifier is None else identifier)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(report.model_dump_json(indent=2))
     else:

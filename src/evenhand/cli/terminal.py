@@ -196,11 +196,20 @@ def show_hanging(console: Console, lead: Text, text: Text | Prose) -> None:
 
 
 def print_table(console: Console, table: Table) -> None:
+    """Lines stay whole in a pipe, which has no width; a terminal breaks them in their cells."""
+    if not print_where_it_fits(console, table):
+        console.print(table)
+
+
+def print_where_it_fits(console: Console, table: Table) -> bool:
+    """Whether it was printed: a terminal may be too narrow for its lines, a pipe never is."""
+    needed = console.measure(table, options=console.options.update(width=10_000)).maximum
     if not console.is_terminal:
-        # A pipe has no width.
-        unbounded = console.options.update(width=10_000)
-        console.width = max(console.width, console.measure(table, options=unbounded).maximum)
+        console.width = max(console.width, needed)
+    if needed > console.width:
+        return False
     console.print(table)
+    return True
 
 
 # Exports on standard output: as they are into a pipe, harmless on a terminal, without keys.

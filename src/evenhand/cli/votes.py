@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.figures import counted, interval, number, percent, rate
+from evenhand.cli.figures import counted, counted_share, number, percent
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, InputError
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.stats.agreement.raters import Krippendorff
-    from evenhand.stats.estimates import EstimatedShare
     from evenhand.trust.vote_files import ImportedVotes
     from evenhand.trust.votes import VotesSummary
 
@@ -44,7 +43,7 @@ def of_people(context: typer.Context) -> None:
     """Sum up people's votes on a run (evenhand votes RUN); import or export them."""
     if context.invoked_subcommand is None:
         missing = InputError("no run is named; give one, as in evenhand votes RUN")
-        session.fail(missing, as_json=False, of_pair=False)
+        session.fail(missing, as_json=False)
 
 
 @votes.command()
@@ -65,7 +64,7 @@ def show(
         with opened_store(store) as opened:
             found = summarise_votes(opened, name, level=level, seed=seed)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return
@@ -126,7 +125,7 @@ def import_file(
         with open_source(data_path(file)) as source, opened_store(store) as opened:
             found = import_votes(opened, name, source, reading, bad_rows=bad_rows)
     except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=False)
+        session.fail(error, as_json=as_json)
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return
@@ -178,7 +177,7 @@ def export(
         session.silence_output()
         return
     except EvenhandError as error:
-        session.fail(error, as_json=False, of_pair=False)
+        session.fail(error, as_json=False)
     session.write_text(f"{counted(count, 'vote')} in {one_line(file)}")
 
 
@@ -223,12 +222,12 @@ def _lines(found: VotesSummary) -> Iterator[tuple[str, str]]:
     if found.with_label.of:
         yield (
             "label",
-            f"the majority says what the data's own label says: {_share(found.with_label)}",
+            f"the majority says what the data's own label says: {counted_share(found.with_label)}",
         )
     agreement = found.agreement
-    yield "agreement", f"two people say the same: {_share(agreement.agreement)}"
+    yield "agreement", f"two people say the same: {counted_share(agreement.agreement)}"
     if agreement.units:
-        yield "", f"all people say the same: {_share(agreement.unanimous)}"
+        yield "", f"all people say the same: {counted_share(agreement.unanimous)}"
     yield "alpha", _alpha(agreement.alpha)
     yield "came by", _counts(found.by_origin)
     yield "drawn", _counts(found.by_draw)
@@ -236,13 +235,6 @@ def _lines(found: VotesSummary) -> Iterator[tuple[str, str]]:
 
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {number(count)}" for name, count in counts.items())
-
-
-def _share(share: EstimatedShare) -> str:
-    told = f"{number(share.part)} of {number(share.of)}"
-    if share.value is None or share.low is None or share.high is None:
-        return f"{told} ({share.reason or 'not enough data'})"
-    return f"{told}: {rate(share.value)} ({interval(share.low, share.high)})"
 
 
 def _alpha(alpha: Krippendorff) -> str:
@@ -269,7 +261,7 @@ def _show_people(console: Console, found: VotesSummary) -> None:
             Text(one_line(person.who)),
             number(person.votes),
             number(person.skipped),
-            _share(person.agreement) if person.agreement.of else "",
+            counted_share(person.agreement) if person.agreement.of else "",
         )
     console.print(table)
     if len(found.people) > _PEOPLE_AT_MOST:
