@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from command_line import SUM, Command, command, fair, judged_by
+from servers import StartServer
+
+__all__ = ["command"]
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "evenhand"
@@ -24,9 +32,32 @@ def test_every_package_is_in_the_table_and_no_other() -> None:
     assert named == there - kept_apart
 
 
-def test_one_comparison_passes_about_twenty_steps() -> None:
-    walk = PAGE.partition("## One pair")[2].partition("## One run")[0]
-    steps = re.findall(r"^\| (\d+) \|", walk, re.MULTILINE)
+WALK = PAGE.partition("## One pair")[2].partition("## One run")[0]
+
+
+def test_one_comparison_passes_the_files_that_the_walk_names(
+    command: Command, start_server: StartServer
+) -> None:
+    arguments = ("compare", *SUM, *judged_by(start_server(fair)))
+    assert command(*arguments).code == 0  # what is loaded once, such as a class, is no step
+    passed = set()
+
+    def note(frame: FrameType, event: str, value: Any) -> None:
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(SOURCE):
+            passed.add(path.relative_to(SOURCE).as_posix())
+
+    sys.setprofile(note)
+    try:
+        assert command(*arguments).code == 0
+    finally:
+        sys.setprofile(None)
+    assert "judging/comparison.py" in passed
+    assert passed - set(re.findall(r"`([\w/]+\.py)`", WALK)) == set()
+
+
+def test_one_comparison_takes_about_twenty_steps() -> None:
+    steps = re.findall(r"^\| (\d+) \|", WALK, re.MULTILINE)
     assert steps == [str(n) for n in range(1, len(steps) + 1)]
     assert len(steps) <= 20
 
