@@ -300,10 +300,7 @@ def forget_words(connection: Connection, first: int, last: int) -> None:
     left = begin_index(connection, _STORE).marked + count
     there = connection.execute(select(func.count()).select_from(search_docs)).scalar_one()
     if left > there + (_FEW_LEFT if there else 0):
-        connection.execute(_EMPTY_FTS)
-        connection.execute(delete(search_docs))
-        connection.execute(delete(run_indexes).where(run_indexes.c.run_id == _STORE))
-        connection.execute(update(run_indexes).values(worded_to=0))
+        _drop_all_words(connection)
     else:
         set_index(connection, _STORE, marked=left)
 
@@ -316,7 +313,11 @@ def drop_words(connection: Connection, pair_ids: Sequence[int]) -> None:
             connection.execute(delete(search_docs).where(search_docs.c.pair_id.in_(some)))
         return
     if is_searchable(connection) and _is_filled(connection):
-        connection.execute(_EMPTY_FTS)
-        connection.execute(delete(search_docs))
-        connection.execute(delete(run_indexes).where(run_indexes.c.run_id == _STORE))
-        connection.execute(update(run_indexes).values(worded_to=0))
+        _drop_all_words(connection)
+
+
+def _drop_all_words(connection: Connection) -> None:
+    connection.execute(_EMPTY_FTS)
+    connection.execute(delete(search_docs))
+    connection.execute(delete(run_indexes).where(run_indexes.c.run_id == _STORE))
+    connection.execute(update(run_indexes).values(worded_to=0))

@@ -162,16 +162,11 @@ def _answers(connection: Connection) -> bool:
 def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
     """An advisory lock of a connection of its own; the server lets go of it with the connection."""
     holds: Holds = engine.get_execution_options()[HOLDS]
-    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    connection.detach()
-    try:
-        schema = connection.execute(text("SELECT current_schema()")).scalar() or ""
-        # Two stores in one database lie in different schemas, and their runs have the same numbers.
-        place = zlib.crc32(f"evenhand {schema}".encode()) - 2**31
-        lock = text("SELECT pg_try_advisory_lock(:place, :run)")
+    with _own_connection(engine) as connection:
+        lock = {"place": _place(connection, "evenhand"), "run": run_id}
         found = connection.execute(select(runs.c.name).where(runs.c.id == run_id)).scalar()
         name = repr(found) if found else str(run_id)
-        if not connection.execute(lock, {"place": place, "run": run_id}).scalar():
+        if not connection.execute(_IS_FREE, lock).scalar():
             raise _busy(name, address)
         try:
             with holds.kept(connection, f"run {name} of store {address}"):
@@ -181,10 +176,7 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
             # whoever waits for this one to be done comes at once.
             if not connection.invalidated:
                 with contextlib.suppress(SQLAlchemyError):  # lost by now, and the lock with it
-                    unlock = text("SELECT pg_advisory_unlock(:place, :run)")
-                    connection.execute(unlock, {"place": place, "run": run_id})
-    finally:
-        connection.close()
+                    connection.execute(_LET_GO, lock)
 
 
 # Attending to a run: several processes that work for the one that holds it.
@@ -201,13 +193,15 @@ _LET_GO = text("SELECT pg_advisory_unlock(:place, :run)")
 def attend_by_server(engine: Engine, run_id: int) -> Iterator[None]:
     """A shared advisory lock of a connection of its own."""
     with _own_connection(engine) as connection:
-        connection.execute(_ATTEND, {"place": _place(connection), "run": run_id})
+        connection.execute(
+            _ATTEND, {"place": _place(connection, "evenhand workers"), "run": run_id}
+        )
         yield
 
 
 def is_attended_at_server(engine: Engine, run_id: int) -> bool:
     with _own_connection(engine) as connection:
-        lock = {"place": _place(connection), "run": run_id}
+        lock = {"place": _place(connection, "evenhand workers"), "run": run_id}
         free = connection.execute(_IS_FREE, lock).scalar()
         if free:
             connection.execute(_LET_GO, lock)
@@ -224,7 +218,8 @@ def _own_connection(engine: Engine) -> Iterator[Connection]:
         connection.close()
 
 
-def _place(connection: Connection) -> int:
-    """Another one than a hold's, and another for each schema."""
+def _place(connection: Connection, who: str) -> int:
+    """Another one for each schema: two stores in one database lie in different schemas, and their
+    runs have the same numbers."""
     schema = connection.execute(text("SELECT current_schema()")).scalar() or ""
-    return zlib.crc32(f"evenhand workers {schema}".encode()) - 2**31
+    return zlib.crc32(f"{who} {schema}".encode()) - 2**31

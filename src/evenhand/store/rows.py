@@ -379,19 +379,27 @@ def insert_new(
         connection.exec_driver_sql(_statement(connection.dialect.name, table, columns), list(rows))
 
 
-@cache
-def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
+def insert_for(dialect: str, table: Table) -> Any:
+    """An INSERT that may say ON CONFLICT; the dialects are loaded when one is needed."""
     if dialect == "sqlite":
-        from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
         from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-        statement: Any = sqlite_insert(table)
+        return sqlite_insert(table)
+    from sqlalchemy.dialects.postgresql import insert as postgres_insert
+
+    return postgres_insert(table)
+
+
+@cache
+def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
+    statement = insert_for(dialect, table)
+    if dialect == "sqlite":
+        from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
+
         style: Any = sqlite_dialect(paramstyle="qmark")
     else:
-        from sqlalchemy.dialects.postgresql import insert as postgres_insert
         from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-        statement = postgres_insert(table)
         # SQLAlchemy's dialects are half typed.
         style = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
     if table is passes:
@@ -410,17 +418,9 @@ def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
 
 def insert_where_new(connection: Connection, table: Table, values: Mapping[str, Any]) -> bool:
     """One row, unless its key is there; whether it was put in. Atomic among processes."""
-    if connection.dialect.name == "sqlite":
-        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
-
-        statement: Any = sqlite_insert(table)
-    else:
-        from sqlalchemy.dialects.postgresql import insert as postgres_insert
-
-        statement = postgres_insert(table)
     # Of insertions SQLAlchemy tells the count only where it is asked to keep it; else -1.
     kept = {"preserve_rowcount": True}
-    statement = statement.values(values).on_conflict_do_nothing()
+    statement = insert_for(connection.dialect.name, table).values(values).on_conflict_do_nothing()
     return connection.execute(statement, execution_options=kept).rowcount > 0
 
 

@@ -40,7 +40,7 @@ from evenhand.store.records import (
     StoredVote,
     VoteColumns,
 )
-from evenhand.store.rows import in_slices, moment
+from evenhand.store.rows import in_slices, insert_for, moment
 from evenhand.store.schema import items, replaced_votes, verdicts, votes
 
 # Votes of people: one a person and pair; what a later one replaces is kept aside.
@@ -302,15 +302,7 @@ def _write(connection: Connection, rows: list[dict[str, Any]]) -> None:
         return
     # In one order for everybody, so that two processes never wait for each other in a circle.
     rows.sort(key=lambda row: (row["pair_id"], row["who"]))
-    statement: Any
-    if connection.dialect.name == "sqlite":
-        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
-
-        statement = sqlite_insert(votes)
-    else:
-        from sqlalchemy.dialects.postgresql import insert as postgres_insert
-
-        statement = postgres_insert(votes)
+    statement = insert_for(connection.dialect.name, votes)
     statement = statement.on_conflict_do_update(
         index_elements=list(votes.primary_key),
         set_={name: statement.excluded[name] for name in _NAMES if name not in ("pair_id", "who")},
