@@ -335,7 +335,7 @@ def test_the_comparisons_of_a_round_run_at_the_same_time_but_no_more_than_told()
             criteria=["accuracy"],
             ask=ask,
             at_once=4,
-            told=lambda done, total: heard.append((done, total)),
+            on_progress=lambda done, total: heard.append((done, total)),
         )
     )
     assert most == 4

@@ -109,7 +109,7 @@ async def rank_responses(
             check=check,
             max_comparisons=max_comparisons,
             at_once=AT_ONCE if opened.traits.parallel else 1,
-            told=on_progress,
+            on_progress=on_progress,
         )
 
 

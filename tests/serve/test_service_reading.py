@@ -56,10 +56,12 @@ async def judged(service: Service, count: int = 30, **options: Any) -> str:
 
 
 async def test_a_comparison_tells_its_passes(service: Service) -> None:
-    told: list[tuple[int, int]] = []
-    verdict = await service.compare(PAIR, told=lambda done, total: told.append((done, total)))
+    seen: list[tuple[int, int]] = []
+    verdict = await service.compare(
+        PAIR, on_progress=lambda done, total: seen.append((done, total))
+    )
     assert (verdict.winner, verdict.outcome) == ("A", Outcome.WIN)
-    assert told == [(1, 2), (2, 2)]
+    assert seen == [(1, 2), (2, 2)]
     assert (await service.compare(PAIR, judge="zh")).metadata.locale == "zh"
 
 
@@ -120,10 +122,12 @@ async def test_responses_are_ranked_within_limits(service: Service) -> None:
         responses=("It is 5, by counting.", "It is 4, by counting."),
         criteria=("accuracy",),
     )
-    told: list[tuple[int, int]] = []
-    ranked = await service.rank_responses(request, told=lambda done, of: told.append((done, of)))
+    seen: list[tuple[int, int]] = []
+    ranked = await service.rank_responses(
+        request, on_progress=lambda done, of: seen.append((done, of))
+    )
     assert [each.index for each in ranked.ranking] == [1, 0]
-    assert told[-1] == (1, 1)
+    assert seen[-1] == (1, 1)
     for changed, why in (
         ({"responses": ("a", "b", "c", "d")}, "responses has 4; this server ranks 3"),
         ({"responses": ("a", "b" * 501)}, r"responses\[1\] has 501 characters"),

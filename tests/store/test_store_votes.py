@@ -316,4 +316,4 @@ def test_every_reader_counts_the_same_votes_as_labels(store: Store) -> None:
     drawn = [label and d is not None for label, (_, _, d) in zip(labels, kinds, strict=True)]
     assert [standings[pair] for pair in pairs] == [int(each) for each in drawn]
     votes = item_votes(store, begun.run_id, np.arange(1, len(kinds) + 1))
-    assert np.flatnonzero(votes.told & ~votes.picked).tolist() == [n - 1 for n in expected]
+    assert np.flatnonzero(votes.decided & ~votes.picked).tolist() == [n - 1 for n in expected]

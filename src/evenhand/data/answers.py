@@ -267,11 +267,11 @@ class Scratch:
             where, values = (
                 ("seq = ?", (seq,)) if key is None else (f"{column} = ? AND turn = ?", (key, turn))
             )
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 f"SELECT {_COLUMNS} FROM answers WHERE {where} ORDER BY seq",  # noqa: S608 - fixed names
                 values,
             )
-            yield (_stored(row) for row in found)
+            yield (_stored(row) for row in rows)
 
     def question(self, identity: str) -> PromptTurns | None:
         row = self._connection.execute(

@@ -92,7 +92,7 @@ class Columns:
 
     def find(self, present: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Each field's columns among those present; a field that has none is not in it."""
-        found: dict[str, list[str]] = {}
+        fields: dict[str, list[str]] = {}
         plain_names = {plain(column) for column in present}
         for column in present:
             name = plain(column)
@@ -102,12 +102,12 @@ class Columns:
             # In response_0, response_1 the second is B, not A: nothing is guessed.
             if name[-1] in "12" and f"{name[:-1]}0" in plain_names:
                 continue
-            found.setdefault(field, []).append(column)
+            fields.setdefault(field, []).append(column)
         for field, wanted in self._mapped.items():
             named = _named(wanted, present)
             if named is not None:
-                found[field] = [named]
-        return {field: tuple(columns) for field, columns in found.items()}
+                fields[field] = [named]
+        return {field: tuple(columns) for field, columns in fields.items()}
 
     def missing(self, field: str, present: Sequence[str]) -> str:
         """Why a field has no column: what was looked for, what is there, and the remedy."""
@@ -199,15 +199,15 @@ class FieldValues:
         return shape, values
 
     def shape(self, columns: tuple[str, ...]) -> RowShape:
-        found = self._columns.find(columns)
-        missing = next((field for field in self._required if field not in found), None)
+        fields = self._columns.find(columns)
+        missing = next((field for field in self._required if field not in fields), None)
         first, second = (
-            [plain(column) for column in found.get(field, ("",))]
+            [plain(column) for column in fields.get(field, ("",))]
             for field in ("response_a", "response_b")
         )
         shape = RowShape(
-            single=tuple((field, many[0]) for field, many in found.items() if len(many) == 1),
-            several=tuple((field, many) for field, many in found.items() if len(many) > 1),
+            single=tuple((field, many[0]) for field, many in fields.items() if len(many) == 1),
+            several=tuple((field, many) for field, many in fields.items() if len(many) > 1),
             missing=None if missing is None else self._columns.missing(missing, columns),
             numbered=first[0][-1:] == "1" and second[0] == f"{first[0][:-1]}2",
             preferred=(first, second) == (["chosen"], ["rejected"]) and not self._responses_mapped,

@@ -162,9 +162,9 @@ class JsonScan:
                 return b""
 
     def take(self, expected: bytes) -> None:
-        found = self.peek()
-        if found != expected:
-            raise _unexpected(found, expected)
+        byte = self.peek()
+        if byte != expected:
+            raise _unexpected(byte, expected)
         self._at += 1
 
     def key(self) -> bytes:
@@ -232,11 +232,11 @@ class JsonScan:
         return bool(block)
 
 
-def _unexpected(found: bytes, expected: bytes) -> Exception:
-    if not found:
+def _unexpected(byte: bytes, expected: bytes) -> Exception:
+    if not byte:
         return Cut()
     return Malformed(
-        f"{found.decode(errors='replace')!r} stands where {expected.decode()!r} had to come"
+        f"{byte.decode(errors='replace')!r} stands where {expected.decode()!r} had to come"
     )
 
 

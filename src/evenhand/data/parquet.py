@@ -343,14 +343,14 @@ def _batches(source: Source, file: Any, group: int, used: list[str]) -> Iterator
 def _rows_at_once(source: Source, file: Any, group: int, used: list[str]) -> int:
     """So many that their texts fit the limit, if each were as long as a whole page: a dictionary,
     or what is told as the same as before, makes many long texts of one."""
-    limits, told = source.limits, file.metadata.row_group(group)
+    limits, group_metadata = source.limits, file.metadata.row_group(group)
     in_a_row = 0
     with source.path.open("rb", buffering=0) as headers:
-        for place in range(told.num_columns):
+        for place in range(group_metadata.num_columns):
             leaf = file.schema.column(place)
             if _top(leaf.path, used) is None:
                 continue
-            pages = measure_pages(headers, told.column(place), limits)
+            pages = measure_pages(headers, group_metadata.column(place), limits)
             if leaf.max_repetition_level:
                 # One row's list may be all of it.
                 if pages.total > limits.page_bytes or pages.values > limits.values:

@@ -313,10 +313,10 @@ def _of_files(url: _Url) -> Source:
     if "*" not in url.key and not path.is_dir():
         return Source(path, url.name)
     base = _base_of(url.key)
-    found = [
+    paths = [
         each.relative_to("/").as_posix() for each in Path("/", base).rglob("*") if each.is_file()
     ]
-    keys = _chosen(url, found)
+    keys = _chosen(url, paths)
     parts = tuple(Source(Path("/", key), f"file:///{key}") for key in keys)
     return _one_or_many(url, parts)
 
@@ -341,15 +341,15 @@ def _of_objects(url: _Url) -> Source:
     if "*" in url.key:
         base = _base_of(url.key)
         deep = "/" in url.key[len(base) :].lstrip("/") or "**" in url.key
-        found = listed(base, deep=deep)
+        objects = listed(base, deep=deep)
     else:
         info = filesystem.get_file_info(f"{prefix}{url.key}".rstrip("/"))
         if info.type == fs.FileType.NotFound:
             raise DataError(f"{url.name} is not there; check the bucket and the name")
         if info.is_file:
             return part(info)
-        found = listed(url.key, deep=True)
-    return _one_or_many(url, tuple(part(found[key]) for key in _chosen(url, list(found))))
+        objects = listed(url.key, deep=True)
+    return _one_or_many(url, tuple(part(objects[key]) for key in _chosen(url, list(objects))))
 
 
 def _one_or_many(url: _Url, parts: tuple[Source, ...]) -> Source:

@@ -64,8 +64,8 @@ class Source:
         if not self.parts:
             return Path(self.name.removesuffix(".gz")).stem or self.name
         steps = self.name.partition("://")[2].split("/")
-        told = (_DATA_ENDING.sub("", step).replace("*", "").strip("-_.") for step in steps[::-1])
-        return next((step for step in told if step), self.name)
+        stems = (_DATA_ENDING.sub("", step).replace("*", "").strip("-_.") for step in steps[::-1])
+        return next((step for step in stems if step), self.name)
 
     @property
     def files(self) -> tuple[Source, ...]:
@@ -134,10 +134,10 @@ def file_digest(path: Source | Path | str) -> str:
     if source.parts:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             digests = pool.map(file_digest, source.parts)
-            told = "".join(
+            described = "".join(
                 f"{part.name}\n{each}\n" for part, each in zip(source.parts, digests, strict=True)
             )
-        return hashlib.sha256(told.encode()).hexdigest()
+        return hashlib.sha256(described.encode()).hexdigest()
     if source.content is not None:
         return source.content.digest()
     with _readable(source), source.path.open("rb") as file:

@@ -148,14 +148,14 @@ class _Rows:
 
     def check(self, columns: tuple[str, ...]) -> None:
         """Refuse a table whose header lacks a field: no row of it can be a vote."""
-        found = self._columns.find(columns)
+        fields = self._columns.find(columns)
         missing = None
-        if "pair" not in found and "id" not in found:
+        if "pair" not in fields and "id" not in fields:
             missing = "pair"
-        elif "votes" not in found:
-            if "verdict" not in found:
+        elif "votes" not in fields:
+            if "verdict" not in fields:
                 missing = "verdict"
-            elif "who" not in found and self._who is None:
+            elif "who" not in fields and self._who is None:
                 raise DataError(f"{self._source}: {self._nobody(columns)}")
         if missing is not None:
             raise DataError(f"{self._source}: {self._columns.missing(missing, columns)}")

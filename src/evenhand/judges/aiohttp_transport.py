@@ -122,37 +122,37 @@ class AiohttpTransport:
 
     def _explained(self, error: Exception) -> JudgeError:
         """One sentence for what went wrong, by aiohttp's classes: the special ones come first."""
-        told = self._endpoint
+        endpoint = self._endpoint
         if self._closed:
-            return told.closed_while_asking()
+            return endpoint.closed_while_asking()
         match error:
             case aiohttp.ClientHttpProxyError(status=407):
-                return told.proxy_wants_login()
+                return endpoint.proxy_wants_login()
             case aiohttp.ClientHttpProxyError():
-                return told.proxy_opens_nothing(f"HTTP {error.status}")
+                return endpoint.proxy_opens_nothing(f"HTTP {error.status}")
             case aiohttp.ClientProxyConnectionError():
-                return told.proxy_unreachable(_reason(error.os_error))
+                return endpoint.proxy_unreachable(_reason(error.os_error))
             case aiohttp.ClientConnectorCertificateError():
-                return told.certificate_not_trusted(str(error.certificate_error))
+                return endpoint.certificate_not_trusted(str(error.certificate_error))
             case aiohttp.ClientSSLError() | ssl.SSLError():
-                return told.no_tls(str(error))
+                return endpoint.no_tls(str(error))
             case aiohttp.ClientConnectorDNSError() | UnicodeError():
-                return told.unresolved()
+                return endpoint.unresolved()
             case aiohttp.ClientConnectorError():
-                return told.unreachable(_reason(error.os_error))
+                return endpoint.unreachable(_reason(error.os_error))
             case aiohttp.ConnectionTimeoutError():
-                return told.not_connected_in_time()
+                return endpoint.not_connected_in_time()
             case TimeoutError():
-                return told.too_late()
+                return endpoint.too_late()
             case aiohttp.InvalidURL():
-                return told.not_callable()
+                return endpoint.not_callable()
             case aiohttp.ClientResponseError():
-                return told.no_http(error.message)
+                return endpoint.no_http(error.message)
             case aiohttp.ClientPayloadError():
-                return told.broken_off()
+                return endpoint.broken_off()
             case aiohttp.ServerDisconnectedError():
-                return told.unanswered()
-        return told.disconnected(
+                return endpoint.unanswered()
+        return endpoint.disconnected(
             _reason(error) if isinstance(error, OSError) else type(error).__name__
         )
 

@@ -60,8 +60,8 @@ def decoded(body: bytes) -> Any:
 def _decoded_leniently(body: bytes) -> Any:
     """Some servers write -Infinity, or half of a surrogate pair where a token ends inside it."""
     try:
-        told = json.dumps(json.loads(body.decode("utf-8", "replace")), ensure_ascii=False)
-        return json.loads(told.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        text = json.dumps(json.loads(body.decode("utf-8", "replace")), ensure_ascii=False)
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         return body
 
@@ -76,7 +76,7 @@ def fault_inside(body: Any) -> Fault | None:
         error = choices[0].get("error")
     if not error:
         return None
-    fault = _told({"error": error})
+    fault = _error_parts({"error": error})
     number = error.get("code") if isinstance(error, dict) else None
     if isinstance(number, int) and 400 <= number <= 599:
         return Fault(number, fault.message, fault.code, fault.param)
@@ -86,13 +86,17 @@ def fault_inside(body: Any) -> Fault | None:
 
 
 def fault_of(status: int, body: Any, reply: Reply) -> Fault:
-    told = _told(body)
+    parts = _error_parts(body)
     return Fault(
-        status, told.message, told.code, told.param, retry_after_s=retry_after_s(reply.headers)
+        status,
+        parts.message,
+        parts.code,
+        parts.param,
+        retry_after_s=retry_after_s(reply.headers),
     )
 
 
-def _told(body: Any, *, depth: int = 0) -> Fault:
+def _error_parts(body: Any, *, depth: int = 0) -> Fault:
     """Message, code and parameter out of the shapes that servers use for their errors."""
     if depth > 8:
         return Fault(0, "")
@@ -102,12 +106,14 @@ def _told(body: Any, *, depth: int = 0) -> Fault:
     if isinstance(body, str):
         return Fault(0, body)
     if isinstance(body, list):
-        told = [_told(item, depth=depth + 1) for item in body if isinstance(item, dict | str)]
+        messages = [
+            _error_parts(item, depth=depth + 1) for item in body if isinstance(item, dict | str)
+        ]
         return Fault(
             0,
-            "; ".join(t.message for t in told if t.message),
-            " ".join(t.code for t in told if t.code),
-            " ".join(t.param for t in told if t.param),
+            "; ".join(t.message for t in messages if t.message),
+            " ".join(t.code for t in messages if t.code),
+            " ".join(t.param for t in messages if t.param),
         )
     if not isinstance(body, dict):
         return Fault(0, "")
@@ -115,7 +121,7 @@ def _told(body: Any, *, depth: int = 0) -> Fault:
         inner = body.get(wrapper)
         # A plain string under "error" next to a message is a title; the message says more.
         if isinstance(inner, dict | list) or (wrapper != "message" and _is_alone(body, wrapper)):
-            return _told(inner, depth=depth + 1)
+            return _error_parts(inner, depth=depth + 1)
     location = body.get("loc")
     parts = [
         text_or_none(body.get("message")) or text_or_none(body.get("msg")) or "",
@@ -334,13 +340,13 @@ def refused_feature(fault: Fault, request: Mapping[str, Any], *, model: str) -> 
     if "model_not_found" in fault.code:
         return None
     for text in (fault.param, fault.message.replace(model, "")):
-        found = [
+        features = [
             (match.start(), feature)
             for feature, name in _NAMES.items()
             if uses(request, feature) and (match := name.search(text))
         ]
-        if found:
-            return min(found)[1]
+        if features:
+            return min(features)[1]
     return None
 
 

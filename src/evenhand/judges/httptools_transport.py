@@ -106,8 +106,8 @@ class HttptoolsTransport:
         return None
 
     async def _connected(self, loop: asyncio.AbstractEventLoop, deadline: float) -> _Connection:
-        told, url = self.endpoint, self.endpoint.url
-        within_s = min(told.connect_timeout_s, deadline - loop.time())
+        endpoint, url = self.endpoint, self.endpoint.url
+        within_s = min(endpoint.connect_timeout_s, deadline - loop.time())
         try:
             async with asyncio.timeout(within_s):
                 _, connection = await loop.create_connection(
@@ -118,15 +118,15 @@ class HttptoolsTransport:
                     server_hostname=url.host if self._tls else None,
                 )
         except TimeoutError:
-            failure: JudgeError = told.not_connected_in_time()
+            failure: JudgeError = endpoint.not_connected_in_time()
         except ssl.SSLCertVerificationError as error:
-            failure = told.certificate_not_trusted(error.verify_message or str(error))
+            failure = endpoint.certificate_not_trusted(error.verify_message or str(error))
         except ssl.SSLError as error:
-            failure = told.no_tls(error.reason or str(error))
+            failure = endpoint.no_tls(error.reason or str(error))
         except (socket.gaierror, UnicodeError):
-            failure = told.unresolved()
+            failure = endpoint.unresolved()
         except OSError as error:
-            failure = told.unreachable(_reason(error))
+            failure = endpoint.unreachable(_reason(error))
         else:
             if not self._closed:
                 # Not sooner: uvloop says of a connection that was cancelled as it opened that it
@@ -135,7 +135,7 @@ class HttptoolsTransport:
                     self._open.add(connection)
                 return connection
             connection.drop()
-            failure = told.closed_while_asking()
+            failure = endpoint.closed_while_asking()
         raise failure
 
     def lost(self, connection: _Connection) -> None:

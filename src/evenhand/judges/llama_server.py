@@ -90,12 +90,12 @@ def model_file(path: Path | None, *, cache: Path | None = None) -> Path:
     if importlib.util.find_spec("xllamacpp") is None:
         raise MissingExtra("xllamacpp", "local")
     if path is None:
-        found = embedded_model.locate(cache)
-        if found is None:
+        located = embedded_model.locate(cache)
+        if located is None:
             raise InputError(
                 "the embedded model is not there, or not whole; run: evenhand models pull"
             )
-        path = found
+        path = located
     try:
         with path.open("rb") as file:
             magic = file.read(4)

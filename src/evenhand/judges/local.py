@@ -324,10 +324,10 @@ class LocalJudge:
                 f"the prompt has {error['n_prompt_tokens']} tokens and the context of {self.name} "
                 f"{error['n_ctx']}; shorten the texts, or give it a larger context"
             )
-        said = " ".join(str(error.get("message", "no reason given")).split())[:300]
+        reason = " ".join(str(error.get("message", "no reason given")).split())[:300]
         if status >= 500 and error.get("type") != "invalid_request_error":
-            raise JudgeServerError(f"{self.name} failed with {status} ({said}); ask again")
-        raise JudgeRejected(f"{self.name} refused the request with {status} ({said})")
+            raise JudgeServerError(f"{self.name} failed with {status} ({reason}); ask again")
+        raise JudgeRejected(f"{self.name} refused the request with {status} ({reason})")
 
 
 # A model file may have many gigabytes. Its head holds the settings and the chat template, its tail
@@ -359,8 +359,8 @@ def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
     pieces: list[str] = []
     rest = text
     for mark in marks:
-        before, found, rest = rest.partition(mark)
-        if not found:
+        before, mark_found, rest = rest.partition(mark)
+        if not mark_found:
             return None
         pieces.append(before)
     pieces.append(rest)

@@ -140,10 +140,10 @@ def _listed(model: str | None, provider: str | None, api_url: str | None) -> _Li
     if model is None or (provider is None and (api_url is None or _is_numbered(api_url))):
         return None
     try:
-        found = _calculation(model, provider, api_url, tokens=(_A_FEW, _A_FEW, None))
+        calculated = _calculation(model, provider, api_url, tokens=(_A_FEW, _A_FEW, None))
     except (LookupError, ValueError):
         return None
-    return _Listed(_flat_rates(found))
+    return _Listed(_flat_rates(calculated))
 
 
 def _is_numbered(api_url: str) -> bool:
@@ -160,11 +160,11 @@ def _is_numbered(api_url: str) -> bool:
 _PROBES = ((0, 0, 0), (7, 5, 3), (30_000_000, 9_000_000, 4_000_000))
 
 
-def _flat_rates(found: PriceCalculation) -> _Rates | None:
+def _flat_rates(calculated: PriceCalculation) -> _Rates | None:
     from genai_prices import Usage as PricedUsage
     from genai_prices.types import ModelPrice
 
-    prices = found.model.prices
+    prices = calculated.model.prices
     if not isinstance(prices, ModelPrice):  # by date or by the hour
         return None
     input_rate, output_rate = prices.input_mtok, prices.output_mtok
@@ -182,8 +182,8 @@ def _flat_rates(found: PriceCalculation) -> _Rates | None:
         used = PricedUsage(
             input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached
         )
-        told = float(prices.calc_price(used)["total_price"])
-        if told != rates.cost_usd(input_tokens, output_tokens, cached):
+        total = float(prices.calc_price(used)["total_price"])
+        if total != rates.cost_usd(input_tokens, output_tokens, cached):
             return None  # the list counts something that these rates leave out
     return rates
 

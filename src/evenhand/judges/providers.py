@@ -194,7 +194,7 @@ class ProviderJudge:
             ModelTimeoutError,
         )
 
-        said = self._safe(_said(error))
+        reason = self._safe(_said(error))
         if isinstance(error, (ModelTimeoutError, ModelRequestTimeout)):
             raise JudgeTimeout(
                 f"{self.name} gave no answer in {self._timeout_s:g} s; "
@@ -202,23 +202,23 @@ class ProviderJudge:
             ) from None
         if isinstance(error, ModelQuotaExceededError):
             raise JudgeQuotaExceeded(
-                f"the account behind {self.name} has no credit left ({said}); top it up"
+                f"the account behind {self.name} has no credit left ({reason}); top it up"
             ) from None
         if isinstance(error, ModelHTTPError):
-            self._refuse_status(error, said)
+            self._refuse_status(error, reason)
         if isinstance(error, ModelConnectionError):
             if error.phase in ("write", "read"):
                 raise JudgeConnectionLost(
-                    f"the connection to {self.name} broke ({said}); ask again"
+                    f"the connection to {self.name} broke ({reason}); ask again"
                 ) from None
             raise JudgeUnreachable(
-                f"{self.name} cannot be reached ({said}); check the connection"
+                f"{self.name} cannot be reached ({reason}); check the connection"
             ) from None
-        raise JudgeGarbled(f"{self.name} failed without a status ({said}); ask again") from None
+        raise JudgeGarbled(f"{self.name} failed without a status ({reason}); ask again") from None
 
-    def _refuse_status(self, error: ModelHTTPError, said: str) -> NoReturn:
+    def _refuse_status(self, error: ModelHTTPError, reason: str) -> NoReturn:
         status = error.status_code
-        fact = f"{self.name} answered {status} ({said})"
+        fact = f"{self.name} answered {status} ({reason})"
         if status in (401, 403):
             raise JudgeAuthentication(
                 f"{fact}; check {_key_variable(self.name)} and what it may use"
@@ -388,11 +388,11 @@ def _completion(response: ModelResponse) -> Completion:
 
     details = response.provider_details or {}
     declined = details.get("finish_reason") == "refusal"
-    said = details.get("refusal")
+    refusal = details.get("refusal")
     return Completion(
         text="".join(part.content for part in response.parts if isinstance(part, TextPart)),
         finish="refusal" if declined else _FINISH.get(response.finish_reason, "other"),
-        refusal=said if isinstance(said, str) else None,
+        refusal=refusal if isinstance(refusal, str) else None,
         thought=any(isinstance(part, ThinkingPart) for part in response.parts),
         usage=Usage(
             input_tokens=response.usage.input_tokens or None,

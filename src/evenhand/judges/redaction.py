@@ -111,8 +111,8 @@ class Redactor:
         """The completion without secrets, wherever a server can have put one."""
         changes: dict[str, object] = {}
         for name in ("text", "refusal", "model", "request_id"):
-            said: str | None = getattr(completion, name)
-            if said and (cut := self.cut(said)) != said:
+            text: str | None = getattr(completion, name)
+            if text and (cut := self.cut(text)) != text:
                 changes[name] = cut
         if completion.logprobs:  # only the first place is ever quoted
             first = self._clean_place(completion.logprobs[0])
@@ -196,12 +196,12 @@ def _without_parts(text: str, secret: str) -> str:
         return text
     for at in range(0, len(secret) - _BLOCK + 1, _BLOCK):
         block = secret[at : at + _BLOCK]
-        found = text.find(block)
+        place = text.find(block)
         kept: list[str] = []
         begun = 0
-        while found >= 0:
+        while place >= 0:
             first, last = at, at + _BLOCK  # of the secret
-            start, end = found, found + _BLOCK  # of the text
+            start, end = place, place + _BLOCK  # of the text
             while first and start > begun and text[start - 1] == secret[first - 1]:
                 first, start = first - 1, start - 1
             while last < len(secret) and end < len(text) and text[end] == secret[last]:
@@ -209,7 +209,7 @@ def _without_parts(text: str, secret: str) -> str:
             if end - start >= _LEAST_PART:
                 kept += (text[begun:start], _CUT)
                 begun = end
-            found = text.find(block, end)
+            place = text.find(block, end)
         if begun:
             text = "".join((*kept, text[begun:]))
     return text

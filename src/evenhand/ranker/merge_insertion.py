@@ -71,13 +71,13 @@ def merge_insertion(items: Sequence[int]) -> BatchGenerator:
     if len(items) < 2:
         return Order([Level([item]) for item in items])
     pairs = list(zip(items[::2], items[1::2], strict=False))
-    told = yield pairs
+    results = yield pairs
     # The odd one out has no partner, and neither has one of two that nothing is known of.
     singles = [_Search(item) for item in items[2 * len(pairs) :]]
     winners: list[int] = []
     losers: dict[int, int] = {}
     equals: list[tuple[int, int]] = []
-    for (first, second), answer in zip(pairs, told, strict=True):
+    for (first, second), answer in zip(pairs, results, strict=True):
         winner, loser = (second, first) if answer is ComparisonResult.SECOND else (first, second)
         winners.append(winner)
         if answer is ComparisonResult.EQUAL:
@@ -154,8 +154,8 @@ def _place(order: Order, group: list[_Search]) -> Generator[Batch, list[Comparis
         group = waiting
         if not asked:
             continue  # somebody found a place without a comparison, or gave up
-        told = yield [(search.item, pivot.items[0]) for search, pivot in asked]
-        for (search, pivot), answer in zip(asked, told, strict=True):
+        results = yield [(search.item, pivot.items[0]) for search, pivot in asked]
+        for (search, pivot), answer in zip(asked, results, strict=True):
             search.budget -= 1
             if answer is ComparisonResult.FIRST:
                 search.above = pivot

@@ -42,14 +42,14 @@ class Comparisons:
         at_once: int,
         most: int,
         limit: int | None,
-        told: ProgressCallback | None,
+        on_progress: ProgressCallback | None,
     ) -> None:
         self._pairs = pairs
         self._ask = ask
         self._slots = asyncio.Semaphore(at_once)
         self._most = most if limit is None else min(most, limit)
         self._left = limit
-        self._told = told
+        self._on_progress = on_progress
         self._finished = 0
         self._first_error: EvenhandError | None = None
         self.unasked = 0  # for want of more that were allowed
@@ -72,8 +72,8 @@ class Comparisons:
         made = await _all([self._compare(*sorted(pair)) for pair in asked])
         self.made += made
         self._refuse_silence()
-        told = [_result_of(pair, each) for pair, each in zip(asked, made, strict=True)]
-        return told + [ComparisonResult.NOTHING] * unasked
+        results = [_result_of(pair, each) for pair, each in zip(asked, made, strict=True)]
+        return results + [ComparisonResult.NOTHING] * unasked
 
     def _refuse_silence(self) -> None:
         """A judge that cannot be asked at all is an error, not a ranking without places."""
@@ -93,8 +93,8 @@ class Comparisons:
                 self.metadata.append(verdict.metadata)
                 made = _compared(first, second, verdict)
         self._finished += 1
-        if self._told is not None:
-            self._told(self._finished, max(self._finished, self._most))
+        if self._on_progress is not None:
+            self._on_progress(self._finished, max(self._finished, self._most))
         return made
 
     def _failed(self, first: int, second: int, error: EvenhandError) -> ResponseComparison:
@@ -155,7 +155,7 @@ async def _end(tasks: Iterable[asyncio.Future[ResponseComparison]]) -> None:
 #
 # responses ──► merge_insertion ──► comparisons ──► places ──► ranking
 
-# How many comparisons are under way at a time, unless told.
+# How many comparisons are in flight at a time, unless the caller says.
 AT_ONCE = 8
 
 
@@ -171,14 +171,14 @@ async def rank_responses(
     check: bool = False,
     max_comparisons: int | None = None,
     at_once: int = AT_ONCE,
-    told: ProgressCallback | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> RankedResponses:
     """`ask` compares a pair in both orders, as `comparer.compare` does, and raises what failed.
 
     A comparison without a verdict is reported and nothing is guessed from it; where the judge
     could never be asked, its error is raised. `check` spends up to two more comparisons a
     response on looking for contradictions. Where `max_comparisons` do not suffice, some responses
-    share more places than they need. `told` hears how many comparisons are done, and how many
+    share more places than they need. `on_progress` gets how many comparisons are done, and how many
     there can be.
     """
     begun = time.perf_counter()
@@ -202,7 +202,7 @@ async def rank_responses(
 
     most = most_comparisons(len(distinct)) + (_most_checks(len(distinct)) if check else 0)
     comparisons = Comparisons(
-        pair, ask=ask, at_once=at_once, most=most, limit=max_comparisons, told=told
+        pair, ask=ask, at_once=at_once, most=most, limit=max_comparisons, on_progress=on_progress
     )
     order = await _sorted(distinct, comparisons)
     places = Places(order, comparisons.made, twins)

@@ -32,8 +32,8 @@ class LearnedFrom(Model):
     @classmethod
     def of(cls, judge: JudgeRecord, run: RunRecord) -> LearnedFrom | None:
         """None in runs of earlier versions, which did not keep it."""
-        told = deciding_of(judge, run, part="learned_on")
-        return cls.model_validate(told) if told else None
+        learned = deciding_of(judge, run, part="learned_on")
+        return cls.model_validate(learned) if learned else None
 
     @property
     def sentence(self) -> str:
@@ -80,10 +80,10 @@ class Promise:
 
     @classmethod
     def of(cls, judge: JudgeRecord, run: RunRecord) -> Promise | None:
-        told = deciding_of(judge, run).get("calibration") or {}
-        if "min_agreement" not in told:
+        calibration = deciding_of(judge, run).get("calibration") or {}
+        if "min_agreement" not in calibration:
             return None
-        return cls(told["min_agreement"], told.get("threshold"))
+        return cls(calibration["min_agreement"], calibration.get("threshold"))
 
     def keeps(self, row: VerdictRow) -> bool:
         """As it was when the verdict was made; only wins and ties can stand."""

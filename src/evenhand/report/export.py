@@ -265,10 +265,10 @@ def _write(store: Store, run: RunRecord, stream: BinaryIO, chosen: Format) -> in
 
 def models_of(store: Store, run: RunRecord) -> tuple[str, str] | None:
     """The two models, where all pairs are between the same two."""
-    found: tuple[str, str] | None = None
+    models: tuple[str, str] | None = None
     for row in store.each_verdict(run.id):
         model_a, model_b = row.item.model_a, row.item.model_b
-        if model_a is None or model_b is None or found not in (None, (model_a, model_b)):
+        if model_a is None or model_b is None or models not in (None, (model_a, model_b)):
             return None
-        found = model_a, model_b
-    return found
+        models = model_a, model_b
+    return models

@@ -92,9 +92,11 @@ def gate_run(
         raise InputError(f"alpha is {alpha}; give a number between 0 and 1, such as 0.05")
     level = round(1 - alpha, 12)
     allowed = limits or ConclusionLimits()
-    found = conclude(store, name, side=side, ties=ties, level=level, parts=False, limits=allowed)
+    conclusions = conclude(
+        store, name, side=side, ties=ties, level=level, parts=False, limits=allowed
+    )
     return judge_gate(
-        found, min_win_rate=min_win_rate, limits=allowed, max_inconsistent=max_inconsistent
+        conclusions, min_win_rate=min_win_rate, limits=allowed, max_inconsistent=max_inconsistent
     )
 
 
@@ -155,21 +157,21 @@ class _Rule:
         self._threshold = threshold
         self._max_inconsistent = max_inconsistent
 
-    def check(self, found: Conclusion) -> GateCheck:
-        rate, counts = found.win_rate, found.win_rate.counts
-        too_many = self._too_inconsistent(found)
+    def check(self, conclusion: Conclusion) -> GateCheck:
+        rate, counts = conclusion.win_rate, conclusion.win_rate.counts
+        too_many = self._too_inconsistent(conclusion)
         ruling: Ruling = "undecided" if too_many else _ruling(rate.low, rate.high, self._threshold)
-        sides = " against ".join(found.names)
-        who = f"{sides}, by {found.judge}" if len(self._of.judges) > 1 else sides
+        sides = " against ".join(conclusion.names)
+        who = f"{sides}, by {conclusion.judge}" if len(self._of.judges) > 1 else sides
         wins, losses = counts.wins_a, counts.wins_b
-        if found.side == "B":
+        if conclusion.side == "B":
             wins, losses = losses, wins
         return GateCheck(
             ruling=ruling,
-            judge=found.judge,
+            judge=conclusion.judge,
             sides=sides,
-            model=found.model,
-            against=found.against,
+            model=conclusion.model,
+            against=conclusion.against,
             rate=rate.rate,
             low=rate.low,
             high=rate.high,
@@ -182,25 +184,27 @@ class _Rule:
             inconsistent=counts.inconsistent,
             invalid=counts.invalid,
             flips=rate.flips,
-            skipped=found.skipped,
-            pending=found.pending,
+            skipped=conclusion.skipped,
+            pending=conclusion.pending,
             worst_case=rate.worst_case,
             doubts=rate.doubts,
-            sentence=found.sentence,
-            line="; ".join([f"{who}: {self._why(found, ruling)}", *too_many, *self._facts(found)]),
+            sentence=conclusion.sentence,
+            line="; ".join(
+                [f"{who}: {self._why(conclusion, ruling)}", *too_many, *self._facts(conclusion)]
+            ),
         )
 
-    def _too_inconsistent(self, found: Conclusion) -> list[str]:
-        counts, most = found.win_rate.counts, self._max_inconsistent
-        if most is None or not counts.valid or found.win_rate.flips <= most * counts.valid:
+    def _too_inconsistent(self, conclusion: Conclusion) -> list[str]:
+        counts, most = conclusion.win_rate.counts, self._max_inconsistent
+        if most is None or not counts.valid or conclusion.win_rate.flips <= most * counts.valid:
             return []
         return [
-            f"the judge changed its mind with the order in {found.win_rate.flips:,} of "
+            f"the judge changed its mind with the order in {conclusion.win_rate.flips:,} of "
             f"{counts.valid:,} pairs, more than the {_percent(most)} allowed"
         ]
 
-    def _why(self, found: Conclusion, ruling: Ruling) -> str:
-        rate, threshold = found.win_rate, self._threshold
+    def _why(self, conclusion: Conclusion, ruling: Ruling) -> str:
+        rate, threshold = conclusion.win_rate, self._threshold
         if rate.rate is None or rate.low is None or rate.high is None:
             return rate.reason or "not enough data"
         digits = _digits(threshold, rate.low, rate.high)
@@ -213,13 +217,13 @@ class _Rule:
         }[ruling]
         return f"win rate {rate.rate:.{digits}f} ({interval}) {place}"
 
-    def _facts(self, found: Conclusion) -> Iterator[str]:
+    def _facts(self, conclusion: Conclusion) -> Iterator[str]:
         """All four outcomes, what is missing, and what that could change."""
-        rate = found.win_rate
+        rate = conclusion.win_rate
         yield from (_DOUBTS[doubt].format(rate=rate) for doubt in rate.doubts)
         counts = rate.counts
         wins, losses = counts.wins_a, counts.wins_b
-        if found.side == "B":
+        if conclusion.side == "B":
             wins, losses = losses, wins
         averaged = rate.flips - counts.inconsistent
         flips = f" and {averaged:,} averaged over a flip" if averaged > 0 else ""
@@ -227,8 +231,8 @@ class _Rule:
             f"{wins:,} won, {losses:,} lost, {counts.ties:,} tied, "
             f"{counts.inconsistent:,} inconsistent{flips}, {counts.invalid:,} invalid"
         )
-        if found.skipped:
-            yield f"{found.skipped:,} skipped or without a partner"
+        if conclusion.skipped:
+            yield f"{conclusion.skipped:,} skipped or without a partner"
         if rate.worst_case is not None:
             worst = rate.worst_case
             yield f"worst case {worst.low:.2f} to {worst.high:.2f}"
@@ -237,7 +241,8 @@ class _Rule:
         if self._of.stopped_by == "decided":
             yield "the run stopped once it was decided"
         else:
-            yield f"the run is not finished ({found.pending:,} of {found.pairs:,} pairs pending)"
+            pending = f"{conclusion.pending:,} of {conclusion.pairs:,} pairs pending"
+            yield f"the run is not finished ({pending})"
 
 
 # Why an end of the interval is further out than chance alone would put it.
@@ -285,9 +290,9 @@ def write_junit(gate: GateReport, path: Path) -> None:
     try:
         path.write_bytes(junit_xml(gate))
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"{path} cannot be written: {said.lower()}; check the disk, the path and its "
+            f"{path} cannot be written: {reason.lower()}; check the disk, the path and its "
             "permissions"
         ) from None
 

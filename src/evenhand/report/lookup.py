@@ -47,14 +47,14 @@ def find_item(store: Store, run: RunRecord, name: str) -> ItemWhole:
     """A pair by its id; by `#ROW`, as rows without an id are called; or by its place in the run."""
     number = name.removeprefix("#")
     for key in (name, f"#{number}"):
-        found = store.item(run.id, key)
-        if found is not None:
-            return found
+        item = store.item(run.id, key)
+        if item is not None:
+            return item
     if number.isdecimal() and len(number) <= 18:
         placed = _key_at(store, run, int(number))
-        found = None if placed is None else store.item(run.id, placed)
-        if found is not None:
-            return found
+        item = None if placed is None else store.item(run.id, placed)
+        if item is not None:
+            return item
     count = store.count_items(run.id)
     pairs = "1 pair" if count == 1 else f"{count} pairs"
     raise InputError(

@@ -153,23 +153,23 @@ def _of_tally(run: RunRecord, tally: Tally, price: Price | None) -> CallCost:
         return CallCost(source=f"run {run.name}", input_tokens=None, output_tokens=None, usd=None)
     counted = used.uncounted_passes == 0
     given = used.input_tokens if counted else None
-    told = used.output_tokens if counted else None
+    output = used.output_tokens if counted else None
     cost = used.cost_usd if used.unpriced_passes == 0 else None
     if price is not None:
-        usage = Usage(input_tokens=given, output_tokens=told)
+        usage = Usage(input_tokens=given, output_tokens=output)
         cost = cost_usd(usage, model=None, traits=Traits(), price=price)
     return CallCost(
         source=f"the {used.passes:,} passes of run {run.name}",
         requests=used.requests / used.passes,
         input_tokens=_mean(given, used.passes),
-        output_tokens=_mean(told, used.passes),
+        output_tokens=_mean(output, used.passes),
         usd=_mean(cost, used.passes),
     )
 
 
 def _data(run: RunRecord) -> dict[str, Any]:
-    told = run.plan.get("data")
-    return told if isinstance(told, dict) else {}
+    data = run.plan.get("data")
+    return data if isinstance(data, dict) else {}
 
 
 def _known(amount: float | None) -> Amount | None:

@@ -44,8 +44,8 @@ def _context(judge: JudgeRecord, run: RunRecord) -> VerdictContext:
 def deciding_of(judge: JudgeRecord, run: RunRecord, *, part: str = "deciding") -> Mapping[str, Any]:
     """How the run made verdicts of this judge's passes; or another part of its plan that has a
     value for each judge."""
-    keys, told = run.plan.get("judges"), run.plan.get(part)
-    if not isinstance(keys, list) or not isinstance(told, list) or judge.key not in keys:
+    keys, recorded = run.plan.get("judges"), run.plan.get(part)
+    if not isinstance(keys, list) or not isinstance(recorded, list) or judge.key not in keys:
         return {}
-    own = told[keys.index(judge.key)]
+    own = recorded[keys.index(judge.key)]
     return own if isinstance(own, Mapping) else {}

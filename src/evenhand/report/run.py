@@ -234,10 +234,10 @@ def _first_invalid(
     if not at_most:
         return ()
     names = {judge.id: judge.name for judge in judges}
-    found: list[Invalid] = []
+    invalid: list[Invalid] = []
     for row in store.each_verdict(run.id):
         if row.error_kind is not None:
-            found.append(
+            invalid.append(
                 Invalid(
                     id=row.item.key,
                     judge=names[row.judge_id],
@@ -245,9 +245,9 @@ def _first_invalid(
                     message=row.error_message or "",
                 )
             )
-            if len(found) == at_most:
+            if len(invalid) == at_most:
                 break
-    return tuple(found)
+    return tuple(invalid)
 
 
 # A run's batches at a provider: where each is, how large, and what it may cost.

@@ -383,8 +383,8 @@ def in_chinese(sentence: str) -> str:
     constant = _CONSTANT.fullmatch(sentence)
     if constant:
         return f"{in_chinese(constant[1])}；每个裁决都取正确的比例 {constant[2]}"
-    for form, told in _KNOWN:
-        found = form.fullmatch(sentence)
-        if found:
-            return found.expand(told)
+    for form, chinese in _KNOWN:
+        match = form.fullmatch(sentence)
+        if match:
+            return match.expand(chinese)
     return sentence

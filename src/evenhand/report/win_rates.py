@@ -90,7 +90,7 @@ def side_rate(
     circumstances: Circumstances | None = None,
 ) -> SideRate:
     """`outcomes` are in the labels of the two sides; the rate is the wanted side's."""
-    found = win_rate(
+    rate = win_rate(
         exchange(outcomes, wanted.side == "B"),
         prompts=prompts,
         ties=wanted.ties,
@@ -99,7 +99,7 @@ def side_rate(
         always_valid=not wanted.planned,
         tested=_tested(decision, wanted),
     )
-    return _of_side(found, wanted, decision)
+    return _of_side(rate, wanted, decision)
 
 
 def exchange(outcomes: NDArray[Any], where: NDArray[np.bool_] | bool) -> Codes:
@@ -120,9 +120,9 @@ def _tested(decision: SequentialDecision | None, wanted: RateOptions) -> TestedM
     return TestedMean(mean=mean, low=low, high=high, method=decision.method)
 
 
-def _of_side(found: WinRate, wanted: RateOptions, decision: SequentialDecision | None) -> SideRate:
-    fields = {name: getattr(found, name) for name in WinRate.model_fields}
-    counts, test = found.counts, found.sign_test
+def _of_side(rate: WinRate, wanted: RateOptions, decision: SequentialDecision | None) -> SideRate:
+    fields = {name: getattr(rate, name) for name in WinRate.model_fields}
+    counts, test = rate.counts, rate.sign_test
     if wanted.side == "B":
         counts = counts.model_copy(update={"wins_a": counts.wins_b, "wins_b": counts.wins_a})
         if test is not None:
@@ -132,7 +132,7 @@ def _of_side(found: WinRate, wanted: RateOptions, decision: SequentialDecision |
     return SideRate(
         **{**fields, "counts": counts, "sign_test": test},
         side=wanted.side,
-        always_valid=not wanted.planned and found.rate is not None,
+        always_valid=not wanted.planned and rate.rate is not None,
     )
 
 

@@ -118,8 +118,8 @@ class Writer:
 
 
 def _unexpected(error: Exception) -> StoreError:
-    said = " ".join(str(error).split())[:200]
+    reason = " ".join(str(error).split())[:200]
     return StoreError(
-        f"the store could not take what was judged ({type(error).__name__}: {said}); "
+        f"the store could not take what was judged ({type(error).__name__}: {reason}); "
         "what was stored before is intact, and the same command goes on"
     )

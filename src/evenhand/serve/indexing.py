@@ -61,13 +61,13 @@ def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> 
     total = state.marked
     if state.stamp != stamp:
         total = max(total, store.count_verdicts(run.id).judged)
-    told = store.words_coverage(run.id)
-    while words and not told.whole:
+    coverage = store.words_coverage(run.id)
+    while words and not coverage.whole:
         added = store.add_words(run.id, limit=_ITEMS_AT_ONCE)
-        told = store.words_coverage(run.id)
+        coverage = store.words_coverage(run.id)
         if not added or time.monotonic() > until:
             break
-    return IndexCoverage(Coverage(state.marked, total), told)
+    return IndexCoverage(Coverage(state.marked, total), coverage)
 
 
 def _is_marked(store: Store, run: RunRecord, stamp: str) -> bool:

@@ -140,8 +140,8 @@ def new_job(asked: StartRun, judges: tuple[str, ...], *, token: str | None) -> N
 
 def resumed(job: JobRecord) -> dict[str, Any]:
     """Its options with the client's caps counted from now on."""
-    told = job.progress
-    spent = RunSpend(told.get("calls", 0), told.get("cost_usd") or 0.0)
+    progress = job.progress
+    spent = RunSpend(progress.get("calls", 0), progress.get("cost_usd") or 0.0)
     return {**job.options, "resumed_at": asdict(spent)}
 
 
@@ -252,9 +252,9 @@ class RunJob(Observer):
 
     async def _tell(self) -> None:
         progress = self._progress
-        told = None
+        update = None
         if progress is not None:
-            told = progress_of(
+            update = progress_of(
                 progress,
                 pairs=self._before["pairs"],
                 skipped_rows=self._before["skipped_rows"],
@@ -262,7 +262,7 @@ class RunJob(Observer):
             )
             self._count(progress.calls, progress.done)
         try:
-            wanted = await asyncio.to_thread(self._store.jobs.beat, self._run.id, told)
+            wanted = await asyncio.to_thread(self._store.jobs.beat, self._run.id, update)
         except Conflict:
             self.stop.ask("interrupt")  # somebody has deleted it
         except StoreError:
@@ -281,25 +281,25 @@ class RunJob(Observer):
         )
 
     async def _ended(self, summary: RunSummary) -> RunStateView:
-        told = progress_at_end(summary)
-        told["notes"] = [in_clients_words(note) for note in told["notes"]]
+        progress = progress_at_end(summary)
+        progress["notes"] = [in_clients_words(note) for note in progress["notes"]]
         self._count(
             summary.calls,
-            sum(told[name] for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid")),
+            sum(progress[name] for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid")),
         )
         if summary.finished:
-            await self._let_go_as("done", told)
+            await self._let_go_as("done", progress)
             return "finished"
         if summary.stopped_by == "interrupt":
             # Somebody cancelled it, and that stands in the job; or the server ends, and the next
             # one goes on.
-            await asyncio.to_thread(self._store.jobs.let_go, self._run.id, progress=told)
+            await asyncio.to_thread(self._store.jobs.let_go, self._run.id, progress=progress)
             return "stopped" if self._cancelled else "queued"
         if summary.stopped_by == "store":
             raise self.stop.error or StoreError("the store failed; it is tried again")
         error = summary.error
         await self._let_go_as(
-            "stop", told, None if error is None else error.model_dump(mode="json")
+            "stop", progress, None if error is None else error.model_dump(mode="json")
         )
         return "stopped" if error is None else "failed"
 
@@ -313,13 +313,13 @@ class RunJob(Observer):
         return "failed"
 
     async def _let_go_as(
-        self, wanted: Any, told: dict[str, Any] | None, error: dict[str, Any] | None = None
+        self, wanted: Any, progress: dict[str, Any] | None, error: dict[str, Any] | None = None
     ) -> None:
         await asyncio.to_thread(
             self._store.jobs.want,
             self._run.id,
             wanted,
-            progress=told,
+            progress=progress,
             error=error,
             let_go=True,
         )

@@ -188,13 +188,13 @@ class JudgeCatalog:
                 "that has [[judges]]"
             )
         chosen = self.default if name is None else name
-        found = self._offers.get(chosen) if isinstance(chosen, str) else None
-        if found is None:
+        offer = self._offers.get(chosen) if isinstance(chosen, str) else None
+        if offer is None:
             raise InputError(
                 f"judge is {_shown(name)}, which this server does not offer; "
                 f"it offers {', '.join(self._offers)}"
             )
-        return found
+        return offer
 
     def plan(self, name: str | None = None) -> JudgePlan:
         offer = self.offer(name)

@@ -54,9 +54,9 @@ class RequestLine:
         return " ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in self.__slots__}
-        told["seconds"] = round(self.seconds, 6)
-        return {name: value for name, value in told.items() if value is not None}
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields["seconds"] = round(self.seconds, 6)
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def tell(line: RequestLine) -> None:
@@ -98,10 +98,10 @@ class _Line(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         at = at.replace("+00:00", "Z")
         if not self._as_json:
-            said = self._redact(_said(record), limit=_LONGEST_LINE)
-            return f"{at} {record.levelname.lower()} {said}"
-        told = getattr(record, "told", None) or {"message": _said(record)}
-        safe = {name: self._safe(value) for name, value in told.items()}
+            line = self._redact(_said(record), limit=_LONGEST_LINE)
+            return f"{at} {record.levelname.lower()} {line}"
+        fields = getattr(record, "told", None) or {"message": _said(record)}
+        safe = {name: self._safe(value) for name, value in fields.items()}
         head = {"time": at, "level": record.levelname.lower(), "pid": record.process}
         return json.dumps(head | safe, ensure_ascii=False)
 
@@ -111,13 +111,13 @@ class _Line(logging.Formatter):
 
 def _said(record: logging.LogRecord) -> str:
     """The message; of an exception its type alone, for its message may quote what was sent."""
-    said = record.getMessage()
+    message = record.getMessage()
     if record.exc_info and record.exc_info[0] is not None:
         from evenhand.serve.http.problems import trail_of
 
         error = record.exc_info[1]
-        said = f"{said.strip()}: {trail_of(error) if error else record.exc_info[0].__name__}"
-    return said
+        message = f"{message.strip()}: {trail_of(error) if error else record.exc_info[0].__name__}"
+    return message
 
 
 def configure_logs(config: ServerConfig, environment: Mapping[str, str] | None = None) -> None:

@@ -99,16 +99,16 @@ class Metrics(ServiceObserver):
             registry, "evenhand_comparisons_waiting", "Comparisons in the queue."
         )
 
-    def compared(self, judge: str, told: Verdict | EvenhandError, *, seconds: float) -> None:
+    def compared(self, judge: str, ended: Verdict | EvenhandError, *, seconds: float) -> None:
         judge = self._named(judge)
-        metadata = told.metadata
-        if isinstance(told, EvenhandError):
-            self._failures.labels(judge, told.kind).inc()
-            if isinstance(told, ServerBusy):
+        metadata = ended.metadata
+        if isinstance(ended, EvenhandError):
+            self._failures.labels(judge, ended.kind).inc()
+            if isinstance(ended, ServerBusy):
                 return  # it was never begun
-            outcome: str = "invalid" if isinstance(told, NoVerdict) else "failed"
+            outcome: str = "invalid" if isinstance(ended, NoVerdict) else "failed"
         else:
-            outcome = told.outcome
+            outcome = ended.outcome
         self._comparisons.labels(judge, outcome).inc()
         self._comparison_seconds.labels(judge).observe(seconds)
         calls = getattr(getattr(metadata, "usage", None), "requests", None)
@@ -152,14 +152,14 @@ class Metrics(ServiceObserver):
             registry = CollectorRegistry()
             # The library is half typed.
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-            told = generate_latest(registry)
+            exposition = generate_latest(registry)
         else:
-            told = generate_latest(self._registry)
+            exposition = generate_latest(self._registry)
         if runs_by_state is None:
-            return told
+            return exposition
         of_runs = CollectorRegistry()
         of_runs.register(_Runs(runs_by_state))
-        return told + generate_latest(of_runs)
+        return exposition + generate_latest(of_runs)
 
     def _named(self, judge: str) -> str:
         return judge if judge in self._judges else OTHER

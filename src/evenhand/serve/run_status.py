@@ -79,29 +79,29 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
     if job is not None and state == "stopped" and run.stopped_by is None:
         # Its end came between the two: the run was read before it, and the job after it.
         run = store.run_at(run.id) or run
-    told = _told(run, job) or _counted(store, run)
+    progress = _told(run, job) or _counted(store, run)
     judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
-    done = sum(told[name] for name in _COUNTS)
+    done = sum(progress[name] for name in _COUNTS)
     judging = state == "judging"
     return RunStatus(
         id=str(run.id),
         name=run.name,
         state=state,
         judges=judges,
-        pairs=told["pairs"],
-        skipped_rows=told["skipped_rows"],
+        pairs=progress["pairs"],
+        skipped_rows=progress["skipped_rows"],
         done=done,
-        **{name: told[name] for name in _COUNTS},
-        pending=max(0, told["pairs"] * len(judges) - done),
-        calls=told.get("calls", run.calls),
-        cost_usd=told.get("cost_usd"),
-        pairs_per_s=told.get("pairs_per_s") if judging else None,
-        remaining_s=told.get("remaining_s") if judging else None,
+        **{name: progress[name] for name in _COUNTS},
+        pending=max(0, progress["pairs"] * len(judges) - done),
+        calls=progress.get("calls", run.calls),
+        cost_usd=progress.get("cost_usd"),
+        pairs_per_s=progress.get("pairs_per_s") if judging else None,
+        remaining_s=progress.get("remaining_s") if judging else None,
         stopped_by=_stopped_by(run, job, state),
         error=_error(job, state),
         created_at=run.created_at,
         updated_at=max(run.updated_at, job.updated_at) if job else run.updated_at,
-        notes=tuple(_notes(run, job, told, state)),
+        notes=tuple(_notes(run, job, progress, state)),
     )
 
 
@@ -172,9 +172,9 @@ def _counted(store: Store, run: RunRecord) -> Mapping[str, Any]:
     key = ReportKey.of(run.id, "counts", {})
     stamp = f"{run.state} {run.updated_at.timestamp()}" if is_at_rest(run) else None
     if stamp is not None:
-        found = store.kept.find(key)
-        if found is not None and found.stamp == stamp and found.body is not None:
-            kept: dict[str, Any] = orjson.loads(found.body)
+        cached = store.kept.find(key)
+        if cached is not None and cached.stamp == stamp and cached.body is not None:
+            kept: dict[str, Any] = orjson.loads(cached.body)
             return kept
     tally = store.count_verdicts(run.id)
     counted = {
@@ -205,9 +205,9 @@ def _stopped_by(run: RunRecord, job: JobRecord | None, state: RunStateView) -> s
 
 
 def _notes(
-    run: RunRecord, job: JobRecord | None, told: Mapping[str, Any], state: RunStateView
+    run: RunRecord, job: JobRecord | None, progress: Mapping[str, Any], state: RunStateView
 ) -> list[str]:
-    notes: list[str] = list(told.get("notes", ()))
+    notes: list[str] = list(progress.get("notes", ()))
     for note in (note_on_repeats(run), note_on_partners(run)):
         if note is not None and note not in notes:
             notes.append(note)

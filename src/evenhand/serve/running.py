@@ -42,10 +42,10 @@ _MOST_FILES = 65_536
 def bind(config: ServerConfig) -> socket.socket:
     """The listening socket; taken before anything else is started."""
     try:
-        found = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             config.host.strip("[]"), config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        family, _, _, _, address = found[0]
+        family, _, _, _, address = addresses[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise SettingsError(
@@ -334,18 +334,18 @@ class _Workers:
         return _Worker(process, ears, early=before.early, in_vain=before.in_vain)
 
     def _watch(self) -> None:
-        told = False
+        ending = False
         while not self._ending:
             self._rest()
             for place, worker in enumerate(self._workers):
                 if worker.ended is None:
                     worker.look()
                     if not worker.process.is_alive():
-                        self._part_with(worker, told=told)
+                        self._part_with(worker, ending=ending)
                 elif not worker.is_awaited and not self._ending:
                     self._workers[place] = self._started(worker)
-            if not told and all(worker.ready for worker in self._workers):
-                told = True
+            if not ending and all(worker.ready for worker in self._workers):
+                ending = True
                 self._on_ready()
 
     def _rest(self) -> None:
@@ -356,14 +356,16 @@ class _Workers:
         else:
             time.sleep(_LOOK_EVERY_S)
 
-    def _part_with(self, worker: _Worker, *, told: bool) -> None:
+    def _part_with(self, worker: _Worker, *, ending: bool) -> None:
         """Before the server has said that it answers, what ails a worker is told and is the end;
         afterwards the others go on answering, and another one comes."""
         worker.note_end()
         worker.ears.close()
         if worker.process.pid is not None:
             forget_process(worker.process.pid)
-        if not self._ending and (worker.in_vain >= _MOST_IN_VAIN or (worker.in_vain and not told)):
+        if not self._ending and (
+            worker.in_vain >= _MOST_IN_VAIN or (worker.in_vain and not ending)
+        ):
             self._ending = True
             raise StoreError(
                 f"a worker ended with {worker.process.exitcode} right after its start; "

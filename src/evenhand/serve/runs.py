@@ -196,8 +196,8 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str)
                 with _making_room():
                     plain.write(block)
     except (EOFError, OSError, zlib.error) as error:
-        said = " ".join(str(error).split())
-        raise DataError(f"{name} is cut or damaged (gzip: {said}); compress it anew") from None
+        reason = " ".join(str(error).split())
+        raise DataError(f"{name} is cut or damaged (gzip: {reason}); compress it anew") from None
 
 
 # From an upload to a run in the store, all of it or nothing: what is answered survives a kill.
@@ -271,9 +271,9 @@ class RunIntake:
 
     def _refuse_name(self, sources: BoundedSources) -> None:
         name = self._options.name
-        found = self._store.find_run(name) if name is not None else None
-        if found is not None and not is_run_of(
-            found, sources.describe(), self._plans, self._options
+        existing = self._store.find_run(name) if name is not None else None
+        if existing is not None and not is_run_of(
+            existing, sources.describe(), self._plans, self._options
         ):
             raise Conflict(
                 f"run {name!r} is there already, with other data, judges or options; "
@@ -352,12 +352,12 @@ class StoredRuns:
         statuses: list[RunStatus] = []
         # One more than is wanted, so that the last page knows that it is the last.
         while records := self._store.run_page(before=before, limit=limit + 1):
-            found = self._store.jobs.of_runs([run.id for run in records])
+            jobs = self._store.jobs.of_runs([run.id for run in records])
             for run in records:
-                if state is None or state_of(run, found.get(run.id)) == state:
+                if state is None or state_of(run, jobs.get(run.id)) == state:
                     if len(statuses) == limit:
                         return RunPage(runs=tuple(statuses), next=statuses[-1].id)
-                    statuses.append(read_status(self._store, run, found.get(run.id)))
+                    statuses.append(read_status(self._store, run, jobs.get(run.id)))
             before = records[-1].id
         return RunPage(runs=tuple(statuses))
 
@@ -365,8 +365,8 @@ class StoredRuns:
         counted: Counter[str] = Counter()
         before: int | None = None
         while records := self._store.run_page(before=before, limit=_COUNTED_AT_ONCE):
-            found = self._store.jobs.of_runs([run.id for run in records])
-            counted.update(state_of(run, found.get(run.id)) for run in records)
+            jobs = self._store.jobs.of_runs([run.id for run in records])
+            counted.update(state_of(run, jobs.get(run.id)) for run in records)
             before = records[-1].id
         return dict(counted)
 

@@ -167,16 +167,16 @@ class Service:
         pair: Mapping[str, Any] | Pair,
         *,
         judge: str | None = None,
-        told: OnProgress | None = None,
+        on_progress: OnProgress | None = None,
         heard: OnPass | None = None,
     ) -> Verdict:
         """The verdict on one pair; raises an EvenhandError, with the contract's metadata."""
-        return await self._comparing.compare(pair, judge, told, heard)
+        return await self._comparing.compare(pair, judge, on_progress, heard)
 
     async def rank_responses(
-        self, request: RankResponses, *, told: OnProgress | None = None
+        self, request: RankResponses, *, on_progress: OnProgress | None = None
     ) -> RankedResponses:
-        return await self._comparing.rank(request, told)
+        return await self._comparing.rank(request, on_progress)
 
     async def judging_prompt(
         self, pair: Mapping[str, Any] | Pair | None = None, *, judge: str | None = None
@@ -268,16 +268,16 @@ class Service:
     async def follow(self, run_id: str, *, every_s: float = 0.5) -> AsyncIterator[RunStatus]:
         """Its status now and whenever it has changed; ends when the run is at rest, and when the
         server shuts down. NotFound comes with the first step."""
-        told: RunStatus | None = None
+        last: RunStatus | None = None
         while True:
             try:
                 status = await self.run(run_id)
             except NotFound:
-                if told is None:
+                if last is None:
                     raise
                 return  # somebody has deleted it
-            if status != told:
-                told = status
+            if status != last:
+                last = status
                 yield status
             if status.at_rest or self._ending.is_set():
                 return

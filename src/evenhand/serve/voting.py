@@ -121,14 +121,14 @@ class Voting:
     async def _queue(self, run_id: str) -> tuple[RunRecord, asyncio.Task[VoteQueue]]:
         """Made once for as long as the run stays as it is: of a million pairs it takes seconds."""
         run, stamp = await asyncio.to_thread(self._stamp, run_id)
-        found = self._queues.get(run.id)
-        if found is None or found[0] != stamp or _failed(found[1]):
+        queue = self._queues.get(run.id)
+        if queue is None or queue[0] != stamp or _failed(queue[1]):
             making = asyncio.create_task(asyncio.to_thread(vote_queue, self._store, run))
-            found = self._queues[run.id] = stamp, making
+            queue = self._queues[run.id] = stamp, making
             while len(self._queues) > _QUEUES_KEPT:
                 self._queues.popitem(last=False)
         self._queues.move_to_end(run.id)
-        return run, found[1]
+        return run, queue[1]
 
     def _stamp(self, run_id: str) -> tuple[RunRecord, str]:
         run = needed_run(self._store, run_id)

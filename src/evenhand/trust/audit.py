@@ -81,13 +81,13 @@ def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> Audit
     by_data = winners != NO_WINNER
     votes = item_votes(store, run.id, numbers)
     fair = votes.only(~votes.picked)
-    said = majority_labels(fair, numbers)
-    by_people = ~by_data & (said.majority != NO_WINNER)
-    winners[by_people] = said.majority[by_people]
+    people = majority_labels(fair, numbers)
+    by_people = ~by_data & (people.majority != NO_WINNER)
+    winners[by_people] = people.majority[by_people]
     sources = LabelSources(
         by_data=int(by_data.sum()),
         by_people=int(by_people.sum()),
-        equally_divided=int((~by_data & said.undecided).sum()),
+        equally_divided=int((~by_data & people.undecided).sum()),
         chosen=int((votes.chosen & ~votes.escalated).sum()),
         escalated=int(votes.escalated.sum()),
     )
@@ -146,8 +146,8 @@ def _refusal(run: str, sources: LabelSources) -> str:
         f"give data with a column label (A, B or TIE), or let people vote with evenhand label {run}"
     )
     if sources.equally_divided:
-        told = f"people are equally divided on {sources.equally_divided:,}"
-        return f"no judged pair of run {run!r} has a label ({told}); {remedy}"
+        divided = f"people are equally divided on {sources.equally_divided:,}"
+        return f"no judged pair of run {run!r} has a label ({divided}); {remedy}"
     unfair = sources.chosen + sources.escalated
     if unfair:
         return (
@@ -248,7 +248,7 @@ def audit_run(
     labels = audit_labels(store, run, columns)
     rows = AuditRows.of(columns, labels.winners)
     known = rows.only(rows.labelled)
-    found = agreement(known.verdicts, known.labels, prompts=known.prompts, level=level)
+    overall = agreement(known.verdicts, known.labels, prompts=known.prompts, level=level)
     balanced = agreement_of_both_sides(known, known.verdicts, level=level)
     people = people_baseline(labels.votes, rows, level=level)
     place = measure_position_bias(rows.first, rows.second, rows.prompts, level=level)
@@ -259,16 +259,16 @@ def audit_run(
         judge=record.name,
         prompt_version=record.prompt_version,
         locale=record.locale,
-        n=found.n,
+        n=overall.n,
         unlabelled=int((~rows.labelled).sum()),
         labels=labels.sources,
-        accuracy=found.accuracy,
-        agreement=found.agreement,
-        agreement_without_ties=found.agreement_without_ties,
+        accuracy=overall.accuracy,
+        agreement=overall.agreement,
+        agreement_without_ties=overall.agreement_without_ties,
         kappa=balanced.kappa,
         kappa_without_ties=balanced.kappa_without_ties,
         macro_f1=balanced.macro_f1,
-        confusion=found.confusion,
+        confusion=overall.confusion,
         inconsistent=_share(known, known.outcomes == INCONSISTENT, level),
         unread=_share(known, known.outcomes == INVALID, level),
         consistency=place.test.consistency,
@@ -293,7 +293,7 @@ def audit_run(
         between=_between(store, against, rows, run.id, level) if against else None,
         rule=rule,
         level=level,
-        notes=(*_notes(pending, found, known), *labels.notes),
+        notes=(*_notes(pending, overall, known), *labels.notes),
     )
 
 
@@ -310,12 +310,12 @@ def _by_tag(columns: OutcomeColumns, rows: AuditRows, level: float) -> Iterator[
         known = own.only(own.labelled)
         if not known.numbers.size:
             continue
-        found = agreement(known.verdicts, known.labels, prompts=known.prompts, level=level)
+        tagged = agreement(known.verdicts, known.labels, prompts=known.prompts, level=level)
         yield TagAudit(
             tag=tag,
-            n=found.n,
-            accuracy=found.accuracy,
-            agreement=found.agreement,
+            n=tagged.n,
+            accuracy=tagged.accuracy,
+            agreement=tagged.agreement,
             consistency=measure_position_bias(
                 own.first, own.second, own.prompts, level=level
             ).test.consistency,
@@ -328,12 +328,12 @@ def _disagreements(
     places = np.flatnonzero(known.verdicts != known.labels)[:at_most]
     keys = store.item_keys(run_id, [int(known.numbers[place]) for place in places])
     for place in places:
-        said = int(known.verdicts[place])
+        verdict = int(known.verdicts[place])
         yield Disagreement.model_validate(
             {
                 "id": keys[int(known.numbers[place])],
                 "label": WINNERS[int(known.labels[place])],
-                "verdict": None if said == NO_WINNER else WINNERS[said],
+                "verdict": None if verdict == NO_WINNER else WINNERS[verdict],
                 "outcome": _OUTCOMES[int(known.outcomes[place])],
             }
         )
@@ -378,11 +378,11 @@ def _retest(store: Store, run_id: int, judge_id: int, level: float) -> Estimated
         return None
     order = np.lexsort((sample, np.asarray(passes.order), np.asarray(passes.number)))
     number, shown = np.asarray(passes.number)[order], np.asarray(passes.order)[order]
-    said, prompts = np.asarray(passes.winner)[order], np.asarray(passes.prompt_key)[order]
+    winners, prompts = np.asarray(passes.winner)[order], np.asarray(passes.prompt_key)[order]
     # Neighbouring samples: the first with the second, the second with the third.
     follows = (number[1:] == number[:-1]) & (shown[1:] == shown[:-1])
-    follows &= (said[1:] != NO_WINNER) & (said[:-1] != NO_WINNER)
-    same = (said[1:] == said[:-1])[follows]
+    follows &= (winners[1:] != NO_WINNER) & (winners[:-1] != NO_WINNER)
+    same = (winners[1:] == winners[:-1])[follows]
     return share_of(same, prompts[1:][follows], level=level, unit="repeated question")
 
 
@@ -406,7 +406,7 @@ def _between(
         raise InputError(
             f"run {run.name!r} has no judged pair with the texts of these; judge the same data"
         )
-    found = agreement(
+    between = agreement(
         rows.verdicts[mine], other.verdicts[yours], prompts=rows.prompts[mine], level=level
     )
     return JudgeAgreement(
@@ -414,16 +414,16 @@ def _between(
         judge=record.name,
         locale=record.locale,
         pairs=int(mine.size),
-        agreement=found.agreement,
-        kappa=found.kappa,
+        agreement=between.agreement,
+        kappa=between.kappa,
     )
 
 
-def _notes(pending: int, found: Agreement, known: AuditRows) -> Iterator[str]:
+def _notes(pending: int, overall: Agreement, known: AuditRows) -> Iterator[str]:
     if pending:
         pairs = "1 pair is" if pending == 1 else f"{pending:,} pairs are"
         yield f"the run is not finished: {pairs} not judged yet and in no figure"
-    if found.clustered:
+    if overall.clustered:
         yield "prompts repeat: intervals are clustered by prompt"
     if known.one_sided:
         yield (

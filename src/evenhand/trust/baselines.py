@@ -128,12 +128,12 @@ def baselines(
 def _longer(known: AuditRows, level: float) -> Baseline:
     a_longer, b_longer = known.length_a > known.length_b, known.length_b > known.length_a
     longer = np.where(a_longer, SAYS_A, np.where(b_longer, SAYS_B, SAYS_TIE)).astype(np.int8)
-    found = agreement_of_both_sides(known, longer, level=level)
+    accuracy = agreement_of_both_sides(known, longer, level=level)
     right, theirs = known.verdicts == known.labels, longer == known.labels
     return Baseline(
         name=LONGER,
-        accuracy=found.accuracy,
-        kappa=found.kappa,
+        accuracy=accuracy.accuracy,
+        kappa=accuracy.kappa,
         lead=paired_difference(right, theirs, known.prompts, level=level),
     )
 
@@ -153,8 +153,8 @@ def _constant(known: AuditRows, level: float) -> Baseline:
     that is TIE, since whoever always takes one place contradicts itself; where one is, whichever
     place, or a tie, the labels name oftenest."""
     rights = [
-        (known.labels == said) & (~known.both_orders | (said == SAYS_TIE))
-        for said in (SAYS_A, SAYS_B, SAYS_TIE)
+        (known.labels == winner) & (~known.both_orders | (winner == SAYS_TIE))
+        for winner in (SAYS_A, SAYS_B, SAYS_TIE)
     ]
     theirs = max(rights, key=lambda right: int(right.sum()))
     return Baseline(
@@ -183,7 +183,7 @@ def agreement_of_both_sides(known: AuditRows, verdicts: Codes, *, level: float) 
 
 def people_baseline(votes: ItemVotes, rows: AuditRows, *, level: float) -> PeopleBaseline | None:
     """Over the pairs on which two people or more gave a verdict; None where there is none."""
-    votes = _once_a_pair(votes.only(votes.told))
+    votes = _once_a_pair(votes.only(votes.decided))
     voters = np.bincount(votes.row, minlength=rows.numbers.size)
     shared = votes.only(voters[votes.row] >= 2)
     if not shared.row.size:

@@ -63,17 +63,17 @@ def paired_difference(
     codes = np.where(more & ~less, WIN_A, np.where(less & ~more, WIN_B, TIE)).astype(np.int8)
     # No judge's ties here: what is neither more nor less is known to be so.
     known = Circumstances(discriminates=True)
-    found = win_rate(codes, prompts=prompts, level=level, circumstances=known)
+    rate = win_rate(codes, prompts=prompts, level=level, circumstances=known)
 
     def stretched(rate: float | None) -> float | None:
         return None if rate is None else 2 * rate - 1
 
     return PairedDifference(
         pairs=int(codes.size),
-        value=stretched(found.rate),
-        low=stretched(found.low),
-        high=stretched(found.high),
-        reason=found.reason,
+        value=stretched(rate.rate),
+        low=stretched(rate.low),
+        high=stretched(rate.high),
+        reason=rate.reason,
     )
 
 

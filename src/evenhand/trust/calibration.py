@@ -91,10 +91,10 @@ class AppliedCalibration:
 
     def told(self) -> dict[str, Any]:
         guarantee = self.saved.guarantee
-        told: dict[str, Any] = {"digest": self.saved.digest}
+        identity: dict[str, Any] = {"digest": self.saved.digest}
         if guarantee is not None:
-            told |= {"min_agreement": guarantee.target, "threshold": guarantee.threshold}
-        return told
+            identity |= {"min_agreement": guarantee.target, "threshold": guarantee.threshold}
+        return identity
 
     def origin(self) -> dict[str, Any]:
         saved, learned = self.saved, self.saved.guarantee or self.saved.calibration

@@ -116,10 +116,10 @@ def next_stage(
 
 def left_over(store: Store, run: str) -> Iterator[WholeVerdict]:
     """The pairs on which the run's judge has no verdict that stands."""
-    found = find_run(store, run)
-    (judge,) = store.run_judges(found.id)
-    promise = Promise.of(judge, found)
-    for whole in store.each_whole_verdict(found.id, judge_id=judge.id):
+    record = find_run(store, run)
+    (judge,) = store.run_judges(record.id)
+    promise = Promise.of(judge, record)
+    for whole in store.each_whole_verdict(record.id, judge_id=judge.id):
         if not stands(whole.row, promise):
             yield whole
 
@@ -293,15 +293,15 @@ def _stage_verdicts(store: Store, name: str) -> _StageVerdicts:
 
 
 def _stage(
-    store: Store, summary: RunSummary, found: _StageVerdicts, *, level: float
+    store: Store, summary: RunSummary, verdicts: _StageVerdicts, *, level: float
 ) -> CascadeStage:
     run = find_run(store, summary.run)
     (judge,) = store.run_judges(run.id)
     promise = Promise.of(judge, run)
     used = store.tally(run.id, judge.id).used
-    kept = int(found.stands.sum())
-    inconsistent = found.outcomes.count(Outcome.INCONSISTENT)
-    invalid = found.outcomes.count(Outcome.INVALID)
+    kept = int(verdicts.stands.sum())
+    inconsistent = verdicts.outcomes.count(Outcome.INCONSISTENT)
+    invalid = verdicts.outcomes.count(Outcome.INVALID)
     return CascadeStage(
         judge=judge.name,
         run=summary.run,
@@ -309,21 +309,21 @@ def _stage(
         asked=summary.pairs,
         kept=kept,
         left=summary.pairs - kept,
-        abstained=len(found.outcomes) - kept - inconsistent - invalid,
+        abstained=len(verdicts.outcomes) - kept - inconsistent - invalid,
         inconsistent=inconsistent,
         invalid=invalid,
-        agreement=_agreement([found], level=level),
+        agreement=_agreement([verdicts], level=level),
         passes=used.passes,
         calls=summary.total.calls,
         cost_usd=None if used.unpriced_passes else used.cost_usd or 0.0,
         learned_from=LearnedFrom.of(judge, run),
-        check=None if promise is None else _checked(found, promise.min_agreement),
+        check=None if promise is None else _checked(verdicts, promise.min_agreement),
     )
 
 
-def _checked(found: _StageVerdicts, promised: float) -> PromiseCheck | None:
-    known = found.stands & found.labelled
-    return check_promise(found.agrees[known], target=promised, prompts=found.prompts[known])
+def _checked(verdicts: _StageVerdicts, promised: float) -> PromiseCheck | None:
+    known = verdicts.stands & verdicts.labelled
+    return check_promise(verdicts.agrees[known], target=promised, prompts=verdicts.prompts[known])
 
 
 def _agreement(standings: Sequence[_StageVerdicts], *, level: float) -> EstimatedShare:

@@ -117,10 +117,11 @@ def gate_corrected(
     if ties != "half":
         raise InputError(f"a corrected win rate counts ties as half, not {ties}; leave it out")
     level = round(1 - alpha, 12)
-    found = conclude(store, name, side=side, level=level, parts=False, limits=limits)
-    if len(found.judges) > 1:
+    conclusions = conclude(store, name, side=side, level=level, parts=False, limits=limits)
+    if len(conclusions.judges) > 1:
         raise InputError(
-            f"run {found.run} has several judges, and a corrected gate takes one; gate a run of one"
+            f"run {conclusions.run} has several judges, and a corrected gate takes one; "
+            "gate a run of one"
         )
     corrections = correct_run(
         store, name, side=side, level=level, labels_are_random=labels_are_random
@@ -128,10 +129,10 @@ def gate_corrected(
     by_models = {(each.model, each.against): each for each in corrections.corrections}
     replaced = tuple(
         _with_correction(each, by_models.get((each.model, each.against)))
-        for each in found.conclusions
+        for each in conclusions.conclusions
     )
     gate = judge_gate(
-        found.model_copy(update={"conclusions": replaced}),
+        conclusions.model_copy(update={"conclusions": replaced}),
         min_win_rate=min_win_rate,
         limits=limits,
     )
@@ -139,13 +140,13 @@ def gate_corrected(
     return gate.model_copy(update={"checks": checks})
 
 
-def _with_correction(found: Conclusion, correction: Correction | None) -> Conclusion:
+def _with_correction(conclusion: Conclusion, correction: Correction | None) -> Conclusion:
     if correction is None:
         estimate, labels = None, 0
     else:
         estimate, labels = correction.corrected, correction.labels
     reason = "no labels of people" if correction is None else correction.reason
-    rate = found.win_rate.model_copy(
+    rate = conclusion.win_rate.model_copy(
         update={
             "rate": estimate and estimate.rate,
             "low": estimate and estimate.low,
@@ -156,10 +157,10 @@ def _with_correction(found: Conclusion, correction: Correction | None) -> Conclu
         }
     )
     messages = (
-        claim_message(rate, found.names),
+        claim_message(rate, conclusion.names),
         Message("trust.labels", labels=labels),
     )
-    return found.model_copy(
+    return conclusion.model_copy(
         update={"win_rate": rate, "messages": messages, "sentence": render(messages)}
     )
 
@@ -172,7 +173,7 @@ def _correction(matchup: Matchup, sample: LabelSample, *, side: Side, level: flo
     here = own >= 0
     turned = matchup.exchanged[own[here]] ^ (side == "B")
     scores = sample.scores[here]
-    found = corrected_win_rate(
+    corrected = corrected_win_rate(
         _SCORES[outcomes],
         own[here],
         label_scores=np.where(turned, 1.0 - scores, scores),
@@ -184,8 +185,8 @@ def _correction(matchup: Matchup, sample: LabelSample, *, side: Side, level: flo
         level=level,
     )
     names = matchup.models if side == "A" else matchup.models[::-1]
-    told = {field: getattr(found, field) for field in CorrectedRate.model_fields}
-    return Correction(**told, model=names[0], against=names[1])
+    fields = {field: getattr(corrected, field) for field in CorrectedRate.model_fields}
+    return Correction(**fields, model=names[0], against=names[1])
 
 
 def _notes(run: RunRecord, pending: int) -> Iterator[str]:

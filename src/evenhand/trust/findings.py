@@ -184,8 +184,8 @@ def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:
             # Whoever is right in both orders is right in each: too few right ones in one order
             # are too few in both, and enough show nothing.
             if audit.one_order and check.ruling == "pass":
-                told = f"{check.line.replace('pass', 'undecided', 1)}, in one fixed order"
-                check = ThresholdCheck(name=name, ruling="undecided", line=told)
+                line = f"{check.line.replace('pass', 'undecided', 1)}, in one fixed order"
+                check = ThresholdCheck(name=name, ruling="undecided", line=line)
             yield check
     if asked.max_unread is not None:
         yield _check("unread", audit.unread, asked.max_unread, above=False)
@@ -207,10 +207,10 @@ def _check_lean(name: str, lean: PairedDifference, most: float) -> ThresholdChec
         ruling = "fail"
     elif -most < lean.low and lean.high < most:
         ruling = "pass"
-    told = {"fail": "lies beyond", "pass": "lies within", "undecided": "holds"}[ruling]
+    relation = {"fail": "lies beyond", "pass": "lies within", "undecided": "holds"}[ruling]
     interval = f"{lean.low:.3f} to {lean.high:.3f}"
     return ThresholdCheck(
-        name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {told} {most:g}"
+        name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {relation} {most:g}"
     )
 
 
@@ -224,10 +224,10 @@ def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> Threshol
     elif figure.high < limit:
         ruling = "fail" if above else "pass"
     place = {True: "above", False: "below"}[figure.low > limit]
-    told = "holds" if ruling == "undecided" else f"lies {place}"
+    relation = "holds" if ruling == "undecided" else f"lies {place}"
     interval = f"{figure.low:.3f} to {figure.high:.3f}"
     return ThresholdCheck(
-        name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {told} {limit:g}"
+        name=name, ruling=ruling, line=f"{ruling}  {name} {interval} {relation} {limit:g}"
     )
 
 

@@ -123,15 +123,15 @@ NEARLY_ONE = 0.9
 def juror_agreement(panel: Panel, votes: Codes, level: float) -> Iterator[JurorAgreement]:
     for first, second in combinations(range(len(panel.titles)), 2):
         both = (votes[:, first] >= 0) & (votes[:, second] >= 0)
-        found = agreement(
+        agreed = agreement(
             votes[both, first], votes[both, second], prompts=panel.prompts[both], level=level
         )
         yield JurorAgreement(
             first=panel.titles[first],
             second=panel.titles[second],
             pairs=int(both.sum()),
-            agreement=found.agreement,
-            kappa=found.kappa,
+            agreement=agreed.agreement,
+            kappa=agreed.kappa,
         )
 
 

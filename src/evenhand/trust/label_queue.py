@@ -137,8 +137,8 @@ class VoteQueue:
     pairs: int
 
     def place_of(self, number: int) -> int | None:
-        found = np.flatnonzero(self.numbers == number)
-        return int(found[0]) if found.size else None
+        places = np.flatnonzero(self.numbers == number)
+        return int(places[0]) if places.size else None
 
     def chance_at(self, place: int) -> float | None:
         chance = float(self.chances[place])
@@ -179,15 +179,15 @@ def vote_queue(store: Store, run: RunRecord, *, seed: int = 0) -> VoteQueue:
 def _by_doubt(store: Store, run: RunRecord, *, seed: int) -> VoteQueue:
     jury = MAJORITY if len(store.run_judges(run.id)) > 1 else None
     columns = predictions_of(store, run.name, jury=jury).columns
-    found = label_queue(store, run.id, columns, seed=seed)
-    order = found.draw.queue[:_KEPT]
-    items = [found.items[place] for place in order.tolist()]
-    pairs = len(found.items)
-    if not found.by_doubt:
+    queue = label_queue(store, run.id, columns, seed=seed)
+    order = queue.draw.queue[:_KEPT]
+    items = [queue.items[place] for place in order.tolist()]
+    pairs = len(queue.items)
+    if not queue.by_doubt:
         return _queue(items, None, draw="random", pairs=pairs)
     chances = np.empty(len(items))
     for start, end in rounds(len(items)):
-        chances[start:end] = found.chances_after(end)[order[start:end]]
+        chances[start:end] = queue.chances_after(end)[order[start:end]]
     return _queue(items, chances, draw="weighted", pairs=pairs)
 
 

@@ -215,9 +215,9 @@ def _chances(
     notes.append("the chances of the labels are taken as their votes tell them")
     if np.unique(labels.rows[even]).size > np.unique(labels.rows[weighted]).size:
         return None, labels.weighted
-    told = np.ones(pairs)
-    told[labels.rows[weighted]] = labels.chance[weighted]
-    return told, labels.even
+    chances = np.ones(pairs)
+    chances[labels.rows[weighted]] = labels.chance[weighted]
+    return chances, labels.even
 
 
 def _not_of_this_run(
@@ -257,9 +257,11 @@ def _refusal(run: str, labels: Labels) -> str:
         (int(labels.chosen.sum()), "on pairs that were chosen for what was known of them"),
         (int(labels.escalated.sum()), "on pairs that were shown because the judge was unsure"),
     ]
-    told = "; ".join(f"{count:,} {what}" for count, what in kinds if count)
+    reasons = "; ".join(f"{count:,} {what}" for count, what in kinds if count)
     stated = ", or say --labels-are random if they were" if labels.untold.any() else ""
-    return f"run {run!r} has no label of a pair that was drawn at random ({told}); {draw}{stated}"
+    return (
+        f"run {run!r} has no label of a pair that was drawn at random ({reasons}); {draw}{stated}"
+    )
 
 
 # Which pairs people should label next, and a file that comes back as their votes.

@@ -231,16 +231,16 @@ def _chosen(
 
         unsettled = {of_pair[number] for number in unsettled_items(store, run_id)}
         return [pair_id for pair_id in firsts if pair_id in unsettled]
-    said: dict[int, set[int]] = {pair_id: set() for pair_id in firsts}
+    verdicts: dict[int, set[int]] = {pair_id: set() for pair_id in firsts}
     for judge in store.run_judges(run_id):
         columns = store.outcome_columns(run_id, judge.id)
         for number, outcome in zip(columns.number, columns.outcome, strict=True):
-            said[of_pair[number]].add(outcome)
+            verdicts[of_pair[number]].add(outcome)
     if only == "inconsistent":
-        return [pair_id for pair_id, outcomes in said.items() if INCONSISTENT in outcomes]
+        return [pair_id for pair_id, outcomes in verdicts.items() if INCONSISTENT in outcomes]
     return [
         pair_id
-        for pair_id, outcomes in said.items()
+        for pair_id, outcomes in verdicts.items()
         if _disagree(outcomes, firsts[pair_id].label, others.get(pair_id))
     ]
 
@@ -272,11 +272,11 @@ def _voted(columns: VoteColumns, who: str) -> set[int]:
 
 def _others_say(columns: VoteColumns, who: str) -> dict[int, Counter[int]]:
     """How often other people gave each verdict on each pair; rows of one pair are its one vote."""
-    said: dict[int, Counter[int]] = {}
+    counts: dict[int, Counter[int]] = {}
     seen: set[tuple[int, int]] = set()
     for pair_id, person, verdict in zip(columns.pair_id, columns.who, columns.verdict, strict=True):
         if verdict < 0 or columns.people[person] == who or (pair_id, person) in seen:
             continue
         seen.add((pair_id, person))
-        said.setdefault(pair_id, Counter())[verdict] += 1
-    return said
+        counts.setdefault(pair_id, Counter())[verdict] += 1
+    return counts

@@ -82,8 +82,8 @@ def apply_rule(
         case "llmbar":
             return RuleFigures(name=rule, n=len(pairs), figures=llmbar(pairs, labels or {}))
         case "pandalm":
-            said = [(labels or {})[each.id] for each in records], map(reader, records)
-            return RuleFigures(name=rule, n=len(records), figures=pandalm(*said))
+            labelled = [(labels or {})[each.id] for each in records], map(reader, records)
+            return RuleFigures(name=rule, n=len(records), figures=pandalm(*labelled))
         case "position-bias":
             return RuleFigures(name=rule, n=len(pairs), figures=position_bias(pairs))
         case "qlora":
@@ -177,7 +177,7 @@ def pandalm(labels: Iterable[Winner], verdicts: Iterable[Winner | None]) -> Figu
     for name in _CLASSES:
         hits = counted[name, name]
         predicted = sum(counted[truth, name] for truth in _CLASSES)
-        actual = sum(counted[name, said] for said in _CLASSES)
+        actual = sum(counted[name, verdict] for verdict in _CLASSES)
         scores.append(2 * hits / (predicted + actual) if predicted + actual else 0.0)
     accuracy = sum(counted[name, name] for name in _CLASSES) / counted.total()
     return {"accuracy": 100 * accuracy, "macroF1": 100 * sum(scores) / len(scores)}

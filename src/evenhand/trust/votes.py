@@ -54,7 +54,7 @@ class ItemVotes:
     chance: Floats
 
     @property
-    def told(self) -> Mask:
+    def decided(self) -> Mask:
         """The votes of people who did not skip the pair."""
         given: Mask = self.verdict >= 0
         return given
@@ -135,8 +135,8 @@ def people_labels(
     escalated: bool = True,
 ) -> PeopleLabels:
     """The majority's word on these items, e.g. on `outcome_columns(run_id, judge_id).number`."""
-    found = item_votes(store, run_id, numbers, people=people, escalated=escalated)
-    return majority_labels(found, numbers)
+    votes = item_votes(store, run_id, numbers, people=people, escalated=escalated)
+    return majority_labels(votes, numbers)
 
 
 def votes_on(
@@ -174,8 +174,8 @@ def votes_on(
 
 def majority_labels(votes: ItemVotes, numbers: Sequence[int] | NDArray[Any]) -> PeopleLabels:
     wanted = _numbers(numbers)
-    told = votes.told
-    cells = votes.row[told] * CLASSES + votes.verdict[told]
+    decided = votes.decided
+    cells = votes.row[decided] * CLASSES + votes.verdict[decided]
     counts = np.bincount(cells, minlength=wanted.size * CLASSES).reshape(-1, CLASSES)
     voters = counts.sum(axis=1)
     most = counts.max(axis=1, initial=0)
@@ -190,7 +190,7 @@ def majority_labels(votes: ItemVotes, numbers: Sequence[int] | NDArray[Any]) -> 
         undecided=undecided,
         shares=shares,
         people=voters.astype(np.int64),
-        skipped=np.bincount(votes.row[~told], minlength=wanted.size).astype(np.int64),
+        skipped=np.bincount(votes.row[~decided], minlength=wanted.size).astype(np.int64),
     )
 
 
@@ -235,7 +235,7 @@ def fair_labels(
     voted = majority_labels(kept, numbers).majority
     by_people = (winners == NO_WINNER) & (voted != NO_WINNER)
     winners[by_people] = voted[by_people]
-    unequal = kept.row[kept.told & (kept.draw == _WEIGHTED)]
+    unequal = kept.row[kept.decided & (kept.draw == _WEIGHTED)]
     by_doubt = by_people & np.isin(np.arange(winners.size), unequal)
     return FairLabels(winners, by_people, by_doubt)
 
@@ -293,9 +293,13 @@ def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int =
     numbers = np.array(sorted(firsts.values()), dtype=np.int64)
     votes = item_votes(store, run.id, numbers)
     labels = majority_labels(votes, numbers)
-    told = votes.told
+    given = votes.decided
     agreement = agreement_among_votes(
-        votes.pair[told], votes.verdict[told], prompts=votes.prompt[told], level=level, seed=seed
+        votes.pair[given],
+        votes.verdict[given],
+        prompts=votes.prompt[given],
+        level=level,
+        seed=seed,
     )
     decided = labels.majority[labels.people > 0]
     spread = np.bincount(labels.people)[1:]
@@ -304,8 +308,8 @@ def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int =
         pairs=numbers.size,
         voted_pairs=int((labels.people > 0).sum()),
         people=_each_person(votes, level=level),
-        votes=int(told.sum()),
-        skipped=int((~told).sum()),
+        votes=int(given.sum()),
+        skipped=int((~given).sum()),
         people_a_pair=tuple(int(count) for count in spread),
         majority=VerdictCounts(
             a=int((decided == 0).sum()),
@@ -338,24 +342,24 @@ def _with_label(votes: ItemVotes, majority: Codes, *, level: float) -> Estimated
 
 
 def _each_person(votes: ItemVotes, *, level: float) -> tuple[PersonSummary, ...]:
-    told = votes.told
+    decided = votes.decided
     rows = int(votes.row.max(initial=-1)) + 1
     counts = np.bincount(
-        votes.row[told] * CLASSES + votes.verdict[told], minlength=rows * CLASSES
+        votes.row[decided] * CLASSES + votes.verdict[decided], minlength=rows * CLASSES
     ).reshape(-1, CLASSES)
     voters = counts.sum(axis=1)
-    found = []
+    people = []
     for place, who in enumerate(votes.people):
         own = votes.who == place
-        mine = own & told
+        mine = own & decided
         others = (voters[votes.row[mine]] - 1).astype(np.float64)
         same = (counts[votes.row[mine], votes.verdict[mine]] - 1).astype(np.float64)
         shared = others > 0
-        found.append(
+        people.append(
             PersonSummary(
                 who=who,
                 votes=int(mine.sum()),
-                skipped=int((own & ~told).sum()),
+                skipped=int((own & ~decided).sum()),
                 agreement=_share(
                     same[shared],
                     others[shared],
@@ -365,8 +369,8 @@ def _each_person(votes: ItemVotes, *, level: float) -> tuple[PersonSummary, ...]
                 ),
             )
         )
-    found.sort(key=lambda person: (-person.votes, person.who))
-    return tuple(found)
+    people.sort(key=lambda person: (-person.votes, person.who))
+    return tuple(people)
 
 
 def _share(

@@ -45,8 +45,8 @@ class AnthropicBatches:
     def __init__(self, judge: ProviderJudge) -> None:
         self._judge = judge
         self._betas: list[str] = []
-        told = judge.identity["base_url"]
-        self._host = urlsplit(told).netloc if isinstance(told, str) else "api.anthropic.com"
+        base_url = judge.identity["base_url"]
+        self._host = urlsplit(base_url).netloc if isinstance(base_url, str) else "api.anthropic.com"
 
     @property
     def host(self) -> str:
@@ -59,9 +59,9 @@ class AnthropicBatches:
         try:
             encoded = await model.batch_encode(self._judge.batch_request(call))
         except UserError as error:
-            said = Redactor()(str(error))
+            reason = Redactor()(str(error))
             raise JudgeRejected(
-                f"{self._judge.name} cannot be asked by the batch: {said}"
+                f"{self._judge.name} cannot be asked by the batch: {reason}"
             ) from None
         self._betas = json.loads(encoded.group)["betas"]
         return encoded.body.encode()

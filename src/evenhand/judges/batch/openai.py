@@ -85,20 +85,20 @@ class OpenAIBatches:
     def read(
         self, call: JudgeCall, tried: AnsweredRequest, *, refusals: dict[str, JudgeError]
     ) -> Completion | AskAgain:
-        told = orjson.loads(tried.answer)
-        if "error" in told:
-            quoted = self._redact(f"{told['error']}")
+        body = orjson.loads(tried.answer)
+        if "error" in body:
+            quoted = self._redact(f"{body['error']}")
             raise JudgeServerError(f"{self._host} could not ask its model ({quoted}); ask again")
-        headers = {"x-request-id": told["id"]} if told["id"] else {}
-        reply = Reply(told["status"], headers, orjson.dumps(told["body"]))
+        headers = {"x-request-id": body["id"]} if body["id"] else {}
+        reply = Reply(body["status"], headers, orjson.dumps(body["body"]))
         sent = _dialect_of(tried.form)
         answer = self._judge.read(call, reply, sent=sent, refusals=refusals)
         return answer if isinstance(answer, Completion) else AskAgain(_form_of(answer))
 
     def usage(self, answer: str) -> tuple[Usage, str | None] | None:
-        told = orjson.loads(answer)
-        body = told.get("body")
-        if told.get("status") != 200 or not isinstance(body, dict):
+        reply = orjson.loads(answer)
+        body = reply.get("body")
+        if reply.get("status") != 200 or not isinstance(body, dict):
             return None
         used = body.get("usage")
         usage = usage_of(used if isinstance(used, dict) else {}, requests=1)
@@ -195,28 +195,28 @@ def _result(line: dict[str, Any]) -> RequestResult | None:
         return None
     response, error = line.get("response"), line.get("error")
     if isinstance(response, dict) and isinstance(response.get("status_code"), int):
-        told = {
+        body = {
             "status": response["status_code"],
             "id": text_or_none(response.get("request_id")),
             "body": response.get("body"),
         }
-        return RequestResult(custom_id, orjson.dumps(told).decode())
+        return RequestResult(custom_id, orjson.dumps(body).decode())
     code = error.get("code") if isinstance(error, dict) else None
     if code in _NOT_RUN:
         return RequestResult(custom_id, None)
     message = error.get("message") if isinstance(error, dict) else None
-    told = {"error": f"{code or 'no code'}: {message or 'no reason given'}"}
-    return RequestResult(custom_id, orjson.dumps(told).decode())
+    body = {"error": f"{code or 'no code'}: {message or 'no reason given'}"}
+    return RequestResult(custom_id, orjson.dumps(body).decode())
 
 
 def _why(batch: Batch) -> str:
     errors = (batch.errors.data if batch.errors else None) or []
-    told = [
+    reasons = [
         f"{error.message or error.code}" + (f" (line {error.line})" if error.line else "")
         for error in errors
     ]
-    more = f", and {len(told) - 1:,} more" if len(told) > 1 else ""
-    return (told[0] + more) if told else "no reason given"
+    more = f", and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
+    return (reasons[0] + more) if reasons else "no reason given"
 
 
 def _is_crowded(batch: Batch) -> bool:

@@ -65,21 +65,21 @@ def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> Judg
 def _by_status(fault: Fault, host: str, key: str, redact: Redactor) -> JudgeError:
     status = fault.status
     quoted = redact(fault.message)
-    said = f"{host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
+    answer = f"{host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
     if status == 402 or (status == 429 and "insufficient_quota" in fault.code):
-        return JudgeQuotaExceeded(f"{said}; add credit to the account, or use another key")
+        return JudgeQuotaExceeded(f"{answer}; add credit to the account, or use another key")
     if status in (401, 403):
-        return JudgeAuthentication(f"{said}; check the key in {key} and what it is allowed to do")
+        return JudgeAuthentication(f"{answer}; check the key in {key} and what it is allowed to do")
     if status == 429:
-        return JudgeRateLimited(f"{said}; it is tried again", retry_after_s=fault.retry_after_s)
+        return JudgeRateLimited(f"{answer}; it is tried again", retry_after_s=fault.retry_after_s)
     if status in (404, 405, 501):
         return JudgeRejected(
-            f"{said}; it has no batch API there, or no such batch for this key: check the base URL "
-            f"and {key}"
+            f"{answer}; it has no batch API there, or no such batch for this key: check the base "
+            f"URL and {key}"
         )
     if status in (408, 409, 425) or status >= 500:
-        return JudgeServerError(f"{said}; it is tried again", retry_after_s=fault.retry_after_s)
-    return JudgeRejected(f"{said}; check the model and its settings")
+        return JudgeServerError(f"{answer}; it is tried again", retry_after_s=fault.retry_after_s)
+    return JudgeRejected(f"{answer}; check the model and its settings")
 
 
 def never_arrived(error: JudgeError) -> bool:

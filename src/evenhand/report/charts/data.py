@@ -69,19 +69,19 @@ def chart_csv(rows: Iterable[ChartRow]) -> bytes:
 
 def conclusion_rows(conclusions: Conclusions, chart: RunChart | None = None) -> Iterator[ChartRow]:
     """Of one chart, or of all of them."""
-    found = [(_named(each), each) for each in conclusions.conclusions]
+    named = [(_named(each), each) for each in conclusions.conclusions]
     if chart in (None, "win-rate"):
-        for name, each in found:
+        for name, each in named:
             yield _rate("win-rate", name, "", each.win_rate)
     if chart in (None, "outcomes"):
-        for name, each in found:
+        for name, each in named:
             yield from _outcomes(name, each)
     if chart in (None, "criteria"):
-        yield from _groups("criteria", [(name, each.by_criterion) for name, each in found])
+        yield from _groups("criteria", [(name, each.by_criterion) for name, each in named])
     if chart in (None, "tags"):
-        yield from _groups("tags", [(name, each.by_tag) for name, each in found])
+        yield from _groups("tags", [(name, each.by_tag) for name, each in named])
     if chart in (None, "length"):
-        for name, each in found:
+        for name, each in named:
             yield from _length(name, each)
 
 
@@ -106,9 +106,9 @@ def ranking_rows(
 
 
 def reliability_rows(change: CalibrationChange) -> Iterator[ChartRow]:
-    for of, found in (("before", change.before), ("after", change.after_all)):
-        if found is not None:
-            yield from _bins(of, found)
+    for of, error in (("before", change.before), ("after", change.after_all)):
+        if error is not None:
+            yield from _bins(of, error)
 
 
 def share_rows(chart: str, shares: Sequence[tuple[str, EstimatedShare]]) -> Iterator[ChartRow]:
@@ -145,10 +145,10 @@ def _outcomes(name: str, each: Conclusion) -> Iterator[ChartRow]:
         yield ChartRow("outcomes", name, "", figure, count, None, None, n=total)
 
 
-def _groups(chart: str, found: Sequence[tuple[str, tuple[GroupRate, ...]]]) -> Iterator[ChartRow]:
-    names = dict.fromkeys(group.name for _, groups in found for group in groups)
+def _groups(chart: str, named: Sequence[tuple[str, tuple[GroupRate, ...]]]) -> Iterator[ChartRow]:
+    names = dict.fromkeys(group.name for _, groups in named for group in groups)
     for name in names:
-        for of, groups in found:
+        for of, groups in named:
             yield from (_rate(chart, name, of, each.rate) for each in groups if each.name == name)
 
 
@@ -182,8 +182,8 @@ def _matrix(ranking: Ranking, most: int | None) -> Iterator[ChartRow]:
                 )
 
 
-def _bins(of: str, found: CalibrationError) -> Iterator[ChartRow]:
-    for each in found.bins:
+def _bins(of: str, error: CalibrationError) -> Iterator[ChartRow]:
+    for each in error.bins:
         share = each.share_right
         yield ChartRow(
             *("reliability", f"{each.low:.3f}-{each.high:.3f}", of, "share_right"),

@@ -185,17 +185,17 @@ class ChartWords:
         self._words = _WORDS[language]
 
     def __call__(self, key: str, **values: object) -> str:
-        said = self._words[key]
-        return said.format(**values) if values else said
+        text = self._words[key]
+        return text.format(**values) if values else text
 
     def counted(self, count: int, what: str) -> str:
         if self.language == "zh":
             return _COUNTED[what].format(n=f"{count:,}")
         return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
-    def sentence(self, told: str) -> str:
+    def sentence(self, sentence: str) -> str:
         """A reason or a note of the statistics."""
-        return in_chinese(told) if self.language == "zh" else told
+        return in_chinese(sentence) if self.language == "zh" else sentence
 
 
 ENGLISH = ChartWords("en")

@@ -40,18 +40,18 @@ from evenhand.stats.rates.length_bias import ControlledRate
 _NAME_COLUMNS = 24
 
 
-def subject(found: Sequence[Conclusion], say: ChartWords = ENGLISH) -> str:
+def subject(conclusions: Sequence[Conclusion], say: ChartWords = ENGLISH) -> str:
     """Who is compared, where it is the same two in every comparison; else nothing."""
-    sides = {(each.model, each.against, each.side) for each in found}
-    return _sides(found[0], say) if len(sides) == 1 else ""
+    sides = {(each.model, each.against, each.side) for each in conclusions}
+    return _sides(conclusions[0], say) if len(sides) == 1 else ""
 
 
-def name_comparisons(found: Sequence[Conclusion], say: ChartWords = ENGLISH) -> list[str]:
+def name_comparisons(conclusions: Sequence[Conclusion], say: ChartWords = ENGLISH) -> list[str]:
     """One name for each, no two alike."""
-    judges = {each.judge for each in found}
-    one_subject = bool(subject(found))
+    judges = {each.judge for each in conclusions}
+    one_subject = bool(subject(conclusions))
     names = []
-    for each in found:
+    for each in conclusions:
         judge = shortened(each.judge, _NAME_COLUMNS)
         if one_subject:
             names.append(judge)
@@ -76,14 +76,14 @@ MOST_ROWS = 60
 
 
 def win_rate_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerChart:
-    found = conclusions.conclusions
-    who = subject(found, say)
+    compared = conclusions.conclusions
+    who = subject(compared, say)
     title = say("win_rate_of", subject=who) if who else say("win_rate_title")
-    if not found:
+    if not compared:
         return sentence_chart(title, say("nothing"))
-    shown = found[:MOST_ROWS]
+    shown = compared[:MOST_ROWS]
     run = say("run", run=shortened(conclusions.run, SENTENCE_COLUMNS))
-    names = name_comparisons(found, say)
+    names = name_comparisons(compared, say)
     rows = [
         _rate_row(each.win_rate, name=name, series="", say=say)
         for name, each in zip(names, shown, strict=False)
@@ -92,7 +92,7 @@ def win_rate_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.L
         rows,
         _scale(conclusions, heading=say("win_rate"), say=say),
         title=title,
-        lines=_lines(conclusions, rows, _cut(len(found), len(shown), say), who=run, say=say),
+        lines=_lines(conclusions, rows, _cut(len(compared), len(shown), say), who=run, say=say),
         say=say,
     )
 
@@ -108,11 +108,11 @@ def tag_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerC
 def length_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerChart:
     """What was judged, what it would be at equal length, and how often the longer answer won."""
     title = say("length_title")
-    found = conclusions.conclusions
-    if not found:
+    compared = conclusions.conclusions
+    if not compared:
         return sentence_chart(title, say("nothing"))
-    shown = found[:MOST_SERIES]
-    pairs = list(zip(name_comparisons(found, say), shown, strict=False))
+    shown = compared[:MOST_SERIES]
+    pairs = list(zip(name_comparisons(compared, say), shown, strict=False))
     rows = [
         _rate_row(each.win_rate, name=say("win_rate"), series=name, say=say) for name, each in pairs
     ]
@@ -129,7 +129,7 @@ def length_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.Lay
         lines=_lines(
             conclusions,
             rows,
-            _cut(len(found), len(shown), say),
+            _cut(len(compared), len(shown), say),
             always_valid="length_looks",
             say=say,
         ),
@@ -145,8 +145,8 @@ def _by_group(
     say: ChartWords,
 ) -> alt.LayerChart:
     title = say(f"by.{what}")
-    found = conclusions.conclusions
-    shown = found[:MOST_SERIES]
+    compared = conclusions.conclusions
+    shown = compared[:MOST_SERIES]
     largest: dict[str, int] = {}
     for each in shown:
         for group in groups_of(each):
@@ -154,7 +154,7 @@ def _by_group(
     if not largest:
         return sentence_chart(title, say(f"none.{what}"))
     kept = _largest(largest)
-    names = name_comparisons(found, say)
+    names = name_comparisons(compared, say)
     rows = [
         _rate_row(group.rate, name=name, series=series, say=say)
         for name in kept
@@ -163,7 +163,7 @@ def _by_group(
         if group.name == name
     ]
     cut = [
-        _cut(len(found), len(shown), say),
+        _cut(len(compared), len(shown), say),
         say(f"largest.{what}", shown=len(kept), all=f"{len(largest):,}")
         if len(kept) < len(largest)
         else "",
@@ -296,10 +296,10 @@ def _lines(
     return [line for line in lines if line]
 
 
-def _cut(found: int, shown: int, say: ChartWords) -> str:
-    if shown == found:
+def _cut(count: int, shown: int, say: ChartWords) -> str:
+    if shown == count:
         return ""
-    return say("cut", shown=shown, all=say.counted(found, "comparison"))
+    return say("cut", shown=shown, all=say.counted(count, "comparison"))
 
 
 # The outcomes of each comparison as parts of a bar, with their counts.
@@ -314,20 +314,20 @@ _COLUMNS = (52, 92, 166, 218, 268)
 
 def outcome_chart(conclusions: Conclusions, say: ChartWords = ENGLISH) -> alt.LayerChart:
     title = say("outcomes_title")
-    found = conclusions.conclusions[:MOST_ROWS]
-    if not any(sum(_counts(each)) for each in found):
+    shown = conclusions.conclusions[:MOST_ROWS]
+    if not any(sum(_counts(each)) for each in shown):
         return sentence_chart(title, say("nothing"))
-    names = distinct(name_comparisons(conclusions.conclusions, say), LABEL_COLUMNS)[: len(found)]
+    names = distinct(name_comparisons(conclusions.conclusions, say), LABEL_COLUMNS)[: len(shown)]
     parts = [
-        part for name, each in zip(names, found, strict=True) for part in _parts(name, each, say)
+        part for name, each in zip(names, shown, strict=True) for part in _parts(name, each, say)
     ]
     place = alt.Y("name:N", axis=names_axis(), scale=in_order(names, padding=0.15))
-    who = subject(found, say)
+    who = subject(shown, say)
     return panel(
         [_bars(place, say), *_columns(parts, place, say)],
         rows=parts,
         width=PLOT_WIDTH,
-        height=_ROW_HEIGHT * len(found),
+        height=_ROW_HEIGHT * len(shown),
         title=titled(title, *([say("of_subject", subject=who)] if who else [])),
     )
 

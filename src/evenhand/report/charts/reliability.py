@@ -39,7 +39,7 @@ def reliability_chart(
     series = [(say("after"), change.after_all)]
     if change.before is not None:
         series.insert(0, (say("before"), change.before))
-    rows = [row for name, found in series for row in _rows(name, found, say)]
+    rows = [row for name, error in series for row in _rows(name, error, say)]
     if not rows:
         return sentence_chart(title, say.sentence(change.after_all.reason or "not enough data"))
     names = [name for name, _ in series]
@@ -79,8 +79,8 @@ def reliability_chart(
             ),
             listed(
                 [
-                    say("series_error", series=name, error=_error(found, say))
-                    for name, found in series
+                    say("series_error", series=name, error=_error(error, say))
+                    for name, error in series
                 ]
             ),
         ),
@@ -96,8 +96,8 @@ def _diagonal() -> alt.Chart:
     return line
 
 
-def _rows(series: str, found: CalibrationError, say: ChartWords) -> Iterable[dict[str, Any]]:
-    for each in found.bins:
+def _rows(series: str, error: CalibrationError, say: ChartWords) -> Iterable[dict[str, Any]]:
+    for each in error.bins:
         share = each.share_right
         if share.value is None:
             continue
@@ -113,7 +113,7 @@ def _rows(series: str, found: CalibrationError, say: ChartWords) -> Iterable[dic
         }
 
 
-def _error(found: CalibrationError, say: ChartWords) -> str:
-    if found.error is None:
+def _error(error: CalibrationError, say: ChartWords) -> str:
+    if error.error is None:
         return say("error_unknown")
-    return say("error", error=f"{found.error:.3f}")
+    return say("error", error=f"{error.error:.3f}")

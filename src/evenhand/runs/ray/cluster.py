@@ -45,28 +45,28 @@ def refuse_unless_ray(address: str, *, within_s: float = _ANSWERS_WITHIN_S) -> N
             if os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true"):
                 return  # who it is shows behind its certificate, which Ray looks at
             connection.sendall(_PREFACE + _NO_SETTINGS)
-            said = _first_bytes(connection, until)
+            received = _first_bytes(connection, until)
     except TimeoutError:
         raise _refusal(address, f"nothing answers there within {within_s:g} s") from None
     except (OSError, OverflowError) as error:
         raise _refusal(address, getattr(error, "strerror", None) or str(error)) from None
-    if len(said) < _FRAME_HEAD_BYTES or said[3] != _SETTINGS or any(said[5:]):
+    if len(received) < _FRAME_HEAD_BYTES or received[3] != _SETTINGS or any(received[5:]):
         raise _refusal(address, "what listens there is not Ray")
 
 
 def _first_bytes(connection: socket.socket, until: float) -> bytes:
     """As many as a frame's head has, or fewer where the other side hangs up."""
-    said = b""
-    while len(said) < _FRAME_HEAD_BYTES:
+    received = b""
+    while len(received) < _FRAME_HEAD_BYTES:
         left_s = until - time.monotonic()
         if left_s <= 0:
             raise TimeoutError
         connection.settimeout(left_s)
-        more = connection.recv(_FRAME_HEAD_BYTES - len(said))
+        more = connection.recv(_FRAME_HEAD_BYTES - len(received))
         if not more:
             break
-        said += more
-    return said
+        received += more
+    return received
 
 
 def _refusal(address: str, why: str) -> ClusterError:

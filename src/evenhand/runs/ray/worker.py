@@ -359,5 +359,5 @@ class Worker:
 
 
 def _failure_message(error: Exception) -> str:
-    said = " ".join(str(error).split())[:200]
-    return f"a worker failed ({type(error).__name__}: {said}); the same command goes on"
+    reason = " ".join(str(error).split())[:200]
+    return f"a worker failed ({type(error).__name__}: {reason}); the same command goes on"

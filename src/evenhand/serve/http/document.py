@@ -66,8 +66,8 @@ _TYPICAL: dict[int, errors.EvenhandError] = {
 
 
 def problem_example(status: int) -> Any:
-    told = problem_of(_TYPICAL[status]).model_dump(mode="json")
-    return {**told, "metadata": {"outcome": None, "usage": {"requests": 0}}}
+    problem = problem_of(_TYPICAL[status]).model_dump(mode="json")
+    return {**problem, "metadata": {"outcome": None, "usage": {"requests": 0}}}
 
 
 def example(name: str) -> Any:
@@ -95,13 +95,13 @@ _ABOUT = (
 
 def _request(endpoint: Endpoint[Any]) -> dict[str, Any]:
     """What FastAPI cannot know: queries and bodies are read by us."""
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "parameters": [*_in_path(endpoint), *_headers(endpoint), *parameters(endpoint.query)]
     }
     if endpoint.bodies:
         content = {kind: _content(body) for kind, body in endpoint.bodies.items()}
-        told["requestBody"] = {"required": True, "content": content}
-    return told
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
 
 
 def _answers(endpoint: Endpoint[Any]) -> dict[str, Any]:
@@ -110,9 +110,9 @@ def _answers(endpoint: Endpoint[Any]) -> dict[str, Any]:
         refusals |= set(_OF_BODIES)
     if "{id}" in endpoint.path:
         refusals.add(404)
-    told = {status: _answer(found) for status, found in endpoint.answers.items()}
-    told |= {status: _refusal(status) for status in sorted(refusals - set(told))}
-    return {str(status): said for status, said in told.items()}
+    answers = {status: _answer(answer) for status, answer in endpoint.answers.items()}
+    answers |= {status: _refusal(status) for status in sorted(refusals - set(answers))}
+    return {str(status): answer for status, answer in answers.items()}
 
 
 def _in_path(endpoint: Endpoint[Any]) -> list[dict[str, Any]]:
@@ -156,36 +156,38 @@ def _header(name: str, description: str, schema: Mapping[str, Any]) -> dict[str,
 
 def _content(body: BodySpec) -> dict[str, Any]:
     schema = dict(body.schema) if body.schema else {"$ref": _SCHEMAS + _name(body.model)}
-    told: dict[str, Any] = {"schema": schema}
+    content: dict[str, Any] = {"schema": schema}
     if body.examples:
-        told["examples"] = {name: {"value": example(name)} for name in body.examples}
-    return told
+        content["examples"] = {name: {"value": example(name)} for name in body.examples}
+    return content
 
 
 def _answer(answer: ResponseSpec) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": answer.description}
+    described: dict[str, Any] = {"description": answer.description}
     if answer.example is not None:
         schema = answer.schema or {"$ref": _SCHEMAS + _name(answer.told_model())}
         content = {"schema": dict(schema), "example": example(answer.example)}
-        told["content"] = {answer.media_type: content}
+        described["content"] = {answer.media_type: content}
     if answer.headers:
-        told["headers"] = {
-            name: {"description": said, "schema": {"type": "string"}}
-            for name, said in answer.headers.items()
+        described["headers"] = {
+            name: {"description": description, "schema": {"type": "string"}}
+            for name, description in answer.headers.items()
         }
-    return told
+    return described
 
 
 def _refusal(status: int) -> dict[str, Any]:
     content = {"schema": {"$ref": _SCHEMAS + "Problem"}, "example": problem_example(status)}
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "description": http.HTTPStatus(status).phrase,
         "content": {problems.MEDIA_TYPE: content},
     }
     if status in (429, 503):
-        said = "Seconds after which to ask again"
-        told["headers"] = {"Retry-After": {"description": said, "schema": {"type": "integer"}}}
-    return told
+        description = "Seconds after which to ask again"
+        described["headers"] = {
+            "Retry-After": {"description": description, "schema": {"type": "integer"}}
+        }
+    return described
 
 
 def add_document(app: FastAPI, endpoints: tuple[Endpoint[Any], ...], *, needs_token: bool) -> None:
@@ -216,19 +218,21 @@ def add_document(app: FastAPI, endpoints: tuple[Endpoint[Any], ...], *, needs_to
 def _document(
     app: FastAPI, endpoints: tuple[Endpoint[Any], ...], *, needs_token: bool
 ) -> dict[str, Any]:
-    told = get_openapi(title="evenhand", version=app.version, description=_ABOUT, routes=app.routes)
+    document = get_openapi(
+        title="evenhand", version=app.version, description=_ABOUT, routes=app.routes
+    )
     for endpoint in endpoints:
-        operation = told["paths"][endpoint.path][endpoint.method.lower()]
+        operation = document["paths"][endpoint.path][endpoint.method.lower()]
         operation |= {**_request(endpoint), "responses": _answers(endpoint)}
     components: dict[str, Any] = {"schemas": _schemas(endpoints)}
     if needs_token:
         components["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer", "description": "EVENHAND_TOKEN's"}
         }
-        told["security"] = [{"token": []}]
-        told["paths"]["/healthz"]["get"]["security"] = []
-    told["components"] = components
-    return told
+        document["security"] = [{"token": []}]
+        document["paths"]["/healthz"]["get"]["security"] = []
+    document["components"] = components
+    return document
 
 
 def _schemas(endpoints: tuple[Endpoint[Any], ...]) -> dict[str, Any]:
@@ -246,8 +250,8 @@ def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
     """A property's title repeats its name, and worse: Badrows."""
     properties = schema.get("properties", {})
     kept = {
-        name: {key: value for key, value in found.items() if key != "title"}
-        for name, found in properties.items()
+        name: {key: value for key, value in described.items() if key != "title"}
+        for name, described in properties.items()
     }
     return {**schema, "properties": kept} if properties else schema
 

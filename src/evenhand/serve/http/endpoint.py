@@ -41,10 +41,10 @@ class HttpCall(Generic[Q]):
 
     @property
     def run_id(self) -> str:
-        found: str = self.request.path_params["id"]
-        if len(found) > LONGEST_ID or not found.isprintable():
-            raise NotFound(f"there is no run {found[:40]!r}; GET /v1/runs lists them")
-        return found
+        run_id: str = self.request.path_params["id"]
+        if len(run_id) > LONGEST_ID or not run_id.isprintable():
+            raise NotFound(f"there is no run {run_id[:40]!r}; GET /v1/runs lists them")
+        return run_id
 
     async def body(self) -> bytes:
         """A body of JSON, not yet parsed."""

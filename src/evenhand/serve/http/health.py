@@ -49,8 +49,8 @@ async def metrics(call: HttpCall[NoQuery]) -> Response:
         runs = await call.service.runs_by_state()
     except EvenhandError:  # a store that is ill is when metrics are looked at
         runs = None
-    told = await asyncio.to_thread(call.request.app.state.doorway.metrics.exposition, runs)
-    return Response(told, headers={"Content-Type": CONTENT_TYPE})
+    exposition = await asyncio.to_thread(call.request.app.state.doorway.metrics.exposition, runs)
+    return Response(exposition, headers={"Content-Type": CONTENT_TYPE})
 
 
 ENDPOINTS: tuple[Endpoint[Any], ...] = (

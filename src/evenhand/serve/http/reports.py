@@ -29,10 +29,10 @@ async def report(call: HttpCall[ReportQuery]) -> Response:
     """What a run came to and took, and what can be concluded: win rates with intervals, by
     criterion and tag, length and position. A run that still goes on is reported as it is now."""
     query = call.query
-    found = await call.service.report(
+    reported = await call.service.report(
         call.run_id, side=query.side, ties=query.ties, level=query.level
     )
-    return answer(found)
+    return answer(reported)
 
 
 async def rank(call: HttpCall[RankRuns]) -> Response:

@@ -33,12 +33,12 @@ M = TypeVar("M", bound=Model)
 def media_type_of(request: Request) -> tuple[str, dict[str, str]]:
     """The content type in lower case, and its parameters."""
     kind, _, rest = request.headers.get("content-type", "").partition(";")
-    found = {}
+    parameters = {}
     for parameter in rest.split(";"):
         name, equals, value = parameter.partition("=")
         if equals:
-            found[name.strip().lower()] = value.strip().strip('"')
-    return kind.strip().lower(), found
+            parameters[name.strip().lower()] = value.strip().strip('"')
+    return kind.strip().lower(), parameters
 
 
 async def json_body(request: Request, *, limit_bytes: int) -> bytes:
@@ -131,17 +131,17 @@ def read_query(given: QueryParams, model: type[Q]) -> Q:
         name = known.get(spelling)
         if name is None:
             raise InputError(_unknown(spelling, kinds))
-        found = given.getlist(spelling)
+        each = given.getlist(spelling)
         if name in values:
             raise InputError(f"the query parameter {name} is given in two spellings; keep one")
-        if kinds[name] == "single" and len(found) > 1:
-            raise InputError(f"the query parameter {name} is given {len(found)} times; keep one")
+        if kinds[name] == "single" and len(each) > 1:
+            raise InputError(f"the query parameter {name} is given {len(each)} times; keep one")
         values[name] = (
-            found[0]
+            each[0]
             if kinds[name] == "single"
-            else found
+            else each
             if kinds[name] == "list"
-            else dict(_entry(name, entry) for entry in found)
+            else dict(_entry(name, entry) for entry in each)
         )
     return _validated(values, model)
 
@@ -150,8 +150,8 @@ def _validated(values: Mapping[str, Any], model: type[Q]) -> Q:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        told = complaint(error.errors(include_url=False), known=_names(model))
-        raise InputError(f"the query parameter {told}") from None
+        complaints = complaint(error.errors(include_url=False), known=_names(model))
+        raise InputError(f"the query parameter {complaints}") from None
 
 
 def _entry(name: str, given: str) -> tuple[str, str]:
@@ -201,10 +201,10 @@ def parameters(model: type[Model]) -> list[dict[str, Any]]:
             "name": name,
             "in": "query",
             "required": name in required,
-            "description": found.get("description", _NAMES.get(name, name)),
-            "schema": _plain(found, definitions),
+            "description": schema_of.get("description", _NAMES.get(name, name)),
+            "schema": _plain(schema_of, definitions),
         }
-        for name, found in schema.get("properties", {}).items()
+        for name, schema_of in schema.get("properties", {}).items()
     ]
 
 

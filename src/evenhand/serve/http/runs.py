@@ -64,8 +64,8 @@ async def event_stream(
 def told_id(status: RunStatus) -> str:
     """What was told, without what changes by itself: speed and times."""
     passing = {"pairs_per_s", "remaining_s", "created_at", "updated_at"}
-    told = status.model_dump_json(exclude=passing).encode()
-    return hashlib.blake2b(told, digest_size=8).hexdigest()
+    shown = status.model_dump_json(exclude=passing).encode()
+    return hashlib.blake2b(shown, digest_size=8).hexdigest()
 
 
 async def _blocks(
@@ -123,11 +123,11 @@ class _EventStream(Response):
                     break
                 block = HEARTBEAT
                 if step.done():
-                    found, step = step.result(), None
-                    if found is None:
+                    chunk, step = step.result(), None
+                    if chunk is None:
                         await send({"type": "http.response.body", "body": b""})
                         break
-                    block = found
+                    block = chunk
                 await send({"type": "http.response.body", "body": block, "more_body": True})
         finally:
             await _ended(step, gone)

@@ -78,8 +78,8 @@ def list_prompts() -> list[Prompt]:
             description=kind.description,
             arguments=[
                 *(
-                    PromptArgument(name=argument, description=said, required=needed)
-                    for argument, said, needed in kind.arguments
+                    PromptArgument(name=argument, description=description, required=needed)
+                    for argument, description, needed in kind.arguments
                 ),
                 _LANGUAGE,
             ],
@@ -118,10 +118,10 @@ def complete_argument(argument: str, begun: str) -> list[str]:
 
 
 def _language(given: str) -> Locale:
-    found = next((language for language in _LANGUAGES if language == given), None)
-    if found is None:
+    chosen = next((language for language in _LANGUAGES if language == given), None)
+    if chosen is None:
         raise InputError(f"language is not known; give {' or '.join(_LANGUAGES)}")
-    return found
+    return chosen
 
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:

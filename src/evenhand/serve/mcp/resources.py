@@ -48,22 +48,22 @@ def named(text: str) -> str:
 def status_line(status: RunStatus) -> str:
     """One run in a line or two, and what to do next."""
     total = status.done + status.pending
-    told = (
+    counts = (
         f"Run {status.id} ({named(status.name)}) is {status.state}: {status.done} of {total} "
         f"verdicts (A {status.wins_a}, B {status.wins_b}, ties {status.ties}, inconsistent "
         f"{status.inconsistent}, invalid {status.invalid})."
     )
     if status.error is not None:
-        told += f" Stopped by an error, {status.error.kind}: {_one_line(status.error.message)}."
+        counts += f" Stopped by an error, {status.error.kind}: {_one_line(status.error.message)}."
     elif status.stopped_by is not None:
-        told += f" Stopped by: {status.stopped_by}."
+        counts += f" Stopped by: {status.stopped_by}."
     if not status.at_rest:
         if status.remaining_s is not None:
-            told += f" About {status.remaining_s:.0f} s to go."
-        told += f' It goes on in the background; ask runStatus with run "{status.id}".'
+            counts += f" About {status.remaining_s:.0f} s to go."
+        counts += f' It goes on in the background; ask runStatus with run "{status.id}".'
     elif status.state == "finished":
-        told += f' See runReport with run "{status.id}".'
-    return told
+        counts += f' See runReport with run "{status.id}".'
+    return counts
 
 
 def ranking_lines(ranked: RankedResponses) -> str:
@@ -85,56 +85,60 @@ def report_page(report: Report) -> str:
 
 
 def _report(report: Report) -> Iterator[str]:
-    found, run = report.conclusions, report.run
-    state = f"{found.state} ({found.stopped_by})" if found.stopped_by else found.state
-    yield f"# Run {named(found.run)}"
+    conclusions, run = report.conclusions, report.run
+    state = (
+        f"{conclusions.state} ({conclusions.stopped_by})"
+        if conclusions.stopped_by
+        else conclusions.state
+    )
+    yield f"# Run {named(conclusions.run)}"
     yield ""
     yield f"- state: {state}"
-    yield f"- judges: {', '.join(named(judge) for judge in found.judges) or 'none'}"
-    pending = f", {found.pending} pending" if found.pending else ""
-    skipped = f", {found.skipped_rows} rows skipped" if found.skipped_rows else ""
-    yield f"- size: {found.pairs} pairs of {found.prompts} prompts{pending}{skipped}"
+    yield f"- judges: {', '.join(named(judge) for judge in conclusions.judges) or 'none'}"
+    pending = f", {conclusions.pending} pending" if conclusions.pending else ""
+    skipped = f", {conclusions.skipped_rows} rows skipped" if conclusions.skipped_rows else ""
+    yield f"- size: {conclusions.pairs} pairs of {conclusions.prompts} prompts{pending}{skipped}"
     cost = "not known" if run.spent.cost_usd is None else f"{run.spent.cost_usd:.4f} USD"
     yield f"- calls: {run.calls}; cost: {cost}"
-    if not found.conclusions:
+    if not conclusions.conclusions:
         yield "- win rate: not enough data"
-    for each in found.conclusions:
+    for each in conclusions.conclusions:
         yield ""
         yield from _conclusion(each)
-    if found.notes:
+    if conclusions.notes:
         yield ""
         yield "## Notes"
         yield ""
-        yield from (f"- {_one_line(note)}" for note in found.notes)
+        yield from (f"- {_one_line(note)}" for note in conclusions.notes)
 
 
-def _conclusion(found: Conclusion) -> Iterator[str]:
-    own, other = (named(name) for name in found.names)
-    rate, counts = found.win_rate, found.win_rate.counts
+def _conclusion(conclusion: Conclusion) -> Iterator[str]:
+    own, other = (named(name) for name in conclusion.names)
+    rate, counts = conclusion.win_rate, conclusion.win_rate.counts
     wins = (counts.wins_a, counts.wins_b)
     won, lost = wins if rate.side == "A" else wins[::-1]
-    yield f"## {own} against {other}, by {named(found.judge)}"
+    yield f"## {own} against {other}, by {named(conclusion.judge)}"
     yield ""
-    yield _one_line(found.sentence)
+    yield _one_line(conclusion.sentence)
     yield ""
     yield f"- win rate of {own}: {_rate(rate)}; {_TIES[rate.ties]}"
     yield (
         f"- outcomes: {own} wins {won}, {other} wins {lost}, ties {counts.ties}, inconsistent "
-        f"{counts.inconsistent}, invalid {counts.invalid}, pending {found.pending}"
+        f"{counts.inconsistent}, invalid {counts.invalid}, pending {conclusion.pending}"
     )
     if rate.sign_test is not None:
         yield f"- sign test: p = {rate.sign_test.p_value:.2g}"
-    if found.account is not None:
-        yield f"- decision: {_one_line(found.account)}"
-    yield f"- both orders agree in {_share(found.position.consistency)}"
-    yield f"- the longer answer won {_share(found.length.longer_wins)}"
-    for each in found.length.controlled:
+    if conclusion.account is not None:
+        yield f"- decision: {_one_line(conclusion.account)}"
+    yield f"- both orders agree in {_share(conclusion.position.consistency)}"
+    yield f"- the longer answer won {_share(conclusion.length.longer_wins)}"
+    for each in conclusion.length.controlled:
         if each.rate is not None and each.low is not None and each.high is not None:
-            told = f"{each.rate:.2f} ({each.low:.2f} to {each.high:.2f})"
+            interval = f"{each.rate:.2f} ({each.low:.2f} to {each.high:.2f})"
             caution = f"; {_one_line(each.caution)}" if each.caution else ""
-            yield f"- win rate at equal length: {told}{caution}"
-    yield from _parts("criterion", found.by_criterion)
-    yield from _parts("tag", found.by_tag)
+            yield f"- win rate at equal length: {interval}{caution}"
+    yield from _parts("criterion", conclusion.by_criterion)
+    yield from _parts("tag", conclusion.by_tag)
 
 
 def _parts(what: str, parts: tuple[GroupRate, ...]) -> Iterator[str]:
@@ -157,28 +161,28 @@ def _rate(rate: SideRate) -> str:
 
 
 def _share(share: EstimatedShare) -> str:
-    told = f"{share.part} of {share.of}"
+    counts = f"{share.part} of {share.of}"
     if share.value is None or share.low is None or share.high is None:
-        return f"{told} (not enough data)"
-    return f"{told}: {share.value:.2f} ({share.low:.2f} to {share.high:.2f})"
+        return f"{counts} (not enough data)"
+    return f"{counts}: {share.value:.2f} ({share.low:.2f} to {share.high:.2f})"
 
 
 def audit_page(report: AuditReport) -> str:
     """The findings in words; which judge, on how many pairs."""
     audit, findings = report.audit, report.findings
-    told = [f"# Judge {named(audit.judge)}: {findings.word}", ""]
-    told.append(f"- labelled pairs: {audit.n}; without a label: {audit.unlabelled}")
-    told += [f"- {_one_line(line)}" for line in findings.lines]
-    told += [
+    lines = [f"# Judge {named(audit.judge)}: {findings.word}", ""]
+    lines.append(f"- labelled pairs: {audit.n}; without a label: {audit.unlabelled}")
+    lines += [f"- {_one_line(line)}" for line in findings.lines]
+    lines += [
         f"- threshold {each.name}: {each.ruling}; {_one_line(each.line)}"
         for each in findings.checks
     ]
     if findings.ruling is not None:
-        told.append(f"- all thresholds together: {findings.ruling}")
+        lines.append(f"- all thresholds together: {findings.ruling}")
     if audit.disagreements_in_all:
-        told.append(f"- disagreements with the labels: {audit.disagreements_in_all}")
-    told += [f"- {_one_line(note)}" for note in audit.notes]
-    return "\n".join(told) + "\n"
+        lines.append(f"- disagreements with the labels: {audit.disagreements_in_all}")
+    lines += [f"- {_one_line(note)}" for note in audit.notes]
+    return "\n".join(lines) + "\n"
 
 
 def _one_line(text: str) -> str:
@@ -223,8 +227,10 @@ _TEMPLATES = (
 async def list_resources(service: Service) -> list[Resource]:
     """Those that are always there, and the reports of the newest runs."""
     fixed = [
-        Resource(uri=_SCHEME + path, name=path, title=title, description=said, mime_type=mime_type)
-        for path, title, said, mime_type in _STATIC
+        Resource(
+            uri=_SCHEME + path, name=path, title=title, description=description, mime_type=mime_type
+        )
+        for path, title, description, mime_type in _STATIC
     ]
     page = await service.runs(limit=_RUNS_LISTED)
     reports = [
@@ -246,18 +252,18 @@ def list_templates() -> list[ResourceTemplate]:
             uri_template=_SCHEME + path,
             name=path,
             title=title,
-            description=said,
+            description=description,
             mime_type=mime_type,
         )
-        for path, title, said, mime_type in _TEMPLATES
+        for path, title, description, mime_type in _TEMPLATES
     ]
 
 
 async def read_resource(service: Service, uri: str) -> TextResourceContents:
     for pattern, mime_type, read in _READERS:
-        found = pattern.fullmatch(uri) if len(uri) <= _LONGEST_URI else None
-        if found is not None:
-            text = await read(service, *(unquote(part) for part in found.groups()))
+        match = pattern.fullmatch(uri) if len(uri) <= _LONGEST_URI else None
+        if match is not None:
+            text = await read(service, *(unquote(part) for part in match.groups()))
             return TextResourceContents(uri=uri, mime_type=mime_type, text=visible(text))
     known = ", ".join(_SCHEME + path for path, *_ in (*_STATIC, *_TEMPLATES))
     raise NotFound(f"there is no such resource; the resources are {known}")

@@ -92,11 +92,11 @@ def make_server(service: Service) -> Server[Any]:
     async def complete(_: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         name, begun = params.argument.name, params.argument.value
         if isinstance(params.ref, types.PromptReference):
-            found = prompts.complete_argument(name, begun)
+            completed = prompts.complete_argument(name, begun)
         else:
             with refusing("completion/complete"):
-                found = await resources.complete_argument(service, name, begun)
-        return types.CompleteResult(completion=types.Completion(values=found[:100]))
+                completed = await resources.complete_argument(service, name, begun)
+        return types.CompleteResult(completion=types.Completion(values=completed[:100]))
 
     server: Server[Any] = Server(
         "evenhand",

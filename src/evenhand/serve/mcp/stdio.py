@@ -106,8 +106,8 @@ class Wire:
         asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
 
     def _write_all(self) -> None:
-        while (told := self._out.get()) is not None:
-            line, written = told
+        while (message := self._out.get()) is not None:
+            line, written = message
             failure: OSError | None = None
             try:
                 left = memoryview(line)
@@ -164,17 +164,17 @@ async def serve_stdio(service: Service) -> None:
         talk = _Talk(wire, longest_line=longest)
         serving = asyncio.ensure_future(_serve_all(make_server(service), talk))
         talking = asyncio.ensure_future(talk.go_on(drain_s=limits.shutdown_s))
-        told = asyncio.ensure_future(ended.wait())
+        ending = asyncio.ensure_future(ended.wait())
         try:
-            await asyncio.wait((serving, talking, told), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((serving, talking, ending), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            told.cancel()
+            ending.cancel()
             await talk.close()
             # What is in flight is cancelled by the end of its stream, and answered as closed.
             await asyncio.wait((serving, talking), timeout=limits.shutdown_s)
             for task in (serving, talking):
                 task.cancel()
-            await asyncio.gather(serving, talking, told, return_exceptions=True)
+            await asyncio.gather(serving, talking, ending, return_exceptions=True)
 
 
 async def _serve_all(server: Server[Any], talk: _Talk) -> None:
@@ -311,9 +311,9 @@ class _Talk:
 
     async def _refuse(self, code: int, message: str, number: Any = None) -> None:
         error = {"code": code, "message": message}
-        told = {"jsonrpc": "2.0", "id": number, "error": error}
+        answer = {"jsonrpc": "2.0", "id": number, "error": error}
         with contextlib.suppress(OSError):
-            await self._wire.write(json.dumps(told).encode("utf-8", "backslashreplace"))
+            await self._wire.write(json.dumps(answer).encode("utf-8", "backslashreplace"))
 
     def _note(self, message: types.JSONRPCMessage) -> None:
         if isinstance(message, types.JSONRPCRequest):
@@ -331,8 +331,8 @@ class _Talk:
 
     async def _write_all(self) -> None:
         """Until the server has no more to say, or nobody reads."""
-        async for told in self._from_server:
-            message = told.message
+        async for sent in self._from_server:
+            message = sent.message
             try:
                 line = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
             except ValueError as error:  # a text that no UTF-8 can hold

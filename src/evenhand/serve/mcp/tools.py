@@ -61,13 +61,13 @@ class ProgressReporter:
 
     def __init__(self) -> None:
         self._newest: tuple[float, float | None, str | None] | None = None
-        self._told = asyncio.Event()
+        self._news = asyncio.Event()
         self._sent = -1.0
         self._ended = False
 
     def tell(self, done: float, total: float | None = None, message: str | None = None) -> None:
         self._newest = (done, total, message)
-        self._told.set()
+        self._news.set()
 
     def of(self, what: str) -> Callable[[int, int], None]:
         """A listener for functions that tell `done` and `total` of something."""
@@ -75,16 +75,16 @@ class ProgressReporter:
 
     async def send(self, report: Report) -> None:
         """Until the end is told; what comes while one is being sent is told at once afterwards."""
-        while self._told.is_set() or not self._ended:
-            await self._told.wait()
-            self._told.clear()
+        while self._news.is_set() or not self._ended:
+            await self._news.wait()
+            self._news.clear()
             if self._newest is not None and self._newest[0] > self._sent:
                 self._sent = self._newest[0]
                 await report(*self._newest)
 
     def end(self) -> None:
         self._ended = True
-        self._told.set()
+        self._news.set()
 
 
 @asynccontextmanager
@@ -155,8 +155,8 @@ class ToolAnswer:
 def verdict_answer(verdict: Verdict) -> ToolAnswer:
     """The text is the result's JSON, for clients that read nothing else; without the passes,
     which say the same at length."""
-    told: dict[str, Any] = verdict.model_dump(mode="json", exclude={"metadata": {"passes"}})
-    return ToolAnswer(verdict, visible(json.dumps(told, ensure_ascii=False)))
+    answer: dict[str, Any] = verdict.model_dump(mode="json", exclude={"metadata": {"passes"}})
+    return ToolAnswer(verdict, visible(json.dumps(answer, ensure_ascii=False)))
 
 
 def failed(error: EvenhandError) -> CallToolResult:
@@ -164,10 +164,10 @@ def failed(error: EvenhandError) -> CallToolResult:
     again = " Trying again may help." if error.retryable else ""
     message = presentable(error.message)
     failure = failure_of(error)
-    told = failure.error.model_copy(update={"message": message})
+    body = failure.error.model_copy(update={"message": message})
     return CallToolResult(
         content=[TextContent(type="text", text=f"{error.kind}: {message}.{again}")],
-        structured_content=failure.model_copy(update={"error": told}).model_dump(mode="json"),
+        structured_content=failure.model_copy(update={"error": body}).model_dump(mode="json"),
         is_error=True,
     )
 
@@ -218,11 +218,11 @@ async def _judged(call: ToolCall, wanted: AuditWanted) -> RunStatus:
         raise InputError("no pair has a label; give each its label, A, B or TIE")
     options = StartRun(judge=wanted.judge, criteria=wanted.criteria)
     status = await start(call, wanted.pairs, options)
-    found = status.found
+    existed = status.found
     try:
         status = await follow(call, status, wait_s=None)
     except asyncio.CancelledError:
-        if not found:  # or else somebody else may be waiting for it
+        if not existed:  # or else somebody else may be waiting for it
             # Not awaited here: whoever cancelled waits for nothing.
             stopping = asyncio.ensure_future(_stop(call.service, status.id))
             _ending.add(stopping)
@@ -260,14 +260,14 @@ class ServiceTool:
 
 
 async def _compare(call: ToolCall) -> ToolAnswer:
-    told = call.progress.of("passes")
-    return verdict_answer(await call.service.compare(call.arguments, told=told))
+    on_progress = call.progress.of("passes")
+    return verdict_answer(await call.service.compare(call.arguments, on_progress=on_progress))
 
 
 async def _rank(call: ToolCall) -> ToolAnswer:
     request = read_value(RankResponses, call.arguments)
-    told = call.progress.of("comparisons")
-    ranked = await call.service.rank_responses(request, told=told)
+    on_progress = call.progress.of("comparisons")
+    ranked = await call.service.rank_responses(request, on_progress=on_progress)
     return ToolAnswer(ranked, ranking_lines(ranked))
 
 
@@ -300,8 +300,8 @@ async def _report(call: ToolCall) -> ToolAnswer:
 
 
 async def _audit(call: ToolCall) -> ToolAnswer:
-    found = await audit(call)
-    return ToolAnswer(found, audit_page(found))
+    audited = await audit(call)
+    return ToolAnswer(audited, audit_page(audited))
 
 
 def _tool(

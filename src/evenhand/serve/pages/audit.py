@@ -103,10 +103,10 @@ def _pairs_behind(links: RunLinks, report: AuditReport | None) -> Callable[..., 
 def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRecord]:
     """Of the same judge; and first this run, where it is one itself."""
     own = service.store.run_at(int(run_id))
-    found = probe_runs_of(service.store, judge)[:_MOST_PROBE_RUNS] if judge else []
-    if own is not None and probe_language(own) and own.id not in {each.id for each in found}:
-        found.insert(0, own)
-    return found
+    runs = probe_runs_of(service.store, judge)[:_MOST_PROBE_RUNS] if judge else []
+    if own is not None and probe_language(own) and own.id not in {each.id for each in runs}:
+        runs.insert(0, own)
+    return runs
 
 
 async def show_probes(visit: Visit) -> Filled | Response:
@@ -209,7 +209,7 @@ def _learned_from(
 
 def _saved(judge: str | None) -> list[NamedCalibration]:
     """Those that were learned on this judge, by the names they are used by."""
-    found = []
+    named = []
     try:
         paths = sorted(CALIBRATION_FILES.folder().glob("*.json"))[:_MOST_FILES]
     except OSError:
@@ -220,8 +220,8 @@ def _saved(judge: str | None) -> list[NamedCalibration]:
         except EvenhandError:
             continue  # no calibration, or one of another version: it is said where it is used
         if saved.learned_on.judge == judge:
-            found.append(NamedCalibration(path.stem, saved))
-    return found
+            named.append(NamedCalibration(path.stem, saved))
+    return named
 
 
 CALIBRATION_PAGES = (

@@ -61,8 +61,8 @@ Shares = Callable[[Language], list[tuple[str, EstimatedShare]]]
 
 async def judges_of(service: Service, run_id: str) -> tuple[str, ...]:
     """By the names that the run's verdicts have."""
-    found = await asyncio.to_thread(service.store.run_judges, int(run_id))
-    return tuple(dict.fromkeys(each.name for each in found))
+    judges = await asyncio.to_thread(service.store.run_judges, int(run_id))
+    return tuple(dict.fromkeys(each.name for each in judges))
 
 
 async def keep_ranking(
@@ -170,21 +170,21 @@ class Drawings:
 
     async def drawn(self, key: Hashable, draw: Callable[[], bytes]) -> bytes:
         """ServerBusy where too many wait to be drawn."""
-        found = self._recalled(key)
-        if found is not None:
-            return found
+        drawing = self._recalled(key)
+        if drawing is not None:
+            return drawing
         async with self._turns.admitted():
-            found = self._recalled(key)  # somebody else may have waited for the same
-            if found is None:
-                found = await asyncio.to_thread(draw)
-                self._keep(key, found)
-        return found
+            drawing = self._recalled(key)  # somebody else may have waited for the same
+            if drawing is None:
+                drawing = await asyncio.to_thread(draw)
+                self._keep(key, drawing)
+        return drawing
 
     def _recalled(self, key: Hashable) -> bytes | None:
-        found = self._kept.get(key)
-        if found is not None:
+        drawing = self._kept.get(key)
+        if drawing is not None:
             self._kept.move_to_end(key)
-        return found
+        return drawing
 
     def _keep(self, key: Hashable, picture: bytes) -> None:
         if len(picture) > self._most_bytes:
@@ -198,9 +198,9 @@ class Drawings:
 
 def drawings_of(state: State) -> Drawings:
     """The app's own; made at the first chart."""
-    found = getattr(state, "drawings", None)
-    if isinstance(found, Drawings):
-        return found
+    drawings = getattr(state, "drawings", None)
+    if isinstance(drawings, Drawings):
+        return drawings
     made = state.drawings = Drawings()
     return made
 
@@ -326,12 +326,12 @@ _OF_CONCLUSIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _of_conclusions(name: str, found: Conclusions, of: tuple[object, ...]) -> Drawable:
+def _of_conclusions(name: str, conclusions: Conclusions, of: tuple[object, ...]) -> Drawable:
     # `name` is one of the five above; who calls has looked it up there.
     return Drawable(
         of=of,
-        rows=lambda: conclusion_rows(found, name),  # type: ignore[arg-type]
-        chart=lambda language: _OF_CONCLUSIONS[name](found, language=language),
+        rows=lambda: conclusion_rows(conclusions, name),  # type: ignore[arg-type]
+        chart=lambda language: _OF_CONCLUSIONS[name](conclusions, language=language),
     )
 
 

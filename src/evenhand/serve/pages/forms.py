@@ -84,17 +84,17 @@ async def read_form(request: Request, *, limit_bytes: int = _SMALL_BYTES) -> Fie
 
 def _decoded(body: bytes) -> dict[str, list[str]]:
     parts = body.split(b"&", _MOST_FIELDS)
-    found: dict[str, list[str]] = {}
+    fields: dict[str, list[str]] = {}
     try:
         if len(parts) > _MOST_FIELDS or not body.isascii():
             raise ValueError
         for part in parts:
             if part:
                 name, _, value = part.partition(b"=")
-                found.setdefault(_plain(name), []).append(_with_plain_lines(_plain(value)))
+                fields.setdefault(_plain(name), []).append(_with_plain_lines(_plain(value)))
     except ValueError:
         raise InputError("the body is no form that a page of this server sends") from None
-    return found
+    return fields
 
 
 def _plain(encoded: bytes) -> str:

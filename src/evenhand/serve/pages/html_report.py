@@ -78,19 +78,19 @@ class RunFigures:
     undrawn: str | None
 
 
-def gather(store: Store, found: Conclusions, *, language: Language = "en") -> RunFigures:
-    ranking = _ranking(store, found)
+def gather(store: Store, conclusions: Conclusions, *, language: Language = "en") -> RunFigures:
+    ranking = _ranking(store, conclusions)
     charts: tuple[ChartImage, ...] = ()
     undrawn = None
     try:
-        charts = tuple(_charts(found, ranking, language))
+        charts = tuple(_charts(conclusions, ranking, language))
     except MissingExtra as error:
         undrawn = error.message
     return RunFigures(
-        conclusions=found,
-        run=report_run(store, found.run),
+        conclusions=conclusions,
+        run=report_run(store, conclusions.run),
         ranking=ranking,
-        audits=tuple(_audits(store, found)),
+        audits=tuple(_audits(store, conclusions)),
         charts=charts,
         undrawn=undrawn,
     )
@@ -100,28 +100,28 @@ def svg_address(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
-def _ranking(store: Store, found: Conclusions) -> RunRanking | None:
+def _ranking(store: Store, conclusions: Conclusions) -> RunRanking | None:
     """Of three models or more; two are compared by their win rate."""
-    models = {name for each in found.conclusions for name in (each.model, each.against)}
+    models = {name for each in conclusions.conclusions for name in (each.model, each.against)}
     if len(models - {None}) < _SEVERAL:
         return None
     try:
-        return rank_runs(store, [found.run], RankOptions(level=found.level))
+        return rank_runs(store, [conclusions.run], RankOptions(level=conclusions.level))
     except InputError:
         return None  # nothing that could be ranked yet
 
 
-def _audits(store: Store, found: Conclusions) -> Iterator[AuditWithFindings]:
-    for judge in dict.fromkeys(found.judges):
+def _audits(store: Store, conclusions: Conclusions) -> Iterator[AuditWithFindings]:
+    for judge in dict.fromkeys(conclusions.judges):
         try:
-            audit = audit_run(store, found.run, judge=judge, level=found.level)
+            audit = audit_run(store, conclusions.run, judge=judge, level=conclusions.level)
         except EvenhandError:
             continue  # no labels, or a judge that was asked in several ways
         yield AuditWithFindings(audit, assess_audit(audit))
 
 
 def _charts(
-    found: Conclusions, ranking: RunRanking | None, language: Language
+    conclusions: Conclusions, ranking: RunRanking | None, language: Language
 ) -> Iterator[ChartImage]:
     from evenhand.report.charts import drawing as charts
 
@@ -129,17 +129,17 @@ def _charts(
         raise MissingExtra("altair or vl-convert-python, which draw charts,", "plot")
     from evenhand.report.charts.style import on_dark
 
-    if not found.conclusions:
+    if not conclusions.conclusions:
         return
     drawn = {
-        "rates": charts.win_rate_chart(found, language=language),
-        "outcomes": charts.outcome_chart(found, language=language),
+        "rates": charts.win_rate_chart(conclusions, language=language),
+        "outcomes": charts.outcome_chart(conclusions, language=language),
     }
-    if any(each.by_criterion for each in found.conclusions):
-        drawn["criteria"] = charts.criterion_chart(found, language=language)
-    if any(each.by_tag for each in found.conclusions):
-        drawn["tags"] = charts.tag_chart(found, language=language)
-    drawn["length"] = charts.length_chart(found, language=language)
+    if any(each.by_criterion for each in conclusions.conclusions):
+        drawn["criteria"] = charts.criterion_chart(conclusions, language=language)
+    if any(each.by_tag for each in conclusions.conclusions):
+        drawn["tags"] = charts.tag_chart(conclusions, language=language)
+    drawn["length"] = charts.length_chart(conclusions, language=language)
     if ranking is not None and ranking.ranking is not None:
         drawn["leaderboard"] = charts.leaderboard_chart(ranking.ranking, language=language)
         drawn["matrix"] = charts.win_matrix_chart(ranking.ranking, language=language)
@@ -178,7 +178,7 @@ class HtmlReport:
 
 def write_html_report(
     store: Store,
-    found: Conclusions,
+    conclusions: Conclusions,
     path: Path,
     *,
     pairs: int = MOST_PAIRS,
@@ -192,10 +192,10 @@ def write_html_report(
         raise InputError(f"pairs is {pairs:,}; give a number from 0 to {MOST_PAIRS:,}")
     if language not in LANGUAGES:
         raise InputError(f'language is {language!r}; give "en" or "zh"')
-    run = find_run(store, found.run)
+    run = find_run(store, conclusions.run)
     choice = select_pairs(store, run, at_most=pairs)
     with PairData(store, run, choice, language=language, processes=processes) as data:
-        figures = gather(store, found, language=language)
+        figures = gather(store, conclusions, language=language)
         with atomic_file(path.expanduser(), overwrite=True) as stream:
             for text in _rendered(figures, choice, data, language):
                 stream.write(text.encode())
@@ -275,13 +275,13 @@ def _live_words(language: Language) -> dict[str, str]:
     return shared | live
 
 
-def outcomes(found: Conclusion) -> Iterator[tuple[str, str | None, int, str]]:
+def outcomes(conclusion: Conclusion) -> Iterator[tuple[str, str | None, int, str]]:
     """A kind, who won where it is a win, how many, and the address of the pairs behind it."""
-    counts = found.win_rate.counts
-    of_a, of_b = found.names if found.side == "A" else found.names[::-1]
+    counts = conclusion.win_rate.counts
+    of_a, of_b = conclusion.names if conclusion.side == "A" else conclusion.names[::-1]
 
     def to(outcome: str, winner: str | None = None) -> str:
-        return address("#pairs", outcome=outcome, winner=winner, judge=found.judge)
+        return address("#pairs", outcome=outcome, winner=winner, judge=conclusion.judge)
 
     yield "A", of_a, counts.wins_a, to("win", of_a)
     yield "B", of_b, counts.wins_b, to("win", of_b)
@@ -290,5 +290,5 @@ def outcomes(found: Conclusion) -> Iterator[tuple[str, str | None, int, str]]:
     yield "invalid", None, counts.invalid, to("invalid")
 
 
-def outcome_parts(found: Conclusion) -> list[tuple[str, int]]:
-    return [(kind, count) for kind, _, count, _ in outcomes(found)]
+def outcome_parts(conclusion: Conclusion) -> list[tuple[str, int]]:
+    return [(kind, count) for kind, _, count, _ in outcomes(conclusion)]

@@ -178,8 +178,8 @@ class PairReader:
         by_number: dict[int, list[list[Any]]] = {}
         for each in self._store.each_vote(self._run.id):
             vote = each.vote
-            said = [vote.verdict, vote.both_bad, self._cut(vote.comment or "")]
-            by_number.setdefault(each.number, []).append(said)
+            vote_parts = [vote.verdict, vote.both_bad, self._cut(vote.comment or "")]
+            by_number.setdefault(each.number, []).append(vote_parts)
         return by_number
 
     def _pair(self, whole: list[WholeVerdict]) -> ReportPair:
@@ -246,7 +246,7 @@ class PairReader:
 
     def _judged(self, own: WholeVerdict, settled: Verdict | Failure) -> dict[str, Any]:
         metadata, usage = settled.metadata, settled.metadata.usage
-        found: dict[str, Any] = {
+        judged: dict[str, Any] = {
             "judge": self._place_of[own.row.judge_id],
             "source": metadata.confidence_source,
             "passes": [self._pass(made) for made in metadata.passes],
@@ -257,41 +257,41 @@ class PairReader:
         }
         if isinstance(settled, Failure):
             outcomes = [[each.criterion, each.outcome.value, None] for each in metadata.criteria]
-            return found | {"criteria": outcomes, "error": self._ours(settled.error.message)}
+            return judged | {"criteria": outcomes, "error": self._ours(settled.error.message)}
         ends = {each.criterion: each.outcome.value for each in metadata.criteria}
-        found["criteria"] = [
+        judged["criteria"] = [
             [each.criterion, ends.get(each.criterion, _unjudged(each.winner)), each.winner]
             for each in settled.comparison
         ]
-        found |= self._said(settled)
+        judged |= self._said(settled)
         if settled.position_consistency is not None:
-            found["orders"] = _orders(settled.position_consistency)
+            judged["orders"] = _orders(settled.position_consistency)
         if metadata.probabilities is not None:
             means = metadata.probabilities
-            found["likely"] = [means.a, means.b, means.tie]
+            judged["likely"] = [means.a, means.b, means.tie]
         if settled.outcome is Outcome.INCONSISTENT and settled.winner != "TIE":
-            found["decided"] = settled.winner
-        return found
+            judged["decided"] = settled.winner
+        return judged
 
     def _said(self, settled: Verdict) -> dict[str, Any]:
         """What stands in no pass of its own: most reasons are there already."""
-        found: dict[str, Any] = {}
+        answer: dict[str, Any] = {}
         in_passes = {made.ballot.reasoning for made in settled.metadata.passes if made.ballot}
         if settled.overall_reasoning and settled.overall_reasoning not in in_passes:
-            found["why"] = self._cut(settled.overall_reasoning)
+            answer["why"] = self._cut(settled.overall_reasoning)
         if settled.notes:
-            found["notes"] = [self._ours(note) for note in settled.notes]
+            answer["notes"] = [self._ours(note) for note in settled.notes]
         own = settled.differentiators
         if own.a_advantages or own.b_advantages:
-            found["advantages"] = [
+            answer["advantages"] = [
                 [self._cut(text) for text in texts]
                 for texts in (own.a_advantages, own.b_advantages)
             ]
-        return found
+        return answer
 
     def _pass(self, made: Pass) -> dict[str, Any]:
         usage = made.usage
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "first": "A" if made.order == "original" else "B",
             "sample": made.sample,
             "ms": round(made.time_ms),
@@ -300,19 +300,22 @@ class PairReader:
             "cost": usage.cost_usd,
         }
         if made.model is not None:
-            found["model"] = self._cut(made.model)
+            fields["model"] = self._cut(made.model)
         if made.ballot is not None:
-            found |= self._ballot(made.ballot)
+            fields |= self._ballot(made.ballot)
         elif made.unread is not None:
-            found |= {"unread": self._ours(made.unread.reason), "raw": made.unread.raw[:_RAW_LIMIT]}
+            fields |= {
+                "unread": self._ours(made.unread.reason),
+                "raw": made.unread.raw[:_RAW_LIMIT],
+            }
         if made.repaired:
-            found["before"] = [
+            fields["before"] = [
                 [self._ours(each.reason), each.raw[:_RAW_LIMIT]] for each in made.repaired
             ]
-        return found
+        return fields
 
     def _ballot(self, ballot: Ballot) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "winner": ballot.winner,
             "confidence": ballot.confidence,
             "why": self._cut(ballot.reasoning),
@@ -328,15 +331,15 @@ class PairReader:
             ],
         }
         if ballot.raw:
-            found["raw"] = ballot.raw[:_RAW_LIMIT]
+            fields["raw"] = ballot.raw[:_RAW_LIMIT]
         if ballot.scores is not None:
-            found["scores"] = [ballot.scores.a, ballot.scores.b]
+            fields["scores"] = [ballot.scores.a, ballot.scores.b]
         if ballot.probabilities is not None:
             likely = ballot.probabilities
-            found["likely"] = [likely.a, likely.b, likely.tie]
+            fields["likely"] = [likely.a, likely.b, likely.tie]
         if ballot.flags:
-            found["flags"] = [self._ours(flag) for flag in ballot.flags]
-        return found
+            fields["flags"] = [self._ours(flag) for flag in ballot.flags]
+        return fields
 
     def _ours(self, sentence: str) -> str:
         """In the report's language."""

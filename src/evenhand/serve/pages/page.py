@@ -60,10 +60,10 @@ class Visit:
 
     @property
     def run_id(self) -> str:
-        found: str = self.request.path_params["id"]
-        if len(found) > LONGEST_ID or not found.isprintable():
-            raise NotFound(f"there is no run {found[:40]!r}; the first page lists them")
-        return found
+        run_id: str = self.request.path_params["id"]
+        if len(run_id) > LONGEST_ID or not run_id.isprintable():
+            raise NotFound(f"there is no run {run_id[:40]!r}; the first page lists them")
+        return run_id
 
     async def form(self) -> Fields:
         """What was posted, by our own page and in this session; Forbidden else."""

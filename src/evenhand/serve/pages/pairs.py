@@ -123,8 +123,8 @@ async def find_pair(visit: Visit) -> Filled | Response:
     def find() -> tuple[RunRecord, int | None]:
         store = visit.service.store
         run = needed_run(store, visit.run_id)
-        found = store.item(run.id, wanted)
-        return run, found.item.number if found else None
+        item = store.item(run.id, wanted)
+        return run, item.item.number if item else None
 
     run, number = await asyncio.to_thread(find)
     if number is None:
@@ -236,11 +236,11 @@ class _Pipe(io.RawIOBase):
     def write(self, data: object) -> int:
         if self.given_up:
             raise _GivenUp
-        told = memoryview(cast("bytes", data)).cast("B")
-        self._gathered += told
+        chunk = memoryview(cast("bytes", data)).cast("B")
+        self._gathered += chunk
         if len(self._gathered) >= _BLOCK:
             self.send()
-        return len(told)
+        return len(chunk)
 
     def send(self) -> None:
         if not self._gathered:
@@ -356,16 +356,16 @@ class _Export:
         """In the table's order, which is not that of the store."""
         names = {judge.id: name for name, judge in self.judges.items()}
         places = [VerdictPlace(line.number, self.judges[line.judge].id) for line in lines]
-        found = {
+        values = {
             VerdictPlace(whole.row.item.number, whole.row.judge_id): whole
             for whole in self.service.store.whole_verdicts_at(self.run.id, places)
         }
         return [
-            row_of(found[place], run=self.run, judge=self.judges[names[place.judge_id]]).model_copy(
-                update={"judge": names[place.judge_id]}
-            )
+            row_of(
+                values[place], run=self.run, judge=self.judges[names[place.judge_id]]
+            ).model_copy(update={"judge": names[place.judge_id]})
             for place in places
-            if place in found  # somebody may have had it judged anew meanwhile
+            if place in values  # somebody may have had it judged anew meanwhile
         ]
 
 
@@ -373,9 +373,13 @@ def _exporting(ending: Ending) -> Callable[[Visit], Awaitable[Filled | Response]
     async def export(visit: Visit) -> Filled | Response:
         if ending == "parquet":
             await asyncio.to_thread(load_pyarrow)  # without it, an error that says what to do
-        told = await _Export.of(visit)
-        blocks = _as_lines(told, ending) if ending in ("csv", "jsonl") else _as_file(told, ending)
-        name = f"evenhand-run-{told.run.id}.{ending}"
+        exported = await _Export.of(visit)
+        blocks = (
+            _as_lines(exported, ending)
+            if ending in ("csv", "jsonl")
+            else _as_file(exported, ending)
+        )
+        name = f"evenhand-run-{exported.run.id}.{ending}"
         return StreamingResponse(
             blocks,
             media_type=_TYPES[ending],

@@ -119,20 +119,22 @@ async def compare(visit: Visit) -> Filled | Response:
         )
     try:
         verdict = await visit.service.compare(attempt.pair(), judge=attempt.judge)
-        told = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
+        result = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
     except EvenhandError as error:
-        told = PlaygroundResult.of(error)
-    return await _filled(visit, attempt, told)
+        result = PlaygroundResult.of(error)
+    return await _filled(visit, attempt, result)
 
 
 async def _filled(
-    visit: Visit, attempt: PlaygroundForm, told: PlaygroundResult | None = None
+    visit: Visit, attempt: PlaygroundForm, result: PlaygroundResult | None = None
 ) -> Filled:
     offers = await asyncio.to_thread(offered, visit.service)
     # Where the judge answered and it is no verdict, nothing went wrong here.
-    failed = told is not None and told.problem is not None and not told.invalid
-    status = told.problem.status if failed and told is not None and told.problem else 200
-    return Filled("try.html", {"attempt": attempt, "result": told, "offers": offers}, status=status)
+    failed = result is not None and result.problem is not None and not result.invalid
+    status = result.problem.status if failed and result is not None and result.problem else 200
+    return Filled(
+        "try.html", {"attempt": attempt, "result": result, "offers": offers}, status=status
+    )
 
 
 async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
@@ -154,10 +156,10 @@ async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
                 yield _line(render_template("_try_pass.html", language, made=one))
         try:
             verdict = await working
-            told = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
+            result = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
         except EvenhandError as error:
-            told = PlaygroundResult.of(error)
-        yield _line(render_template("_try_result.html", language, result=told))
+            result = PlaygroundResult.of(error)
+        yield _line(render_template("_try_result.html", language, result=result))
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)

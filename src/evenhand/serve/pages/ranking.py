@@ -121,10 +121,10 @@ async def show_ranking(visit: Visit) -> Filled | Response:
         "tags": tuple(dict.fromkeys(own.name for each in known for own in each.tags)),
         "waiting": kept.computing or kept.stale,
     }
-    found = kept.value
-    if found is not None and found.ranking is not None:
-        values |= _shown(found, found.ranking) | {
-            "charts": _charts(found.ranking, ids, query, visit.language),
+    ranked = kept.value
+    if ranked is not None and ranked.ranking is not None:
+        values |= _shown(ranked, ranked.ranking) | {
+            "charts": _charts(ranked.ranking, ids, query, visit.language),
             "pairs_of": lambda model, against=None: pairs_behind(ids, model, against, query=query),
         }
     return Filled("ranking.html", values)
@@ -136,7 +136,7 @@ def _choices(listed: tuple[RunStatus, ...], chosen: list[RunStatus]) -> list[Run
     return [*(status for status in chosen if status.id not in there), *listed]
 
 
-def _shown(found: RunRanking, ranking: Ranking) -> dict[str, Any]:
+def _shown(ranked: RunRanking, ranking: Ranking) -> dict[str, Any]:
     alike = {(each.better, each.worse): each for each in ranking.indistinguishable or ()}
     models = ranking.models
     following = [*(each.model for each in models[1:]), None]
@@ -160,7 +160,7 @@ def _shown(found: RunRanking, ranking: Ranking) -> dict[str, Any]:
         for row in range(count)
     ]
     return {
-        "found": found,
+        "found": ranked,
         "ranking": ranking,
         "places": places[:_SHOWN_MODELS],
         "left_out": max(0, len(places) - _SHOWN_MODELS),
@@ -194,15 +194,15 @@ async def list_behind(visit: Visit) -> Filled | Response:
     query = read_query(given(visit), BehindQuery)
     service = visit.service
     asked = TableQuery.model_validate(query.model_dump(exclude={"run"}))
-    found = []
+    links = []
     for name in dict.fromkeys(query.run):
         status = await service.run(name)
         if query.judge is not None and query.judge not in status.judges:
             continue  # it counts where there is such a judge
         table = await service.tables.page(status.id, asked, limit=1)
-        found.append((status, table, address(f"/runs/{status.id}/pairs", **told(asked))))
-    indexing = any(not table.table.whole for _, table, _ in found)
-    return Filled("ranking_pairs.html", {"query": query, "found": found, "indexing": indexing})
+        links.append((status, table, address(f"/runs/{status.id}/pairs", **told(asked))))
+    indexing = any(not table.table.whole for _, table, _ in links)
+    return Filled("ranking_pairs.html", {"query": query, "found": links, "indexing": indexing})
 
 
 PAGES = (

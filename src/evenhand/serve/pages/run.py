@@ -176,14 +176,14 @@ class ChartView:
 
 
 def run_charts(
-    found: Conclusions | None, *, folder: str, query: Mapping[str, object], language: Language
+    conclusions: Conclusions | None, *, folder: str, query: Mapping[str, object], language: Language
 ) -> tuple[ChartView, ...]:
     """Those that the run has something for."""
-    if found is None or not found.conclusions:
+    if conclusions is None or not conclusions.conclusions:
         return ()
     views = (
         chart_view(
-            name, conclusion_rows(found, name), folder=folder, query=query, language=language
+            name, conclusion_rows(conclusions, name), folder=folder, query=query, language=language
         )
         for name in get_args(RunChart)
     )
@@ -206,8 +206,8 @@ def chart_view(
 
     def saved(kind: str, **more: object) -> str:
         given = {**query, "lang": language, **more}
-        told = {key: value for key, value in given.items() if value is not None}
-        return f"{folder}/{name}.{kind}?{urlencode(told, doseq=True)}"
+        remembered = {key: value for key, value in given.items() if value is not None}
+        return f"{folder}/{name}.{kind}?{urlencode(remembered, doseq=True)}"
 
     return ChartView(
         name=name,
@@ -224,14 +224,14 @@ def chart_view(
 
 
 def _alternative(title: str, cells: tuple[FigureCell, ...], say: Wording) -> str:
-    told = [
+    lines = [
         " ".join(
             part for part in (cell.name, cell.of, cell.figure, cell.value, cell.interval) if part
         )
         for cell in cells[:_MOST_TOLD]
     ]
     more = [str(say("chart.more"))] if len(cells) > _MOST_TOLD else []
-    return f"{title}: {'; '.join([*told, *more])}" if told else title
+    return f"{title}: {'; '.join([*lines, *more])}" if cells else title
 
 
 def _cell(row: ChartRow, say: Wording) -> FigureCell:
@@ -325,19 +325,25 @@ def given(visit: Visit, *, beside: frozenset[str] = frozenset()) -> QueryParams:
     )
 
 
-def _chosen(found: Conclusions | None, number: int) -> Conclusion | None:
-    if found is None or not found.conclusions:
+def _chosen(conclusions: Conclusions | None, number: int) -> Conclusion | None:
+    if conclusions is None or not conclusions.conclusions:
         return None
-    return found.conclusions[min(number, len(found.conclusions)) - 1]
+    return conclusions.conclusions[min(number, len(conclusions.conclusions)) - 1]
 
 
 def _links(
     status: RunStatus,
-    found: Conclusions | None,
+    conclusions: Conclusions | None,
     totals: RunTotals | None,
     report: RunReport | None,
 ) -> RunLinks:
-    recorded = [each.judge for each in report.judges] if report else found.judges if found else ()
+    recorded = (
+        [each.judge for each in report.judges]
+        if report
+        else conclusions.judges
+        if conclusions
+        else ()
+    )
     offered = dict(zip(recorded, status.judges, strict=False))
     return RunLinks(status.id, totals is not None and totals.one_contest, offered)
 

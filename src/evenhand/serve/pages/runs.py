@@ -43,14 +43,14 @@ class Glance:
         settled = not kept.computing and not kept.stale
         if kept.value is None:
             return cls((), 0, several_judges=False, settled=settled)
-        found = kept.value.conclusions
+        conclusions = kept.value.conclusions
         # Their parts would be most of them, and are not shown here.
         rates = tuple(
             each.model_copy(update={"by_criterion": (), "by_tag": ()})
-            for each in found[:_RATES_SHOWN]
+            for each in conclusions[:_RATES_SHOWN]
         )
         several = len(kept.value.judges) > 1
-        return cls(rates, len(found) - len(rates), several_judges=several, settled=settled)
+        return cls(rates, len(conclusions) - len(rates), several_judges=several, settled=settled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def _is_word(token: str) -> bool:
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> list[_Match]:
     """In the order of both texts."""
-    found: list[_Match] = []
+    matches: list[_Match] = []
     gaps = [(0, len(a), 0, len(b), _DEPTH)]
     while gaps:
         low_a, high_a, low_b, high_b, depth = gaps.pop()
@@ -108,26 +108,26 @@ def _matches(a: Sequence[str], b: Sequence[str]) -> list[_Match]:
         while low_a < high_a and low_b < high_b and a[low_a] == b[low_b]:
             low_a, low_b = low_a + 1, low_b + 1
         if low_a > start:
-            found.append(_Match(start, low_b - (low_a - start), low_a - start))
+            matches.append(_Match(start, low_b - (low_a - start), low_a - start))
         end = high_a
         while low_a < high_a and low_b < high_b and a[high_a - 1] == b[high_b - 1]:
             high_a, high_b = high_a - 1, high_b - 1
         if high_a < end:
-            found.append(_Match(high_a, high_b, end - high_a))
+            matches.append(_Match(high_a, high_b, end - high_a))
         if low_a == high_a or low_b == high_b:
             continue
         if (high_a - low_a) * (high_b - low_b) <= _FULL_AT_MOST:
-            found += _longest_common(a, b, low_a, high_a, low_b, high_b)
+            matches += _longest_common(a, b, low_a, high_a, low_b, high_b)
             continue
         anchors = _anchors(a, b, low_a, high_a, low_b, high_b) if depth else []
         at_a, at_b = low_a, low_b
         for anchor_a, anchor_b in anchors:
             gaps.append((at_a, anchor_a, at_b, anchor_b, depth - 1))
-            found.append(_Match(anchor_a, anchor_b, 1))
+            matches.append(_Match(anchor_a, anchor_b, 1))
             at_a, at_b = anchor_a + 1, anchor_b + 1
         if anchors:
             gaps.append((at_a, high_a, at_b, high_b, depth - 1))
-    return sorted(found)
+    return sorted(matches)
 
 
 def _anchors(
@@ -390,17 +390,17 @@ def show_text(text: str, *, rendered: bool) -> ShownText:
 def show_responses(a: str, b: str, *, rendered: bool, differences: bool) -> ShownResponses:
     if rendered and is_renderable(a) and is_renderable(b):
         first, second = Document(a), Document(b)
-        found = compare_parts(first.parts, second.parts) if differences else None
+        differing = compare_parts(first.parts, second.parts) if differences else None
         return ShownResponses(
-            ShownText(first.html(found and found.a), raw=False, cut=0, length=len(a)),
-            ShownText(second.html(found and found.b), raw=False, cut=0, length=len(b)),
-            found and found.alike,
+            ShownText(first.html(differing and differing.a), raw=False, cut=0, length=len(a)),
+            ShownText(second.html(differing and differing.b), raw=False, cut=0, length=len(b)),
+            differing and differing.alike,
         )
-    found = compare_parts([a], [b]) if differences else None
+    differing = compare_parts([a], [b]) if differences else None
     return ShownResponses(
-        _raw(a, found.a[0] if found else None),
-        _raw(b, found.b[0] if found else None),
-        found and found.alike,
+        _raw(a, differing.a[0] if differing else None),
+        _raw(b, differing.b[0] if differing else None),
+        differing and differing.alike,
     )
 
 

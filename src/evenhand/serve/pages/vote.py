@@ -62,8 +62,8 @@ async def take_vote(visit: Visit) -> Filled | Response:
             await voting.vote(visit.run_id, who, number=number, choice=choice, comment=comment)
     except NotFound as error:
         raise _told_to(visit, error) from None
-    told = "&".join(f"{name}={value}" for name, value in query.items())
-    return RedirectResponse(f"{back}?{told}" if told else back, status_code=303)
+    address = "&".join(f"{name}={value}" for name, value in query.items())
+    return RedirectResponse(f"{back}?{address}" if address else back, status_code=303)
 
 
 async def show_votes(visit: Visit) -> Filled | Response:

@@ -138,12 +138,12 @@ def agreement(
     Rows without a label are counted and left out. A second judge's winners serve as labels.
     """
     confidence_level(level)
-    said = code_array(verdicts, name="verdicts", low=NO_WINNER, high=SAYS_TIE)
+    given = code_array(verdicts, name="verdicts", low=NO_WINNER, high=SAYS_TIE)
     truth = code_array(labels, name="labels", low=NO_WINNER, high=SAYS_TIE)
-    same_length(said.size, labels=truth, prompts=prompts)
+    same_length(given.size, labels=truth, prompts=prompts)
     known = truth != NO_WINNER
     clusters, count, independent = row_clusters(prompts, known)
-    cells = confusion_cells(said[known], truth[known], clusters=clusters, count=count)
+    cells = confusion_cells(given[known], truth[known], clusters=clusters, count=count)
     square = read_cells(cells, ties=True)
     decided = read_cells(cells, ties=False)
     rows, read = cells.sum(axis=1), square.sum(axis=(1, 2))
@@ -156,7 +156,7 @@ def agreement(
     return Agreement(
         n=int(rows.sum()),
         read=int(read.sum()),
-        unlabelled=int(said.size - rows.sum()),
+        unlabelled=int(given.size - rows.sum()),
         prompts=None if prompts is None else count,
         accuracy=share(right, rows, "labelled pair"),
         agreement=share(right, read, "read and labelled pair"),

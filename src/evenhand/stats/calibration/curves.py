@@ -100,8 +100,8 @@ class Isotonic(_CurveModel):
     def predict(self, columns: Columns, *, rows: int) -> Floats:
         del rows
         column = columns[self.signal]
-        found = np.interp(column, self.knots, self.probabilities)
-        return np.where(np.isnan(column), self.missing, found)
+        predicted = np.interp(column, self.knots, self.probabilities)
+        return np.where(np.isnan(column), self.missing, predicted)
 
 
 class Platt(_CurveModel):
@@ -124,8 +124,8 @@ class Platt(_CurveModel):
         del rows
         column = columns[self.signal]
         known = np.clip(np.where(np.isnan(column), self.centre, column), self.low, self.high)
-        found = expit(self.intercept + self.slope * (known - self.centre) / self.scale)
-        return np.where(np.isnan(column), self.missing, found)
+        predicted = expit(self.intercept + self.slope * (known - self.centre) / self.scale)
+        return np.where(np.isnan(column), self.missing, predicted)
 
 
 class LogisticSignal(_CurveModel):

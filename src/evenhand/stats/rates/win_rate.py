@@ -510,7 +510,7 @@ def _worst_case(
     added = known.absent + known.pending
     if not table.totals[INVALID] and not added:
         return None
-    found: list[tuple[float, float]] = []
+    bounds: list[tuple[float, float]] = []
     for fill, sign in ((0.0, 1), (1.0, -1)):
         scores = own.copy()
         scores[INVALID] = fill
@@ -521,8 +521,8 @@ def _worst_case(
         end = _lower_end(
             sign * values, times, table.independent, level=level, always_valid=always_valid
         )
-        found.append((mean, end))
-    (lost, low), (won, below) = found
+        bounds.append((mean, end))
+    (lost, low), (won, below) = bounds
     return WorstCase(rate_if_lost=lost, rate_if_won=won, low=low, high=1 - below)
 
 

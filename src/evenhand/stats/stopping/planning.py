@@ -70,8 +70,8 @@ def fixed_chances(prompts: int, pair: TruePair, *, alpha: float) -> Chances:
     losses = np.floor(np.nan_to_num(bdtrik(alpha / 2, numbers, 0.5), nan=-1.0))
     losses += bdtr(losses + 1, numbers, 0.5) <= alpha / 2  # the inverse is off by rounding
     losses -= (losses >= 0) & (bdtr(np.maximum(losses, 0), numbers, 0.5) > alpha / 2)
-    found = np.where(losses >= 0, bdtr(np.maximum(losses, 0), numbers, 1 - pair.decisive_rate), 0)
-    return Chances(float(weights @ found), float(prompts))
+    power = np.where(losses >= 0, bdtr(np.maximum(losses, 0), numbers, 1 - pair.decisive_rate), 0)
+    return Chances(float(weights @ power), float(prompts))
 
 
 def half_count_threshold(threshold: float, flip_share: float) -> float:

@@ -185,11 +185,11 @@ async def probe_judge(
 
 
 def _by_language(cases: Sequence[ProbeCase]) -> dict[Locale, tuple[ProbeCase, ...]]:
-    found = {
+    by_language = {
         language: tuple(case for case in cases if case.language == language)
         for language in LANGUAGES
     }
-    return {language: its for language, its in found.items() if its}
+    return {language: its for language, its in by_language.items() if its}
 
 
 def _asking_identical(config: JudgeConfig) -> JudgeConfig:

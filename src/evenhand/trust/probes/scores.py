@@ -221,12 +221,12 @@ def _has_failed(scored: ScoredCase) -> bool:
 
 def _by_language(scored: Sequence[ScoredCase]) -> tuple[LanguageScore, ...]:
     """None where each case is of both."""
-    found = []
+    scores = []
     for language in LANGUAGES:
         its = [each for each in scored if [case.language for case in each.cases] == [language]]
         if its:
-            found.append(LanguageScore(language=language, **_counts(its)))
-    return tuple(found)
+            scores.append(LanguageScore(language=language, **_counts(its)))
+    return tuple(scores)
 
 
 def _failing(scored: ScoredCase) -> FailingCase:
@@ -239,9 +239,9 @@ def _failing(scored: ScoredCase) -> FailingCase:
         winners=tuple(row.winner for row in rows),
         fault=_fault(scored, rows),
         said=tuple(
-            said
+            answer
             for case, row in zip(scored.cases, rows, strict=True)
-            for said in _said(case.language, row)
+            for answer in _said(case.language, row)
         ),
     )
 
@@ -305,21 +305,21 @@ def apply_threshold(
     low, high = overall.share.low, overall.share.high
     if low is None or high is None or overall.share.value is None:
         return "undecided", overall.share.reason or "not enough data"
-    said = f"score {overall.share.value:.3f} ({low:.3f} to {high:.3f}, 95 %)"
+    score = f"score {overall.share.value:.3f} ({low:.3f} to {high:.3f}, 95 %)"
     if high < min_score:
-        return "fail", f"{said} is below {min_score:g}"
+        return "fail", f"{score} is below {min_score:g}"
     below = [each for each in probes if _below(each, min_score)]
     if below:
         named = ", ".join(f"{each.probe} ({each.share.part} of {each.share.of})" for each in below)
-        return "fail", f"below {min_score:g}: {named}; {said} of all together"
+        return "fail", f"below {min_score:g}: {named}; {score} of all together"
     if low <= min_score:
-        return "undecided", f"{said} is not told from {min_score:g}"
+        return "undecided", f"{score} is not told from {min_score:g}"
     if overall.pending:
-        return "undecided", f"{said} is above {min_score:g}, with {overall.pending} not asked yet"
+        return "undecided", f"{score} is above {min_score:g}, with {overall.pending} not asked yet"
     if overall.invalid and _worst(overall) <= min_score:
         without = f"{overall.invalid} without a verdict"
-        return "undecided", f"{said} is above {min_score:g}, but {without} could change that"
-    return "pass", f"{said} is above {min_score:g}"
+        return "undecided", f"{score} is above {min_score:g}, but {without} could change that"
+    return "pass", f"{score} is above {min_score:g}"
 
 
 def _below(probe: ProbeScore, min_score: float) -> bool:

@@ -167,7 +167,7 @@ def dress_in_markdown(question: ProbeQuestion) -> str:
     keys = sorted(question.keys, key=len, reverse=True)
     key = re.compile("|".join(re.escape(each) for each in keys))
     return "\n".join(
-        f"- {key.sub(lambda found: f'**{found[0]}**', sentence)}" if keys else f"- {sentence}"
+        f"- {key.sub(lambda match: f'**{match[0]}**', sentence)}" if keys else f"- {sentence}"
         for sentence in question.sentences
     )
 
