@@ -297,8 +297,8 @@ def test_a_limit_that_is_no_size_is_an_error(monkeypatch: pytest.MonkeyPatch, gi
 
 _READ = """
 import resource, sys
-from evenhand.data import Limits, Reading, Source, read_pairs
-from evenhand.serve.config import Limits as ServerLimits
+from evenhand.data import ReadLimits, Reading, Source, read_pairs
+from evenhand.serve.config import ReadLimits as ServerLimits
 limits = ServerLimits().of_data
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for row in read_pairs([Source(__import__("pathlib").Path(sys.argv[1]), "x", limits=limits)],
