@@ -297,12 +297,12 @@ def test_a_limit_that_is_no_size_is_an_error(monkeypatch: pytest.MonkeyPatch, gi
 
 _READ = """
 import resource, sys
-from evenhand.data import ReadLimits, Reading, Source, read_pairs
-from evenhand.serve.config import ReadLimits as ServerLimits
+from evenhand.data import ReadOptions, Source, read_pairs
+from evenhand.serve.config import ServerLimits
 limits = ServerLimits().of_data
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for row in read_pairs([Source(__import__("pathlib").Path(sys.argv[1]), "x", limits=limits)],
-                      Reading(criteria_needed=False)):
+                      ReadOptions(criteria_needed=False)):
     pass
 """
 

@@ -26,7 +26,7 @@ from evenhand.serve.values import RankResponses
 
 
 class ServiceObserver:
-    def compared(self, judge: str, told: Verdict | EvenhandError, *, seconds: float) -> None:
+    def compared(self, judge: str, ended: Verdict | EvenhandError, *, seconds: float) -> None:
         """A comparison has ended: with a verdict, or with what was raised."""
 
     def run_told(self, judge: str, *, calls: int, verdicts: int) -> None:
@@ -54,7 +54,7 @@ class Admission:
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self.changed: Callable[[Admission], None] | None = None  # told whenever it is
+        self.changed: Callable[[Admission], None] | None = None  # called whenever it is
 
     @property
     def in_flight(self) -> int:
@@ -214,7 +214,7 @@ class Comparisons:
         self,
         pair: Mapping[str, Any] | Pair,
         judge: str | None,
-        told: OnProgress | None,
+        on_progress: OnProgress | None,
         heard: OnPass | None = None,
     ) -> Verdict:
         plan = self._offers.plan(judge)
@@ -226,14 +226,14 @@ class Comparisons:
         begun = time.perf_counter()
         try:
             async with self._admission.admitted():
-                verdict = await self._judged(checked, plan, told, heard)
+                verdict = await self._judged(checked, plan, on_progress, heard)
         except EvenhandError as error:
             self._watch().compared(name, error, seconds=time.perf_counter() - begun)
             raise
         self._watch().compared(name, verdict, seconds=time.perf_counter() - begun)
         return verdict
 
-    async def rank(self, request: RankResponses, told: OnProgress | None) -> RankedResponses:
+    async def rank(self, request: RankResponses, on_progress: OnProgress | None) -> RankedResponses:
         limits = self._limits
         plan = self._offers.plan(request.judge)
         name = self._offers.offer(request.judge).name
@@ -270,28 +270,34 @@ class Comparisons:
                 check=request.check,
                 max_comparisons=request.max_comparisons,
                 at_once=_RANKING_AT_ONCE if plan.judge.traits.parallel else 1,
-                told=told,
+                on_progress=on_progress,
             )
 
     async def _judged(
-        self, pair: Pair, plan: JudgePlan, told: OnProgress | None, heard: OnPass | None = None
+        self,
+        pair: Pair,
+        plan: JudgePlan,
+        on_progress: OnProgress | None,
+        heard: OnPass | None = None,
     ) -> Verdict:
         try:
             async with asyncio.timeout(self._limits.compare_timeout_s):
-                if told is None and heard is None:
+                if on_progress is None and heard is None:
                     return await comparer.compare(pair, plan.judge, plan.config)
-                return await self._told(pair, plan, told, heard)
+                return await self._reported(pair, plan, on_progress, heard)
         except TimeoutError:
             raise JudgeTimeout(
                 f"no verdict within {self._limits.compare_timeout_s:g} s, which is all that this "
                 "server gives a comparison; ask again, or shorten the responses"
             ) from None
 
-    async def _told(
-        self, pair: Pair, plan: JudgePlan, told: OnProgress | None, heard: OnPass | None
+    async def _reported(
+        self, pair: Pair, plan: JudgePlan, on_progress: OnProgress | None, heard: OnPass | None
     ) -> Verdict:
         orders = 2 if pair.swap_positions else 1
-        keeper = _Counter(pair, orders * plan.config.samples_per_order, told=told, heard=heard)
+        keeper = _Counter(
+            pair, orders * plan.config.samples_per_order, on_progress=on_progress, heard=heard
+        )
         settled = await comparer.settle(pair, plan.judge, plan.config, keeper=keeper)
         if isinstance(settled, Verdict):
             return settled
@@ -315,10 +321,10 @@ class _Counter:
     """Keeps no passes: it counts them, and lets them be heard."""
 
     def __init__(
-        self, pair: Pair, total: int, *, told: OnProgress | None, heard: OnPass | None
+        self, pair: Pair, total: int, *, on_progress: OnProgress | None, heard: OnPass | None
     ) -> None:
         self._pair = pair
-        self._told = told
+        self._on_progress = on_progress
         self._heard = heard
         self._total = total
         self._done = 0
@@ -330,8 +336,8 @@ class _Counter:
         self._done += 1
         if self._heard is not None:
             self._heard(made.to_contract(self._pair))
-        if self._told is not None:
-            self._told(self._done, self._total)
+        if self._on_progress is not None:
+            self._on_progress(self._done, self._total)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:
         pass
