@@ -198,6 +198,7 @@ _EITHER = {
 def _belongs_to(winner: Winner, before: str, after: str) -> bool:
     """Whether the mark is said of the response that it names, by a sentence that judges nothing."""
     tail = _SENTENCE.split(after)[0] if _TAIL.match(after) else ""
+    before, tail = _MARK.sub("", before), _MARK.sub("", tail)  # another mark names no response
     if _OF_THE_JUDGE.search(before) or _OF_THE_JUDGE.search(tail):
         return False
     if winner == "TIE":

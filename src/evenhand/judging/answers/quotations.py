@@ -340,6 +340,12 @@ _DECIDES = re.compile(
 )
 
 
+# Where a heading is followed by a fence, that fence is what it heads.
+_FENCE_FIRST = re.compile(
+    r"\s*(?P<fence>`{3,8}|~{3,8})[^\n]*\n(?:(?!\s{0,8}(?P=fence))[^\n]*\n)*\s{0,8}(?P=fence)[^\n]*"
+)
+
+
 def _sections(text: str) -> Iterator[QuotedSpan]:
     """What stands under a response's own heading, where it may be its words and not the judge's.
 
@@ -363,6 +369,8 @@ def _sections(text: str) -> Iterator[QuotedSpan]:
             paragraph = _FIRST_PARAGRAPH.match(body)
             alone = paragraph is None and following is None and not heading.delimits
             end = heading.end + (0 if alone else len(paragraph[0] if paragraph else body))
+        elif not heading.delimits and (fence := _FENCE_FIRST.match(body)) is not None:
+            end = heading.end + fence.end()
         elif not heading.delimits:
             own = _OF_THE_OTHER[heading.response[0]].search(body)
             end = end if own is None else heading.end + own.start()

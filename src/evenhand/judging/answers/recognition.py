@@ -350,13 +350,13 @@ def _mentioned(prose: str, item: FoundObject, words: OwnWords) -> bool:
     if _GOES_ON.match(following):
         if attributes(following) or RESPONSE.search(following):
             return True
-        if line.strip(" \t*_>#`") and not (_ANNOUNCED.search(line) or _MY.search(line)):
+        if line.strip(_DECORATION) and not (_ANNOUNCED.search(line) or _MY.search(line)):
             return True
     if not line.strip(" \t*_>#`"):
         above = prose[max(0, item.start - 400) : item.start].rstrip().rsplit("\n", 1)[-1]
         return introduces(above, set_off=True) or (
             not above.endswith((".", "!", "。", "！"))
-            and one_response(above)
+            and one_response(_SENTENCE.split(above)[-1])
             and not (_ANNOUNCED.search(above) or _MY.search(above))
         )
     if attributes(line) or line.rstrip().endswith("`"):

@@ -36,9 +36,9 @@ _OPENING = (
     r"(?:(?i:(?:so|therefore|thus|hence|in (?:sum|short|conclusion)|tl;?dr|and)[,:]?\s"
     rf"|{_ADVERB}[,\s]{{1,2}}|(?:it is|it['’]s)\s|(?:the winner is|my (?:answer|choice|pick"
     rf"|vote) is)[\s:….]{{1,6}}"
-    r"|(?:i(?:['’]d| would| will)?\s)?(?:say|vote(?: for)?|pick|choose|prefer|like|favou?r"
+    r"|i(?:['’]d| would| will)?\s(?:say|vote(?: for)?|pick|choose|prefer|like|favou?r"
     r"|go(?:ing)? with"
-    r"|rather have|lean to(?:wards)?)\s|point to\s)"
+    r"|rather have|lean to(?:wards)?)\s|going with\s|point to\s)"
     r"|(?:因此|所以|综上|总之)[，,]?|显然|肯定|当然|无疑|应该|是|我?(?:选择?|判|投|比较喜欢|更喜欢|认为|觉得)"
     r"|(?:优胜|胜|选择)[:：]\s?)"
 )
@@ -68,8 +68,8 @@ _LOST = re.compile(
     r"(?:\s(?:one|of the two|response|answer))?|loses|lost)|\s?(?:更差|较差|比较差|更弱|输了?"
     r"|不如另一个))"
     + _END
-    + rf"|(?i:the (?:worse|weaker|inferior) (?:one|response|answer) is\s|(?:the )?loser\s?(?:is"
-    rf"|:)\s){_who('loser')}{_END}"
+    + rf"|(?i:the (?:worse|weaker|inferior) (?:one|response|answer) is\s|the loser is\s)"
+    rf"{_who('loser')}{_END}"
 )
 _TIED = re.compile(
     r"(?i:(?:overall|so|therefore|i (?:think|say))?[,\s]{0,2}(?:(?:they|both|the two)(?:['’]re"
