@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint bench verify readings figures lock clean
+.PHONY: help demo test test-rest test-all lint bench verify readings figures lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -25,7 +25,9 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 test: lint ## Lint, type-check and run every test that needs only Python packages
 	$(PYTEST) -m 'not ($(PARTS))'
 
-test-all: test .venv/.test-all .venv/.npm .venv/.model ## Then the rest: browser, PostgreSQL, Ray, agents, npm, a model, fuzz
+test-all: test test-rest ## All tests: those above, then browser, PostgreSQL, Ray, agents, npm, a model, fuzz
+
+test-rest: .venv/.test-all .venv/.npm .venv/.model
 	$(BIN)/mypy --num-workers 2
 	@# Properties once more, with all their examples.
 	EVENHAND_TEST_ALL=1 $(PYTEST) -m '$(PARTS) or hypothesis'

@@ -21,7 +21,8 @@ def winner_in(text: str) -> str | None:
         *("I vote B.", "I like Response B more.", "Point to B.", "So B.", "TL;DR: B", "B over A."),
         *("The second response", "The second is better.", "The latter is better.", "B > A"),
         *("I prefer the latter.", "The second one.", "A < B", "B - more accurate and complete."),
-        *("Response A is worse.", "The loser is A.", "The worse response is A.", "Response A loses."),
+        *("Response A is worse.", "The loser is A.", "The worse response is A."),
+        "Response A loses.",
         *(
             "第二个更好",
             "后者更好。",
