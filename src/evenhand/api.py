@@ -14,6 +14,7 @@ from evenhand.errors import InputError
 from evenhand.judges import Judge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 from evenhand.settings import Settings, load_settings
 from evenhand.sync import run_sync as _in_background
 
@@ -40,7 +41,7 @@ def _resolve(
 ) -> JudgeConfig:
     if judge is not None and not isinstance(judge, str):
         if not _is_judge(judge):
-            raise InputError(f"judge is {judge!r}; it takes a name, or what open_judge gives")
+            raise InputError(Message("api.judge_name_what_open", judge=judge))
         return JudgeConfig.resolve(settings, config, own=judge)
     chosen = JudgeConfig() if config is None else config
     if judge is not None and isinstance(chosen, JudgeConfig):  # what is none, resolve refuses
@@ -211,9 +212,9 @@ def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge
     several = list(judge) if isinstance(judge, Sequence) else [judge]
     for each in several:
         if not isinstance(each, str) and not _is_judge(each):
-            raise InputError(f"judge is {each!r}; it takes a name, or what open_judge gives")
+            raise InputError(Message("api.judge_name_what_open_judge_gives", each=each))
     if not several:
-        raise InputError("no judge is named; give one such as openai:gpt-4o")
+        raise InputError(Message("api.judge_named_such_openai_gpt_4o"))
     return [*several]
 
 

@@ -19,6 +19,7 @@ from evenhand.judges import Judge, RetryPolicy
 from evenhand.judges.redaction import shown_url
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 from evenhand.settings import Settings, load_settings
 
 State = Literal["ok", "missing", "warning", "wrong"]
@@ -117,14 +118,14 @@ def _check_model(settings: Settings) -> SetupCheck:
 
     found = locate(settings.cache_dir)
     if found is None:
-        return SetupCheck("embedded model", "missing", "not pulled; run: evenhand models pull")
+        return SetupCheck("embedded model", "missing", Message("checkup.no_model"))
     return SetupCheck("embedded model", "ok", str(found))
 
 
 async def check_judges(config: JudgeConfig) -> list[SetupCheck]:
     """Ask the judge something with one right answer, once in each order; a fleet at each server."""
     if config.judge is None:
-        said = "none named; give --judge openai:MODEL or set EVENHAND_JUDGE"
+        said = Message("checkup.no_judge")
         return [SetupCheck("judge", "missing", said)]
     name = f"judge {config.judge}"
     if len(config.base_urls) < 2:

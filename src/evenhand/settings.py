@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenhand.errors import SettingsError
+from evenhand.messages import Message
 
 LOCAL_FILE = "evenhand.toml"
 
@@ -83,7 +84,7 @@ def _user_file(environment: Mapping[str, str]) -> Path | None:
     if named:
         path = Path(named).expanduser()
         if not path.is_file():
-            raise SettingsError(f"EVENHAND_CONFIG names {path}, which is no file; correct it")
+            raise SettingsError(Message("settings.evenhand_config_names_file", path=path))
         return path
     # platformdirs costs some milliseconds; a home without a config file should not pay for more.
     from platformdirs import user_config_path
@@ -95,17 +96,23 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise SettingsError(
+            Message("settings.read_path_strerror", path=path, strerror=error.strerror or error)
+        ) from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{path} is not UTF-8; save it as UTF-8") from None
+        raise SettingsError(Message("settings.utf_8_save_utf", path=path)) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}; correct it") from None
+        raise SettingsError(
+            Message("settings.valid_toml_correct", path=path, error=error)
+        ) from None
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
         if name not in _KNOWN:
             raise SettingsError(
-                f"{path} sets {key}, which is unknown; it may set {', '.join(_KNOWN)}"
+                Message(
+                    "settings.sets_unknown_may_set", path=path, key=key, known=", ".join(_KNOWN)
+                )
             )
         if not trusted:
             _refuse_reach(path, name, value)
@@ -115,15 +122,10 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
 
 def _refuse_reach(path: Path, name: str, value: object) -> None:
     if name in _ONLY_FROM_THE_USER:
-        raise SettingsError(
-            f"{path} sets {name}, which a file in the working directory may not; "
-            "put it into your own config file, the environment, or an option"
-        )
+        raise SettingsError(Message("settings.sets_file_working_directory", path=path, name=name))
     # open_judge sets spaces around a name aside, so they hide nothing here either.
     if name == "judge" and str(value).strip().startswith(("local:", "replay:")):
-        raise SettingsError(
-            f"{path} names a judge that reads a file ({value}); name it with --judge instead"
-        )
+        raise SettingsError(Message("settings.names_judge_reads_file", path=path, value=value))
 
 
 def check_setting(where: str, name: str, value: object) -> object:
@@ -133,25 +135,29 @@ def check_setting(where: str, name: str, value: object) -> object:
             raise SettingsError(f"{where} is {value!r}; it takes {' or '.join(_CHOICES[name])}")
     elif name == "base_url" and isinstance(value, (list, tuple)):
         if not value or not all(isinstance(each, str) and each.strip() for each in value):
-            raise SettingsError(
-                f"{where} is no list of addresses; give e.g. "
-                '["http://gpu-1:8000/v1", "http://gpu-2:8000/v1"]'
-            )
+            raise SettingsError(Message("settings.list_addresses_e_g", where=where))
         return tuple(value)
     elif name in _TEXT:
         if not isinstance(value, str) or not value.strip():
-            raise SettingsError(f"{where} is {value!r}; it takes a text")
+            raise SettingsError(Message("settings.text_where_value", where=where, value=value))
     elif name in _LEAST_WHOLE:
         if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST_WHOLE[name]:
             least = _LEAST_WHOLE[name]
-            raise SettingsError(f"{where} is {value!r}; it takes a whole number from {least} up")
+            raise SettingsError(
+                Message("settings.whole_number_from_up", where=where, value=value, least=least)
+            )
     elif (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
         or not _LEAST_NUMBER[name] <= value < math.inf
     ):
         raise SettingsError(
-            f"{where} is {value!r}; it takes a number from {_LEAST_NUMBER[name]} up"
+            Message(
+                "settings.number_from_up",
+                where=where,
+                value=value,
+                least_number=_LEAST_NUMBER[name],
+            )
         )
     return value
 

@@ -21,6 +21,7 @@ from evenhand.errors import EvenhandError, InputError, MissingExtra
 from evenhand.judges import Judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import failure_of
+from evenhand.messages import Message
 from evenhand.sync import run_sync
 
 if TYPE_CHECKING:
@@ -220,9 +221,7 @@ def _read_arguments(arguments: str | bytes | Mapping[str, Any]) -> Pair:
             arguments = json.loads(text)
             refuse_repeated_key(text, arguments)
         except RepeatedKey as error:
-            raise InputError(f"the arguments are ambiguous: {error}") from None
+            raise InputError(Message("tools.arguments_ambiguous_error", error=error)) from None
         except (ValueError, RecursionError):
-            raise InputError(
-                "the arguments are not JSON; send one object as in the tool's schema"
-            ) from None
+            raise InputError(Message("tools.arguments_json_send_object")) from None
     return read_pair(arguments)  # type: ignore[arg-type]  # what is not an object is refused there

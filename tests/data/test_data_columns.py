@@ -91,7 +91,7 @@ def test_a_missing_column_says_what_was_looked_for_and_what_is_there() -> None:
     reason = reason_of({"prompt": "p", "response_a": "a", "second": "b"})
     assert reason.startswith("no column for response_b (looked for response_b, output_b, answer_b")
     assert reason.endswith(
-        "the columns are prompt, response_a, second; name it with --map response_b=COLUMN"
+        "the columns are prompt, response_a, second; name it with map response_b=COLUMN"
     )
 
 
@@ -104,7 +104,7 @@ def test_two_columns_that_differ_are_an_error_with_both_names() -> None:
     reason = reason_of({**PLAIN, "question": "q"})
     assert reason == (
         "prompt and question both fit prompt and differ; "
-        "say which with --map prompt=prompt or --map prompt=question"
+        "say which with map prompt=prompt or map prompt=question"
     )
     reading = ReadOptions(columns={"prompt": "question"}, criteria=READING.criteria)
     assert record_of({**PLAIN, "question": "q"}, reading).pair.prompt == "q"

@@ -69,14 +69,14 @@ def test_columns_of_other_names_are_mapped_and_one_person_may_have_voted_all(
 ) -> None:
     path = tmp_path / "v.csv"
     path.write_text("task,better\nx,A\ny,B\n")
-    with pytest.raises(DataError, match=r"no column for pair .*name it with --map pair=COLUMN"):
+    with pytest.raises(DataError, match=r"no column for pair .*name it with map pair=COLUMN"):
         read(path)
     mapped = {"pair": "task", "verdict": "better"}
-    with pytest.raises(DataError, match=r"no column for who .*or all votes' person with --who"):
+    with pytest.raises(DataError, match=r"no column for who .*or all votes' person with who"):
         read(path, columns=mapped)
     assert told(read(path, columns=mapped, who="Ann")) == [("x", "Ann", "A"), ("y", "Ann", "B")]
     path.write_text("pair,who\nx,Ann\n")
-    with pytest.raises(DataError, match=r"no column for verdict .*--map verdict=COLUMN"):
+    with pytest.raises(DataError, match=r"no column for verdict .*map verdict=COLUMN"):
         read(path)
 
 
@@ -118,7 +118,7 @@ def test_people_in_a_list_are_told_by_their_place(tmp_path: Path) -> None:
     first, second = reasons(read(path))
     assert first == (
         "the verdict is the number 2; give A, B, TIE or skipped, or say what it means, "
-        "e.g. --value 2=A"
+        "e.g. value 2=A"
     )
     assert "the number 1" in second
 
@@ -156,7 +156,7 @@ def test_a_models_name_stands_for_its_side(tmp_path: Path) -> None:
     assert told(found) == [("x", "Ann", "B")]
     assert reasons(read(path)) == [
         "the verdict is the text 'new model'; give A, B, TIE or skipped, or say what it means, "
-        "e.g. --value new model=A"
+        "e.g. value new model=A"
     ]
 
 

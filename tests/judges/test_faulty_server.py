@@ -173,7 +173,7 @@ async def test_a_late_answer_is_a_time_out_that_names_the_seconds(
     error = await error_of(start_server, fault)
     assert type(error) is JudgeTimeout
     assert "in 0.5 s" in error.message
-    assert "raise --timeout" in error.message
+    assert "raise timeout" in error.message
 
 
 async def test_the_time_out_covers_the_refused_requests_too(start_server: StartServer) -> None:
@@ -564,4 +564,4 @@ async def test_a_prompt_that_is_too_long_names_the_option_that_helps(
     )
     error = await error_of(start_server, fault)
     assert type(error) is JudgeRejected
-    assert "lower --max-tokens" in error.message
+    assert "lower max_tokens" in error.message

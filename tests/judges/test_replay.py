@@ -127,9 +127,9 @@ def test_each_pass_counts_its_samples_from_its_own_first_one(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("pair_id", "order", "remedy"),
     [
-        ("p1", "swapped", "judge the recorded order alone (--no-swap)"),
+        ("p1", "swapped", "judge the recorded order alone (no_swap)"),
         ("p2", "swapped", "judge only what was recorded, or record it"),
-        (None, "original", "give it one (--id)"),
+        (None, "original", "give it one (id)"),
     ],
 )
 def test_what_was_not_recorded_has_a_remedy(

@@ -63,11 +63,13 @@ def texts() -> tuple[set[str], set[str]]:
     for _, tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                constants.add(node.value)
+                constants |= {node.value, re.sub(r"[^a-z0-9]+", "_", node.value)}
             elif isinstance(node, ast.JoinedStr) and len(node.values) > 1:
-                first = node.values[0]
+                first, last = node.values[0], node.values[-1]
                 if isinstance(first, ast.Constant) and re.fullmatch(r"\w+\.\w*", str(first.value)):
                     beginnings.add(str(first.value))
+                elif isinstance(last, ast.Constant):
+                    constants.add(str(last.value))
     return constants, beginnings
 
 
@@ -76,7 +78,10 @@ def is_used(code: str) -> bool:
     if code in constants:
         return True
     rests = (code.removeprefix(each) for each in beginnings if code.startswith(each))
-    return any(rest == "" or rest in constants for rest in rests)
+    if any(rest in constants for rest in rests):
+        return True
+    begun = (each for each in constants if "." in each and code.startswith(each))
+    return any(code.removeprefix(each) in constants for each in begun)
 
 
 def test_both_languages_have_the_same_messages() -> None:

@@ -54,7 +54,7 @@ def test_format_is_told_by_the_ending(name: str, expected: str) -> None:
 
 @pytest.mark.parametrize("name", ["x.json", "x.txt", "x.jsonl.gz"])
 def test_ending_that_says_nothing_needs_a_format(judged: Store, tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="--format jsonl, csv, parquet, llm-comparator"):
+    with pytest.raises(InputError, match="format jsonl, csv, parquet, llm-comparator"):
         export_run(judged, "first", tmp_path / name)
     assert export_run(judged, "first", tmp_path / name, format="csv").rows == 7
     assert (tmp_path / name).read_bytes().startswith(b"run,id,")

@@ -161,7 +161,7 @@ def test_verdicts_that_changed_with_the_order_may_be_left_out(store: Store) -> N
         assert (half.flipped, half.counts.inconsistent, half.inconsistent) == (2, 1, "half")
         assert half.notes == (
             "2 of 7 verdicts (28.6 %) changed with the order of the responses; counted as half, or "
-            "averaged, they pull the scores towards each other; --inconsistent excluded ranks "
+            "averaged, they pull the scores towards each other; inconsistent excluded ranks "
             "without them",
         )
         options = RankOptions(intervals=intervals, inconsistent="excluded")
@@ -454,7 +454,7 @@ def test_graded_preferences_are_counted_apart(tmp_path: Path) -> None:
 
 def test_bad_row_stops_a_file_or_is_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "b.csv", BATTLES + "x,x,A,4,law,1\nx,y,perhaps,4,law,1\n")
-    with pytest.raises(DataError, match=r"row 7: 'x' is compared with itself.*--bad-rows skip"):
+    with pytest.raises(DataError, match=r"row 7: 'x' is compared with itself.*bad_rows skip"):
         rank_file(path)
     ranked = rank_file(path, skip_bad_rows=True)
     assert ranked.bad_rows == 2

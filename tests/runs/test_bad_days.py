@@ -119,7 +119,7 @@ async def test_a_cap_on_cost_that_cannot_be_kept_stops_the_run(store: Path) -> N
     summary = await judged(sums(100), judge, store, max_cost=0.01, price=price, concurrency=4)
     assert summary.stopped_by == "max-cost"
     assert len(judge.calls) <= 8
-    assert any("--max-calls" in note for note in summary.notes)
+    assert any("max_calls" in note for note in summary.notes)
 
 
 async def test_fresh_goes_on_only_with_its_own_plan(store: Path) -> None:

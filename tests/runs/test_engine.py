@@ -137,7 +137,7 @@ async def test_the_cap_on_cost_is_kept_and_the_spend_is_told(store: Path) -> Non
 
 async def test_a_cap_on_cost_needs_a_price(store: Path) -> None:
     judge = ScriptedJudge(priced)
-    with pytest.raises(InputError, match="--price"):
+    with pytest.raises(InputError, match="price"):
         await judged(sums(5), judge, store, max_cost=1.0)
     assert judge.calls == []
 
@@ -336,7 +336,7 @@ async def test_a_bad_row_stops_before_anything_is_asked(store: Path, tmp_path: P
     del rows[3]["response_b"]
     path = write_lines(tmp_path / "pairs.jsonl", rows)
     judge = ScriptedJudge(adds_up_here)
-    with pytest.raises(DataError, match=r"pairs\.jsonl, row 4: .*--bad-rows skip"):
+    with pytest.raises(DataError, match=r"pairs\.jsonl, row 4: .*bad_rows skip"):
         await judged(path, judge, store)
     assert judge.calls == []
     with open_store(store) as opened:

@@ -72,5 +72,5 @@ def test_a_judges_own_price_goes_before_the_runs() -> None:
     options = RunOptions(price=of_run, max_cost=1)
     assert apply_price(JudgePlan(judge, QUICK, own), options).price == own
     assert apply_price(JudgePlan(judge, QUICK), options).price == of_run
-    with pytest.raises(InputError, match="--max-cost cannot be kept"):
+    with pytest.raises(InputError, match="max_cost cannot be kept"):
         apply_price(JudgePlan(judge, QUICK), RunOptions(max_cost=1))

@@ -78,7 +78,7 @@ def test_every_prompt_without_a_partner_is_skipped_and_counted_once(tmp_path: Pa
         note = note_on_partners(stored(store))
         assert note == (
             "903 answers have no partner (old without new 900, new without old 3) and count as "
-            "missing; --prompts common compares on the prompts that both have"
+            "missing; prompts common compares on the prompts that both have"
         )
         assert PageTranslator("zh")(note).startswith("有 903 个回答没有对应的回答")
 
@@ -105,8 +105,8 @@ def test_a_prompt_without_a_partner_is_an_error_with_both_remedies(tmp_path: Pat
         joined.taken_in(store, bad_rows="stop")
     message = refused.value.message
     assert "old.jsonl, row 1: the answer to '1' has no partner of new" in message
-    assert "--bad-rows skip" in message
-    assert "--prompts common" in message
+    assert "bad_rows skip" in message
+    assert "prompts common" in message
 
 
 def test_the_two_are_two_runs(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ async def test_all_pairs_may_be_too_few(store: Path) -> None:
 
 
 async def test_rows_without_models_are_refused(store: Path) -> None:
-    with pytest.raises(InputError, match="needs rows that name their two models; give --outputs"):
+    with pytest.raises(InputError, match="needs rows that name their two models; give outputs"):
         await ranked(sums(4), ScriptedJudge(by_strength), store, budget=4)
 
 

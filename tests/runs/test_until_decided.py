@@ -213,5 +213,5 @@ async def test_rows_of_several_models_are_refused(store: Path) -> None:
 
 
 async def test_several_judges_are_refused(store: Path) -> None:
-    with pytest.raises(InputError, match="--until-decided follows one judge, and 2 are named"):
+    with pytest.raises(InputError, match="until_decided follows one judge, and 2 are named"):
         await decided(sums(4), [ScriptedJudge(adds_up_here), "baseline:longer"], store)

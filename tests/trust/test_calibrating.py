@@ -308,7 +308,7 @@ def test_a_calibration_refuses_another_judge_unless_forced(other: dict[str, Any]
     own = JudgedBy(**applied.saved.learned_on.model_dump(by_alias=False))
     applied.check(own)
     asked = own._replace(**other)
-    with pytest.raises(InputError, match=r"learned on another judge.*--force-calibration"):
+    with pytest.raises(InputError, match=r"learned on another judge.*force_calibration"):
         applied.check(asked)
     replace(applied, forced=True).check(asked)
 

@@ -221,7 +221,7 @@ async def test_what_no_cascade_can_be_made_of_is_refused(tmp_path: Path) -> None
     one, two = Named("one", places), Named("one", adds_up_here)
     with pytest.raises(InputError, match="given twice"):
         await cascaded(labelled_sums(2), [plan(one), plan(two)], tmp_path / "store.db")
-    with pytest.raises(InputError, match="--escalate judges every pair"):
+    with pytest.raises(InputError, match="escalate judges every pair"):
         await cascaded(
             labelled_sums(2), [plan(one)], tmp_path / "store.db", until_decided=UntilDecided()
         )

@@ -216,7 +216,7 @@ def test_a_jury_that_these_labels_taught_is_refused(store: Store, tmp_path: Path
     save_jury(saved, tmp_path / "it.json")
     with pytest.raises(InputError, match="was learned on labels of run 'run'"):
         correct_run(store, "run", jury=str(tmp_path / "it.json"))
-    with pytest.raises(InputError, match="both --judge x and --jury majority are given"):
+    with pytest.raises(InputError, match="both judge x and jury majority are given"):
         correct_run(store, "run", judge="x", jury="majority")
     other = judged_run(
         store, "later", {"y": "AA" * 30, "x": "AB" * 30}, keys=[f"n{p}" for p in range(1, 61)]
@@ -246,7 +246,7 @@ def test_labels_that_were_not_drawn_at_random_are_refused(store: Store) -> None:
         "say how their pairs were drawn; 2 of people, which do not say how their pairs were drawn; "
         "1 on pairs that were chosen for what was known of them; 1 on pairs that were shown "
         "because the judge was unsure); evenhand correct run --draw 100 --output FILE says which "
-        "pairs to label, or say --labels-are random if they were"
+        "pairs to label, or say labels_are random if they were"
     )
 
 
@@ -306,7 +306,7 @@ def test_too_few_labels_give_a_reason_and_no_rate(store: Store) -> None:
 
 def test_several_judges_need_one_named(store: Store) -> None:
     judged_run(store, "run", {"x": "AB", "y": "AB"})
-    with pytest.raises(InputError, match="name one with --judge"):
+    with pytest.raises(InputError, match="name one with judge"):
         correct_run(store, "run")
 
 

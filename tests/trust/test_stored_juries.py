@@ -340,7 +340,7 @@ def test_a_saved_jury_refuses_another_prompt_unless_forced(store: Store) -> None
         evaluate_jury(store, ["new"], use=saved)
     assert refused.value.message == (
         "the jury has a seat for x [v1, en], which is not among the judges here (x [v2, zh], "
-        "z [v2, zh]); learn a jury of these, or give --force"
+        "z [v2, zh]); learn a jury of these, or give force"
     )
     sitting = evaluate_jury(store, ["new"], use=saved, forced=True)
     assert sitting.poll.panel.titles == ("x", "z")

@@ -169,7 +169,7 @@ def test_an_export_overwrites_nothing_unasked_and_leaves_no_half_file(
         export_votes(store, "run", path)
     path.parent.mkdir()
     assert export_votes(store, "run", path) == 0
-    with pytest.raises(InputError, match=r"is there already; name another file, or give --force"):
+    with pytest.raises(InputError, match=r"is there already; name another file, or give force"):
         export_votes(store, "run", path)
     assert export_votes(store, "run", path, overwrite=True) == 0
     with pytest.raises(InputError, match=r"end it in \.csv or \.jsonl, or either with \.gz"):

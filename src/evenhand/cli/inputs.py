@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.cli.groups import PairRules, PairTexts
@@ -104,7 +105,7 @@ def read_criterion(value: str) -> str | dict[str, str]:
 
 def _merged(document: dict[str, Any], given: dict[str, Any], *, criteria_needed: bool) -> Pair:
     from evenhand.contract import Pair, read_pair
-    from evenhand.contract.pair import spellings
+    from evenhand.contract.pair import missing_field, spellings
 
     for name in given:
         field = Pair.model_fields[name]
@@ -119,10 +120,11 @@ def _merged(document: dict[str, Any], given: dict[str, Any], *, criteria_needed:
     try:
         return read_pair(values, criteria_needed=criteria_needed)
     except InputError as error:
-        for field_name, option in _OPTION_FOR.items():
-            if error.message.startswith(f"{field_name} is missing;"):
-                raise InputError(f"{field_name} is missing; give {option}") from None
-        raise
+        missing = missing_field(error)
+        option = _OPTION_FOR.get(missing or "")
+        if option is None:
+            raise
+        raise InputError(Message("command.field_missing", field=missing, option=option)) from None
 
 
 def _refuse_second_reader(document: str | None, options: dict[str, str | None]) -> None:

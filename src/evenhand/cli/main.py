@@ -31,6 +31,7 @@ from evenhand.cli.setup import doctor, models
 from evenhand.cli.show import show
 from evenhand.cli.votes import votes
 from evenhand.errors import EvenhandError, InputError, SettingsError, Status, exit_code
+from evenhand.messages import speaking_to
 
 # typer checks choices with pydantic, which puts this before what is wrong.
 _PYDANTICS_OWN = "Value error, "
@@ -69,6 +70,7 @@ def evenhand(
     3 the judge failed, 4 no valid verdict, 5 a run's cap was reached, 6 a gate is undecided,
     130 interrupted.
     """
+    context.with_resource(speaking_to("cli"))
     if context.invoked_subcommand is None:
         session.write_text(context.get_help())
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from evenhand.contract.labels import Order, Winner, flip, flip_or_none, rename
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 
 Texts = tuple[str, ...]
 
@@ -107,7 +108,7 @@ class Ballot(Model):
     differentiators: Texts = ()
     analysis: Analysis = Analysis()
     protocol: str = "evenhand"
-    flags: Texts = ()
+    flags: tuple[Sentence, ...] = ()
     raw: str = ""
 
     def mirrored(self) -> Ballot:
@@ -140,5 +141,5 @@ class Unread(Model):
     order: Order
     sample: int = 1
     kind: UnreadKind
-    reason: str
+    reason: Sentence
     raw: str = ""

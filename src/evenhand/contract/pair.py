@@ -24,6 +24,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 
 @lru_cache(maxsize=4096)
@@ -145,10 +146,7 @@ def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) 
     if isinstance(value, Pair):
         return value
     if not isinstance(value, Mapping):  # callers may be untyped
-        raise InputError(
-            f"a pair is a JSON object, not {_kind_of(value)}; "
-            'give {"prompt": …, "responseA": …, "responseB": …, "criteria": […]}'
-        )
+        raise InputError(Message("pair.pair_json_object", value=_kind_of(value)))
     _refuse_both_spellings(value)
     if not criteria_needed and "criteria" not in value:
         pair = read_pair({**value, "criteria": ["none"]})
@@ -171,7 +169,7 @@ def _refuse_both_spellings(value: Mapping[str, Any]) -> None:
             spelling for spelling in spellings(name, field.validation_alias) if spelling in value
         ]
         if len(given) > 1:
-            raise InputError(f"{given[0]} is given twice, also as {given[1]}; keep one")
+            raise InputError(Message("pair.given_twice_also_keep", given=given[0], given2=given[1]))
 
 
 def spellings(name: str, alias: object) -> list[str]:
@@ -180,14 +178,14 @@ def spellings(name: str, alias: object) -> list[str]:
 
 
 _TAKES = {
-    "string_type": "a string",
-    "bool_type": "true or false",
-    "float_type": "a number",
-    "tuple_type": 'a list such as ["accuracy", "clarity"]',
-    "greater_than": "a number above 0",
-    "finite_number": "a finite number",
-    "model_type": "a name, or an object with a name",
-    "model_attributes_type": "a name, or an object with a name",
+    "string_type": "string",
+    "bool_type": "boolean",
+    "float_type": "number",
+    "tuple_type": "names",
+    "greater_than": "positive_number",
+    "finite_number": "finite_number",
+    "model_type": "criterion",
+    "model_attributes_type": "criterion",
 }
 
 
@@ -197,20 +195,44 @@ def refuse(error: ValidationError, model: type[Model]) -> NoReturn:
     raise InputError(_complaint(details, model)) from None
 
 
+def missing_field(error: InputError) -> str | None:
+    """The field, where one that every pair needs was not given."""
+    message = error.message
+    if isinstance(message, Message) and message.code == "pair.missing_every_pair_needs":
+        return str(message.values["where"])
+    return None
+
+
 def _complaint(details: ErrorDetails, model: type[Model]) -> str:
     kind, where = details["type"], _path(details["loc"])
     if kind == "missing":
-        return f"{where} is missing; every pair needs it"
+        return Message("pair.missing_every_pair_needs", where=where)
     if kind == "extra_forbidden":
         known = ", ".join(str(field.alias) for field in model.model_fields.values())
-        return f"{where} is not a known field; the fields are {known}"
+        return Message("pair.unknown_field", where=where, known=known)
     if kind == "too_short":
-        return f'{where} is empty; name at least one, e.g. ["accuracy"]'
+        return Message("pair.empty_list", where=where)
     if kind in ("blank_name", "duplicate_criterion", "unsendable"):
-        return f"{where} {details['msg']}"
-    got = _kind_of(details["input"])
-    takes = _TAKES.get(kind)
-    return f"{where} takes {takes}, not {got}" if takes else f"{where}: {details['msg']}"
+        return Message(f"pair.{kind}", where=where, **details.get("ctx", {}))
+    if kind in _TAKES:
+        takes = Message(f"takes.{_TAKES[kind]}")
+        return Message("pair.wrong_type", where=where, takes=takes, got=_kind_of(details["input"]))
+    return Message("pair.refused", where=where, reason=details["msg"])
+
+
+def field_of(message: str) -> str | None:
+    """The field that a complaint is about."""
+    values = message.values if isinstance(message, Message) else {}
+    where = values.get("where", values.get("field"))
+    return where if isinstance(where, str) else None
+
+
+def at_field(message: str, name: str) -> str:
+    """The same complaint, with its field called otherwise."""
+    if not isinstance(message, Message) or field_of(message) is None:
+        return message
+    slot = "where" if "where" in message.values else "field"
+    return Message.of(message.code, {**message.values, slot: name})
 
 
 def _path(location: Sequence[int | str]) -> str:
@@ -241,7 +263,7 @@ def _kind_of(value: object) -> str:
     if isinstance(value, int) and abs(value) >= _LONG_NUMBER:
         return "a number of more than 40 digits"
     if isinstance(value, (int, float)):
-        return f"the number {value}"
+        return Message("pair.number_value", value=value)
     if isinstance(value, (list, tuple)):
         return "a list"
     if isinstance(value, Mapping):

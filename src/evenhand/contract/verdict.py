@@ -12,6 +12,7 @@ from pydantic import Field
 from evenhand.contract.ballot import Analysis, Ballot, Texts, Unread
 from evenhand.contract.labels import Locale, Mode, Order, Winner
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 
 
 class Outcome(StrEnum):
@@ -100,7 +101,7 @@ class Metadata(Model):
     positions_swapped: bool = True
     outcome: Outcome | None = None
     judge: str | None = None
-    judge_caveat: str | None = None
+    judge_caveat: Sentence | None = None
     model: str | None = None
     locale: Locale | None = None
     mode: Mode | None = None
@@ -135,7 +136,7 @@ class Verdict(Model):
     position_consistency: PositionConsistency | None = Field(
         default=None, exclude_if=lambda value: value is None
     )
-    notes: Texts = ()
+    notes: tuple[Sentence, ...] = ()
     metadata: Metadata
 
     @property
@@ -146,7 +147,7 @@ class Verdict(Model):
 
 class ErrorBody(Model):
     kind: str
-    message: str
+    message: Sentence
     retryable: bool
 
 

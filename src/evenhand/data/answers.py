@@ -25,6 +25,7 @@ from evenhand.data.columns import (
 )
 from evenhand.data.records import kind_of
 from evenhand.errors import DataError
+from evenhand.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class AnswerRows:
         """Refuse a table whose header has no place for an answer."""
         missing = self._plain.shape(columns).missing
         if missing and not {"choices", "messages"} & set(columns):
-            raise DataError(f"{source}: {missing}")
+            raise DataError(Message("data.source_missing", source=source, missing=missing))
 
     def read(self, row: Mapping[str, Any]) -> list[ModelAnswer]:
         """The row's answers, one for each turn."""
@@ -89,7 +90,7 @@ class AnswerRows:
         _, values = self._chat.read(row)
         common = _common(values)
         if not responses:
-            raise DataError("the row holds no answer")
+            raise DataError(Message("data.row_holds_answer"))
         own = values.get("prompt")
         if not prompts and isinstance(own, str) and len(responses) == 1:
             prompts = [own]
@@ -111,13 +112,13 @@ def read_question(row: Mapping[str, Any], fields: FieldValues) -> PromptTurns:
     _, values = fields.read({name: value for name, value in row.items() if name != "turns"})
     identity = text_of_id(values.get("id"))
     if identity is None:
-        raise DataError("the question has no id, question_id or uid; give it one")
+        raise DataError(Message("data.question_id_question_id"))
     if isinstance(row.get("turns"), list):
         prompts = tuple(_content("turns", turn) for turn in row["turns"])
     else:
         prompts = (_text("prompt", values.get("prompt")),)
     if not prompts:
-        raise DataError("turns is empty; a question has at least one")
+        raise DataError(Message("data.turns_empty_question_least"))
     references = values.get("reference")
     if not isinstance(references, list):
         references = [] if references in (None, "") else [references] * len(prompts)
@@ -154,7 +155,7 @@ def _from_choices(choices: list[Any]) -> tuple[list[str], list[str]]:
     first = choices[0] if choices else None
     turns = first.get("turns") if isinstance(first, dict) else None
     if not isinstance(turns, list):
-        raise DataError("choices[0].turns is missing; it takes the model's answers, turn by turn")
+        raise DataError(Message("data.choices_0_turns_missing"))
     return [], [_content("choices[0].turns", turn) for turn in turns]
 
 
@@ -169,9 +170,9 @@ def _from_messages(messages: list[Any]) -> tuple[list[str], list[str]]:
         elif role == "assistant" and len(asked) == len(answered) + 1:
             answered.append(_content("messages", message))
         elif role not in ("system", "developer"):
-            raise DataError("messages takes user and assistant in turn, the user first")
+            raise DataError(Message("data.messages_user_assistant_turn"))
     if len(asked) != len(answered):
-        raise DataError("messages ends without an answer of the assistant")
+        raise DataError(Message("data.messages_ends_without_answer"))
     return asked, answered
 
 
@@ -185,7 +186,7 @@ def _content(field: str, value: Any) -> str:
 
 def _text(field: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise DataError(f"{field} takes a text, not {kind_of(value)}")
+        raise DataError(Message("data.text_field_value", field=field, value=kind_of(value)))
     return sendable(field, value)
 
 
@@ -304,8 +305,9 @@ def scratch() -> Iterator[Scratch]:
             yield Scratch(connection)
         except sqlite3.Error as error:
             raise DataError(
-                f"the temporary database in {Path(folder).parent} failed ({error}); "
-                "free some space, or name another folder in TMPDIR"
+                Message(
+                    "data.temporary_database_failed_free", parent=Path(folder).parent, error=error
+                )
             ) from None
         finally:
             connection.close()

@@ -18,6 +18,7 @@ from evenhand.data.formats import open_tables
 from evenhand.data.records import BadRow, Table, kind_of
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
+from evenhand.messages import Message
 
 BATTLE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "model_a": ("model_a", "model_1", "generator_a", "generator_1", "model_name_a", "left"),
@@ -83,7 +84,7 @@ def read_battles(
             if len(bad) < bad_rows_kept:
                 bad.append(row)
     if not bad_count and not len(reader.preference):
-        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+        raise DataError(Message("data.holds_rows_file_least", name=source.name))
     return reader.columns(tuple(bad), bad_count)
 
 
@@ -116,7 +117,7 @@ class _Rows:
         if missing is None and not fields & {"winner", "preference"}:
             missing = _NO_WINNER
         if missing:
-            raise DataError(f"{source}: {missing}")
+            raise DataError(Message("data.source_missing", source=source, missing=missing))
 
     def read(self, table: Table, source: str) -> Iterator[BadRow]:
         """Take in every battle, and hand out the rows that are none."""
@@ -137,7 +138,7 @@ class _Rows:
         # Everything is read before anything is put down: a bad row leaves no trace.
         model_a, model_b = self._name("model_a", values), self._name("model_b", values)
         if model_a == model_b:
-            raise DataError(f"{model_a!r} is compared with itself; leave such rows out")
+            raise DataError(Message("data.compared_itself_leave_such", model_a=model_a))
         preference = self._preference(values, model_a, model_b)
         weight = _weight(values.get("weight"))
         prompt = _prompt(values.get("prompt"))
@@ -165,7 +166,9 @@ class _Rows:
         if isinstance(given, int) and not isinstance(given, bool):
             return str(given)
         if not isinstance(given, str) or not given.strip():
-            raise DataError(f"{field} takes the name of a model, not {kind_of(given)}")
+            raise DataError(
+                Message("data.name_model_field_given", field=field, given=kind_of(given))
+            )
         name = sendable(field, given.strip())
         self._known[given] = name
         return name
@@ -225,7 +228,7 @@ def _read_preference(given: Any, model_a: str, model_b: str) -> float:
     if number is not None:
         if 0 <= number <= 1:
             return number
-        raise DataError(f"the preference is {kind_of(given)}; it takes a number from 0 to 1")
+        raise DataError(Message("data.preference_number_from_0", given=kind_of(given)))
     if isinstance(given, str):
         side = _LEFT_RIGHT.get(given.strip().lower())
         if side is not None and given not in (model_a, model_b):
@@ -235,16 +238,10 @@ def _read_preference(given: Any, model_a: str, model_b: str) -> float:
     except DataError:
         label = None
     if label is None:
-        raise DataError(
-            f"the winner is {kind_of(given)}; it takes A, B or TIE, one of the two models' names, "
-            "or a preference for A from 0 to 1"
-        )
+        raise DataError(Message("data.winner_b_tie_two", given=kind_of(given)))
     named = given.strip() if isinstance(given, str) else None
     if named in (model_a, model_b) and label != ("A" if named == model_a else "B"):
-        raise DataError(
-            f"the winner {named!r} could mean a side or the model of that name; "
-            "give preferences from 0 to 1 instead"
-        )
+        raise DataError(Message("data.winner_could_mean_side", named=named))
     return _PREFERENCES[label]
 
 
@@ -266,7 +263,7 @@ def _weight(given: Any) -> float | None:
         return None
     number = None if isinstance(given, bool) else _number(given)
     if number is None or not (math.isfinite(number) and number >= 0):
-        raise DataError(f"weight takes a number of at least 0, not {kind_of(given)}")
+        raise DataError(Message("data.weight_number_least_0", given=kind_of(given)))
     return number
 
 
@@ -279,4 +276,4 @@ def _prompt(given: Any) -> str | bytes | None:
         return blake2b(given.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         return str(given)
-    raise DataError(f"prompt takes a text or a number, not {kind_of(given)}")
+    raise DataError(Message("data.prompt_text_number", given=kind_of(given)))

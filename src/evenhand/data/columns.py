@@ -11,6 +11,7 @@ from typing import Any
 from evenhand.contract import Winner
 from evenhand.data.records import kind_of, shortened
 from evenhand.errors import DataError
+from evenhand.messages import Message
 
 _STEMS = ("response", "output", "answer", "completion", "generation", "output_text", "reply")
 
@@ -111,33 +112,33 @@ class Columns:
 
     def missing(self, field: str, present: Sequence[str]) -> str:
         """Why a field has no column: what was looked for, what is there, and the remedy."""
-        shown = ", ".join(shortened(column) for column in present[:20]) or "none"
-        more = f" and {len(present) - 20} more" if len(present) > 20 else ""
-        if self._mapped.get(field):
-            return (
-                f"{field} is mapped to the column {self._mapped[field]!r}, which is not there; "
-                f"the columns are {shown}{more}"
-            )
-        names = ", ".join(self._fields[field])
-        return (
-            f"no column for {field} (looked for {names}); the columns are {shown}{more}; "
-            f"name it with --map {field}=COLUMN"
+        columns = _listed(present)
+        mapped = self._mapped.get(field)
+        if mapped:
+            return Message("data.column_not_there", field=field, column=mapped, columns=columns)
+        return Message(
+            "data.no_column", field=field, names=list(self._fields[field]), columns=columns
         )
 
     def clash(self, field: str, columns: Sequence[str]) -> str:
-        names = " and ".join(columns)
-        return (
-            f"{names} both fit {field} and differ; say which with --map {field}={columns[0]} "
-            f"or --map {field}={columns[1]}"
-        )
+        return Message("data.columns_differ", field=field, one=columns[0], two=columns[1])
 
     def _field(self, name: str) -> str:
         for field in self._fields:
             if plain(field) == plain(name):
                 return field
         raise DataError(
-            f"--map {name}=…: {name} is not a field; the fields are {', '.join(self._fields)}"
+            Message("data.field_fields_name_name", name=name, fields=", ".join(self._fields))
         )
+
+
+def _listed(columns: Sequence[str]) -> Message | list[str]:
+    if not columns:
+        return Message("data.no_columns")
+    shown = [shortened(column) for column in columns[:20]]
+    if len(columns) <= 20:
+        return shown
+    return Message("data.columns_and_more", columns=shown, n=len(columns) - 20)
 
 
 def gathered(field: str) -> bool:
@@ -239,7 +240,7 @@ def text_of_id(value: Any, *, field: str = "id") -> str | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**40:
         return str(value)
-    raise DataError(f"{field} takes a text or a whole number, not {kind_of(value)}")
+    raise DataError(Message("data.text_whole_number", field=field, value=kind_of(value)))
 
 
 def text_of_cluster(value: Any) -> str | None:
@@ -256,7 +257,7 @@ def optional_text(field: str, value: Any) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise DataError(f"{field} takes a text, not {kind_of(value)}")
+        raise DataError(Message("data.text_field_value", field=field, value=kind_of(value)))
     return sendable(field, value)
 
 
@@ -265,7 +266,7 @@ def sendable(field: str, text: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{field} is not valid Unicode at character {error.start + 1}; save it as UTF-8"
+            Message("data.valid_unicode_character_save", field=field, start=error.start + 1)
         ) from None
     return text
 
@@ -284,14 +285,14 @@ def read_tags(value: Any) -> tuple[str, ...]:
         _refuse_many_tags(len(value))
         for tag in value:
             if not isinstance(tag, str):
-                raise DataError(f"tags takes a list of texts, but one is {kind_of(tag)}")
+                raise DataError(Message("data.tags_list_texts_but", tag=kind_of(tag)))
         return tuple(sendable("tags", tag) for tag in dict.fromkeys(value) if tag)
-    raise DataError(f"tags takes a list of texts, not {kind_of(value)}")
+    raise DataError(Message("data.tags_list_texts", value=kind_of(value)))
 
 
 def _refuse_many_tags(count: int) -> None:
     if count > _TAGS_MAX:
-        raise DataError(f"tags has {count:,}; give {_TAGS_MAX:,} at most")
+        raise DataError(Message("data.tags_most_count_tags_max", count=count, tags_max=_TAGS_MAX))
 
 
 # The spellings in which files say which response a person preferred.
@@ -338,9 +339,7 @@ def read_label(
     number = _number(value)
     if numbered and number in _NUMBERED:
         return _NUMBERED[number]
-    raise DataError(
-        f"the label is {kind_of(value)}; it takes A, B or TIE, or turn labels off with --map label="
-    )
+    raise DataError(Message("data.label_b_tie_turn", value=kind_of(value)))
 
 
 def _number(value: object) -> float | None:

@@ -11,6 +11,7 @@ from evenhand.data.options import ReadLimits
 from evenhand.data.records import RawRows, Table, shortened
 from evenhand.data.source import Source, beginning, opened, reading_faults
 from evenhand.errors import DataError
+from evenhand.messages import Message
 
 _HEADER_MAX = 1 << 20
 _READ_AHEAD = 1 << 14  # what may have been read of a row before it began
@@ -27,17 +28,21 @@ def open_csv(source: Source) -> Table:
         return Table(iter(()))
     names = header[1]
     if isinstance(names, str):
-        raise DataError(f"{source.name} has no header that can be read: {names}")
+        raise DataError(Message("data.header_read_name_names", name=source.name, names=names))
     if len(names) > source.limits.columns:
         raise DataError(
-            f"{source.name} has {len(names):,} columns; give a table of "
-            f"{source.limits.columns:,} at most"
+            Message(
+                "data.columns_table_most",
+                name=source.name,
+                n=len(names),
+                columns=source.limits.columns,
+            )
         )
     columns = tuple(name.strip() for name in names)
     for name, count in Counter(columns).items():
         if name and count > 1:
             raise DataError(
-                f"{source.name} has two columns named {shortened(name)!r}; rename one of them"
+                Message("data.two_columns_named_rename", name=source.name, name2=shortened(name))
             )
     return Table(_rows(rows, columns), columns=columns, tabular=True)
 
@@ -81,7 +86,11 @@ def _records(source: Source, delimiter: str) -> Any:
             except csv.Error as error:
                 yield number, _unreadable(error)
             except _TooLong as error:
-                raise DataError(f"{source.name}, row {number}: {error}") from None
+                raise DataError(
+                    Message(
+                        "data.row_name_number_error", name=source.name, number=number, error=error
+                    )
+                ) from None
             else:
                 if not cells or (len(cells) == 1 and not cells[0].strip()):
                     continue

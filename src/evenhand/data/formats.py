@@ -13,6 +13,7 @@ from evenhand.data.parquet import MAGIC, open_parquet
 from evenhand.data.records import Table, Wanted
 from evenhand.data.source import GZIP_MAGIC, Source, beginning, is_gzipped
 from evenhand.errors import DataError
+from evenhand.messages import Message
 
 _LINES = (".jsonl", ".ndjson", ".jsonlines")
 _TABLES = (".csv", ".tsv")
@@ -41,14 +42,14 @@ def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
 def _open_whole(source: Source, *, wanted: Wanted) -> Table:
     start = beginning(source, size=1 << 12)
     if start.startswith(GZIP_MAGIC):
-        raise DataError(f"{source.name} is gzip inside gzip; unpack it once")
+        raise DataError(Message("data.gzip_inside_gzip_unpack", name=source.name))
     ending = _ending(source.name) or _ending(source.path.name)
     if start.startswith(MAGIC) or ending == ".parquet":
         if is_gzipped(source):
-            raise DataError(f"{source.name} is Parquet inside gzip; unpack it first")
+            raise DataError(Message("data.parquet_inside_gzip_unpack", name=source.name))
         return open_parquet(source, wanted=wanted)
     if start.startswith(_UTF16):
-        raise DataError(f"{source.name} is UTF-16; save it as UTF-8")
+        raise DataError(Message("data.utf_16_save_utf", name=source.name))
     if ending in _TABLES:
         return open_csv(source)
     first = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
@@ -57,10 +58,7 @@ def _open_whole(source: Source, *, wanted: Wanted) -> Table:
     if ending in _LINES or first in (b"", b"{"):
         return open_json_lines(source)
     if ending == ".json" or not _could_be_table(start):
-        raise DataError(
-            f"{source.name} is none of JSON lines, JSON, CSV, TSV and Parquet; "
-            "convert it to one of them"
-        )
+        raise DataError(Message("data.none_json_lines_json", name=source.name))
     return open_csv(source)
 
 

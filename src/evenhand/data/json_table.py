@@ -26,6 +26,7 @@ from evenhand.data.options import ReadLimits
 from evenhand.data.records import RawRows, Table, kind_of
 from evenhand.data.source import Source, after_row, beginning, opened, reading_faults
 from evenhand.errors import DataError
+from evenhand.messages import Message
 
 _BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 18
@@ -91,16 +92,20 @@ def read_object(text: bytes, *, what: str, limits: ReadLimits) -> dict[str, Any]
     return row
 
 
+_NOT_UTF8 = {"line": "data.line_not_utf8", "element": "data.element_not_utf8"}
+_NOT_JSON = {"line": "data.line_not_json", "element": "data.element_not_json"}
+
+
 def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str, Any] | str:
     """Python's own parser also takes the NaN that Python's own writer leaves in files."""
     try:
         row = json.loads(text.decode())
     except UnicodeDecodeError as error:
-        return f"the {what} is not valid UTF-8 (byte {error.start + 1}); save the file as UTF-8"
+        return Message(_NOT_UTF8[what], byte=error.start + 1)
     except (ValueError, RecursionError):
         if what == "line" and not text.endswith(b"\n"):
-            return "the line is cut: the file ends in the middle of it; write the file anew"
-        return f"the {what} is not JSON ({_fact(refused)}); it takes one JSON object"
+            return Message("data.line_cut")
+        return Message(_NOT_JSON[what], fact=_fact(refused))
     if not isinstance(row, dict):
         return _no_object(row)
     try:
@@ -400,15 +405,23 @@ def _faults(source: Source, seen: list[int]) -> Iterator[None]:
             yield
         except Cut:
             raise DataError(
-                f"{source.name} is cut {after_row(seen[0])}: the JSON ends before it is closed; "
-                "write the file anew"
+                Message("data.cut_json_ends_before", name=source.name, seen=after_row(seen[0]))
             ) from None
         except ValueTooLong:
             raise DataError(
-                f"{source.name}, row {seen[0] + 1}: {source.limits.row_too_long}"
+                Message(
+                    "data.row_name_seen_row_too_long",
+                    name=source.name,
+                    seen=seen[0] + 1,
+                    row_too_long=source.limits.row_too_long,
+                )
             ) from None
         except Malformed as error:
             raise DataError(
-                f"{source.name} is not valid JSON {after_row(seen[0])}: {error}; "
-                "write the file anew"
+                Message(
+                    "data.valid_json_write_file",
+                    name=source.name,
+                    seen=after_row(seen[0]),
+                    error=error,
+                )
             ) from None

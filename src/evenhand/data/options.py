@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from evenhand.contract import Criterion
 from evenhand.errors import SettingsError
+from evenhand.messages import Message
 
 MIB = 1 << 20
 VARIABLE = "EVENHAND_MAX_ROW"
@@ -59,9 +60,7 @@ def default_limits() -> ReadLimits:
     match = _SIZE.fullmatch(given)
     size = int(match[1]) * _UNITS[(match[2] or "b").lower()] if match else 0
     if size < 1 << 10:
-        raise SettingsError(
-            f"{VARIABLE} is {given[:40]!r}; it takes a size from 1KB up, e.g. 512MB"
-        )
+        raise SettingsError(Message("data.size_from_1kb_up", variable=VARIABLE, given=given[:40]))
     return ReadLimits(row_bytes=size, page_bytes=4 * size)
 
 

@@ -27,6 +27,7 @@ from evenhand.data.pairs import make_pair
 from evenhand.data.records import BadRow, Record, Side, Table, Unpaired, Wanted, shortened
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
+from evenhand.messages import Message
 
 
 class RowPlaces:
@@ -78,7 +79,7 @@ def read_outputs(
     Two files: A is the first. With a `baseline` (a model's or a file's name) A is that one.
     """
     if len(files) < 2:
-        raise DataError(f"{len(files)} file of model outputs is no comparison; give two or more")
+        raise DataError(Message("data.file_model_outputs_comparison", n=len(files)))
     with scratch() as store:
         sources = [source_of(file.path) for file in files]
         places = [RowPlaces(source) for source in sources]
@@ -119,18 +120,19 @@ def _take_answers(
                 if not given and model is not None:
                     if named[number] not in (None, model):
                         raise DataError(
-                            f"the answer is of {model!r}, the rows before of {named[number]!r}; "
-                            "give each model a file of its own"
+                            Message(
+                                "data.answer_rows_before_each", model=model, named=named[number]
+                            )
                         )
                     named[number] = model
                 for answer in answers:
                     if answer.id is None and answer.prompt is None:
-                        raise DataError("the answer has neither an id nor a prompt to join it by")
+                        raise DataError(Message("data.answer_neither_id_nor"))
                     store.add(Stored(number, counted, answer))
             except InputError as error:
                 yield BadRow(file.name, row_number, error.message)
     if empty:
-        raise DataError(f"{name} holds no rows; give a file with at least one")
+        raise DataError(Message("data.holds_rows_file_least", name=name))
 
 
 def _take_questions(source: Source, store: Scratch, reading: ReadOptions) -> Iterator[BadRow]:
@@ -144,11 +146,11 @@ def _take_questions(source: Source, store: Scratch, reading: ReadOptions) -> Ite
                     raise DataError(row)
                 question = read_question(row, fields)
                 if not store.add_question(question):
-                    raise DataError(f"the question {question.id!r} stands twice; keep one")
+                    raise DataError(Message("data.question_stands_twice_keep", id=question.id))
             except InputError as error:
                 yield BadRow(file.name, number, error.message)
     if empty:
-        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+        raise DataError(Message("data.holds_rows_file_least", name=source.name))
 
 
 def _wanted(reading: ReadOptions) -> Wanted:
@@ -168,7 +170,7 @@ def _distinct_names(sources: Sequence[Source], named: Sequence[str | None]) -> l
         ]
     for place, model in enumerate(models):
         if model in models[:place]:
-            raise DataError(f"{model} is given twice; give each model's outputs once")
+            raise DataError(Message("data.given_twice_each_model", model=model))
     return models
 
 
@@ -178,7 +180,9 @@ def _baseline(baseline: str | None, sources: Sequence[Source], models: Sequence[
     for names in (models, [source.stem for source in sources], [source.name for source in sources]):
         if baseline in names:
             return list(names).index(baseline)
-    raise DataError(f"no outputs of the baseline {baseline!r}; the models are {', '.join(models)}")
+    raise DataError(
+        Message("data.outputs_baseline_models", baseline=baseline, models=", ".join(models))
+    )
 
 
 @dataclass(frozen=True, slots=True)

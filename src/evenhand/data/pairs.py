@@ -14,7 +14,7 @@ import orjson
 from pydantic import ValidationError
 
 from evenhand.contract import Criterion, Pair, Winner
-from evenhand.contract.pair import read_pair, refuse
+from evenhand.contract.pair import at_field, field_of, read_pair, refuse
 from evenhand.data.columns import (
     PAIR_FIELDS,
     Columns,
@@ -31,6 +31,7 @@ from evenhand.data.options import ReadOptions
 from evenhand.data.records import BadRow, Record, kind_of, shortened
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
+from evenhand.messages import Message
 
 _REQUIRED = ("prompt", "response_a", "response_b")
 _CRITERIA_KEPT = 4096  # lists, that are read once
@@ -57,7 +58,7 @@ class PairRows:
         """Refuse a table whose header lacks a field: no row of it can be a pair."""
         missing = self._fields.shape(tuple(columns)).missing
         if missing:
-            raise DataError(f"{self._source}: {missing}")
+            raise DataError(Message("data.source_missing", source=self._source, missing=missing))
 
     def read(self, number: int, row: Mapping[str, Any] | str) -> Record | BadRow:
         if isinstance(row, str):
@@ -118,7 +119,11 @@ class PairRows:
         if self._tabular and isinstance(given, str):
             given = _listed_criteria(given)
         if isinstance(given, list) and len(given) > _CRITERIA_MAX:
-            raise DataError(f"criteria has {len(given):,}; give {_CRITERIA_MAX:,} at most")
+            raise DataError(
+                Message(
+                    "data.criteria_most_n_criteria_max", n=len(given), criteria_max=_CRITERIA_MAX
+                )
+            )
         try:
             name = orjson.dumps(given)
         except TypeError:
@@ -149,7 +154,7 @@ def make_pair(
         fields["swap_positions"] = reading.swap_positions
     if not criteria:
         if reading.criteria_needed:
-            raise DataError("the row has no criteria; name some for all rows, e.g. -c accuracy")
+            raise DataError(Message("data.row_criteria_name_some"))
         return read_pair(fields, criteria_needed=False)
     fields["criteria"] = criteria
     try:
@@ -160,32 +165,29 @@ def make_pair(
 
 def _with_column(message: str, columns: Mapping[str, str]) -> str:
     """Name the column beside the field, where the file calls it something else."""
-    field = message.partition(" ")[0]
-    column = columns.get(field)
-    if column is None or plain(column) == plain(field):
+    field = field_of(message)
+    column = None if field is None else columns.get(field)
+    if field is None or column is None or plain(column) == plain(field):
         return message
-    return f"{field} (column {column}) {message.partition(' ')[2]}"
+    return at_field(message, Message("data.field_in_column", field=field, column=column))
 
 
 def _listed_criteria(text: str) -> Any:
     if len(text) > _LISTED_MAX:
-        raise DataError(f"criteria has {len(text):,} characters; give {_LISTED_MAX:,} at most")
+        raise DataError(
+            Message("data.criteria_characters_most", n=len(text), listed_max=_LISTED_MAX)
+        )
     if not text.lstrip().startswith("["):
         return [name.strip() for name in text.split(";") if name.strip()]
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise DataError(
-            f"criteria {shortened(text)!r} is not a JSON list; "
-            "give one, or names separated by semicolons"
-        ) from None
+        raise DataError(Message("data.criteria_json_list_names", text=shortened(text))) from None
 
 
 def _preferred(label: Winner | None) -> Winner:
     if label not in (None, "A"):
-        raise DataError(
-            f"the label is {label}, but the chosen response is A; remove one of the two"
-        )
+        raise DataError(Message("data.label_but_chosen_response", label=label))
     return "A"
 
 
@@ -228,7 +230,7 @@ def read_files(
                 yield number, _of_file(file, reading, prefix=prefix, after=row, seen=seen)
         begin += len(source.files)
         if not seen[0]:
-            raise DataError(f"{source.name} holds no rows; give a file with at least one")
+            raise DataError(Message("data.holds_rows_file_least", name=source.name))
 
 
 def pairs_from(pairs: Iterable[Any], reading: ReadOptions) -> Iterator[Record | BadRow]:
@@ -243,7 +245,7 @@ def pairs_from(pairs: Iterable[Any], reading: ReadOptions) -> Iterator[Record | 
         else:
             yield BadRow("pairs", number, f"a pair is a mapping or a Pair, not {kind_of(given)}")
     if not number:
-        raise DataError("pairs holds no rows; give at least one pair")
+        raise DataError(Message("data.pairs_holds_rows_least"))
 
 
 def _of_file(

@@ -16,6 +16,7 @@ from evenhand.data.records import RawRows, Table, Wanted, shortened
 from evenhand.data.remote import READ_AHEAD
 from evenhand.data.source import Source, after_row
 from evenhand.errors import DataError, MissingExtra
+from evenhand.messages import Message
 
 # What a Parquet file makes its reader allocate, read from its own headers before it is opened.
 #
@@ -282,7 +283,7 @@ def _refuse_columns(source: Source, columns: tuple[str, ...]) -> None:
     for name, count in Counter(columns).items():
         if count > 1:
             raise DataError(
-                f"{source.name} has two columns named {shortened(name)!r}; rename one of them"
+                Message("data.two_columns_named_rename", name=source.name, name2=shortened(name))
             )
 
 
@@ -397,7 +398,7 @@ def _of_row(batch: Any, limits: ReadLimits) -> dict[str, Any] | str:
     try:
         row: dict[str, Any] = batch.to_pylist()[0]
     except UnicodeDecodeError as error:
-        return f"a text is not valid UTF-8 (byte {error.start + 1}); write the file anew"
+        return Message("data.text_not_utf8", byte=error.start + 1)
     return row
 
 
@@ -424,10 +425,7 @@ def _bytes_of(column: Any) -> int:
 
 def _broken(source: Source, number: int, error: Exception) -> str:
     fact = " ".join(str(error).split())[:200].rstrip(".")
-    return (
-        f"{source.name} is cut or damaged {after_row(number)} (Parquet: {fact}); "
-        "write the file anew"
-    )
+    return Message("data.parquet_damaged", name=source.name, after=after_row(number), fact=fact)
 
 
 def _excessive(source: Source, error: Excess) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from evenhand.contract import Pair, Winner
+from evenhand.messages import Message
 
 # A row's number with its columns, or with the reason why it could not be read.
 RawRow: TypeAlias = tuple[int, "dict[str, Any] | str"]
@@ -34,11 +35,11 @@ def kind_of(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f"the text {shortened(value)!r}"
+        return Message("data.text_value", value=shortened(value))
     if isinstance(value, int) and abs(value) >= 10**40:
         return "a number of more than 40 digits"
     if isinstance(value, (int, float)):
-        return f"the number {value}"
+        return Message("data.number_value", value=value)
     if isinstance(value, (list, tuple)):
         return "a list"
     if isinstance(value, dict):

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from evenhand.data.source import DATA_ENDINGS, Source
 from evenhand.errors import DataError, DataUnreachable, MissingExtra
+from evenhand.messages import Message
 
 _ENVIRONMENT = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
@@ -62,24 +63,19 @@ def data_error(name: str, error: Exception) -> DataError:
     if _DENIED.search(text):
         where = _ENVIRONMENT.get(scheme, "the store's own variables")
         return DataError(
-            f"{name} may not be read ({fact(error)}); give credentials in the environment "
-            f"({where}) that may list and read it"
+            Message(
+                "data.may_read_credentials_environment", name=name, error=fact(error), where=where
+            )
         )
     if _NO_BUCKET.search(text):
-        return DataError(f"{name} is not there: there is no such bucket; check its name and region")
+        return DataError(Message("data.such_bucket_check_name", name=name))
     if isinstance(error, FileNotFoundError) or _ABSENT.search(text):
-        return DataError(f"{name} is not there; check the bucket and the name")
+        return DataError(Message("data.check_bucket_name", name=name))
     if _NO_CLIENT.search(text):
-        return DataError(
-            f"{name} needs Hadoop's client, which is not there ({fact(error)}); install it and set "
-            "JAVA_HOME, HADOOP_HOME and CLASSPATH"
-        )
+        return DataError(Message("data.needs_hadoop_client_install", name=name, error=fact(error)))
     if isinstance(error, ValueError | NotImplementedError):
-        return DataError(f"{name} cannot be opened ({fact(error)}); check the URL and its query")
-    return DataUnreachable(
-        f"{name} cannot be read ({fact(error)}); check the network and the store, and give the "
-        "command again"
-    )
+        return DataError(Message("data.opened_check_url_query", name=name, error=fact(error)))
+    return DataUnreachable(Message("data.read_check_network_store", name=name, error=fact(error)))
 
 
 def is_final(error: Exception) -> bool:
@@ -143,9 +139,7 @@ class RemoteObject:
             self._stamp = stamp
         elif stamp != self._stamp:
             native.close()
-            raise DataError(
-                f"{self.name} was changed while it was read; restore it, or start another run"
-            )
+            raise DataError(Message("data.changed_while_read_restore", name=self.name))
         return native
 
     def _stamp_of(self, native: Any) -> str:
@@ -289,18 +283,12 @@ def _read(given: str) -> _Url:
     place, _, key = rest.partition("/")
     if scheme not in _SCHEMES:
         shown = f"{scheme}://{place.rpartition('@')[2]}"
-        raise DataError(
-            f"data is not read from {shown}; give a file, or a URL of {_KNOWN} (what is on the "
-            "web: download it first)"
-        )
+        raise DataError(Message("data.data_read_from_file", shown=shown, known=_KNOWN))
     user, at, host = place.rpartition("@")
     if at and (":" in user or scheme == "s3"):
-        raise DataError(
-            f"the URL {scheme}://{host}/{key} holds a key; leave it out and give it in the "
-            "environment (docs/data.md says where)"
-        )
+        raise DataError(Message("data.url_holds_key_leave", scheme=scheme, host=host, key=key))
     if not place and scheme in _WITH_BUCKETS:
-        raise DataError(f"{scheme}:// names no bucket; give e.g. {scheme}://bucket/pairs.jsonl")
+        raise DataError(Message("data.names_bucket_e_g", scheme=scheme))
     # Files have URLs with escapes everywhere; keys of objects have none in any store's own tools.
     return _Url(scheme, place, unquote(key) if scheme == "file" else key.lstrip("/"), query)
 
@@ -308,7 +296,7 @@ def _read(given: str) -> _Url:
 def _of_files(url: _Url) -> Source:
     """Files of this machine: their content is their identity, as it is without a URL."""
     if url.place not in ("", "localhost"):
-        raise DataError(f"{url.name} is on another machine; give file:///path for one of this")
+        raise DataError(Message("data.another_machine_file_path", name=url.name))
     path = Path("/", url.key)
     if "*" not in url.key and not path.is_dir():
         return Source(path, url.name)
@@ -345,7 +333,7 @@ def _of_objects(url: _Url) -> Source:
     else:
         info = filesystem.get_file_info(f"{prefix}{url.key}".rstrip("/"))
         if info.type == fs.FileType.NotFound:
-            raise DataError(f"{url.name} is not there; check the bucket and the name")
+            raise DataError(Message("data.check_bucket_name", name=url.name))
         if info.is_file:
             return part(info)
         objects = listed(url.key, deep=True)
@@ -356,8 +344,12 @@ def _one_or_many(url: _Url, parts: tuple[Source, ...]) -> Source:
     if not parts:
         how = "no object matches" if "*" in url.key else "no data in the folder"
         raise DataError(
-            f"{how} {url.name}; check the name (a folder's files are those that end in "
-            f"{', '.join(DATA_ENDINGS)}, with or without .gz)"
+            Message(
+                "data.check_name_folder_files",
+                how=how,
+                name=url.name,
+                data_endings=", ".join(DATA_ENDINGS),
+            )
         )
     return Source(Path(url.key), url.name, parts=parts)
 

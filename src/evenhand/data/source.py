@@ -21,6 +21,7 @@ from typing import IO, Any, BinaryIO, Protocol
 
 from evenhand.data.options import ReadLimits, default_limits
 from evenhand.errors import DataError
+from evenhand.messages import Message
 
 GZIP_MAGIC = b"\x1f\x8b"
 DATA_ENDINGS = (".jsonl", ".ndjson", ".jsonlines", ".json", ".csv", ".tsv", ".parquet")
@@ -181,8 +182,13 @@ def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         fact = "is cut" if isinstance(error, EOFError) else "is damaged"
         raise DataError(
-            f"{source.name} {fact} {after_row(after[0])} (gzip: {_plain(error)}); "
-            "copy or compress the file anew"
+            Message(
+                "data.gzip_copy_compress_file",
+                name=source.name,
+                fact=fact,
+                after=after_row(after[0]),
+                error=_plain(error),
+            )
         ) from None
     except OSError as error:
         raise DataError(_unreadable(source, error)) from None
@@ -195,7 +201,7 @@ def _open(source: Source) -> BinaryIO:
 
 
 def after_row(number: int) -> str:
-    return f"after row {number}" if number else "before its first row"
+    return Message("data.after_row", number=number) if number else Message("data.before_first_row")
 
 
 class _Unpacked(io.RawIOBase):

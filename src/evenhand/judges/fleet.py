@@ -37,6 +37,7 @@ from evenhand.judges.protocol import (
     Traits,
     identity_of,
 )
+from evenhand.messages import Message
 
 # One server of a fleet: how busy it is, how quick, and whether it is to be asked.
 #
@@ -432,7 +433,7 @@ class FleetJudge:
         addresses = [server.base_url for server in servers]
         for place, address in enumerate(addresses):
             if address in addresses[:place]:
-                raise SettingsError(f"base URL {address} is given twice; name each server once")
+                raise SettingsError(Message("judges.base_url_given_twice", address=address))
         self._members = [ServerState(server) for server in servers]
         self._seeds = [server_seed(address) for address in addresses]
         self._first = servers[0]
@@ -575,11 +576,10 @@ class FleetJudge:
         wait_s = self._all_rest_s(now)
         if error is None:
             error = JudgeRateLimited(
-                f"none of the {count} servers takes a request for another {wait_s or 0:.1f} s; "
-                "ask less at a time, or wait",
+                Message("judges.none_servers_request_another", count=count, wait_s=wait_s or 0),
             )
         elif error.retryable or isinstance(error, JudgeUnreachable):
-            error.message = f"none of the {count} servers answered; the last one: {error.message}"
+            error.message = Message("judges.no_server_answered", n=count, error=error.message)
             error.args = (error.message,)
         if wait_s is not None and isinstance(error, JudgeRateLimited | JudgeServerError):
             error.retry_after_s = wait_s

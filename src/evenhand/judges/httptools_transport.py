@@ -18,6 +18,7 @@ import httptools
 
 from evenhand.errors import JudgeError, SettingsError
 from evenhand.judges.transport import MAX_REPLY_BYTES, Endpoint, Reply
+from evenhand.messages import Message
 
 # A server closes what is idle for long, and a request that crosses that is lost.
 _IDLE_S = 15.0
@@ -32,10 +33,7 @@ _COMPRESSED = frozenset({"gzip", "x-gzip", "deflate"})
 class HttptoolsTransport:
     def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
         if endpoint.proxy is not None:
-            raise SettingsError(
-                "the transport is httptools, which goes by no proxy; "
-                "set EVENHAND_TRANSPORT to aiohttp, or leave it out"
-            )
+            raise SettingsError(Message("judges.transport_httptools_goes_proxy"))
         self.endpoint = endpoint
         self._begin = _begin_of_request(endpoint, headers)
         self._tls = _tls_context() if endpoint.speaks_tls else None
@@ -352,15 +350,13 @@ def _begin_of_request(endpoint: Endpoint, headers: Mapping[str, str]) -> bytes:
     for name, value in named.items():
         # A line break in a key would begin a header of its own.
         if any(character in value for character in "\r\n\0"):
-            raise SettingsError(f"the header {name} holds a line break; correct the key or value")
+            raise SettingsError(Message("judges.header_holds_line_break", name=name))
         lines.append(f"{name}: {value}")
     lines.append("Accept-Encoding: identity")
     try:
         return ("\r\n".join(lines) + "\r\nContent-Length: ").encode("latin-1")
     except UnicodeEncodeError:
-        raise SettingsError(
-            "a header holds a character that HTTP cannot carry; correct the key or the base URL"
-        ) from None
+        raise SettingsError(Message("judges.header_holds_character_http")) from None
 
 
 def _tls_context() -> ssl.SSLContext:

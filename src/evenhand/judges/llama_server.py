@@ -16,6 +16,7 @@ from pathlib import Path
 
 from evenhand.errors import InputError, MissingExtra
 from evenhand.judges import embedded_model
+from evenhand.messages import Message
 
 # How many cores a model may take without fighting for them.
 #
@@ -92,21 +93,19 @@ def model_file(path: Path | None, *, cache: Path | None = None) -> Path:
     if path is None:
         located = embedded_model.locate(cache)
         if located is None:
-            raise InputError(
-                "the embedded model is not there, or not whole; run: evenhand models pull"
-            )
+            raise InputError(Message("judges.embedded_model_whole_run"))
         path = located
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist; name a GGUF file") from None
+        raise InputError(Message("judges.does_exist_name_gguf", path=path)) from None
     except OSError as error:
         raise InputError(
-            f"{path} cannot be read ({error.strerror or error}); name a GGUF file"
+            Message("judges.read_name_gguf_file", path=path, strerror=error.strerror or error)
         ) from None
     if magic != b"GGUF":
-        raise InputError(f"{path} is not a GGUF file (it starts with {magic!r}); name one")
+        raise InputError(Message("judges.gguf_file_starts_name", path=path, magic=magic))
     return path
 
 

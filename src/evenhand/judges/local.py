@@ -33,6 +33,7 @@ from evenhand.judges.llama_server import DEFAULT_CONTEXT, LlamaServer, model_fil
 from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, TokenLogprob, Traits
 from evenhand.judges.registry import JudgeName
+from evenhand.messages import Message
 
 EMBEDDED_CAVEAT = (
     "the embedded model is no valid judge: 57 % on LLMBar-Natural (95 % interval 47 to 66), and "
@@ -138,7 +139,7 @@ class LocalJudge:
 
     async def _ready(self) -> _Loaded:
         if self._closed:
-            raise JudgeRejected(f"{self.name} is closed; open it again")
+            raise JudgeRejected(Message("judges.closed_open_again", name=self.name))
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
         # Shielded: the load serves every later question, whatever becomes of this one.
@@ -151,13 +152,10 @@ class LocalJudge:
                 LlamaServer, self._file, n_ctx=self._n_ctx, name=self.name, api_key=key
             )
         except ImportError as error:
-            raise JudgeRejected(
-                f"xllamacpp does not load here ({error}); install a build for this machine"
-            ) from None
+            raise JudgeRejected(Message("judges.xllamacpp_does_load_here", error=error)) from None
         except RuntimeError:
             raise JudgeRejected(
-                f"{self._file} could not be loaded as a model; "
-                "check that the file is whole and fits into memory"
+                Message("judges.could_loaded_model_check", file=self._file)
             ) from None
         session = aiohttp.ClientSession(
             native.address,
@@ -209,8 +207,7 @@ class LocalJudge:
             pieces = _split_at(str(reply["prompt"]), marks)
             if pieces is None:
                 raise JudgeRejected(
-                    f"the chat template in {self._file.name} drops, repeats or reorders messages; "
-                    "use a model with a plain template"
+                    Message("judges.chat_template_drops_repeats", name=self._file.name)
                 )
             parts = [
                 await self._tokenize(loaded, piece, special=True, opening=place == 0)
@@ -292,26 +289,30 @@ class LocalJudge:
         body: Mapping[str, Any] | None = None,
     ) -> Any:
         if session.closed:
-            raise JudgeRejected(f"{self.name} is closed; open it again")
+            raise JudgeRejected(Message("judges.closed_open_again", name=self.name))
         data = None if body is None else orjson.dumps(body)
         try:
             async with session.request(method, path, data=data) as response:
                 status, raw = response.status, await response.read()
         except TimeoutError:
             raise JudgeTimeout(
-                f"{self.name} gave no answer in {self._timeout_s:g} s; allow it more time"
+                Message("judges.gave_answer_s_allow", name=self.name, timeout_s=self._timeout_s)
             ) from None
         except aiohttp.ClientConnectorError as error:
-            raise JudgeUnreachable(f"{self.name} does not listen any more ({error})") from None
+            raise JudgeUnreachable(
+                Message("judges.does_listen_any_more", name=self.name, error=error)
+            ) from None
         except aiohttp.ClientError as error:
             raise JudgeConnectionLost(
-                f"the connection to {self.name} broke ({type(error).__name__}); ask again"
+                Message(
+                    "judges.connection_broke_ask_again", name=self.name, name2=type(error).__name__
+                )
             ) from None
         try:
             reply = orjson.loads(raw)
         except orjson.JSONDecodeError:
             raise JudgeGarbled(
-                f"{self.name} sent {len(raw)} bytes that are not JSON; ask again"
+                Message("judges.sent_bytes_json_ask", name=self.name, n=len(raw))
             ) from None
         if status != 200:
             self._refuse(status, reply)
@@ -321,13 +322,26 @@ class LocalJudge:
         error = reply.get("error", {}) if isinstance(reply, dict) else {}
         if error.get("type") == "exceed_context_size_error":
             raise JudgeRejected(
-                f"the prompt has {error['n_prompt_tokens']} tokens and the context of {self.name} "
-                f"{error['n_ctx']}; shorten the texts, or give it a larger context"
+                Message(
+                    "judges.prompt_tokens_context_shorten",
+                    error=error["n_prompt_tokens"],
+                    name=self.name,
+                    error2=error["n_ctx"],
+                )
             )
         reason = " ".join(str(error.get("message", "no reason given")).split())[:300]
         if status >= 500 and error.get("type") != "invalid_request_error":
-            raise JudgeServerError(f"{self.name} failed with {status} ({reason}); ask again")
-        raise JudgeRejected(f"{self.name} refused the request with {status} ({reason})")
+            raise JudgeServerError(
+                Message("judges.failed_ask_again_2", name=self.name, status=status, reason=reason)
+            )
+        raise JudgeRejected(
+            Message(
+                "judges.refused_request_name_status_reason",
+                name=self.name,
+                status=status,
+                reason=reason,
+            )
+        )
 
 
 # A model file may have many gigabytes. Its head holds the settings and the chat template, its tail

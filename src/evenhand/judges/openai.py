@@ -51,6 +51,7 @@ from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.judges.registry import JudgeName
 from evenhand.judges.transport import Endpoint, Reply, open_transport, read_base_url
+from evenhand.messages import Message
 
 LETTER_TOKENS = 1
 
@@ -101,7 +102,7 @@ class OpenAIJudge:
     ) -> None:
         options = options or JudgeOptions()
         if not model.strip():
-            raise SettingsError("the model's name is empty; give e.g. openai:gpt-4.1-mini")
+            raise SettingsError(Message("judges.model_name_empty_e"))
         _check_key(options.api_key)
         base_url = options.one_base_url(f"openai:{model}")
         given = read_base_url(BASE_URL if base_url is None else base_url)
@@ -332,8 +333,11 @@ class OpenAIJudge:
             fault = fault_of(reply.status, body, reply)
         else:
             raise JudgeGarbled(
-                f"{self._endpoint.host} answered HTTP {reply.status} instead of a completion; "
-                "check the base URL"
+                Message(
+                    "judges.answered_http_instead_completion",
+                    host=self._endpoint.host,
+                    status=reply.status,
+                )
             )
         if fault.status in _UNNAMED_REFUSALS and _FILTERED.search(fault.code):
             # The filter objects to this pair's text, so it is this pass's answer.
@@ -352,8 +356,11 @@ class OpenAIJudge:
         choices = body.get("choices") if isinstance(body, dict) else None
         if not isinstance(choices, list):
             raise JudgeGarbled(
-                f"{self._endpoint.host} sent no chat completion but {self._shown(body)}; "
-                "check that the base URL is the API and ends in /v1"
+                Message(
+                    "judges.sent_chat_completion_but",
+                    host=self._endpoint.host,
+                    body=self._shown(body),
+                )
             )
         return completion_of(body, choices, reply, requests=requests)
 
@@ -368,55 +375,62 @@ class OpenAIJudge:
     def _redirected(self, reply: Reply) -> JudgeRejected:
         target = self._redact(reply.headers.get("location", "nowhere").partition("?")[0])
         return JudgeRejected(
-            f"{self._endpoint.host} redirects to {target} (HTTP {reply.status}), which is not "
-            "followed so that no key goes astray; set the base URL to where the API really is"
+            Message(
+                "judges.redirects_http_followed_so",
+                host=self._endpoint.host,
+                target=target,
+                status=reply.status,
+            )
         )
 
     def _error(self, fault: Fault) -> JudgeError:
         status = fault.status
         quoted = self._redact(fault.message)
-        said = f"{self._endpoint.host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
+        values = {"host": self._endpoint.host, "status": status}
+        said = (
+            Message("judges.http_fault_quoted", quoted=quoted, **values)
+            if quoted
+            else Message("judges.http_fault", **values)
+        )
         if is_too_long(fault):
-            return JudgeRejected(
-                f"{said}; shorten the prompt or the responses, lower --max-tokens, "
-                "or take a model with a longer context"
-            )
+            return JudgeRejected(Message("judges.shorten_prompt_responses_lower", said=said))
         if status == 402 or (status in (403, 429) and _NO_CREDIT.search(fault.code)):
-            return JudgeQuotaExceeded(f"{said}; add credit to the account, or use another key")
+            return JudgeQuotaExceeded(Message("judges.add_credit_account_use", said=said))
         if status in (401, 403):
             if self._authorization is None:
-                return JudgeAuthentication(f"{said}; no API key was given: set OPENAI_API_KEY")
-            return JudgeAuthentication(
-                f"{said}; check the key in OPENAI_API_KEY and what it is allowed to do"
-            )
+                return JudgeAuthentication(Message("judges.api_key_given_set", said=said))
+            return JudgeAuthentication(Message("judges.check_key_openai_api", said=said))
         if status == 407:
-            return JudgeAuthentication(f"{said}; put the proxy's user and password into its URL")
+            return JudgeAuthentication(Message("judges.put_proxy_user_password", said=said))
         if status == 429:
             return JudgeRateLimited(
-                f"{said}; ask less at a time, or wait", retry_after_s=fault.retry_after_s
+                Message("judges.ask_less_time_wait", said=said), retry_after_s=fault.retry_after_s
             )
         if status == 404:
             return JudgeRejected(
-                f"{said}; check the model's name {self._model!r}, and whether the base "
-                f"URL {self._base_url} should end in /v1"
+                Message(
+                    "judges.check_model_name_whether",
+                    said=said,
+                    model=self._model,
+                    base_url=self._base_url,
+                )
             )
         if status in (408, 409, 425) or status >= 500:
             return JudgeServerError(
-                f"{said}; try again later, or check the server's log",
+                Message("judges.try_again_later_check", said=said),
                 retry_after_s=fault.retry_after_s,
             )
         if status == 200:
-            return JudgeGarbled(f"{self._endpoint.host} sent an error as an answer: {quoted}")
-        return JudgeRejected(f"{said}; check the model {self._model!r} and its settings")
+            return JudgeGarbled(
+                Message("judges.sent_error_answer", host=self._endpoint.host, quoted=quoted)
+            )
+        return JudgeRejected(Message("judges.check_model_settings_2", said=said, model=self._model))
 
 
 def _check_key(api_key: str | None) -> None:
     for position, character in enumerate(api_key or "", start=1):
         if not "!" <= character <= "~":
-            raise SettingsError(
-                f"the API key has a space, a line break or a foreign character at place "
-                f"{position}; set OPENAI_API_KEY to the key alone"
-            )
+            raise SettingsError(Message("judges.api_key_space_line", position=position))
 
 
 def _authorization(api_key: str | None, base_url: URL) -> tuple[str | None, list[str]]:
@@ -438,7 +452,7 @@ def _encoded(request: Mapping[str, Any]) -> bytes:
         return orjson.dumps(request, default=_plain)
     except orjson.JSONEncodeError as error:
         reason = str(error)
-    raise JudgeRejected(f"the request cannot be written as JSON ({reason}); check its texts")
+    raise JudgeRejected(Message("judges.request_written_json_check", reason=reason))
 
 
 def _plain(value: object) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from evenhand.errors import InputError, SettingsError
+from evenhand.messages import Message
 
 TransportName = Literal["aiohttp", "httptools"]
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
@@ -31,14 +32,20 @@ class JudgeOptions:
 
     def __post_init__(self) -> None:
         if self.timeout_s is not None and not 0 < self.timeout_s < math.inf:
-            raise SettingsError(f"timeout_s is {self.timeout_s}; give a number of seconds above 0")
+            raise SettingsError(
+                Message("judges.timeout_s_number_seconds", timeout_s=self.timeout_s)
+            )
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise SettingsError(f"max_tokens is {self.max_tokens}; give at least 1, or none")
+            raise SettingsError(Message("judges.max_tokens_least_1", max_tokens=self.max_tokens))
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
-            raise SettingsError(f"temperature is {self.temperature}; give 0 or more")
+            raise SettingsError(Message("judges.temperature_0_more", temperature=self.temperature))
         if self.transport not in (None, *TRANSPORTS):  # callers may be untyped
             raise SettingsError(
-                f"transport is {self.transport!r}; give {', '.join(TRANSPORTS)} or none"
+                Message(
+                    "judges.transport_none_transports",
+                    transport=self.transport,
+                    transports=", ".join(TRANSPORTS),
+                )
             )
         given: object = self.base_url  # callers may be untyped
         if given is None or isinstance(given, str):
@@ -46,9 +53,7 @@ class JudgeOptions:
         if not isinstance(given, (list, tuple)) or not all(
             isinstance(each, str) and each.strip() for each in given
         ):
-            raise InputError(
-                "base_url takes an address such as 'http://localhost:8000/v1', or several of them"
-            )
+            raise InputError(Message("judges.base_url_address_such"))
         # One is no fleet, and none is nothing given.
         plain = tuple(given) if len(given) > 1 else given[0] if given else None
         object.__setattr__(self, "base_url", plain)
@@ -62,10 +67,7 @@ class JudgeOptions:
     def one_base_url(self, spec: str) -> str | None:
         """For a judge that is no fleet."""
         if isinstance(self.base_url, tuple):
-            raise InputError(
-                f"{spec} takes one base URL, and {len(self.base_url)} are given; "
-                "only openai: judges are asked at several servers"
-            )
+            raise InputError(Message("judges.base_url_given_only", spec=spec, n=len(self.base_url)))
         return self.base_url
 
     def __repr__(self) -> str:

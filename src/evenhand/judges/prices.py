@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from evenhand.contract import Usage
 from evenhand.errors import SettingsError
 from evenhand.judges.protocol import Traits
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -35,7 +36,9 @@ class Price:
             ("output_per_million", self.output_per_million),
         ):
             if not (math.isfinite(dollars) and dollars >= 0):
-                raise SettingsError(f"{what} is {dollars}; give dollars for a million tokens")
+                raise SettingsError(
+                    Message("judges.dollars_million_tokens", what=what, dollars=dollars)
+                )
 
 
 def read_price(given: str, *, where: str) -> Price:
@@ -47,8 +50,7 @@ def read_price(given: str, *, where: str) -> Price:
         return Price(float(first), float(second))
     except ValueError:
         raise SettingsError(
-            f"{where} {given!r} is not INPUT/OUTPUT; give dollars for a million tokens, "
-            f"e.g. {where} 0.15/0.60"
+            Message("judges.input_output_dollars_million", where=where, given=given)
         ) from None
 
 

@@ -28,6 +28,7 @@ from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in, shown_url
 from evenhand.judges.registry import JudgeName
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
@@ -105,16 +106,17 @@ class ProviderJudge:
             return Completion(text="", finish="filter", refusal=self._safe(str(error)))
         except UnexpectedModelBehavior as error:
             raise JudgeGarbled(
-                f"{self.name} sent a reply that cannot be read ({self._safe(str(error))}); "
-                "ask again"
+                Message("judges.sent_reply_read_ask", name=self.name, error=self._safe(str(error)))
             ) from None
         except UserError as error:
             raise JudgeRejected(
-                f"{self.name} cannot be asked this way ({self._safe(str(error))})"
+                Message("judges.asked_way_name_error", name=self.name, error=self._safe(str(error)))
             ) from None
         except _UNREADABLE as error:
             raise JudgeGarbled(
-                f"{self.name} sent a reply that cannot be read ({type(error).__name__}); ask again"
+                Message(
+                    "judges.sent_reply_read_ask_again", name=self.name, name2=type(error).__name__
+                )
             ) from None
         return self._redact.clean(_completion(response))
 
@@ -150,7 +152,9 @@ class ProviderJudge:
             self._refuse(error)
         except _UNREADABLE as error:
             raise JudgeGarbled(
-                f"{self.name} sent a reply that cannot be read ({type(error).__name__}); ask again"
+                Message(
+                    "judges.sent_reply_read_ask_again", name=self.name, name2=type(error).__name__
+                )
             ) from None
 
     async def close(self) -> None:
@@ -162,7 +166,7 @@ class ProviderJudge:
     async def _enter(self) -> None:
         """Take over the provider's HTTP client, so that `close` can close it."""
         if self._closed:
-            raise JudgeRejected(f"{self.name} is closed; open it again")
+            raise JudgeRejected(Message("judges.closed_open_again", name=self.name))
         if not self._entered:
             self._entered = True
             await self._model.__aenter__()
@@ -197,43 +201,50 @@ class ProviderJudge:
         reason = self._safe(_said(error))
         if isinstance(error, (ModelTimeoutError, ModelRequestTimeout)):
             raise JudgeTimeout(
-                f"{self.name} gave no answer in {self._timeout_s:g} s; "
-                "allow it more time, or ask again"
+                Message(
+                    "judges.gave_answer_s_allow_more_time",
+                    name=self.name,
+                    timeout_s=self._timeout_s,
+                )
             ) from None
         if isinstance(error, ModelQuotaExceededError):
             raise JudgeQuotaExceeded(
-                f"the account behind {self.name} has no credit left ({reason}); top it up"
+                Message("judges.account_behind_credit_left_top_up", name=self.name, reason=reason)
             ) from None
         if isinstance(error, ModelHTTPError):
             self._refuse_status(error, reason)
         if isinstance(error, ModelConnectionError):
             if error.phase in ("write", "read"):
                 raise JudgeConnectionLost(
-                    f"the connection to {self.name} broke ({reason}); ask again"
+                    Message("judges.connection_broke_ask_again_3", name=self.name, reason=reason)
                 ) from None
             raise JudgeUnreachable(
-                f"{self.name} cannot be reached ({reason}); check the connection"
+                Message("judges.reached_check_connection_2", name=self.name, reason=reason)
             ) from None
-        raise JudgeGarbled(f"{self.name} failed without a status ({reason}); ask again") from None
+        raise JudgeGarbled(
+            Message("judges.failed_without_status_ask_again", name=self.name, reason=reason)
+        ) from None
 
     def _refuse_status(self, error: ModelHTTPError, reason: str) -> NoReturn:
         status = error.status_code
         fact = f"{self.name} answered {status} ({reason})"
         if status in (401, 403):
             raise JudgeAuthentication(
-                f"{fact}; check {_key_variable(self.name)} and what it may use"
+                Message("judges.check_what_may_use", fact=fact, name=_key_variable(self.name))
             ) from None
         if status == 429:
             raise JudgeRateLimited(
-                f"{fact}; ask more slowly", retry_after_s=error.retry_after
+                Message("judges.ask_more_slowly", fact=fact), retry_after_s=error.retry_after
             ) from None
         if status == 408:
-            raise JudgeTimeout(f"{fact}; ask again") from None
+            raise JudgeTimeout(Message("judges.ask_again_fact", fact=fact)) from None
         if status >= 500:
-            raise JudgeServerError(f"{fact}; ask again", retry_after_s=error.retry_after) from None
+            raise JudgeServerError(
+                Message("judges.ask_again_fact", fact=fact), retry_after_s=error.retry_after
+            ) from None
         if status == 404:
-            raise JudgeRejected(f"{fact}; check the model's name") from None
-        raise JudgeRejected(f"{fact}; change the request or the judge's options") from None
+            raise JudgeRejected(Message("judges.check_model_name", fact=fact)) from None
+        raise JudgeRejected(Message("judges.change_request_judge_options", fact=fact)) from None
 
     def _safe(self, text: str) -> str:
         return redacted(text, *self._secrets, redact=self._redact)
@@ -249,7 +260,7 @@ _FIXED_SAMPLING = ("anthropic_disallows_sampling_settings", "openai_supports_rea
 def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Model[Any]:
     provider, colon, model = spec.partition(":")
     if not (colon and provider and model):
-        raise InputError(f"{spec!r} names no judge; write provider:model, e.g. anthropic:MODEL")
+        raise InputError(Message("judges.names_judge_write_provider", spec=spec))
     try:
         from pydantic_ai.exceptions import UserError
         from pydantic_ai.models import infer_model
@@ -260,29 +271,24 @@ def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Mode
         infer_provider_class(provider)
     except ValueError:
         raise InputError(
-            f"the provider {provider!r} of {spec} is not known; "
-            "known are anthropic, google, openai and the others that pydantic-ai names"
+            Message("judges.provider_known_known_anthropic", provider=provider, spec=spec)
         ) from None
     except ImportError:
-        raise InputError(
-            f"the SDK that {provider} needs is not installed; "
-            f"run: pip install 'pydantic-ai-slim[{provider}]'"
-        ) from None
+        raise InputError(Message("judges.sdk_needs_installed_run", provider=provider)) from None
     try:
         if api_key is None and base_url is None:
             return infer_model(spec)
         return infer_model(spec, lambda name: _provider(name, api_key=api_key, base_url=base_url))
     except ImportError:
-        raise InputError(
-            f"the SDK that {provider} needs is not installed; "
-            f"run: pip install 'pydantic-ai-slim[{provider}]'"
-        ) from None
+        raise InputError(Message("judges.sdk_needs_installed_run", provider=provider)) from None
     except UserError as error:
         if variable := _VARIABLE.search(str(error)):
             raise JudgeAuthentication(
-                f"{spec} has no key; set the environment variable {variable[0]}"
+                Message("judges.key_set_environment_variable", spec=spec, variable=variable[0])
             ) from None
-        raise InputError(f"{spec} cannot be opened ({redacted(str(error))})") from None
+        raise InputError(
+            Message("judges.opened_spec_error", spec=spec, error=redacted(str(error)))
+        ) from None
 
 
 def _provider(name: str, *, api_key: str | None, base_url: str | None) -> Provider[Any]:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, cast
 from evenhand.errors import InputError
 from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import Judge, Traits
+from evenhand.messages import Message
 
 KINDS = (
     "openai:MODEL, anthropic:MODEL, google:MODEL, local, local:FILE.gguf, replay:FILE, "
@@ -39,11 +40,11 @@ class JudgeName(NamedTuple):
     def read(cls, text: str) -> JudgeName:
         if not isinstance(text, str):  # callers may be untyped
             raise InputError(
-                f"a judge's name is a string, not a {type(text).__name__}; it is one of {KINDS}"
+                Message("judges.judge_name_string", name=type(text).__name__, kinds=KINDS)
             )
         kind, _, model = text.strip().partition(":")
         if not kind or (not model and kind != "local"):
-            raise InputError(f"judge {text!r} is not complete; it is one of {KINDS}")
+            raise InputError(Message("judges.judge_complete_text_kinds", text=text, kinds=KINDS))
         return cls(kind, model)
 
     def __str__(self) -> str:

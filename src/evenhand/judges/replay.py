@@ -27,6 +27,7 @@ from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.judges.registry import JudgeName
+from evenhand.messages import Message
 
 Finish = Literal["stop", "length", "refusal", "filter", "other"]
 
@@ -98,10 +99,7 @@ class ReplayJudge:
 
     async def ask(self, call: JudgeCall) -> Completion:
         if call.pair.id is None:
-            raise NotRecorded(
-                f"the pair has no id, and {self.name} finds its recordings by id; give it one "
-                "(--id)"
-            )
+            raise NotRecorded(Message("judges.pair_id_finds_recordings", name=self.name))
         recorded = self._find(call.pair.id, call.order, call.sample)
         if recorded.raw is None:
             return Completion(
@@ -128,15 +126,21 @@ class ReplayJudge:
         samples = self._passes.get((pair_id, order))
         if samples is None:
             known = any((pair_id, other) in self._passes for other in ORDERS)
-            what = f"pass {order} of pair {pair_id!r}" if known else f"pair {pair_id!r}"
-            remedy = "judge only what was recorded, or record it"
-            if known and order == "swapped":
-                remedy = "record it, or judge the recorded order alone (--no-swap)"
-            raise NotRecorded(f"{self.name} holds no recording of {what}; {remedy}")
+            values = {"name": self.name, "pair": pair_id}
+            if not known:
+                raise NotRecorded(Message("judges.pair_not_recorded", **values))
+            code = "judges.order_not_recorded" if order == "swapped" else "judges.pass_not_recorded"
+            raise NotRecorded(Message(code, order=order, **values))
         if sample > len(samples):
             raise NotRecorded(
-                f"{self.name} holds no sample {sample} of pair {pair_id!r}, pass {order} "
-                f"(recorded: {len(samples)}); ask for fewer samples"
+                Message(
+                    "judges.holds_sample_pair_pass",
+                    name=self.name,
+                    sample=sample,
+                    pair_id=pair_id,
+                    order=order,
+                    n=len(samples),
+                )
             )
         return samples[sample - 1]
 
@@ -180,7 +184,9 @@ def _two_scores(record: dict[str, Any], *, where: str) -> tuple[float, float] | 
         and len(given) == 2
         and all(type(each) in (int, float) and math.isfinite(each) for each in given)
     ):
-        raise InputError(f"{where}: scores takes two numbers or null, not {_shortened(given)}")
+        raise InputError(
+            Message("judges.scores_two_numbers_null", where=where, given=_shortened(given))
+        )
     return float(given[0]), float(given[1])
 
 
@@ -199,8 +205,14 @@ def _later(kept: _Recorded, recorded: _Recorded, *, path: Path, key: _Key) -> _R
         return kept
     pair_id, order = key
     raise InputError(
-        f"{path}, lines {kept.line} and {recorded.line}: two different recordings of pair "
-        f"{pair_id!r}, pass {order}; number them with repetition, or remove one"
+        Message(
+            "judges.lines_two_different_recordings",
+            path=path,
+            line=kept.line,
+            line2=recorded.line,
+            pair_id=pair_id,
+            order=order,
+        )
     )
 
 
@@ -214,19 +226,24 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for line, raw in enumerate(iter(partial(source.readline, _LINE_MAX + 1), b""), start=1):
                 if len(raw) > _LINE_MAX:
                     raise InputError(
-                        f"{path}, line {line} is longer than {_LINE_MAX:,} bytes; shorten it"
+                        Message(
+                            "judges.line_longer_than_bytes",
+                            path=path,
+                            line=line,
+                            line_max=_LINE_MAX,
+                        )
                     )
                 text = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
                 if text.strip():
                     yield line, text
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist; name a file of recorded judgments") from None
+        raise InputError(Message("judges.does_exist_name_file", path=path)) from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise InputError(
-            f"{path} breaks off or is damaged after line {line}; fetch it again"
-        ) from None
+        raise InputError(Message("judges.breaks_off_damaged_after", path=path, line=line)) from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror or error})") from None
+        raise InputError(
+            Message("judges.read_path_strerror", path=path, strerror=error.strerror or error)
+        ) from None
 
 
 _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -248,19 +265,27 @@ def _record(text: bytes, *, where: str) -> dict[str, Any]:
         record = orjson.loads(text)
         refuse_repeated_key(text, record)
     except (RepeatedKey, TooManyValues) as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(Message("judges.where_error", where=where, error=error)) from None
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{where} is not JSON in UTF-8 ({error.msg}); correct the line") from None
+        raise InputError(Message("judges.json_utf_8_correct", where=where, msg=error.msg)) from None
     if not isinstance(record, dict):
-        raise InputError(f"{where} is not a JSON object; give one recording per line")
+        raise InputError(Message("judges.json_object_recording_per", where=where))
     for field in ("id", "pass"):
         if field not in record:
-            raise InputError(f"{where} has no {field}; every recording needs one")
+            raise InputError(Message("judges.every_recording_needs", where=where, field=field))
     if "raw" not in record and "verdict_as_shown" not in record:
-        raise InputError(f"{where} has neither raw nor verdict_as_shown; a recording needs one")
+        raise InputError(Message("judges.neither_raw_nor_verdict", where=where))
     for field, (types, takes) in _FIELDS.items():
         if field in record and not _fits(field, record[field], types):
-            raise InputError(f"{where}: {field} takes {takes}, not {_shortened(record[field])}")
+            raise InputError(
+                Message(
+                    "judges.where_field_takes",
+                    where=where,
+                    field=field,
+                    takes=takes,
+                    record=_shortened(record[field]),
+                )
+            )
     return record
 
 

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 
 from evenhand.errors import JudgeError, JudgeRateLimited, JudgeServerError, SettingsError
 from evenhand.judges.protocol import Completion, Judge, JudgeCall
+from evenhand.messages import Message
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -123,10 +124,10 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         for attempts in (self.attempts, self.limited_attempts):
             if attempts is not None and attempts < 1:
-                raise SettingsError(f"attempts is {attempts}; give at least 1")
+                raise SettingsError(Message("judges.attempts_least_1", attempts=attempts))
         if self.base_s < 0 or self.cap_s < 0:
             raise SettingsError(
-                f"base_s is {self.base_s} and cap_s is {self.cap_s}; give seconds, 0 or more"
+                Message("judges.base_s_cap_s", base_s=self.base_s, cap_s=self.cap_s)
             )
 
     def wait_s(self, failed: int, rng: random.Random) -> float:

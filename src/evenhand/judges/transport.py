@@ -24,6 +24,7 @@ from evenhand.errors import (
 )
 from evenhand.judges.options import TransportName
 from evenhand.judges.redaction import Redactor, shown_url
+from evenhand.messages import Message
 
 
 def read_base_url(text: str) -> URL:
@@ -34,10 +35,7 @@ def read_base_url(text: str) -> URL:
     except ValueError:
         usable = False
     if not usable:
-        raise SettingsError(
-            f"base URL {shown_url(text)!r} is not an http(s) address with a host; "
-            "give e.g. https://api.openai.com/v1"
-        )
+        raise SettingsError(Message("judges.base_url_http_s", text=shown_url(text)))
     path = url.raw_path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
     return url.with_path(path, encoded=True).with_query(url.query)
 
@@ -57,8 +55,9 @@ def proxy_for(url: URL) -> URL | None:
         usable = False
     if not usable:
         raise SettingsError(
-            f"{proxy_variable(url)} {shown_url(given)!r} is not an http(s) proxy; "
-            f"give e.g. http://proxy.example:3128, or add {host} to NO_PROXY"
+            Message(
+                "judges.http_s_proxy_e", url=proxy_variable(url), given=shown_url(given), host=host
+            )
         )
     return proxy
 
@@ -97,66 +96,78 @@ class Endpoint:
     # The caller's mistakes
 
     def closed(self) -> JudgeError:
-        return JudgeError(f"the judge at {self.host} is closed; open it again to ask it")
+        return JudgeError(Message("judges.judge_closed_open_again", host=self.host))
 
     def closed_while_asking(self) -> JudgeError:
-        return JudgeError(f"the judge at {self.host} was closed while it was being asked")
+        return JudgeError(Message("judges.judge_closed_while_being", host=self.host))
 
     def in_another_loop(self) -> JudgeError:
-        return JudgeError(
-            f"the judge at {self.host} belongs to another event loop; open one judge per event loop"
-        )
+        return JudgeError(Message("judges.judge_belongs_another_event", host=self.host))
 
     def in_a_stopped_loop(self) -> JudgeError:
-        return JudgeError(
-            f"the judge at {self.host} belongs to an event loop that is not running; "
-            "close it in the loop that asked it"
-        )
+        return JudgeError(Message("judges.judge_belongs_event_loop", host=self.host))
 
     # No connection
 
     def proxy_wants_login(self) -> JudgeAuthentication:
         return JudgeAuthentication(
-            f"the proxy {self._proxy_shown} wants a user and a password (HTTP 407); "
-            "put them into the proxy's URL"
+            Message("judges.proxy_wants_user_password", proxy_shown=self._proxy_shown)
         )
 
     def proxy_opens_nothing(self, reason: str | None) -> JudgeUnreachable:
         why = f" ({reason})" if reason else ""
         return JudgeUnreachable(
-            f"the proxy {self._proxy_shown} opens no connection to {self.host}{why}; "
-            f"check the proxy, or add {self.url.host} to NO_PROXY"
+            Message(
+                "judges.proxy_opens_connection_check",
+                proxy_shown=self._proxy_shown,
+                host=self.host,
+                why=why,
+                host2=self.url.host,
+            )
         )
 
     def proxy_unreachable(self, reason: str) -> JudgeUnreachable:
         return JudgeUnreachable(
-            f"cannot connect to the proxy {self._proxy_shown} ({reason}); {self._proxy_remedy}"
+            Message(
+                "judges.connect_proxy_proxy_shown_reason_proxy_remedy",
+                proxy_shown=self._proxy_shown,
+                reason=reason,
+                proxy_remedy=self._proxy_remedy,
+            )
         )
 
     def unreachable(self, reason: str) -> JudgeUnreachable:
         return JudgeUnreachable(
-            f"cannot connect to {self.host} ({reason}); "
-            "check that the server runs and that the base URL is right"
+            Message("judges.connect_check_server_runs", host=self.host, reason=reason)
         )
 
     def unresolved(self) -> JudgeUnreachable:
         if self.proxy:  # only its name is resolved here; it resolves the judge's
             return JudgeUnreachable(
-                f"the proxy {self._proxy_shown} cannot be resolved; {self._proxy_remedy}"
+                Message(
+                    "judges.proxy_resolved_proxy_shown_proxy_remedy",
+                    proxy_shown=self._proxy_shown,
+                    proxy_remedy=self._proxy_remedy,
+                )
             )
-        return JudgeUnreachable(
-            f"the host name {self.url.host} cannot be resolved; check the base URL and the network"
-        )
+        return JudgeUnreachable(Message("judges.host_name_resolved_check", host=self.url.host))
 
     def not_connected_in_time(self) -> JudgeUnreachable:
         if self.proxy:
             return JudgeUnreachable(
-                f"no connection by way of the proxy {self._proxy_shown} in "
-                f"{self.connect_timeout_s:g} s; {self._proxy_remedy}"
+                Message(
+                    "judges.connection_way_proxy_s",
+                    proxy_shown=self._proxy_shown,
+                    connect_timeout_s=self.connect_timeout_s,
+                    proxy_remedy=self._proxy_remedy,
+                )
             )
         return JudgeUnreachable(
-            f"no connection to {self.host} in {self.connect_timeout_s:g} s; "
-            "check the base URL and the network"
+            Message(
+                "judges.connection_s_check_base",
+                host=self.host,
+                connect_timeout_s=self.connect_timeout_s,
+            )
         )
 
     def certificate_not_trusted(self, reason: str) -> JudgeUnreachable:
@@ -172,44 +183,40 @@ class Endpoint:
         )
 
     def not_callable(self) -> JudgeRejected:
-        return JudgeRejected(
-            f"{self.host} is not an address that can be called; check the base URL"
-        )
+        return JudgeRejected(Message("judges.address_called_check_base", host=self.host))
 
     # No answer
 
     def too_late(self) -> JudgeTimeout:
         return JudgeTimeout(
-            f"no complete answer from {self.host} in {self.timeout_s:g} s; "
-            "raise --timeout, or ask for fewer tokens with --max-tokens"
+            Message("judges.complete_answer_from_s", host=self.host, timeout_s=self.timeout_s)
         )
 
     def no_http(self, reason: str) -> JudgeGarbled:
         return JudgeGarbled(
-            f"{self.host} does not answer in HTTP ({self.redact(reason)}); "
-            "check the base URL's scheme and port"
+            Message("judges.does_answer_http_check", host=self.host, reason=self.redact(reason))
         )
 
     def too_large(self) -> JudgeGarbled:
         return JudgeGarbled(
-            f"{self.host} sent a reply above {MAX_REPLY_BYTES // 2**20} MiB; "
-            "check that the base URL is a chat completions server"
+            Message(
+                "judges.sent_reply_above_mib",
+                host=self.host,
+                max_reply_bytes=MAX_REPLY_BYTES // 2**20,
+            )
         )
 
     def broken_off(self) -> JudgeConnectionLost:
-        return JudgeConnectionLost(
-            f"the reply of {self.host} broke off half-way; ask again, or check the server's log"
-        )
+        return JudgeConnectionLost(Message("judges.reply_broke_off_half", host=self.host))
 
     def unanswered(self) -> JudgeConnectionLost:
         return JudgeConnectionLost(
-            f"{self.host} closed the connection without an answer; "
-            "ask again, or check the server's log"
+            Message("judges.closed_connection_without_answer", host=self.host)
         )
 
     def disconnected(self, reason: str) -> JudgeConnectionLost:
         return JudgeConnectionLost(
-            f"the connection to {self.host} broke ({reason}); ask again, or check the server's log"
+            Message("judges.connection_broke_ask_again_check_server", host=self.host, reason=reason)
         )
 
     @property
@@ -218,7 +225,8 @@ class Endpoint:
 
     @property
     def _proxy_remedy(self) -> str:
-        return f"correct or unset {proxy_variable(self.url)}, or add {self.url.host} to NO_PROXY"
+        variable = proxy_variable(self.url)
+        return Message("judges.proxy_remedy", variable=variable, host=self.url.host)
 
 
 def _final(message: str) -> JudgeUnreachable:

@@ -24,6 +24,7 @@ from evenhand.judging.answers.results import PROTOCOLS
 from evenhand.judging.answers.results import AnswerProtocol as AnswerProtocol
 from evenhand.judging.ballots import Reading
 from evenhand.judging.reconciliation import Decision
+from evenhand.messages import Message
 from evenhand.prompts import Template, built_in_template, open_template
 from evenhand.settings import Settings, split_addresses
 
@@ -212,7 +213,7 @@ class JudgeConfig(JudgeOptions):
         mode = self.mode or modes[0]
         if mode not in modes:
             raise InputError(
-                f"judge {judge.name} cannot answer in {mode} mode; use --mode {modes[0]}"
+                Message("judging.mode_not_possible", judge=judge.name, mode=mode, other=modes[0])
             )
         return mode
 
@@ -223,10 +224,7 @@ class JudgeConfig(JudgeOptions):
             mode == "letter" or self.confidence == "logprobs" or self.samples_per_order > 1
         )
         if how == "average" and not has_weights:
-            raise InputError(
-                "reconcile is average, and one stated verdict an order has nothing to average; "
-                "use --confidence logprobs, --samples 3 or --mode letter with it"
-            )
+            raise InputError(Message("judging.nothing_to_average"))
         return how
 
     def calibration_for(self, judge: Judge) -> Calibrator | None:

@@ -11,6 +11,7 @@ In a sentence `{n:count}` is 1,234, `{n:one|many}` goes by the number, `{x:numbe
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -52,6 +53,12 @@ class Message(str):
         message.code, message.values = code, kept
         return message
 
+    def with_texts(self, change: Callable[[str], str]) -> Message:
+        """The same message with each text among its values changed, in messages within it too."""
+        return Message.of(
+            self.code, {name: _changed(each, change) for name, each in self.values.items()}
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Message.of, (self.code, self.values)
 
@@ -79,6 +86,14 @@ class Message(str):
             "required": ["code", "values"],
             "additionalProperties": False,
         }
+
+
+def chained(messages: Iterable[Message]) -> Message:
+    """Several facts as one, with semicolons between."""
+    first, *rest = messages
+    for each in rest:
+        first = Message("chain.then", first=first, then=each)
+    return first
 
 
 def render(
@@ -168,6 +183,36 @@ def _message_of(value: Any) -> Message:
     if value["code"] not in catalogue("en"):
         raise ValueError(f"there is no message {value['code']!r}")
     return Message.of(value["code"], value["values"])
+
+
+def to_json(text: str) -> Any:
+    """For JSON that we read ourselves: a message with its code and values."""
+    return _parts(text) if isinstance(text, Message) else text
+
+
+def from_json(value: Any) -> str:
+    return _sentence_of(value, str)
+
+
+_PACKED = '{"code":'
+
+
+def to_text(text: str) -> str:
+    """For a column of texts: a message as the JSON of its code and values."""
+    return (
+        json.dumps(_parts(text), ensure_ascii=False, separators=(",", ":"))
+        if isinstance(text, Message)
+        else text
+    )
+
+
+def from_text(text: str) -> str:
+    if not text.startswith(_PACKED):
+        return text
+    try:
+        return from_json(json.loads(text))
+    except ValueError:  # somebody else's text that begins like one of ours
+        return text
 
 
 def _serialized(text: str, info: Any) -> Any:
@@ -261,6 +306,14 @@ def _written(value: Any, conversion: str, spec: str, language: Language, face: F
         one, many = spec.split("|")
         return one if value == 1 else many
     return format(value, spec)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, Message):
+        return value.with_texts(change)
+    if isinstance(value, list):
+        return [_changed(each, change) for each in value]
+    return change(value) if isinstance(value, str) else value
 
 
 def _kept(value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from evenhand.contract import ChatMessage, Order, Pair, Segment, UnreadKind
 from evenhand.errors import TemplateError
+from evenhand.messages import Message
 from evenhand.prompts.marker import marker_of, response_digests
 from evenhand.prompts.template import MATERIAL, PlainSection, Role, Slot, Template, Words, words_for
 
@@ -54,8 +55,7 @@ def _outline(template: Template, material: list[str], *, allow_tie: bool, questi
     for slot in material:
         if slot not in shown:
             raise TemplateError(
-                f"template {template.name} leaves out {{{slot}}} of this pair; "
-                "show it whatever the other slots hold"
+                Message("prompts.template_leaves_out_pair", name=template.name, slot=slot)
             )
     # Our letter prompts are kept short: a piece ends where the next one opens, and the question
     # closes the last one.
@@ -139,14 +139,10 @@ class Prompt:
         for slot, text in (("context", pair.context), ("reference", pair.reference)):
             if text is not None and slot not in template.slots:
                 raise TemplateError(
-                    f"this pair has a {slot}, and template {template.name} "
-                    f"has no slot {{{slot}}} for it; add the slot, or leave the {slot} out"
+                    Message("prompts.pair_template_slot_add", slot=slot, name=template.name)
                 )
         if not pair.allow_tie and "tie_rule" not in template.slots:
-            raise TemplateError(
-                f"ties are not allowed here, and template {template.name} cannot say so; "
-                "add the slot {tie_rule}"
-            )
+            raise TemplateError(Message("prompts.ties_allowed_here_template", name=template.name))
         responses = response_digests(pair)
         return cls(template, pair, marker_of(pair, responses), responses)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, cast
 
 from evenhand.contract import Locale, Mode
 from evenhand.errors import TemplateError
+from evenhand.messages import Message
 
 # The small texts that fill a template's slots, in each language.
 
@@ -111,7 +112,7 @@ class JinjaSection:
             text = self.template.render(stand_ins)
         except (*faults, TypeError, ValueError) as error:
             raise TemplateError(
-                f"the template failed to render: {_one_line(error)}; correct the template"
+                Message("prompts.template_failed_render_correct", error=_one_line(error))
             ) from None
         parts = text.split("\x00")
         pieces: list[Piece] = []
@@ -122,10 +123,7 @@ class JinjaSection:
             elif part in KNOWN:
                 pieces.append(Slot(part))
             else:
-                raise TemplateError(
-                    "the template changes a slot (a filter?); texts are passed on verbatim, "
-                    "so use {{ slot }} alone"
-                )
+                raise TemplateError(Message("prompts.template_changes_slot_filter"))
         return tuple(pieces)
 
 
@@ -161,10 +159,10 @@ def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reas
         source = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise TemplateError(
-            f"template {path} cannot be read: {error.strerror or error}; check the path"
+            Message("prompts.template_read_check_path", path=path, strerror=error.strerror or error)
         ) from None
     except UnicodeDecodeError:
-        raise TemplateError(f"template {path} is not UTF-8; save it as UTF-8") from None
+        raise TemplateError(Message("prompts.template_utf_8_save", path=path)) from None
     source = source.replace("\r\n", "\n")
     jinja = path.name.endswith(_JINJA_ENDINGS)
     return make_template(source, name=path.name, locale=locale, mode=mode, jinja=jinja)
@@ -174,7 +172,7 @@ def make_template(
     source: str, *, name: str, locale: Locale, mode: Mode, jinja: bool = False
 ) -> Template:
     if "\x00" in source:
-        raise TemplateError(f"template {name} holds a NUL character; remove it")
+        raise TemplateError(Message("prompts.template_holds_nul_character", name=name))
     make = _jinja_section if jinja else _plain_section
     sections = tuple((role, make(text, name)) for role, text in _split_sections(source, name))
     fingerprint = sha256(source.encode() + b"\x00" + words_for(locale).source.encode()).hexdigest()
@@ -194,18 +192,13 @@ def _split_sections(source: str, name: str) -> Iterator[tuple[Role, str]]:
     for role in roles:
         if role not in ("system", "user"):
             raise TemplateError(
-                f"template {name} has the section === {role} ===, which is unknown; "
-                "the sections are === system === and === user ==="
+                Message("prompts.template_section_unknown_sections", name=name, role=role)
             )
     if pieces[0].strip():
-        raise TemplateError(
-            f"template {name} has text before its first section line; "
-            "begin with === system === or === user ==="
-        )
+        raise TemplateError(Message("prompts.template_text_before_first", name=name))
     if roles not in (["system", "user"], ["user"]):
         raise TemplateError(
-            f"template {name} has the sections {', '.join(roles)}; "
-            "it takes one === user === section, and before it at most one === system ==="
+            Message("prompts.template_sections_user_section", name=name, roles=", ".join(roles))
         )
     for role, text in zip(roles, pieces[2::2], strict=True):
         yield cast("Role", role), text.strip("\n")
@@ -235,8 +228,12 @@ def _jinja_section(source: str, name: str) -> JinjaSection:
         compiled = environment.from_string(source)
     except TemplateSyntaxError as error:
         raise TemplateError(
-            f"template {name} is not valid Jinja at line {error.lineno}: {_one_line(error)}; "
-            "correct the template"
+            Message(
+                "prompts.template_valid_jinja_line",
+                name=name,
+                lineno=error.lineno,
+                error=_one_line(error),
+            )
         ) from None
     return JinjaSection(template=compiled, slots=frozenset(slots))
 
@@ -245,15 +242,23 @@ def _check_slots(template: Template) -> None:
     unknown = sorted(template.slots - set(KNOWN))
     if unknown:
         raise TemplateError(
-            f"template {template.name} has an unknown slot {{{unknown[0]}}}; "
-            f"the slots are {', '.join(KNOWN)}"
+            Message(
+                "prompts.template_unknown_slot_slots",
+                name=template.name,
+                unknown=unknown[0],
+                known=", ".join(KNOWN),
+            )
         )
     needed = ALWAYS_NEEDED + (("question",) if template.mode == "letter" else ())
     for slot in needed:
         if slot not in template.slots:
             raise TemplateError(
-                f"template {template.name} lacks the slot {{{slot}}}; add it "
-                f"(needed: {', '.join(needed)})"
+                Message(
+                    "prompts.template_lacks_slot_add",
+                    name=template.name,
+                    slot=slot,
+                    needed=", ".join(needed),
+                )
             )
 
 

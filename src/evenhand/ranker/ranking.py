@@ -11,8 +11,8 @@ from typing import Literal
 from pydantic import Field
 
 from evenhand.contract import ErrorBody, Locale, Outcome, Usage
-from evenhand.contract.ballot import Texts
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 from evenhand.ranker.merge_insertion import Level, Order
 
 # How two neighbours stand. Of those that were compared: what came of it. Of others: `identical`
@@ -82,7 +82,7 @@ class RankingMetadata(Model):
     invalid: int = 0
     evaluation_time_ms: float = 0
     judge: str | None = None
-    judge_caveat: str | None = None
+    judge_caveat: Sentence | None = None
     usage: Usage = Usage()
 
 
@@ -94,7 +94,7 @@ class RankedResponses(Model):
     neighbours: tuple[AdjacentResponses, ...]
     comparisons: tuple[ResponseComparison, ...]
     contradictions: tuple[Contradiction, ...] = ()
-    notes: Texts = ()
+    notes: tuple[Sentence, ...] = ()
     metadata: RankingMetadata
 
 

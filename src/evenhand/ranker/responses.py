@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from evenhand.contract import ErrorBody, Metadata, Outcome, Pair, Usage, Verdict, read_pair
+from evenhand.contract.pair import at_field
 from evenhand.errors import (
     EvenhandError,
     InputError,
@@ -20,6 +21,7 @@ from evenhand.errors import (
 )
 from evenhand.judging.ballots import add_usage
 from evenhand.judging.passes import milliseconds_since
+from evenhand.messages import Message
 from evenhand.ranker.merge_insertion import Batch, ComparisonResult, Order, merge_insertion
 from evenhand.ranker.ranking import Places, RankingMetadata, ResponseComparison, notes_on_ranking
 from evenhand.ranker.ranking import RankedResponses as RankedResponses
@@ -184,7 +186,7 @@ async def rank_responses(
     begun = time.perf_counter()
     for name, number in (("max_comparisons", max_comparisons), ("at_once", at_once)):
         if number is not None and (type(number) is not int or number < 1):
-            raise InputError(f"{name} is {number!r}; it takes a whole number from 1")
+            raise InputError(Message("ranker.whole_number_from_1", name=name, number=number))
     plain = {
         "prompt": prompt,
         "criteria": list(criteria) if isinstance(criteria, list | tuple) else criteria,
@@ -246,17 +248,16 @@ async def _sorted(items: list[int], comparisons: Comparisons) -> Order:
 def _checked(plain: Mapping[str, Any], responses: Sequence[str]) -> Pair:
     """The first pair, once every response has passed the rules of a pair's."""
     if isinstance(responses, str) or not isinstance(responses, Sequence):
-        raise InputError("responses takes a list of texts; give the answers to compare")
+        raise InputError(Message("ranker.responses_list_texts_answers"))
     if len(responses) < 2:
-        raise InputError(f"responses has {len(responses)}; a ranking takes at least 2")
+        raise InputError(Message("ranker.responses_ranking_least_2", n=len(responses)))
     given = {key: value for key, value in plain.items() if value is not None}
     pair = read_pair({**given, "responseA": "", "responseB": ""})
     for index, response in enumerate(responses):
         try:
             read_pair({**given, "responseA": response, "responseB": ""})
         except InputError as error:
-            message = error.message.replace("responseA", f"responses[{index}]", 1)
-            raise InputError(message) from None
+            raise InputError(at_field(error.message, f"responses[{index}]")) from None
     return pair
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand.contract import Outcome
 from evenhand.contract.codes import WINNERS
 from evenhand.contract.model import Model
+from evenhand.messages import Message, Sentence
 from evenhand.report.retelling import deciding_of
 from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
 from evenhand.stats.clusters import label_codes
@@ -37,12 +38,13 @@ class LearnedFrom(Model):
 
     @property
     def sentence(self) -> str:
-        day = [] if self.judged_at is None else [f"judged {self.judged_at.isoformat()}"]
-        of = f" ({', '.join([*self.data, *day])})" if self.data or day else ""
-        return (
-            f"the guarantee was learned on run {self.run}{of}, from {self.labels:,} labels "
-            f"of {self.prompts:,} prompts; it holds for data like these and for no others"
-        )
+        counts = {"run": self.run, "labels": self.labels, "prompts": self.prompts}
+        about: list[str] = [*self.data]
+        if self.judged_at is not None:
+            about.append(Message("report.judged_on", day=self.judged_at.isoformat()))
+        if about:
+            return Message("report.guarantee_learned_on", about=about, **counts)
+        return Message("report.guarantee_learned", **counts)
 
 
 class Abstentions(Model):
@@ -68,7 +70,7 @@ class Abstentions(Model):
     level: float
     learned_from: LearnedFrom | None = None
     check: PromiseCheck | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,14 @@ class Promise:
 def contradiction(check: PromiseCheck | None, judge: str) -> Iterator[str]:
     """The warning where labels contradict a promise."""
     if check is not None and check.contradicted:
-        yield (
-            f"the labels contradict the guarantee of {judge}: {check.agreeing:,} of {check.n:,} "
-            f"verdicts that stand agree ({check.agreeing / check.n:.2f}, one a prompt), and "
-            f"{check.promised:g} was promised ({_p_value(check.p_value)}); do not rely on it for "
-            "these data: they are not like those that it was learned on, or the judge has changed"
+        yield Message(
+            "report.guarantee_contradicted",
+            judge=judge,
+            agreeing=check.agreeing,
+            n=check.n,
+            share=check.agreeing / check.n,
+            promised=check.promised,
+            p=_p_value(check.p_value),
         )
 
 

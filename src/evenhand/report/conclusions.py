@@ -12,7 +12,7 @@ import numpy as np
 from evenhand.contract.codes import INVALID, TIE, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, render
+from evenhand.messages import Message, Sentence, render
 from evenhand.report.abstentions import Abstentions, count_abstentions
 from evenhand.report.lookup import find_run
 from evenhand.report.win_rates import (
@@ -82,7 +82,7 @@ class Conclusion(Model):
     pending: int
     win_rate: SideRate
     decision: SequentialDecision | None
-    account: str | None
+    account: Sentence | None
     by_criterion: tuple[GroupRate, ...]
     by_tag: tuple[GroupRate, ...]
     length: LengthEffect
@@ -114,7 +114,7 @@ class Conclusions(Model):
     level: float
     conclusions: tuple[Conclusion, ...]
     abstentions: tuple[Abstentions, ...] = ()
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 @of_run
@@ -130,9 +130,9 @@ def conclude(
 ) -> Conclusions:
     """What the run says of `side`; by its criteria and tags too, unless `parts` is False."""
     if side not in get_args(Side):
-        raise InputError(f'side is {side!r}; give "A" or "B"')
+        raise InputError(Message("report.side_b", side=side))
     if ties not in get_args(Ties):
-        raise InputError(f'ties is {ties!r}; give "half", "excluded" or "wins"')
+        raise InputError(Message("report.ties_half_excluded_wins", ties=ties))
     confidence_level(level)
     run = find_run(store, name)
     # What was pending before the verdicts are read: then what is whole is read whole.
@@ -167,16 +167,15 @@ def conclude(
             *_notes(run, wanted, found, skipped=tally.skipped_rows),
             *_grown(store, run, judges, found),
             *_tested_parts(found),
-            *([_ABSTAINED] if any(each.abstained for each in abstentions) else []),
+            *_abstained(abstentions),
         ),
     )
 
 
-# Easy pairs are no fair sample of all pairs.
-_ABSTAINED = (
-    "verdicts that abstained are in the win rates: without them these would be of the pairs that "
-    "the judge is sure of, and of no others"
-)
+def _abstained(abstentions: Iterable[Abstentions]) -> Iterator[Message]:
+    """Easy pairs are no fair sample of all pairs."""
+    if any(each.abstained for each in abstentions):
+        yield Message("report.verdicts_abstained_win_rates")
 
 
 def _until_decided(run: RunRecord) -> dict[str, Any] | None:
@@ -348,26 +347,29 @@ def _grown(
                 continue
             p_value = always_valid_p({1.0: test.wins_a, 0.0: test.wins_b})
             looks = len(before) + 1
-            yield (
-                f"{' against '.join(each.names)}: look {looks} at data that grew (before: "
-                f"{', '.join(before[-3:])}); a p-value of one look is too small then, and one that "
-                f"holds for any number of looks is {p_value:.2g}"
+            yield Message(
+                "report.grown_data",
+                model=each.model,
+                against=each.against,
+                looks=looks,
+                before=before[-3:],
+                p=p_value,
             )
 
 
 def _tested_parts(found: list[Conclusion]) -> Iterator[str]:
     for each in found:
-        for what, parts in (("criteria", each.by_criterion), ("tags", each.by_tag)):
+        for what, parts in (("report.criteria", each.by_criterion), ("report.tags", each.by_tag)):
             tested = [part for part in parts if part.adjusted_p is not None]
             alone = [p for p in tested if p.rate.sign_test and p.rate.sign_test.p_value < 0.05]
             if len(tested) < 2 or not alone:
                 continue
             kept = [part.name for part in tested if (part.adjusted_p or 1.0) < 0.05]
-            names = f"are {', '.join(kept)}" if kept else "is none"
-            yield (
-                f"{len(tested)} {what} were looked at, and {len(alone)} of them alone would be "
-                f"significant at 5 %; adjusted for looking at all (Holm), there {names}"
-            )
+            counts = {"n": len(tested), "alone": len(alone)}
+            if kept:
+                yield Message(f"{what}_significant", names=kept, **counts)
+            else:
+                yield Message(f"{what}_insignificant", **counts)
 
 
 class _RowFacts:
@@ -446,53 +448,32 @@ def _notes(
     run: RunRecord, wanted: RateOptions, found: list[Conclusion], *, skipped: int
 ) -> Iterator[str]:
     if _until_decided(run) is not None:
-        yield (
-            "this run looked at its verdicts on the way: the interval of the win rate is that of "
-            "its sequential test, which allows for that; those of criteria and tags are always "
-            "valid; those of length and position hold for one look at a planned end"
-        )
+        yield (Message("report.run_looked_verdicts_way"))
         if wanted.ties != "half":
-            yield (
-                f"the sequential test counts ties as half; with ties {wanted.ties} the interval is "
-                "an always-valid one of all verdicts so far"
-            )
+            yield (Message("report.sequential_test_counts_ties", ties=wanted.ties))
     elif not wanted.planned:
-        why = (
-            "this run chose its pairs by what came before"
-            if "rank_adaptive" in run.plan
-            else f"run {run.name} is not finished"
-        )
-        yield (
-            f"{why}: the intervals of its win rates are always valid, which is wider but holds "
-            "whenever somebody looks; those of length and position hold for one look at a planned "
-            "end"
-        )
+        if "rank_adaptive" in run.plan:
+            yield Message("report.chosen_adaptively")
+        else:
+            yield Message("report.not_finished", run=run.name)
     if skipped:
-        rows = "1 row of the data is no pair" if skipped == 1 else f"{skipped:,} rows are no pairs"
-        yield f"{rows} and in no rate, but counted in the interval; evenhand runs show says why"
+        yield Message("report.rows_skipped", n=skipped)
     invalid = sum(each.win_rate.counts.invalid for each in found)
     if invalid:
-        pairs, they = (
-            ("1 verdict is", "it") if invalid == 1 else (f"{invalid:,} verdicts are", "they")
-        )
-        yield (
-            f"{pairs} invalid and in no rate, but counted in the interval; the worst case says "
-            f"what {they} could change"
-        )
+        yield Message("report.invalid_verdicts", n=invalid)
     models = {name for each in found for name in (each.model, each.against)}
     if len(models) > 2:
-        yield f"{len(models)} models met; evenhand rank {run.name} ranks them"
+        yield Message("report.models_met_evenhand_rank", n=len(models), name=run.name)
     for judge in dict.fromkeys(each.judge for each in found if each.position.favours):
-        yield (
-            f"{judge} has a position bias; the interval holds for inconsistent pairs as half and "
-            "left out, and for what they may hide"
-        )
+        yield (Message("report.position_bias_interval_holds", judge=judge))
     for each in found:
         own = each.win_rate
         if own.rate is None or own.row_rate is None or own.always_valid:
             continue
         if abs(own.rate - own.row_rate) > _ESTIMANDS_DIFFER:
-            yield (
-                f"{' against '.join(each.names)}: every prompt weighs the same; with every row "
-                f"weighing the same the win rate would be {own.row_rate:.2f}"
+            yield Message(
+                "report.prompts_weigh_the_same",
+                model=each.model,
+                against=each.against,
+                rate=own.row_rate,
             )

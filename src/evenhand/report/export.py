@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Literal, get_args
 from evenhand.contract import Pass, Winner
 from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, write_llm_comparator
 from evenhand.errors import InputError, MissingExtra
+from evenhand.messages import Message
 from evenhand.report.files import atomic_file, write_csv
 from evenhand.report.lookup import find_run
 from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow, rows_of
@@ -214,8 +215,7 @@ def format_for(path: Path) -> Format:
     if ending in _BY_ENDING:
         return _BY_ENDING[ending]
     raise InputError(
-        f"{path.name} does not say what it is to hold; end it in .jsonl, .csv or .parquet, "
-        f"or give --format {', '.join(FORMATS)}"
+        Message("report.does_say_what_hold", name=path.name, formats=", ".join(FORMATS))
     )
 
 
@@ -247,7 +247,7 @@ def _known(format: str | None) -> Format | None:  # noqa: A002
             return known
     if format is None:
         return None
-    raise InputError(f"format is {format!r}; it takes {', '.join(FORMATS)}")
+    raise InputError(Message("report.format_formats", format=format, formats=", ".join(FORMATS)))
 
 
 def _write(store: Store, run: RunRecord, stream: BinaryIO, chosen: Format) -> int:

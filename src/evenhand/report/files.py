@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow
 
 
@@ -50,8 +51,11 @@ def _said_plainly(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{path} cannot be written: {(error.strerror or str(error)).lower()}; "
-            "nothing was left behind; check the disk, the path and its permissions"
+            Message(
+                "report.written_nothing_left_behind",
+                path=path,
+                lower=(error.strerror or str(error)).lower(),
+            )
         ) from None
 
 
@@ -66,9 +70,9 @@ def _is_stream(path: Path) -> bool:
 
 def _refuse(path: Path, *, overwrite: bool) -> None:
     if path.is_dir():
-        raise InputError(f"{path} is a directory; name a file in it")
+        raise InputError(Message("report.directory_name_file", path=path))
     if path.exists() and not overwrite:
-        raise InputError(f"{path} is there already; name another file, or give --force")
+        raise InputError(Message("report.already_name_another_file", path=path))
 
 
 # CSV that a spreadsheet may open: texts in quotes, and none that it would take for a formula.

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.report.charts.labels import plain
 from evenhand.report.conclusions import (
     Conclusion,
@@ -71,7 +72,7 @@ class GateReport(Model):
     whole: bool
     stopped_by: str | None
     checks: tuple[GateCheck, ...]
-    reason: str | None
+    reason: Sentence | None
 
 
 def gate_run(
@@ -89,7 +90,7 @@ def gate_run(
     _threshold(min_win_rate)
     # Where alpha is lost in 1 - alpha, so is the interval.
     if not 1e-9 <= alpha <= 1 - 1e-9:
-        raise InputError(f"alpha is {alpha}; give a number between 0 and 1, such as 0.05")
+        raise InputError(Message("report.alpha_number_between_0", alpha=alpha))
     level = round(1 - alpha, 12)
     allowed = limits or ConclusionLimits()
     conclusions = conclude(
@@ -111,7 +112,7 @@ def judge_gate(
     _threshold(min_win_rate)
     if max_inconsistent is not None and not 0 <= max_inconsistent <= 1:
         raise InputError(
-            f"the most inconsistent is {max_inconsistent}; give a share from 0 to 1, such as 0.2"
+            Message("report.most_inconsistent_share_from", max_inconsistent=max_inconsistent)
         )
     rule = _Rule(conclusions, min_win_rate, max_inconsistent)
     checks = tuple(rule.check(each) for each in conclusions.conclusions)
@@ -135,7 +136,7 @@ def judge_gate(
 
 def _threshold(rate: float) -> None:
     if not 0 <= rate <= 1:
-        raise InputError(f"the least win rate is {rate}; give a number from 0 to 1, such as 0.5")
+        raise InputError(Message("report.least_win_rate_number", rate=rate))
 
 
 def _whole(rulings: list[Ruling]) -> Ruling:
@@ -292,8 +293,7 @@ def write_junit(gate: GateReport, path: Path) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"{path} cannot be written: {reason.lower()}; check the disk, the path and its "
-            "permissions"
+            Message("report.written_check_disk_path", path=path, lower=reason.lower())
         ) from None
 
 

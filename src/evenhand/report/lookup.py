@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.store import ItemWhole, RunRecord, Store
 
 _NAMED_AT_MOST = 3
@@ -17,21 +18,18 @@ def find_run(store: Store, name: str) -> RunRecord:
         return run
     names = [run.name for run in store.list_runs()]
     if not names:
-        raise InputError(
-            f"there is no run {name!r}, nor any other, in {store.address}; evenhand run makes one"
-        )
+        raise InputError(Message("report.run_nor_any_other", name=name, address=store.address))
     near = nearest(name, names)
     if near:
-        raise InputError(f"there is no run {name!r}; did you mean {' or '.join(near)}?")
-    there_are = "one there is" if len(names) == 1 else f"{len(names)} there are"
-    raise InputError(f"there is no run {name!r}; evenhand runs lists the {there_are}")
+        raise InputError(Message("report.run_unknown_near", name=name, near=" or ".join(near)))
+    raise InputError(Message("report.run_evenhand_runs_lists", name=name, n=len(names)))
 
 
 def latest_run(store: Store) -> RunRecord:
     """The run that was last worked on."""
     runs = store.list_runs()
     if not runs:
-        raise InputError(f"there is no run in {store.address} yet; evenhand run makes one")
+        raise InputError(Message("report.run_yet_evenhand_run", address=store.address))
     return max(runs, key=lambda run: (run.updated_at, run.id))
 
 
@@ -58,8 +56,7 @@ def find_item(store: Store, run: RunRecord, name: str) -> ItemWhole:
     count = store.count_items(run.id)
     pairs = "1 pair" if count == 1 else f"{count} pairs"
     raise InputError(
-        f"run {run.name!r} has no pair {name!r} among its {pairs}; "
-        f"give an id (evenhand runs export {run.name} shows them), or a number from 1 to {count}"
+        Message("report.run_pair_among_id", name=run.name, name2=name, pairs=pairs, count=count)
     )
 
 

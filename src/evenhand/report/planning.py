@@ -16,6 +16,7 @@ from evenhand.data.records import BadRow
 from evenhand.errors import DataError, InputError
 from evenhand.judges import Traits
 from evenhand.judges.prices import Price, cost_usd
+from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
 from evenhand.runs.estimate import Estimate, Range, estimate
@@ -87,7 +88,7 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
     tally = store.tally(run.id)
     valid = tally.judged - tally.invalid
     if not valid:
-        raise InputError(f"run {name!r} has no valid verdicts to plan by; judge some pairs first")
+        raise InputError(Message("report.run_valid_verdicts_plan", name=name))
     ties = inconsistent = 0
     for judge in judges:
         columns = store.outcome_columns(run.id, judge.id)
@@ -143,7 +144,7 @@ def _sample(sources: Sources) -> list[Pair]:
             pairs.append(record.pair)
     if not pairs:
         why = f": {bad[0].message}" if bad else ""
-        raise DataError(f"{sources.title} has no pairs to estimate from{why}")
+        raise DataError(Message("report.pairs_estimate_from", title=sources.title, why=why))
     return pairs
 
 
@@ -203,7 +204,7 @@ class PairPlans(Model):
     early_stopping: bool
     plans: tuple[PairPlan, ...]
     call_cost: CallCost | None
-    reason: str | None = None
+    reason: Sentence | None = None
 
 
 def plan_for_win_rates(
@@ -260,8 +261,12 @@ def plan_for_pairs(
     prompts, left = divmod(pairs, shape.rows_per_prompt)
     if left or not prompts:
         raise InputError(
-            f"{pairs} pairs are no whole number of prompts with {shape.rows_per_prompt} each; "
-            f"give {max(1, prompts) * shape.rows_per_prompt}"
+            Message(
+                "report.pairs_whole_number_prompts",
+                pairs=pairs,
+                rows_per_prompt=shape.rows_per_prompt,
+                rows_per_prompt2=max(1, prompts) * shape.rows_per_prompt,
+            )
         )
     plan = detectable_difference(
         prompts,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import INCONSISTENT, INVALID
 from evenhand.data.battles import BattleFile
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.report.lookup import nearest
 from evenhand.store import BattleCount, JudgeRecord, RunRecord, Store
 from evenhand.store.columns import OUTCOMES
@@ -147,13 +148,13 @@ def read_tagged(
 
 def unknown_tag(tag: str, there: Sequence[str]) -> str:
     if not there:
-        return f"no row has the tag {tag!r}, or any other; leave --tag out"
+        return Message("report.row_tag_any_other", tag=tag)
     near = nearest(tag, there)
     if near:
-        return f"no row has the tag {tag!r}; did you mean {' or '.join(near)}?"
-    some = ", ".join(there[:5])
-    more = f" and {len(there) - 5} more" if len(there) > 5 else ""
-    return f"no row has the tag {tag!r}; the tags are {some}{more}"
+        return Message("report.tag_unknown_near", tag=tag, near=" or ".join(near))
+    if len(there) > 5:
+        return Message("report.tag_unknown_of_many", tag=tag, tags=there[:5], n=len(there) - 5)
+    return Message("report.tag_unknown", tag=tag, tags=there)
 
 
 def _runs(seats: Sequence[RankedJudges]) -> list[int]:

@@ -15,6 +15,7 @@ from evenhand.data.battles import read_battles
 from evenhand.data.records import BadRow
 from evenhand.data.source import Source
 from evenhand.errors import DataError, InputError
+from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run, nearest
 from evenhand.report.ranked_verdicts import (
     RankedBattles,
@@ -99,7 +100,7 @@ class RunRanking(Model):
     bad_rows: int = 0
     inconsistent: Inconsistent = "half"
     flipped: int = 0  # valid verdicts that changed with the order, inconsistent or averaged
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 def rank_runs(
@@ -132,10 +133,7 @@ def rank_runs(
     if options.inconsistent == "excluded":
         valid = valid.consistent()
         if not valid.total:
-            raise InputError(
-                f"{_told(seats)}: every valid verdict changed with the order of the responses; "
-                "leave --inconsistent excluded out"
-            )
+            raise InputError(Message("report.every_valid_verdict_changed", seats=_told(seats)))
     ranked = _ranked(valid, options)
     return RunRanking(
         ranking=ranked if isinstance(ranked, Ranking) else None,
@@ -179,7 +177,9 @@ def rank_file(
     read = read_battles(path, columns=columns, on_bad_row=None if skip_bad_rows else _refuse)
     name = path.name if isinstance(path, Source) else str(path)
     if not len(read):
-        raise DataError(f"{name} holds no battles; its first bad row: {read.bad_rows[0].message}")
+        raise DataError(
+            Message("report.holds_battles_first_bad", name=name, message=read.bad_rows[0].message)
+        )
     battles = RankedBattles.of(read, tag)
     ranked = _ranked_file(battles, options)
     losses, ties, wins = battles.outcomes()
@@ -196,7 +196,7 @@ def rank_file(
 
 
 def _refuse(row: BadRow) -> None:
-    raise DataError(f"{row.message}; --bad-rows skip leaves such rows out and counts them")
+    raise DataError(Message("report.skip_leaves_such_rows", message=row.message))
 
 
 def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[RankedJudges]:
@@ -208,7 +208,9 @@ def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[Ranked
     if judge not in there:
         near = nearest(judge, there) or there
         whom = f"; did you mean {' or '.join(near)}?" if near else ", nor any other"
-        raise InputError(f"there is no judge {judge!r} in {_told(seats)}{whom}")
+        raise InputError(
+            Message("report.judge_seats_whom", judge=judge, seats=_told(seats), whom=whom)
+        )
     return [
         RankedJudges(seat.run, tuple(each for each in seat.judges if each.name == judge))
         for seat in seats
@@ -256,17 +258,14 @@ def _nothing_to_rank(
 ) -> str:
     of = _told(seats) + (f" with the tag {tag!r}" if tag is not None else "")
     if not read.total:
-        left = f" ({pending:,} pending)" if pending else ""
-        return f"there are no verdicts in {of} yet{left}; let evenhand run judge its pairs first"
+        if pending:
+            return Message("report.no_verdicts_pending", of=of, pending=pending)
+        return Message("report.no_verdicts", of=of)
     if read.unnamed == read.total:
-        return (
-            f"{of}: its pairs do not name their models; give evenhand run a file with the columns "
-            "model_a and model_b (--map model_a=COLUMN for others), or outputs by --a and --b or "
-            "--outputs, which name them"
-        )
+        return Message("report.pairs_do_name_their", of=of)
     if read.unnamed + read.against_itself == read.total:
-        return f"{of}: no pair names two different models; a ranking needs two"
-    return f"{of}: every verdict is invalid; evenhand runs show tells why, --retry asks again"
+        return Message("report.one_model", of=of)
+    return Message("report.every_verdict_invalid_evenhand", of=of)
 
 
 def _notes(
@@ -275,14 +274,11 @@ def _notes(
     ids = {each.id: each.name for seat in seats for each in seat.judges}
     names = list(dict.fromkeys(ids.values()))
     if len(names) > 1:
-        yield (
-            f"{len(names)} judges ({', '.join(names)}): each one's verdict counts; "
-            "--judge takes one alone"
-        )
+        yield (Message("report.judges_each_verdict_counts", n=len(names), names=", ".join(names)))
     for name in names:
         ways = sum(each == name for each in ids.values())
         if ways > 1:
-            yield f"{name} was asked in {ways} ways (prompts or settings), which count together"
+            yield Message("report.asked_in_ways", judge=name, ways=ways)
     yield from dict.fromkeys(
         f"{each.name}: {each.settings['caveat']}"
         for seat in seats
@@ -292,43 +288,24 @@ def _notes(
     for seat in seats:
         run = seat.run
         if judge is not None and not seat.judges:
-            yield f"run {run.name} has no judge {judge}, and adds nothing"
+            yield Message("report.run_without_judge", run=run.name, judge=judge)
         if run.state == "reading":
-            yield f"run {run.name} has not read all of its data; the same command goes on"
+            yield Message("report.run_read_all_data", name=run.name)
         if run.plan.get("rank_adaptive"):
-            yield (
-                f"the pairs of run {run.name} were chosen adaptively (--rank-adaptive), most of "
-                "them between close models; the intervals take them as if chosen beforehand"
-            )
+            yield (Message("report.pairs_run_chosen_adaptively", name=run.name))
         if run.plan.get("until_decided") and run.stopped_by == "decided":
-            yield (
-                f"run {run.name} ended once it was decided, which leans scores outwards; "
-                f"evenhand report {run.name} has intervals that allow for it"
-            )
+            yield (Message("report.run_ended_once_decided", name=run.name))
     if read.unnamed:
-        yield f"{_verdicts(read.unnamed)} on pairs that do not name two models, and left out"
+        yield Message("report.models_not_named", n=read.unnamed)
     if read.against_itself:
-        yield f"{_verdicts(read.against_itself)} of a model against itself, and left out"
+        yield Message("report.against_itself", n=read.against_itself)
 
 
 def _note_on_flips(flipped: int, valid: int, inconsistent: Inconsistent) -> Iterator[str]:
     share = flipped / valid
-    changed = (
-        f"{flipped:,} of {valid:,} verdicts ({100 * share:.1f} %) changed with the order of the "
-        "responses"
-    )
+    values = {"flipped": flipped, "valid": valid, "percent": 100 * share}
     if inconsistent == "excluded":
         if flipped:
-            yield (
-                f"{changed} and are left out: the scores are of the pairs on which both orders "
-                "agree, and may lie too far apart"
-            )
+            yield Message("report.flips_left_out", **values)
     elif share >= _MANY_FLIPPED:
-        yield (
-            f"{changed}; counted as half, or averaged, they pull the scores towards each other; "
-            "--inconsistent excluded ranks without them"
-        )
-
-
-def _verdicts(count: int) -> str:
-    return "1 verdict is" if count == 1 else f"{count:,} verdicts are"
+        yield Message("report.flips_counted", **values)

@@ -24,6 +24,7 @@ from evenhand.contract import (
     Winner,
 )
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 from evenhand.report.lookup import find_item, find_run
 from evenhand.report.retelling import told
 from evenhand.store import (
@@ -80,7 +81,7 @@ class RunRow(Model):
     criteria: tuple[CriterionResult, ...]
     reasoning: str
     error_kind: str | None
-    error_message: str | None
+    error_message: Sentence | None
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
 from evenhand.errors import StoreBusy, StoreError
+from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
 from evenhand.stats.proportions import Share
@@ -51,7 +52,9 @@ def look_over(store: Store) -> tuple[list[RunLine], list[StoreError]]:
         except StoreBusy:
             raise
         except StoreError as error:
-            damaged.append(StoreError(f"run {run.name!r}: {error.message}"))
+            damaged.append(
+                StoreError(Message("report.run_name_message", name=run.name, message=error.message))
+            )
     return lines, damaged
 
 
@@ -86,7 +89,7 @@ class Skipped(Model):
 
     source: str
     row: int
-    reason: str
+    reason: Sentence
 
 
 class Invalid(Model):
@@ -95,7 +98,7 @@ class Invalid(Model):
     id: str
     judge: str
     kind: str
-    message: str
+    message: Sentence
 
 
 class RunUsage(Model):

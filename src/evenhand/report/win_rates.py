@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message
+from evenhand.messages import Message, Sentence
 from evenhand.runs.settled_prefix import MAX_INVALID
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
 from evenhand.stats.intervals import SignTest
@@ -68,7 +68,7 @@ class SideRate(Model):
     ties: Ties
     sign_test: SignTest | None
     worst_case: WorstCase | None
-    reason: str | None
+    reason: Sentence | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,11 +288,14 @@ class ConclusionLimits(Model):
     def checked(self) -> ConclusionLimits:
         for name in ("max_invalid", "max_skipped"):
             if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; give a share from 0 to 1")
+                raise InputError(
+                    Message("report.share_from_0_1", name=name, self=getattr(self, name))
+                )
         if self.smallest_effect is not None and not 0 < self.smallest_effect < 0.5:
             raise InputError(
-                f"the smallest effect is {self.smallest_effect}; give a difference of win rates "
-                "between 0 and 0.5, such as 0.02"
+                Message(
+                    "report.smallest_effect_difference_win", smallest_effect=self.smallest_effect
+                )
             )
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evenhand.errors import CapReached
+from evenhand.messages import Message
 from evenhand.runs.stop import Stop
 
 
@@ -102,15 +103,18 @@ class Budget:
         self.output_tokens += output_tokens
 
     def stop_at_calls(self) -> None:
-        self._stop.ask("max-calls", CapReached(f"--max-calls {self._max_calls} is reached"))
+        self._stop.ask(
+            "max-calls", CapReached(Message("runs.reached_max_calls", max_calls=self._max_calls))
+        )
 
     def stop_at_cost(self) -> None:
-        self._stop.ask("max-cost", CapReached(f"--max-cost {self._max_cost:g} is reached"))
+        self._stop.ask(
+            "max-cost", CapReached(Message("runs.reached_max_cost", max_cost=self._max_cost))
+        )
 
     def stop_where_unpriced(self) -> None:
         if self._max_cost is not None and self.unpriced:
-            message = "--max-cost cannot be kept: the judge does not tell what a call took"
-            self._stop.ask("max-cost", CapReached(f"{message}; use --max-calls instead"))
+            self._stop.ask("max-cost", CapReached(Message("runs.cost_unknown")))
 
     @property
     def known_cost_usd(self) -> float | None:

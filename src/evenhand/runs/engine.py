@@ -13,6 +13,7 @@ from typing import Any
 from evenhand.contract import ErrorBody
 from evenhand.errors import CapReached, DataUnreachable, EvenhandError, InputError
 from evenhand.judges.protocol import account_of
+from evenhand.messages import Message
 from evenhand.runs.batch.requests import still_to_submit
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import Estimate, Range, estimate
@@ -313,10 +314,10 @@ def refuse_judges(judges: Sequence[JudgePlan], options: RunOptions) -> None:
     keys = [plan.record().key for plan in judges]
     for place, plan in enumerate(judges):
         if keys[place] in keys[:place]:
-            raise InputError(f"judge {plan.judge.name} is given twice; name it once")
+            raise InputError(Message("runs.judge_given_twice_name", name=plan.judge.name))
     if len(judges) > 1 and options.pursued:
-        option = "--until-decided" if options.until_decided else "--rank-adaptive"
-        raise InputError(f"{option} follows one judge, and {len(judges)} are named; name one")
+        option = "until-decided" if options.until_decided else "rank-adaptive"
+        raise InputError(Message("runs.follows_judge_named_name", option=option, n=len(judges)))
 
 
 class _Engine:
@@ -370,7 +371,7 @@ class _Engine:
         if whole:
             await asyncio.to_thread(store.update_run, run.id, intake_done=True, state="judging")
         else:
-            self._notes.append("stopped while the data was read; not all pairs are counted")
+            self._notes.append(Message("runs.stopped_while_data_read"))
         return whole
 
     async def judge(self) -> None:

@@ -13,6 +13,7 @@ from evenhand.judges import Judge
 from evenhand.judges.batch import refuse_without_batches
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 from evenhand.runs.batch.requests import counted_requests
 from evenhand.runs.budget import Budget
 from evenhand.runs.options import RunOptions
@@ -97,7 +98,4 @@ def _refuse_batches_elsewhere(store: Store, run: RunRecord) -> None:
     there = store.batches.unfinished(run.id)
     if there:
         requests = counted_requests(sum(batch.requests for batch in there))
-        raise InputError(
-            f"run {run.name} has {requests} at a provider's batch API; add --batch to collect "
-            "them, or --batch --cancel-batches to give them up"
-        )
+        raise InputError(Message("runs.run_provider_batch_api", name=run.name, requests=requests))

@@ -16,6 +16,7 @@ from evenhand.errors import (
 from evenhand.judges import Judge
 from evenhand.judges.redaction import Redactor
 from evenhand.judging.ballots import PassResult
+from evenhand.messages import Message
 from evenhand.runs.stop import Stop
 
 # Failures in a row (each after its retries) that no good judge has.
@@ -53,7 +54,7 @@ class JudgeHealth:
         self._in_a_row += 1
         self._last = error
         if isinstance(error, _AT_ONCE):
-            self._stop.ask("judge", _about(error, f"{self._judge} stopped the run"))
+            self._stop.ask("judge", _about(error, "runs.judge_stopped_run", judge=self._judge))
             return
         if isinstance(error, _OF_ONE_REQUEST):
             if self.proven:
@@ -63,8 +64,8 @@ class JudgeHealth:
         else:
             most = max(_AFTER_ANSWERS, 2 * in_flight) if self.proven else _FROM_THE_START
         if self._in_a_row >= most:
-            what = f"{self._judge} failed {self._in_a_row} calls in a row and the run was stopped"
-            self._stop.ask("judge", _about(error, what))
+            code = "runs.judge_failed_in_a_row"
+            self._stop.ask("judge", _about(error, code, judge=self._judge, n=self._in_a_row))
 
     def blames_the_pair(self, error: JudgeError) -> bool:
         """A judge that answers others will not take this one; asking it later changes nothing."""
@@ -73,8 +74,8 @@ class JudgeHealth:
     def never_answered(self) -> None:
         """Every pair was tried, and none got an answer."""
         if self._last is not None:
-            what = f"{self._judge} answered nothing, and nothing was judged"
-            self._stop.ask("judge", _about(self._last, what))
+            what = _about(self._last, "runs.judge_never_answered", judge=self._judge)
+            self._stop.ask("judge", what)
 
 
 class UnreadMonitor:
@@ -92,7 +93,7 @@ class UnreadMonitor:
     def answered(self, made: PassResult, *, in_flight: int = 0) -> None:
         """A pass as it is stored: read, repaired, or unread for good."""
         unread = made.unread
-        shown = f"“{example_of(unread.raw)}” ({_FIT(unread.reason)})" if unread else None
+        shown = unread_example(unread.raw, unread.reason) if unread else None
         self.came(shown, in_flight=in_flight)
 
     def came(self, unread: str | None, *, in_flight: int = 0) -> None:
@@ -111,20 +112,18 @@ class UnreadMonitor:
         self._in_a_row += 1
         readable = self._answers > self._unread
         if self._in_a_row >= _UNREAD_IN_A_ROW + in_flight * readable:
-            self._end(f"{self._in_a_row} answers of {self._judge} in a row", unread)
+            self._end("runs.unread_in_a_row", self._in_a_row, unread)
         elif self._answers <= _FIRST_ANSWERS and 2 * self._unread > _FIRST_ANSWERS:
-            first = f"the first {_FIRST_ANSWERS} answers of {self._judge}"
-            self._end(f"more than half of {first}", unread)
+            self._end("runs.unread_from_the_start", _FIRST_ANSWERS, unread)
 
-    def _end(self, which: str, unread: str) -> None:
-        self._stop.ask(
-            "judge",
-            JudgeUnreadable(
-                f"{which} could not be read, and the run was stopped; the last one: {unread}; try "
-                "another model, or another --mode, --template, --protocol or --max-tokens; "
-                "--keep-going-unread goes on all the same"
-            ),
-        )
+    def _end(self, code: str, count: int, unread: str) -> None:
+        message = Message(code, n=count, judge=self._judge, unread=unread)
+        self._stop.ask("judge", JudgeUnreadable(message))
+
+
+def unread_example(answer: str, reason: str) -> Message:
+    reason = reason.with_texts(_FIT) if isinstance(reason, Message) else _FIT(reason)
+    return Message("runs.unread_example", answer=example_of(answer), reason=reason)
 
 
 def example_of(answer: str) -> str:
@@ -132,8 +131,8 @@ def example_of(answer: str) -> str:
     return _FIT(answer, limit=_LONGEST_EXAMPLE)
 
 
-def _about(error: JudgeError, what: str) -> JudgeError:
+def _about(error: JudgeError, code: str, **values: str | int) -> JudgeError:
     """The error, with what came of it in front; the same class, so that its exit code stays."""
-    error.message = f"{what}: {error.message}"
+    error.message = Message(code, error=error.message, **values)
     error.args = (error.message,)
     return error

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.judges.prices import Price
+from evenhand.messages import Message
 from evenhand.runs.stop_rules import RankAdaptive, UntilDecided
 
 Again = Literal["failed", "unread"]
@@ -48,7 +49,7 @@ class RunOptions:
             ("ray_workers", self.ray_workers),
         ):
             if number is not None and (type(number) is not int or number < 1):
-                raise InputError(f"{name} is {number!r}; it takes a whole number from 1")
+                raise InputError(Message("runs.whole_number_from_1", name=name, number=number))
         for name, amount in (
             ("rpm", self.rpm),
             ("tpm", self.tpm),
@@ -56,56 +57,45 @@ class RunOptions:
             ("batch_poll_s", self.batch_poll_s),
         ):
             if amount is not None and not (_is_number(amount) and 0 < amount < math.inf):
-                raise InputError(f"{name} is {amount!r}; it takes a number above 0")
+                raise InputError(Message("runs.number_above_0", name=name, amount=amount))
         if self.bad_rows not in ("stop", "skip"):
-            raise InputError(f"bad_rows is {self.bad_rows!r}; it takes stop or skip")
+            raise InputError(Message("runs.bad_rows_stop_skip", bad_rows=self.bad_rows))
         for what in self.retry:
             if what not in ("failed", "unread"):
-                raise InputError(f"retry is {what!r}; it takes failed or unread")
+                raise InputError(Message("runs.retry_failed_unread", what=what))
         if self.name is not None and not self.name.strip():
-            raise InputError("name is blank; give the run a name, or none")
+            raise InputError(Message("runs.name_blank_run_name"))
         if self.until_decided is not None and self.rank_adaptive is not None:
-            raise InputError(
-                "until_decided and rank_adaptive are two ways to end a run; give one of them"
-            )
+            raise InputError(Message("runs.until_decided_rank_adaptive"))
 
         self._check_executor()
         self._check_batch()
 
     def _check_executor(self) -> None:
         if self.executor not in ("local", "ray"):
-            raise InputError(f"executor is {self.executor!r}; it takes local or ray")
+            raise InputError(Message("runs.executor_local_ray", executor=self.executor))
         if self.executor == "local":
             for name in ("ray_address", "ray_workers"):
                 if getattr(self, name) is not None:
-                    raise InputError(f"{name} belongs to executor ray; give both, or neither")
+                    raise InputError(Message("runs.belongs_executor_ray_both", name=name))
         elif self.pursued:
-            option = "--until-decided" if self.until_decided else "--rank-adaptive"
-            raise InputError(
-                f"{option} chooses by every few verdicts what to ask next, which workers far from "
-                "each other cannot; leave out --executor ray"
-            )
+            option = "until-decided" if self.until_decided else "rank-adaptive"
+            raise InputError(Message("runs.chooses_every_few_verdicts_what_ask", option=option))
 
     def _check_batch(self) -> None:
         if not self.batch:
             for name in ("batch_poll_s", "cancel_batches"):
                 if getattr(self, name):
-                    raise InputError(f"{name} belongs to batch; give both, or neither")
+                    raise InputError(Message("runs.belongs_batch_both_neither", name=name))
             return
         if self.executor != "local":
-            raise InputError("batch and executor ray are two ways to carry a run out; give one")
+            raise InputError(Message("runs.batch_executor_ray_two"))
         for name in ("concurrency", "rpm", "tpm"):
             if getattr(self, name) is not None:
-                raise InputError(
-                    f"{name} paces calls that are made one by one, and a provider paces its "
-                    "batches itself; leave it out, or batch"
-                )
+                raise InputError(Message("runs.paces_calls_made_provider", name=name))
         if self.pursued:
-            option = "--until-decided" if self.until_decided else "--rank-adaptive"
-            raise InputError(
-                f"{option} chooses by every few verdicts what to ask next, and a batch asks "
-                "everything at once; leave out --batch"
-            )
+            option = "until-decided" if self.until_decided else "rank-adaptive"
+            raise InputError(Message("runs.chooses_every_few_verdicts", option=option))
 
     @property
     def pursued(self) -> dict[str, Any]:

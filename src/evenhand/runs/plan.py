@@ -17,6 +17,7 @@ from evenhand.judges import Judge
 from evenhand.judges.prices import Price, list_price_by_model, price_known
 from evenhand.judges.protocol import identity_of
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 from evenhand.runs.options import RunOptions
 from evenhand.runs.sources import Sources
 from evenhand.store import NewJudge, NewRun, RunRecord, Store
@@ -126,14 +127,14 @@ class RunPlan:
         """In words, for somebody who gave a new command an old run's name."""
         mine = json.loads(json.dumps(self.as_json()))
         if mine["data"] != other.get("data"):
-            return "other data, or other criteria"
+            return Message("plan.other_data")
         if mine["judge_names"] != other.get("judge_names"):
-            return "other judges"
+            return Message("plan.other_judges")
         if mine["judges"] != other.get("judges"):
-            return "another prompt, or other settings of the judge"
+            return Message("plan.other_settings")
         if mine["deciding"] != other.get("deciding"):
-            return "another way to decide (--samples, --reconcile, --calibration)"
-        return "another end (--until-decided, --rank-adaptive, --alpha, --certainty, --seed)"
+            return Message("plan.other_deciding")
+        return Message("plan.other_end")
 
 
 def digest(value: Any) -> str:
@@ -162,15 +163,15 @@ def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
         return AppliedPrice(None)
     assumed = list_price_by_model(model) if model else None
     if assumed is None:
-        raise InputError(
-            f"the price of {judge.name} is not known, so --max-cost cannot be kept; "
-            "give --price INPUT/OUTPUT (dollars for a million tokens), or use --max-calls"
-        )
+        raise InputError(Message("runs.price_known_so_kept", name=judge.name))
     return AppliedPrice(
         assumed,
-        f"{judge.name} is reckoned at the public price of {model} "
-        f"({assumed.input_per_million:g}/{assumed.output_per_million:g} dollars for a million "
-        "tokens in/out), since its server is on no price list; --price sets your own",
+        Message(
+            "runs.price_assumed",
+            judge=judge.name,
+            model=model,
+            price=f"{assumed.input_per_million:g}/{assumed.output_per_million:g}",
+        ),
     )
 
 
@@ -210,10 +211,7 @@ def find_or_create(
             if not is_run_of(existing, data, judges, options):
                 _refuse(existing, plan)
             if existing.summary.get("forgotten_at"):
-                raise InputError(
-                    f"the texts of run {existing.name!r} were forgotten, so that it cannot go on; "
-                    "give another --name"
-                )
+                raise InputError(Message("runs.texts_run_forgotten_so", name=existing.name))
             return existing, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
@@ -227,8 +225,7 @@ def refuse_other(run: RunRecord, judges: Sequence[JudgePlan], options: RunOption
     )
     if plan.fingerprint != run.fingerprint:
         raise InputError(
-            f"run {run.name!r} was begun with {plan.differs_in(run.plan)}; restore what it was "
-            "begun with, or start another run"
+            Message("runs.run_begun_restore_what", name=run.name, plan=plan.differs_in(run.plan))
         )
 
 
@@ -256,9 +253,11 @@ def _fresh_one(
 
 def _refuse(existing: RunRecord, plan: RunPlan) -> NoReturn:
     raise InputError(
-        f"run {existing.name!r} is there already, with {plan.differs_in(existing.plan)}; give "
-        "another --name (equal passes are shared), or remove it: "
-        f"evenhand runs delete {existing.name}"
+        Message(
+            "runs.run_already_another_equal",
+            name=existing.name,
+            plan=plan.differs_in(existing.plan),
+        )
     )
 
 

@@ -31,6 +31,7 @@ from evenhand.data import (
 )
 from evenhand.data.records import Side
 from evenhand.errors import DataError
+from evenhand.messages import Message
 from evenhand.runs.options import BadRows
 from evenhand.runs.stop import Stop
 from evenhand.store import NewItem, RunRecord, SkippedRow, Store, WithoutPartner
@@ -119,9 +120,9 @@ class ModelOutputs:
     @property
     def meaning(self) -> str | None:
         if len(self.files) == 2 and self.baseline is None:
-            return f"A is {self.files[0].stem}, B is {self.files[1].stem}"
+            return Message("runs.two_files", a=self.files[0].stem, b=self.files[1].stem)
         if self.baseline is not None:
-            return f"A is {self.baseline}, B is each of the others: B's wins are theirs together"
+            return Message("runs.against_baseline", a=self.baseline)
         return "A and B are other models in other pairs: compare by modelA and modelB of the export"
 
     def describe(self) -> dict[str, Any]:
@@ -159,15 +160,12 @@ def _line(pair: Pair | Mapping[str, Any], number: int) -> bytes:
         return pair.model_dump_json(exclude_none=True).encode() + b"\n"
     if not isinstance(pair, Mapping):  # callers may be untyped
         raise DataError(
-            f"pairs, row {number}: a pair is a mapping or a Pair, not a {type(pair).__name__}; "
-            "a file of pairs is given by its name alone, and not in a list"
+            Message("runs.pairs_row_pair_mapping", number=number, name=type(pair).__name__)
         )
     try:
         return orjson.dumps(dict(pair), option=orjson.OPT_APPEND_NEWLINE)
     except (orjson.JSONEncodeError, TypeError, ValueError) as error:
-        raise DataError(
-            f"pairs, row {number}: it is not plain data ({error}); give a Pair, or a dict of texts"
-        ) from None
+        raise DataError(Message("runs.pairs_row_plain_data", number=number, error=error)) from None
 
 
 def _described(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
@@ -220,7 +218,9 @@ def take_in(
         if on_common:
             bad = [row for row in bad if not isinstance(row, Unpaired)]
         if bad and bad_rows == "stop":
-            raise DataError(f"{bad[0].message} ({_remedy(bad[0])})")
+            raise DataError(
+                Message("runs.message_bad", message=bad[0].message, bad=_remedy(bad[0]))
+            )
         items = [_item(row, by_id) for row in batch if isinstance(row, Record)]
         store.add_items(run_id, items)
         if bad:
@@ -231,7 +231,7 @@ def take_in(
             store.update_run(run_id, summary={_TAKEN_IN: asdict(taken)})
     kept = store.count_items(run_id)
     if kept == 0:
-        raise DataError(f"{', '.join(sources.names)} holds no pairs that can be judged; check it")
+        raise DataError(Message("runs.holds_pairs_judged_check", names=", ".join(sources.names)))
     repeated = taken.records - kept
     summary: dict[str, Any] = {REPEATED_ROWS: repeated} if repeated > 0 else {}
     if unpaired:
@@ -263,8 +263,7 @@ def note_on_repeats(run: RunRecord) -> str | None:
     count = run.summary.get(REPEATED_ROWS, 0)
     if not count:
         return None
-    rows = "1 row repeats" if count == 1 else f"{count:,} rows repeat"
-    return f"{rows} another row with the same id and content; each pair is judged once"
+    return Message("runs.repeated_rows", n=count)
 
 
 _MATCHES_SHOWN = 4
@@ -276,7 +275,7 @@ def note_on_partners(run: RunRecord) -> str | None:
     if not unmatched:
         return None
     each = [
-        f"{has} without {lacks} {count:,}"
+        Message("runs.without_partner", has=has, lacks=lacks, n=count)
         for match in unmatched
         for has, lacks, count in (
             (match.model_a, match.model_b, match.only_a),
@@ -286,10 +285,8 @@ def note_on_partners(run: RunRecord) -> str | None:
     ]
     more = ["…"] if len(each) > _MATCHES_SHOWN else []
     count = sum(match.prompts for match in unmatched)
-    note = f"{count:,} answers have no partner ({', '.join([*each[:_MATCHES_SHOWN], *more])})"
-    if run.on_common_prompts:
-        return f"{note} and are left out; compared are the prompts that both have"
-    return f"{note} and count as missing; --prompts common compares on the prompts that both have"
+    code = "runs.partners_left_out" if run.on_common_prompts else "runs.partners_missing"
+    return Message(code, n=count, each=[*each[:_MATCHES_SHOWN], *more])
 
 
 def _by_models(unpaired: Counter[tuple[str, str, Side]]) -> Iterator[WithoutPartner]:
@@ -300,11 +297,8 @@ def _by_models(unpaired: Counter[tuple[str, str, Side]]) -> Iterator[WithoutPart
 
 def _remedy(row: BadRow) -> str:
     if isinstance(row, Unpaired):
-        return (
-            "add it, or leave such prompts out: with --bad-rows skip they count as missing, with "
-            "--prompts common only those that both have are compared"
-        )
-    return "correct it, or leave such rows out with --bad-rows skip"
+        return Message("runs.remedy_unpaired")
+    return Message("runs.remedy_bad_row")
 
 
 def _skipped(row: BadRow) -> SkippedRow:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evenhand.contract import Outcome
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.runs.stop import StoppedBy
 from evenhand.runs.supply import InOrder, InRandomOrder, Supply
 from evenhand.stats.stopping.sequential import SequentialDecision
@@ -109,7 +110,7 @@ class UntilDecided:
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            raise InputError(f"alpha is {self.alpha!r}; it takes a number between 0 and 1")
+            raise InputError(Message("runs.alpha_number_between_0", alpha=self.alpha))
 
     def as_json(self) -> dict[str, Any]:
         return {"until_decided": {"alpha": self.alpha, "seed": self.seed}}
@@ -140,11 +141,7 @@ class DecisionRule:
         survey = self._store.survey(self._run_id)
         if len(survey.models) > 1:
             first, second = (f"{a} against {b}" for a, b, _ in survey.models[:2])
-            raise InputError(
-                f"--until-decided is for one A against one B, and the rows hold {first} and "
-                f"{second}; for several models take --rank-adaptive, and name two models in the "
-                "same order in every row"
-            )
+            raise InputError(Message("runs.against_b_rows_hold", first=first, second=second))
         self._store.fill_queue(self._run_id, seed=self._wanted.seed)
         self._prefix = SettledPrefix.of(
             self._store,
@@ -203,9 +200,9 @@ class RankAdaptive:
 
     def __post_init__(self) -> None:
         if type(self.budget) is not int or self.budget < 1:
-            raise InputError(f"budget is {self.budget!r}; it takes a number of pairs from 1")
+            raise InputError(Message("runs.budget_number_pairs_from", budget=self.budget))
         if not 0 < self.certainty < 1:
-            raise InputError(f"certainty is {self.certainty!r}; it takes a number between 0 and 1")
+            raise InputError(Message("runs.certainty_number_between_0", certainty=self.certainty))
 
     def as_json(self) -> dict[str, Any]:
         return {"rank_adaptive": {"certainty": self.certainty, "seed": self.seed}}
@@ -227,10 +224,7 @@ class RankingRule:
     def begin(self) -> StoppedBy | None:
         models = {name for a, b, _ in self._store.survey(self._run_id).models for name in (a, b)}
         if None in models or len(models) < 2:
-            raise InputError(
-                "--rank-adaptive needs rows that name their two models; give --outputs, one file "
-                "a model, or the columns model_a and model_b"
-            )
+            raise InputError(Message("runs.needs_rows_name_their"))
         self._store.fill_queue(self._run_id, seed=self._wanted.seed, by_models=True)
         contests = self._contests()
         self._first = {each.contest: _judged(each) for each in contests}
@@ -273,10 +267,12 @@ class RankingRule:
         progress = self.result().ranking
         if progress is None:
             return None
-        return (
-            f"{progress.asked:,} of at most {progress.budget:,} pairs were asked: the expected "
-            f"Kendall tau is {progress.expected_tau:.3f}, and the least certain two neighbours "
-            f"stand right with a probability of {progress.least_neighbour:.2f}."
+        return Message(
+            "runs.most_pairs_asked_expected",
+            asked=progress.asked,
+            budget=progress.budget,
+            expected_tau=progress.expected_tau,
+            least_neighbour=progress.least_neighbour,
         )
 
     def most_pairs(self, pending: int) -> int:

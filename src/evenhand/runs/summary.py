@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evenhand.contract import ErrorBody
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 from evenhand.runs.stop import StoppedBy
 from evenhand.runs.stop_rules import RankProgress
 from evenhand.stats.stopping.sequential import SequentialDecision
@@ -56,7 +57,7 @@ class RunSummary(Model):
     judges: tuple[JudgeSummary, ...]
     total: Spent
     error: ErrorBody | None = None  # where the judge or the store stopped it
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
     decision: SequentialDecision | None = None  # of a run until it is decided
     ranking: RankProgress | None = None  # of a run that ranks adaptively
 

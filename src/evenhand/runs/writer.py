@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from evenhand.errors import EvenhandError, StoreError
+from evenhand.messages import Message
 from evenhand.store import NewPass, NewVerdict, Store
 
 # A write begins when this much has gathered, or after this long: a transaction costs as much as
@@ -120,6 +121,7 @@ class Writer:
 def _unexpected(error: Exception) -> StoreError:
     reason = " ".join(str(error).split())[:200]
     return StoreError(
-        f"the store could not take what was judged ({type(error).__name__}: {reason}); "
-        "what was stored before is intact, and the same command goes on"
+        Message(
+            "runs.store_could_what_judged_what_stored", name=type(error).__name__, reason=reason
+        )
     )

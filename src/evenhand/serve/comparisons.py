@@ -16,6 +16,7 @@ from evenhand.contract import ORDERS, Criterion, Order, Pair, Pass, Verdict, rea
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
 from evenhand.judging.ballots import PassResult
+from evenhand.messages import Message
 from evenhand.prompts import Prompt
 from evenhand.ranker.responses import RankedResponses, rank_responses
 from evenhand.runs import JudgePlan
@@ -103,8 +104,11 @@ class Admission:
             return
         if len(self._waiting) >= self._queue:
             raise ServerBusy(
-                f"{self._in_flight} comparisons are being judged and {len(self._waiting)} wait; "
-                "ask again later, or ask fewer at once",
+                Message(
+                    "serve.comparisons_being_judged_wait",
+                    in_flight=self._in_flight,
+                    n=len(self._waiting),
+                ),
                 retry_after_s=self._until_free_s(),
             )
         waiter = asyncio.get_running_loop().create_future()
@@ -149,7 +153,7 @@ class Admission:
 
 
 def _ending() -> ServerBusy:
-    return ServerBusy("the server is shutting down; ask again in a moment", retry_after_s=5)
+    return ServerBusy(Message("serve.server_shutting_down_ask"), retry_after_s=5)
 
 
 # What a judge is shown, as one text: for agents that want to see it before they trust it.
@@ -239,8 +243,11 @@ class Comparisons:
         name = self._offers.offer(request.judge).name
         if len(request.responses) > limits.rank_responses:
             raise TooLarge(
-                f"responses has {len(request.responses)}; this server ranks "
-                f"{limits.rank_responses} at most; give fewer"
+                Message(
+                    "serve.responses_server_ranks_most",
+                    n=len(request.responses),
+                    rank_responses=limits.rank_responses,
+                )
             )
         for index, response in enumerate(request.responses):
             if len(response) > limits.field_chars:
@@ -287,8 +294,9 @@ class Comparisons:
                 return await self._reported(pair, plan, on_progress, heard)
         except TimeoutError:
             raise JudgeTimeout(
-                f"no verdict within {self._limits.compare_timeout_s:g} s, which is all that this "
-                "server gives a comparison; ask again, or shorten the responses"
+                Message(
+                    "serve.verdict_within_s_all", compare_timeout_s=self._limits.compare_timeout_s
+                )
             ) from None
 
     async def _reported(

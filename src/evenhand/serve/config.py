@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import SettingsError
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.data import ReadLimits as DataLimits
@@ -62,7 +63,7 @@ class ServerLimits:
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if value is not None and value <= 0:
-                raise SettingsError(f"limits.{name} is {value!r}; it takes a number above 0")
+                raise SettingsError(Message("serve.limits_number_above_0", name=name, value=value))
 
     @property
     def of_data(self) -> DataLimits:
@@ -115,25 +116,19 @@ class ServerConfig:
             twice = {name for name in names if names.count(name) > 1}
             if twice:
                 raise SettingsError(
-                    f"two {what} are named {min(twice)!r}; give each a name of its own"
+                    Message("serve.two_named_each_name", what=what, twice=min(twice))
                 )
         if self.workers < 1:
-            raise SettingsError(f"workers is {self.workers}; it takes a whole number from 1")
+            raise SettingsError(Message("serve.workers_whole_number_from", workers=self.workers))
         if not 0 <= self.port <= 65535:
-            raise SettingsError(f"port is {self.port}; it takes 0 (any free one) to 65535")
+            raise SettingsError(Message("serve.port_0_any_free", port=self.port))
         secrets = [token.secret for token in (*self.tokens, *self.voters)]
         if len(set(secrets)) < len(secrets):
-            raise SettingsError("two tokens have the same secret; give each one of its own")
+            raise SettingsError(Message("serve.two_tokens_same_secret"))
         if self.voters and not self.tokens:
-            raise SettingsError(
-                "EVENHAND_VOTER_TOKEN is set and EVENHAND_TOKEN is not, so that anybody could do "
-                "what voters may not; set EVENHAND_TOKEN too"
-            )
+            raise SettingsError(Message("serve.evenhand_voter_token_set"))
         if not self.is_local and not self.tokens:
-            raise SettingsError(
-                f"host is {self.host}, which others can reach, and no token is set; "
-                "set EVENHAND_TOKEN, or leave the host at 127.0.0.1"
-            )
+            raise SettingsError(Message("serve.host_others_reach_token", host=self.host))
 
     @property
     def is_local(self) -> bool:

@@ -12,6 +12,7 @@ from evenhand.errors import SettingsError
 from evenhand.judges import RetryPolicy
 from evenhand.judges.prices import read_price
 from evenhand.judging.config import JudgeConfig, read_addresses
+from evenhand.messages import Message
 from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits
 from evenhand.serve.security.access import VARIABLE, VOTER_VARIABLE, read_tokens
 from evenhand.settings import check_setting
@@ -93,12 +94,12 @@ def _read(path: Path) -> dict[str, Any]:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise SettingsError(
-            f"the config file {path} cannot be read: {error.strerror or error}; check its name"
+            Message("serve.config_file_read_check", path=path, strerror=error.strerror or error)
         ) from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{path} is not UTF-8; save it as UTF-8") from None
+        raise SettingsError(Message("serve.utf_8_save_utf", path=path)) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}; correct it") from None
+        raise SettingsError(Message("serve.valid_toml_correct", path=path, error=error)) from None
     fields: dict[str, Any] = {}
     for key, value in table.items():
         where = f"{path}: {key}"
@@ -117,37 +118,41 @@ def _read(path: Path) -> dict[str, Any]:
 def _known(where: object, key: str, known: tuple[str, ...]) -> None:
     if key not in known:
         remedy = _ELSEWHERE.get(key, f"it may set {', '.join(known)}")
-        raise SettingsError(f"{where} sets {key}, which it may not; {remedy}")
+        raise SettingsError(
+            Message("serve.sets_may_where_key_remedy", where=where, key=key, remedy=remedy)
+        )
 
 
 def _checked(where: str, key: str, value: object) -> object:
     if key in _TEXTS and not (isinstance(value, str) and value.strip()):
-        raise SettingsError(f"{where} is {value!r}; it takes a text")
+        raise SettingsError(Message("serve.text_where_value", where=where, value=value))
     if key in _FLAGS and not isinstance(value, bool):
-        raise SettingsError(f"{where} is {value!r}; it takes true or false")
+        raise SettingsError(Message("serve.true_false_where_value", where=where, value=value))
     if key in _WHOLE and (type(value) is not int or value < _WHOLE[key]):
-        raise SettingsError(f"{where} is {value!r}; it takes a whole number from {_WHOLE[key]} up")
+        raise SettingsError(
+            Message("serve.whole_number_from_up", where=where, value=value, whole=_WHOLE[key])
+        )
     if key in _LISTS:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise SettingsError(f'{where} is {value!r}; it takes a list of texts, e.g. ["one"]')
+            raise SettingsError(Message("serve.list_texts_e_g", where=where, value=value))
         return tuple(value)
     return value
 
 
 def _limits(where: str, table: object) -> ServerLimits:
     if not isinstance(table, dict):
-        raise SettingsError(f"{where} is {table!r}; it takes a table, [limits]")
+        raise SettingsError(Message("serve.table_limits_where", where=where, table=table))
     for key, value in table.items():
         _known(where, key, LIMIT_KEYS)
         allowed = (int, float) if key in _IN_PARTS else (int,)
         if type(value) not in allowed or not value > 0:
-            raise SettingsError(f"{where}.{key} is {value!r}; it takes a number above 0")
+            raise SettingsError(Message("serve.number_above_0", where=where, key=key, value=value))
     return ServerLimits(**table)
 
 
 def _offers(where: str, tables: object, folder: Path) -> tuple[JudgeOffer, ...]:
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        raise SettingsError(f"{where} is no list of tables; write each judge under [[judges]]")
+        raise SettingsError(Message("serve.list_tables_write_each", where=where))
     return tuple(
         _offer(f"{where}[{place}]", table, folder) for place, table in enumerate(tables, start=1)
     )
@@ -160,12 +165,12 @@ def _offer(where: str, table: dict[str, Any], folder: Path) -> JudgeOffer:
         at = f"{where}.{key}"
         if key in _OF_THE_OFFER:
             if not isinstance(value, str) or not value.strip():
-                raise SettingsError(f"{at} is {value!r}; it takes a text")
+                raise SettingsError(Message("serve.text_at_value", at=at, value=value))
             fields[key] = read_price(value, where=at) if key == "price" else value.strip()
         else:
             fields[key] = check_setting(at, key, value)
     if "judge" not in fields:
-        raise SettingsError(f"{where} names no judge; give e.g. judge = 'openai:gpt-4o'")
+        raise SettingsError(Message("serve.names_judge_e_g", where=where))
     own = {key: fields.pop(key) for key in _OF_THE_OFFER if key in fields}
     fields["judge"] = _from(folder, fields["judge"])
     if "template" in fields:

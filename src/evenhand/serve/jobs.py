@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from evenhand.errors import Conflict, EvenhandError, InputError, ServerBusy, StoreBusy, StoreError
+from evenhand.messages import WHOLE, Message
 from evenhand.runs import (
     JudgePlan,
     Observer,
@@ -30,7 +31,7 @@ from evenhand.serve.config import ServerLimits
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.logs import log
 from evenhand.serve.run_status import progress_at_end, progress_before, progress_of
-from evenhand.serve.values import RunStateView, StartRun, error_body, in_clients_words
+from evenhand.serve.values import RunStateView, StartRun, error_body
 from evenhand.store import RunRecord, Store
 from evenhand.store.jobs import JobRecord, NewJob
 
@@ -41,7 +42,7 @@ def offered_names(offers: JudgeCatalog, asked: StartRun) -> tuple[str, ...]:
     names = tuple(offers.offer(name).name for name in asked.named_judges)
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise InputError(f"judge {name} is given twice; name it once")
+            raise InputError(Message("serve.judge_given_twice_name", name=name))
     return names
 
 
@@ -107,9 +108,9 @@ def _lower(asked: _N | None, most: _N | None) -> _N | None:
 def _until_decided(asked: StartRun) -> UntilDecided | None:
     if not asked.until_decided:
         if asked.alpha is not None:
-            raise InputError("alpha belongs to untilDecided; give both, or neither")
+            raise InputError(Message("serve.alpha_belongs_untildecided_both"))
         if asked.seed is not None and not asked.rank_adaptive:
-            raise InputError("seed belongs to untilDecided and rankAdaptive; leave it out")
+            raise InputError(Message("serve.seed_belongs_untildecided_rankadaptive"))
         return None
     default = UntilDecided()
     alpha = default.alpha if asked.alpha is None else asked.alpha
@@ -120,10 +121,10 @@ def _rank_adaptive(asked: StartRun) -> RankAdaptive | None:
     if not asked.rank_adaptive:
         for name, value in (("budget", asked.budget), ("certainty", asked.certainty)):
             if value is not None:
-                raise InputError(f"{name} belongs to rankAdaptive; give both, or neither")
+                raise InputError(Message("serve.belongs_rankadaptive_both_neither", name=name))
         return None
     if asked.budget is None:
-        raise InputError("rankAdaptive needs budget, the most pairs to ask; give e.g. 2000")
+        raise InputError(Message("serve.rankadaptive_needs_budget_most"))
     wanted = RankAdaptive(asked.budget, seed=asked.seed or 0)
     return wanted if asked.certainty is None else replace(wanted, certainty=asked.certainty)
 
@@ -231,8 +232,7 @@ class RunJob(Observer):
         gone = [name for name in names if name not in self._offers.names]
         if gone:
             raise Conflict(
-                f"judge {gone[0]} of run {self._run.name!r} is not offered any more; offer it "
-                "again and resume the run, or start another run with a judge that is offered"
+                Message("serve.judge_run_offered_any", gone=gone[0], name=self._run.name)
             )
         return judge_plans(self._offers, names)
 
@@ -282,7 +282,6 @@ class RunJob(Observer):
 
     async def _ended(self, summary: RunSummary) -> RunStateView:
         progress = progress_at_end(summary)
-        progress["notes"] = [in_clients_words(note) for note in progress["notes"]]
         self._count(
             summary.calls,
             sum(progress[name] for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid")),
@@ -296,18 +295,20 @@ class RunJob(Observer):
             await asyncio.to_thread(self._store.jobs.let_go, self._run.id, progress=progress)
             return "stopped" if self._cancelled else "queued"
         if summary.stopped_by == "store":
-            raise self.stop.error or StoreError("the store failed; it is tried again")
+            raise self.stop.error or StoreError(Message("serve.store_failed_tried_again"))
         error = summary.error
         await self._let_go_as(
-            "stop", progress, None if error is None else error.model_dump(mode="json")
+            "stop",
+            progress,
+            None if error is None else error.model_dump(mode="json", context=WHOLE),
         )
         return "stopped" if error is None else "failed"
 
     async def _failed(self, error: EvenhandError) -> RunStateView:
         if isinstance(error, InputError):
             judges = ", ".join(self._job.judges)
-            error.message = f"{error.message} (judge {judges} of this server)"
-        body = error_body(error).model_dump(mode="json")
+            error.message = Message("serve.judge_server", message=error.message, judges=judges)
+        body = error_body(error).model_dump(mode="json", context=WHOLE)
         await self._let_go_as("stop", self._before or None, body)
         await asyncio.to_thread(self._store.update_run, self._run.id, state="stopped")
         return "failed"
@@ -381,8 +382,7 @@ class Jobs:
         there = self._store.jobs.count_open()
         if there >= self._limits.queued_runs:
             raise ServerBusy(
-                f"{there} runs wait or are being judged, and no more are taken; try again later, "
-                "or cancel one",
+                Message("serve.runs_wait_being_judged", there=there),
                 retry_after_s=30,
             )
 
@@ -455,7 +455,7 @@ class Jobs:
             except EvenhandError as error:
                 log.warning("run %s waits for the store: %s", run_id, error.message)
                 self._leave(run_id, _STORE_AWAITED_S)
-                body = error_body(error).model_dump(mode="json")
+                body = error_body(error).model_dump(mode="json", context=WHOLE)
                 with contextlib.suppress(EvenhandError):
                     await asyncio.to_thread(self._store.jobs.let_go, run_id, error=body)
 

@@ -20,6 +20,7 @@ from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.protocol import identity_of, news_of
 from evenhand.judges.transport import proxy_for
 from evenhand.judging.config import Calibrator, JudgeConfig
+from evenhand.messages import Message, Sentence
 from evenhand.runs import JudgePlan
 from evenhand.serve.config import JudgeOffer, ServerConfig
 from evenhand.serve.logs import log
@@ -28,6 +29,14 @@ from evenhand.settings import Settings
 # A judge that is down fails every call; the log says so once in a while.
 _LOGGED_EVERY_S = 10.0
 _THE_SERVER = "the judge's server"
+# The values of a message that say where a judge is.
+_PLACES = {
+    "host": "judges.the_server",
+    "host2": "judges.the_server",
+    "base_url": "judges.the_server",
+    "target": "judges.the_server",
+    "proxy_shown": "judges.the_proxy",
+}
 _REDIRECT = re.compile(r"\bredirects to \S+")
 _ANY_SERVER = (
     (re.compile(r"\bhost name [^\s;]+"), f"host name of {_THE_SERVER}"),
@@ -84,9 +93,18 @@ class AddressRedactor:
             self._hide(name, _THE_SERVER)
 
     def __call__(self, message: str) -> str:
+        """A message's values say which are places; any other text is looked through for them."""
+        if isinstance(message, Message):
+            values = {name: self._hidden(name, each) for name, each in message.values.items()}
+            return Message.of(message.code, values)
         for pattern, instead in self._rules:
             message = pattern.sub(instead, message)
         return message
+
+    def _hidden(self, name: str, value: Any) -> Any:
+        if name in _PLACES:
+            return Message(_PLACES[name])
+        return self(value) if isinstance(value, str) else value
 
     def _hide(self, text: str, instead: str) -> None:
         pattern = re.compile(rf"(?<![\w.-]){re.escape(text)}(?![\w-])", re.IGNORECASE)
@@ -151,7 +169,7 @@ class OfferView(Model):
     judge: str
     mode: Mode
     locale: Locale
-    caveat: str | None = None
+    caveat: Sentence | None = None
 
 
 class JudgeCatalog:
@@ -183,16 +201,16 @@ class JudgeCatalog:
     def offer(self, name: str | None = None) -> JudgeOffer:
         """The offer of this name; without one, the first."""
         if not self._offers:
-            raise InputError(
-                "this server has no judge; start it with --judge openai:MODEL, or with a --config "
-                "that has [[judges]]"
-            )
+            raise InputError(Message("serve.server_judge_start_openai"))
         chosen = self.default if name is None else name
         offer = self._offers.get(chosen) if isinstance(chosen, str) else None
         if offer is None:
             raise InputError(
-                f"judge is {_shown(name)}, which this server does not offer; "
-                f"it offers {', '.join(self._offers)}"
+                Message(
+                    "serve.judge_server_does_offer",
+                    name=_shown(name),
+                    offers=", ".join(self._offers),
+                )
             )
         return offer
 
@@ -236,8 +254,7 @@ class JudgeCatalog:
         key = self._environment.get(offer.api_key_env, "").strip()
         if not key:
             raise SettingsError(
-                f"judge {offer.name} takes its key from {offer.api_key_env}, which is not set; "
-                "set it"
+                Message("serve.judge_key_from_set", name=offer.name, api_key_env=offer.api_key_env)
             )
         return replace(chosen, api_key=key)
 

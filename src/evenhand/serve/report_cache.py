@@ -22,6 +22,7 @@ from evenhand.contract import ErrorBody
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, StoreError
+from evenhand.messages import WHOLE
 from evenhand.report.run import RunReport
 from evenhand.serve.logs import log
 from evenhand.serve.run_status import is_at_rest, needed_run, stamp_of
@@ -487,7 +488,7 @@ class ReportCache:
 def _body(figure: _Figure[Any]) -> tuple[bytes, ErrorBody | None]:
     """The figure as JSON, or why there is none."""
     try:
-        return figure.work().model_dump_json().encode(), None
+        return figure.work().model_dump_json(context=WHOLE).encode(), None
     except EvenhandError as error:
         told = error_body(error)
         if isinstance(error, StoreError):
@@ -497,7 +498,7 @@ def _body(figure: _Figure[Any]) -> tuple[bytes, ErrorBody | None]:
         told = ErrorBody(
             kind="internal", message="this figure could not be worked out", retryable=True
         )
-    return told.model_dump_json().encode(), told
+    return told.model_dump_json(context=WHOLE).encode(), told
 
 
 async def _in_thread(work: Callable[[], _R]) -> _R:

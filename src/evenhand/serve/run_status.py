@@ -11,6 +11,7 @@ import orjson
 
 from evenhand.contract import ErrorBody
 from evenhand.errors import NotFound
+from evenhand.messages import Message, from_json, to_json
 from evenhand.report.lookup import nearest
 from evenhand.runs import Progress, RunSummary
 from evenhand.runs.sources import note_on_partners, note_on_repeats
@@ -33,7 +34,7 @@ def needed_run(store: Store, wanted: str) -> RunRecord:
     names = [each.name for each in store.run_page(limit=1000)]
     near = nearest(wanted, names)
     hint = f"; the nearest is {near[0]!r}" if near else "; list them at /v1/runs"
-    raise NotFound(f"there is no run {wanted[:80]!r}{hint}")
+    raise NotFound(Message("serve.run_wanted_hint", wanted=wanted[:80], hint=hint))
 
 
 def recorded_judge(store: Store, runs: Sequence[RunRecord], judge: str | None) -> str | None:
@@ -141,7 +142,7 @@ def progress_at_end(summary: RunSummary) -> dict[str, Any]:
         **{name: getattr(summary, name) for name in _COUNTS},
         "calls": summary.total.calls,
         "cost_usd": summary.total.cost_usd,
-        "notes": list(summary.notes),
+        "notes": [to_json(note) for note in summary.notes],
     }
 
 
@@ -207,10 +208,10 @@ def _stopped_by(run: RunRecord, job: JobRecord | None, state: RunStateView) -> s
 def _notes(
     run: RunRecord, job: JobRecord | None, progress: Mapping[str, Any], state: RunStateView
 ) -> list[str]:
-    notes: list[str] = list(progress.get("notes", ()))
+    notes: list[str] = [from_json(note) for note in progress.get("notes", ())]
     for note in (note_on_repeats(run), note_on_partners(run)):
         if note is not None and note not in notes:
             notes.append(note)
     if job is not None and job.wanted == "stop" and state == "judging":
-        notes.append("it is being stopped: what is in flight is still stored")
+        notes.append(Message("serve.being_stopped_what_flight"))
     return notes

@@ -27,6 +27,7 @@ from typing import Any
 import uvicorn
 
 from evenhand.errors import EvenhandError, SettingsError, Status, StoreError, exit_code
+from evenhand.messages import Message
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.logs import configure_logs, log
 from evenhand.serve.metrics import FOLDER_VARIABLE, forget_process
@@ -49,8 +50,11 @@ def bind(config: ServerConfig) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise SettingsError(
-            f"host {config.host!r} is no address of this machine ({error.strerror or error}); "
-            "give another --host"
+            Message(
+                "serve.host_address_machine_another",
+                host=config.host,
+                strerror=error.strerror or error,
+            )
         ) from None
     try:
         if os.name == "posix":  # elsewhere it would let two servers share a port
@@ -60,8 +64,12 @@ def bind(config: ServerConfig) -> socket.socket:
     except OSError as error:
         listener.close()
         raise SettingsError(
-            f"cannot listen on port {config.port} of {config.host} ({error.strerror or error}); "
-            "give another --port (0 takes any free one) or another --host"
+            Message(
+                "serve.listen_port_another_0",
+                port=config.port,
+                host=config.host,
+                strerror=error.strerror or error,
+            )
         ) from None
     listener.set_inheritable(True)
     return listener
@@ -368,8 +376,7 @@ class _Workers:
         ):
             self._ending = True
             raise StoreError(
-                f"a worker ended with {worker.process.exitcode} right after its start; "
-                "its log above says why"
+                Message("serve.worker_ended_right_after", exitcode=worker.process.exitcode)
             )
         log.warning("worker %s ended; another takes its place", worker.process.pid)
 

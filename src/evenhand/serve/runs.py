@@ -33,6 +33,7 @@ from evenhand.errors import (
     StoreError,
     TooLarge,
 )
+from evenhand.messages import Message
 from evenhand.runs import JudgePlan, PairFiles, RunOptions, Stop
 from evenhand.runs.engine import refuse_judges
 from evenhand.runs.plan import apply_price, find_or_create, is_run_of
@@ -99,7 +100,7 @@ class Upload:
             plain.seek(0)
             if plain.read(2) == _GZIP:
                 # Readers would unpack it again, to any size.
-                raise DataError(f"{self.name} is gzip inside gzip; compress it once")
+                raise DataError(Message("serve.gzip_inside_gzip_compress", name=self.name))
         except BaseException:
             plain.close()
             raise
@@ -122,8 +123,7 @@ class Upload:
             length += len(first)
             if length > limit_bytes:
                 raise TooLarge(
-                    f"{self.name} has a line of more than {limit_bytes:,} bytes; send one pair a "
-                    "line, as JSON"
+                    Message("serve.line_more_than_bytes", name=self.name, limit_bytes=limit_bytes)
                 )
             if newline:
                 length = len(rest) - rest.rfind(b"\n") - 1
@@ -163,8 +163,9 @@ def _making_room() -> Iterator[None]:
     except OSError as error:
         kind = NoRoom if error.errno in _DISK_FULL else ServiceError
         raise kind(
-            f"the server cannot keep the upload ({error.strerror or type(error).__name__}); its "
-            "operator must make room in the folder for temporary files, then send it again"
+            Message(
+                "serve.server_keep_upload_operator", strerror=error.strerror or type(error).__name__
+            )
         ) from None
 
 
@@ -179,7 +180,7 @@ def _line(pair: Mapping[str, Any], number: int) -> bytes:
     try:
         return orjson.dumps(dict(pair), option=orjson.OPT_APPEND_NEWLINE)
     except (TypeError, ValueError) as error:
-        raise DataError(f"pairs, row {number}: it is not plain data ({error})") from None
+        raise DataError(Message("serve.pairs_row_plain_data", number=number, error=error)) from None
 
 
 def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str) -> None:
@@ -190,14 +191,15 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str)
                 written += len(block)
                 if written > limit_bytes:
                     raise TooLarge(
-                        f"{name} holds more than {limit_bytes:,} bytes when unpacked; "
-                        "split it into several runs"
+                        Message("serve.holds_more_than_bytes", name=name, limit_bytes=limit_bytes)
                     )
                 with _making_room():
                     plain.write(block)
     except (EOFError, OSError, zlib.error) as error:
         reason = " ".join(str(error).split())
-        raise DataError(f"{name} is cut or damaged (gzip: {reason}); compress it anew") from None
+        raise DataError(
+            Message("serve.cut_damaged_gzip_compress_anew", name=name, reason=reason)
+        ) from None
 
 
 # From an upload to a run in the store, all of it or nothing: what is answered survives a kill.
@@ -261,8 +263,7 @@ class RunIntake:
             except StoreBusy:
                 if time.monotonic() > until:
                     raise Conflict(
-                        f"the same pairs are just coming in as run {run.name!r}; "
-                        f"ask for it in a moment: it is run {run.id}"
+                        Message("serve.same_pairs_just_coming", name=run.name, id=run.id)
                     ) from None
                 self._rest()
                 continue
@@ -275,10 +276,7 @@ class RunIntake:
         if existing is not None and not is_run_of(
             existing, sources.describe(), self._plans, self._options
         ):
-            raise Conflict(
-                f"run {name!r} is there already, with other data, judges or options; "
-                "give another name (equal passes are shared), or none"
-            )
+            raise Conflict(Message("serve.run_already_other_data", name=name))
 
     def _found(self, sources: BoundedSources) -> tuple[RunRecord, bool]:
         try:
@@ -331,7 +329,7 @@ class RunIntake:
 
 
 def _broken_off() -> Interrupted:
-    return Interrupted("the server was stopped while the pairs came in; send them again")
+    return Interrupted(Message("serve.server_stopped_while_pairs"))
 
 
 # The store's runs as clients see them: listed, looked at, cancelled, resumed. For threads.
@@ -386,7 +384,7 @@ class StoredRuns:
         store = self._store
         run = needed_run(store, run_id)
         if store.jobs.find(run.id) is None and run.state in ("reading", "judging"):
-            raise Conflict(f"run {run.name!r} is the command line's; stop it there")
+            raise Conflict(Message("serve.run_command_line_stop", name=run.name))
         if store.jobs.want(run.id, "stop", only_from=("run",)):
             job = store.jobs.find(run.id)
             if job is not None and not job.is_judged(within_s=SILENT_S):
@@ -398,10 +396,7 @@ class StoredRuns:
         run = needed_run(store, run_id)
         job = store.jobs.find(run.id)
         if job is None and run.state != "finished":
-            raise Conflict(
-                f"run {run.name!r} was begun by the command line; go on with it there, or send "
-                "its pairs here"
-            )
+            raise Conflict(Message("serve.run_begun_command_line", name=run.name))
         if job is not None and job.wanted == "stop":
             self._jobs.refuse_when_full()
             store.jobs.want(run.id, "run", only_from=("stop",), options=resumed(job))
@@ -412,5 +407,5 @@ def _id_of(after: str | None) -> int | None:
     if after is None:
         return None
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
-        raise InputError(f"after is {after[:40]!r}; give the `next` of the page before")
+        raise InputError(Message("serve.after_next_page_before", after=after[:40]))
     return int(after)

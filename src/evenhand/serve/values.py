@@ -16,6 +16,7 @@ from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, W
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text, refuse
 from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError, visible
+from evenhand.messages import Message, Sentence
 from evenhand.report.records import RunRow
 from evenhand.serve.logs import log
 
@@ -25,11 +26,17 @@ _OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
 
 def in_clients_words(message: str) -> str:
     """`--bad-rows skip` is `badRows skip`."""
+    if isinstance(message, Message):
+        return message
     return _OPTION.sub(lambda found: to_camel(found[1].replace("-", "_")), message)
 
 
 def presentable(message: str) -> str:
     """An error's message for whoever reads it: visible, on one line, and not without end."""
+    if isinstance(message, Message):
+        shown = message.with_texts(presentable)
+        if len(shown) <= _LONGEST_MESSAGE:
+            return shown
     line = visible(" ".join(message.split()))
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
 
@@ -40,9 +47,9 @@ def for_clients(error: EvenhandError) -> EvenhandError:
         return error
     log.error("%s: %s", error.kind, error.message)
     told = type(error)(
-        "the store is busy; try again"
+        Message("serve.store_busy_try_again")
         if isinstance(error, StoreBusy)
-        else "the server's store fails; its log says why, tell its operator"
+        else Message("serve.server_store_fails_log")
     )
     told.metadata = error.metadata
     return told
@@ -86,7 +93,7 @@ def read_value(model: type[_T], given: Mapping[str, Any] | _T) -> _T:
     if isinstance(given, model):
         return given
     if not isinstance(given, Mapping):  # callers may be untyped
-        raise InputError(f"a JSON object is needed, not a {type(given).__name__}; give one")
+        raise InputError(Message("serve.json_object_needed", name=type(given).__name__))
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
@@ -135,7 +142,7 @@ class StartRun(Model):
     def named_judges(self) -> tuple[str | None, ...]:
         """None stands for the default one."""
         if self.judge is not None and self.judges:
-            raise InputError("judge and judges are both given; give one of them")
+            raise InputError(Message("serve.judge_judges_both_given"))
         return self.judges or (self.judge,)
 
 
@@ -175,7 +182,7 @@ class RunStatus(Model):
     error: ErrorBody | None = None
     created_at: datetime
     updated_at: datetime
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
     # For the edges, not for clients: it was there before this request.
     found: bool = Field(default=False, exclude=True)
 

@@ -16,6 +16,7 @@ from evenhand.contract import Failure, Outcome, Winner
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, ServerBusy
+from evenhand.messages import Message
 from evenhand.report.records import RunRow, row_of
 from evenhand.serve.indexing import fill_some
 from evenhand.serve.judges import AddressRedactor
@@ -91,7 +92,7 @@ class VerdictFilters(Model):
             (f"criterionEnd {self.criterion_end}", self.criterion_end in ("model", "other")),
         ):
             if asked and self.model is None:
-                raise InputError(f"{name} is of a model, and none is given; give model too")
+                raise InputError(Message("serve.model_none_given_model", name=name))
         return self
 
 
@@ -277,8 +278,7 @@ def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str])
     found = tuple(each.id for each in judges if judge in (names[each.id], each.name))
     if not found:
         raise InputError(
-            f"judge is {judge[:80]!r}, which the run does not have; "
-            f"it has {', '.join(names.values())}"
+            Message("serve.judge_run_does", judge=judge[:80], values=", ".join(names.values()))
         )
     return found
 
@@ -318,7 +318,7 @@ def _page_cursor(place: VerdictPlace | None) -> str | None:
 
 
 def _no_cursor(cursor: str | None) -> InputError:
-    return InputError(f"cursor is {str(cursor)[:40]!r}; give the `next` of the page before")
+    return InputError(Message("serve.cursor_next_page_before", cursor=str(cursor)[:40]))
 
 
 def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, TablePlace | None]:
@@ -399,8 +399,13 @@ def _by_index(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
     for told, what in ((filled.table, "verdicts"), (filled.words, "pairs' words")):
         if not told.whole and (searched or told is filled.table):
             raise ServerBusy(
-                f"{told.done} of {told.total} {what} of run {run.name!r} are indexed so far, "
-                "which this filter needs; try again later",
+                Message(
+                    "serve.run_indexed_so_far",
+                    done=told.done,
+                    total=told.total,
+                    what=what,
+                    name=run.name,
+                ),
                 retry_after_s=5,
             )
 

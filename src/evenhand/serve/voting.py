@@ -10,6 +10,7 @@ from typing import Literal, TypeVar, get_args
 
 from evenhand.contract import Order, Pair
 from evenhand.errors import Conflict, InputError, NotFound
+from evenhand.messages import Message
 from evenhand.serve.report_cache import CachedFigure, ReportCache
 from evenhand.serve.run_status import needed_run
 from evenhand.store import NewVote, RunRecord, Store
@@ -73,7 +74,9 @@ class Voting:
         """Once a person and pair: the same again changes nothing, another choice replaces it."""
         if comment is not None and len(comment) > LONGEST_COMMENT:
             raise InputError(
-                f"the reason has {len(comment):,} characters; give {LONGEST_COMMENT:,} at most"
+                Message(
+                    "serve.reason_characters_most", n=len(comment), longest_comment=LONGEST_COMMENT
+                )
             )
         run, making = await self._queue(run_id)
         queue = await asyncio.shield(making)
@@ -81,7 +84,7 @@ class Voting:
         def write() -> None:
             place, pair = self._asked(run, queue, who, number)
             if choice in ("tie", "both_bad") and not pair.allow_tie:
-                raise InputError("a tie is not allowed for this pair; choose one, or skip it")
+                raise InputError(Message("serve.tie_allowed_pair_choose"))
             order = _order(pair, who)
             vote = NewVote(
                 pair_id=int(queue.pair_ids[place]),
@@ -133,7 +136,7 @@ class Voting:
     def _stamp(self, run_id: str) -> tuple[RunRecord, str]:
         run = needed_run(self._store, run_id)
         if not run.intake_done:
-            raise Conflict("the run's pairs are still being read; vote once they all are there")
+            raise Conflict(Message("serve.run_pairs_still_being"))
         if run.state == "finished":
             return run, f"finished {run.updated_at.timestamp()}"
         return run, f"goes on {self._store.count_items(run.id)}"
@@ -174,7 +177,7 @@ class Voting:
     def _pair(self, run: RunRecord, number: int) -> Pair:
         pair = self._store.pair_at(run.id, number)
         if pair is None:
-            raise NotFound("the run was deleted meanwhile; the votes so far are kept")
+            raise NotFound(Message("serve.run_deleted_meanwhile_votes"))
         return pair
 
 
@@ -192,7 +195,7 @@ def _failed(task: asyncio.Task[VoteQueue]) -> bool:
 
 
 def _no_such(run: RunRecord, number: int) -> NotFound:
-    return NotFound(f"pair {number} of run {run.id} is not up for voting; go on with the next one")
+    return NotFound(Message("serve.pair_run_up_voting", number=number, id=run.id))
 
 
 async def _to_the_end(work: Callable[[], _T]) -> _T:

@@ -16,6 +16,7 @@ from typing import Literal
 from uuid import uuid4
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 # Where coding agents look for skills, by their own documentation (November 2026).
 #
@@ -52,7 +53,9 @@ def skill_folders(
     """The folders of skills that these agents look into, each once; without any, everybody's."""
     for agent in agents:
         if agent not in AGENTS:
-            raise InputError(f"no agent is called {agent!r}; take one of {', '.join(AGENTS)}")
+            raise InputError(
+                Message("skill.agent_called_agents", agent=agent, agents=", ".join(AGENTS))
+            )
     root = Path.home() if of_user else project_root(start or Path.cwd())
     known = _OF_USER if of_user else _IN_PROJECT
     return list(dict.fromkeys(root / known[agent] for agent in agents or EVERYBODY))
@@ -113,10 +116,7 @@ def _refuse_to_lose(folder: Path, texts: dict[str, bytes]) -> None:
         path = folder / name
         there = _read(path)
         if there is not None and there != text and recorded.get(name) != _digest(there):
-            raise InputError(
-                f"{path} was changed by somebody, or is not evenhand's; "
-                "keep it, or replace it with --force"
-            )
+            raise InputError(Message("skill.changed_somebody_evenhand_keep", path=path))
 
 
 def _write(folder: Path, texts: dict[str, bytes]) -> Written:

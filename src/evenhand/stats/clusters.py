@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.stats.columns import Floats, is_missing
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
@@ -81,8 +82,9 @@ def row_clusters(
     return codes.astype(np.intp, copy=False), present.size, present.size == rows
 
 
-def not_enough(have: int, what: str, fewest: int) -> str:
-    return f"not enough data: {have} {what}{'' if have == 1 else 's'}; at least {fewest} are needed"
+def not_enough(have: int, what: str, fewest: int) -> Message:
+    unit = what.replace(",", "").replace(" ", "_").replace("-", "_")
+    return Message("stats.too_few", have=Message(f"unit.{unit}", n=have), fewest=fewest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
+from evenhand.messages import Message, Sentence
 from evenhand.stats.clusters import (
     FEWEST_PAIRS,
     FEWEST_PROMPTS,
@@ -35,7 +36,7 @@ class EstimatedShare(Model):
     value: float | None
     low: float | None
     high: float | None
-    reason: str | None
+    reason: Sentence | None
 
 
 def estimate_share(
@@ -91,7 +92,7 @@ class EstimatedValue(Model):
     value: float | None
     low: float | None
     high: float | None
-    reason: str | None
+    reason: Sentence | None
 
     @classmethod
     def missing(cls, reason: str) -> EstimatedValue:
@@ -181,7 +182,7 @@ def figure_of_sums(sums: Floats, figure: Figure, *, sizes: Floats, level: float)
         return EstimatedValue.missing(reason)
     estimate = jackknife(sums, figure)
     if estimate is None:
-        return EstimatedValue.missing("not defined: all pairs are alike")
+        return EstimatedValue.missing(Message("stats.pairs_alike"))
     half = student_quantile(level, estimate.degrees) * math.sqrt(estimate.variance)
     value = estimate.value
     return EstimatedValue(value=value, low=value - half, high=value + half, reason=None)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, RowMapping, func, select
 
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import DataError
+from evenhand.messages import from_text, to_text
 from evenhand.store.database import Database
 from evenhand.store.records import NewItem, RunItem, SkippedRow
 from evenhand.store.rows import count_items, in_slices, insert_new, pair_of, write_criteria
@@ -54,7 +55,7 @@ class IntakeStore(Database):
                     run_id,
                     place_digest(each.source, each.row, each.turn),
                     each.row,
-                    *map(escape, (each.source, each.reason)),
+                    *map(escape, (each.source, to_text(each.reason))),
                 )
                 for each in rows
             ]
@@ -69,7 +70,7 @@ class IntakeStore(Database):
                 .limit(limit)
             )
             rows = connection.execute(query).mappings()
-            return [SkippedRow(row["source"], row["row"], row["reason"]) for row in rows]
+            return [SkippedRow(row["source"], row["row"], from_text(row["reason"])) for row in rows]
 
     def run_items(self, run_id: int) -> list[RunItem]:
         """Every item by number, without its texts."""

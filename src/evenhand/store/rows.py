@@ -14,6 +14,7 @@ import orjson
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, RowMapping, Table, func, literal_column, select
 
+from evenhand import messages
 from evenhand.contract import (
     ORDERS,
     Criterion,
@@ -29,6 +30,7 @@ from evenhand.contract import (
 from evenhand.errors import InputError, StoreError
 from evenhand.judging.ballots import Ballot, PassResult
 from evenhand.judging.reconciliation import CriterionDecision, Decision, Judged
+from evenhand.messages import WHOLE, from_text, to_text
 from evenhand.store.faults import of_row
 from evenhand.store.records import (
     FailedPass,
@@ -74,11 +76,11 @@ def pass_values(new: NewPass, now: float) -> tuple[Any, ...]:
     if isinstance(made, FailedPass):
         status, model, raw = "failed", None, ""
         reason = made.error.kind
-        body = _FAILED.dump_json(made).decode()
+        body = _FAILED.dump_json(made, context=WHOLE).decode()
     elif isinstance(made.reading, Unread):
         status, model, raw = "unread", made.model, made.reading.raw
         reason = made.reading.kind
-        body = _json({"reason": made.reading.reason} | _of_pass(made))
+        body = _json({"reason": messages.to_json(made.reading.reason)} | _of_pass(made))
     else:
         ballot = made.reading
         status, model, raw = "ballot", made.model, ballot.raw
@@ -103,7 +105,7 @@ def _of_pass(made: PassResult) -> dict[str, Any]:
     if made.request_ids:
         told["request_ids"] = made.request_ids
     if made.repaired:
-        told["repaired"] = _UNREADS.dump_python(made.repaired, mode="json")
+        told["repaired"] = _UNREADS.dump_python(made.repaired, mode="json", context=WHOLE)
     return told
 
 
@@ -183,7 +185,7 @@ def _unread_of(row: RowMapping, told: dict[str, Any]) -> Unread:
         order=row["shown_order"],
         sample=row["sample"],
         kind=row["reason"],
-        reason=told["reason"],
+        reason=messages.from_json(told["reason"]),
         raw=row["raw"],
     )
 
@@ -221,9 +223,9 @@ def verdict_values(new: NewVerdict, now: float) -> tuple[Any, ...]:
         return (
             *(new.run_id, new.number, new.judge_id, str(Outcome.INVALID), None, None),
             *(metadata.confidence_source, *chosen),
-            *(escape(settled.error.kind), escape(settled.error.message)),
+            *(escape(settled.error.kind), escape(to_text(settled.error.message))),
             *(metadata.samples, len(metadata.passes), now, False, None),
-            settled.model_dump_json(exclude=_PASSES, exclude_unset=True),
+            settled.model_dump_json(exclude=_PASSES, exclude_unset=True, context=WHOLE),
         )
     decision = settled.decision
     return (
@@ -304,6 +306,10 @@ def passes_behind(
     return tuple(behind)
 
 
+def _from_text_or_none(text: str | None) -> str | None:
+    return None if text is None else from_text(text)
+
+
 @of_row("verdict", "run_id", "number", "judge_id")
 def verdict_row(row: RowMapping) -> VerdictRow:
     return VerdictRow(
@@ -316,7 +322,7 @@ def verdict_row(row: RowMapping) -> VerdictRow:
         first_pass_winner=row["first_pass_winner"],
         second_pass_winner=row["second_pass_winner"],
         error_kind=row["error_kind"],
-        error_message=row["error_message"],
+        error_message=_from_text_or_none(row["error_message"]),
         abstained=row["abstained"],
     )
 

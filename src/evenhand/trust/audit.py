@@ -16,6 +16,7 @@ from evenhand.contract import Locale, Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, SAYS_A, SAYS_B, WINNERS
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
 from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
@@ -67,15 +68,13 @@ class AuditLabels:
     winners: Codes
     votes: ItemVotes
     sources: LabelSources
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> AuditLabels:
     """Refused where no judged pair has a label."""
     if not columns.number:
-        raise InputError(
-            f"no pair of run {run.name!r} is judged yet; the command that began it goes on with it"
-        )
+        raise InputError(Message("trust.pair_run_judged_yet", name=run.name))
     numbers = np.asarray(columns.number, dtype=np.int64)
     winners = np.asarray(columns.label, dtype=np.int8).copy()
     by_data = winners != NO_WINNER
@@ -114,47 +113,33 @@ def refuse_one_sided(what: str, labels: Mapping[int, int]) -> None:
     ((side, count),) = labels.items()
     if side in _SIDES and count >= _ONE_SIDED:
         raise InputError(
-            f"every label of {what} names {_SIDES[side]} and its pairs are shown in one order: "
-            f"whoever always takes the {_PLACES[side]} response would be right on all {count:,}; "
-            "judge both orders, or exchange the responses of a random half of the pairs"
+            Message(
+                "trust.every_label_names_pairs",
+                what=what,
+                sides=_SIDES[side],
+                places=_PLACES[side],
+                count=count,
+            )
         )
 
 
 def _label_notes(sources: LabelSources, *, drawn_by_doubt: int) -> Iterator[str]:
     if sources.equally_divided:
-        yield f"{_pairs(sources.equally_divided)} no label: people are equally divided"
+        yield Message("trust.pairs_divided", n=sources.equally_divided)
     unfair = sources.chosen + sources.escalated
     if unfair:
-        votes = "1 vote is" if unfair == 1 else f"{unfair:,} votes are"
-        yield (
-            f"{votes} left out: on pairs that were chosen for what was known of them, or shown "
-            "because the judge was unsure"
-        )
+        yield Message("trust.votes_left_out", n=unfair)
     if drawn_by_doubt:
-        yield (
-            f"{_pairs(drawn_by_doubt)} a label by a draw that prefers doubtful pairs: over all "
-            "pairs the judge is likely to be right oftener than here"
-        )
-
-
-def _pairs(count: int) -> str:
-    return "1 pair has" if count == 1 else f"{count:,} pairs have"
+        yield Message("trust.drawn_by_doubt", n=drawn_by_doubt)
 
 
 def _refusal(run: str, sources: LabelSources) -> str:
-    remedy = (
-        f"give data with a column label (A, B or TIE), or let people vote with evenhand label {run}"
-    )
     if sources.equally_divided:
-        divided = f"people are equally divided on {sources.equally_divided:,}"
-        return f"no judged pair of run {run!r} has a label ({divided}); {remedy}"
+        return Message("trust.labels_divided", run=run, n=sources.equally_divided)
     unfair = sources.chosen + sources.escalated
     if unfair:
-        return (
-            f"run {run!r} has {unfair:,} votes, all on pairs that were chosen for what was known "
-            f"of them or escalated, which say nothing of the others; {remedy}"
-        )
-    return f"no judged pair of run {run!r} has a label; {remedy}, or evenhand votes import"
+        return Message("trust.votes_chosen", run=run, n=unfair)
+    return Message("trust.no_labels", run=run)
 
 
 # A judge against people: how often it is right, what it leans to, and whether to believe it.
@@ -403,9 +388,7 @@ def _between(
     )
     mine, yours = mine[judged], yours[judged]
     if not mine.size:
-        raise InputError(
-            f"run {run.name!r} has no judged pair with the texts of these; judge the same data"
-        )
+        raise InputError(Message("trust.run_judged_pair_texts", name=run.name))
     between = agreement(
         rows.verdicts[mine], other.verdicts[yours], prompts=rows.prompts[mine], level=level
     )
@@ -421,13 +404,8 @@ def _between(
 
 def _notes(pending: int, overall: Agreement, known: AuditRows) -> Iterator[str]:
     if pending:
-        pairs = "1 pair is" if pending == 1 else f"{pending:,} pairs are"
-        yield f"the run is not finished: {pairs} not judged yet and in no figure"
+        yield Message("trust.run_not_finished", n=pending)
     if overall.clustered:
-        yield "prompts repeat: intervals are clustered by prompt"
+        yield Message("trust.clustered")
     if known.one_sided:
-        yield (
-            f"every label names {WINNERS[int(known.labels[0])]}: kappa and macro F1 count each "
-            "pair as it is and with its responses exchanged, so that chance is even; the other "
-            "figures are the same either way"
-        )
+        yield Message("trust.one_sided_labels", side=WINNERS[int(known.labels[0])])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 from evenhand.stats.clusters import Labels
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.rates.position_bias import PositionBias, lean_by_position, position_bias
@@ -25,7 +26,7 @@ class PairedDifference(Model):
     value: float | None
     low: float | None
     high: float | None
-    reason: str | None
+    reason: Sentence | None
 
 
 class PositionBiasReport(Model):

@@ -21,6 +21,7 @@ from evenhand.errors import InputError
 from evenhand.judging.ballots import Reading
 from evenhand.judging.config import CalibratedConfidence, JudgedBy
 from evenhand.judging.reconciliation import Decision
+from evenhand.messages import Message, Sentence
 from evenhand.stats.calibration.fit import Calibration, Method, cross_fitted, fit_calibration
 from evenhand.stats.calibration.guarantee import Guarantee, guarantee_agreement
 from evenhand.stats.calibration.reliability import CalibrationChange, calibration_change
@@ -35,12 +36,12 @@ from evenhand.trust.labelled_verdicts import (
 from evenhand.trust.saved_files import SavedFiles
 
 _KNOWN_BY = {
-    "judge": "the judge",
-    "locale": "the language",
-    "mode": "the mode",
-    "prompt_version": "the prompt version",
-    "reconcile": "--reconcile",
-    "samples": "--samples",
+    "judge": "known.judge",
+    "locale": "known.locale",
+    "mode": "known.mode",
+    "prompt_version": "known.prompt_version",
+    "reconcile": "known.reconcile",
+    "samples": "known.samples",
 }
 
 
@@ -111,13 +112,16 @@ class AppliedCalibration:
         if self.forced:
             return
         learned = self.saved.learned_on
-        for field, what in _KNOWN_BY.items():
+        for field, code in _KNOWN_BY.items():
             known, wanted = getattr(learned, field), getattr(asked, field)
             if known != wanted:
                 raise InputError(
-                    f"the calibration was learned on another judge: {what} was "
-                    f"{_shown(known)} and is {_shown(wanted)}; learn one on this judge with "
-                    "evenhand calibrate, or give --force-calibration"
+                    Message(
+                        "trust.calibration_learned_another_judge",
+                        what=Message(code),
+                        known=_shown(known),
+                        wanted=_shown(wanted),
+                    )
                 )
 
     def rate(
@@ -163,7 +167,7 @@ CALIBRATION_FILES = SavedFiles(
     SavedCalibration,
     "calibration",
     "calibrations",
-    make="make one with evenhand calibrate RUN --save NAME",
+    make="saved.make_calibration",
     folder_variable="EVENHAND_CALIBRATIONS",
 )
 
@@ -210,7 +214,7 @@ class CalibrationReport(Model):
     calibration: SavedCalibration
     level: float
     drawn_from: int | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
 
 
 def calibrate_run(
@@ -298,10 +302,7 @@ def half_of_prompts(prompts: NDArray[np.int64], *, seed: int) -> NDArray[np.bool
     """The rows of a random half of the prompts."""
     distinct = np.unique(prompts)
     if distinct.size < 2:
-        raise InputError(
-            f"{distinct.size} labelled prompt cannot be parted into one to learn from and one for "
-            "the guarantee; label more"
-        )
+        raise InputError(Message("trust.labelled_prompt_parted_into", size=distinct.size))
     drawn = np.random.default_rng(seed).permutation(distinct)[: distinct.size // 2]
     rows: NDArray[np.bool_] = np.isin(prompts, drawn)
     return rows
@@ -321,35 +322,30 @@ def _rows(
 
 
 def _notes(labelled: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if labelled.drawn_from is not None:
         notes.append(
-            f"{labelled.right.size:,} of {labelled.drawn_from:,} labelled verdicts were drawn at "
-            "random, by whole prompts, and everything here is of these; "
-            "evenhand calibrate takes all"
+            Message(
+                "trust.labelled_verdicts_drawn_random",
+                size=labelled.right.size,
+                drawn_from=labelled.drawn_from,
+            )
         )
     if saved.calibration.reason is not None:
         notes.append(
-            f"{saved.calibration.reason}; every verdict gets the share that is right, "
-            f"{saved.calibration.base_rate:.3f}"
+            Message(
+                "trust.constant_confidence",
+                reason=saved.calibration.reason,
+                share=saved.calibration.base_rate,
+            )
         )
     if labelled.by_doubt:
-        labels = "1 label is" if labelled.by_doubt == 1 else f"{labelled.by_doubt:,} labels are"
-        notes.append(
-            f"{labels} of a draw that prefers doubtful pairs: the curve holds where its signals "
-            "tell the doubt, and over all pairs more verdicts are likely to be right than here"
-        )
+        notes.append(Message("trust.labels_by_doubt", n=labelled.by_doubt))
     if labelled.unasked:
-        notes.append(
-            f"{labelled.unasked:,} labelled pairs are ties of identical responses that no judge "
-            "was asked about: nothing is learned from them"
-        )
+        notes.append(Message("trust.unasked_pairs", n=labelled.unasked))
     if labelled.inconsistent:
-        notes.append(
-            f"{labelled.inconsistent:,} labelled pairs are inconsistent: they keep 0.5 by rule, "
-            "and nothing is learned from them"
-        )
+        notes.append(Message("trust.inconsistent_pairs", n=labelled.inconsistent))
     guarantee = saved.guarantee
     if guarantee is not None and guarantee.threshold is None:
-        notes.append(f"{guarantee.reason}; with this calibration every verdict abstains")
+        notes.append(Message("trust.all_abstain", reason=guarantee.reason))
     return notes

@@ -16,6 +16,7 @@ from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.data import ReadOptions
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import LearnedFrom, Promise, contradiction, stands
 from evenhand.report.lookup import find_run
 from evenhand.runs import (
@@ -80,14 +81,11 @@ async def run_cascade(
 def refuse_cascade(plans: Sequence[JudgePlan], options: RunOptions) -> None:
     """Before the first call: what no cascade can be made of."""
     if options.until_decided is not None or options.rank_adaptive is not None:
-        raise InputError(
-            "--escalate judges every pair, and --until-decided and --rank-adaptive do not; "
-            "give one or the other"
-        )
+        raise InputError(Message("trust.judges_every_pair_do"))
     names = [plan.judge.name for plan in plans]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise InputError(f"judge {name} is given twice in the cascade; name it once")
+            raise InputError(Message("trust.judge_given_twice_cascade", name=name))
 
 
 def next_stage(
@@ -199,7 +197,7 @@ class CascadeReport(Model):
     cost_usd: float | None
     finished: bool
     level: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,23 +247,17 @@ def report_cascade(
 def _notes(stages: list[CascadeStage], *, finished: bool, capped: bool) -> Iterator[str]:
     last = stages[-1]
     if not finished:
-        yield f"stopped in run {last.run}; the same command goes on with it"
+        yield Message("trust.cascade_stopped", run=last.run)
     elif capped:
-        yield f"a cap is used up after run {last.run}; the same command with more goes on"
+        yield Message("trust.cascade_capped", run=last.run)
     for place, stage in enumerate(stages):
         yield from contradiction(stage.check, stage.judge)
         if stage.learned_from is not None and stage.min_agreement is not None:
             yield stage.learned_from.sentence
         if place and stage.min_agreement is not None:
-            yield (
-                f"the promise of {stage.judge} holds for pairs like those it was learned on, and "
-                f"those left over are harder; evenhand calibrate {stage.run} learns it on these"
-            )
+            yield Message("trust.promise_of_easier_pairs", judge=stage.judge, run=stage.run)
         if stage.min_agreement is None:
-            yield (
-                f"{stage.judge} has no calibration with --min-agreement: whatever it decides the "
-                "same in both orders stands, and nothing is promised of it"
-            )
+            yield Message("trust.no_promise", judge=stage.judge)
 
 
 def _stage_verdicts(store: Store, name: str) -> _StageVerdicts:

@@ -11,7 +11,7 @@ from evenhand.contract import Locale
 from evenhand.contract.codes import INVALID
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, render
+from evenhand.messages import Message, Sentence, render
 from evenhand.report.conclusions import Conclusion, conclude
 from evenhand.report.gate import GateReport, judge_gate
 from evenhand.report.win_rates import (
@@ -56,7 +56,7 @@ class Corrections(Model):
     drawn: Drawn
     left_out: tuple[LeftOut, ...]
     corrections: tuple[Correction, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 def correct_run(
@@ -73,7 +73,7 @@ def correct_run(
     """`jury` is "majority" or a saved one, in the judge's place; `seed` is that of the draw;
     `labels_are_random` the user's word for labels that do not say how their pairs were drawn."""
     if side not in get_args(Side):
-        raise InputError(f'side is {side!r}; give "A" or "B"')
+        raise InputError(Message("trust.side_b", side=side))
     confidence_level(level)
     by = predictions_of(store, name, judge=judge, jury=jury)
     run, columns = by.run, by.columns
@@ -115,14 +115,11 @@ def gate_corrected(
     """The gate on the corrected rates: they hold for people's preference whatever the judge's
     errors are, position among them."""
     if ties != "half":
-        raise InputError(f"a corrected win rate counts ties as half, not {ties}; leave it out")
+        raise InputError(Message("trust.corrected_win_rate_counts", ties=ties))
     level = round(1 - alpha, 12)
     conclusions = conclude(store, name, side=side, level=level, parts=False, limits=limits)
     if len(conclusions.judges) > 1:
-        raise InputError(
-            f"run {conclusions.run} has several judges, and a corrected gate takes one; "
-            "gate a run of one"
-        )
+        raise InputError(Message("trust.run_several_judges_corrected", run=conclusions.run))
     corrections = correct_run(
         store, name, side=side, level=level, labels_are_random=labels_are_random
     )
@@ -191,10 +188,6 @@ def _correction(matchup: Matchup, sample: LabelSample, *, side: Side, level: flo
 
 def _notes(run: RunRecord, pending: int) -> Iterator[str]:
     if pending:
-        pairs = "1 pair is" if pending == 1 else f"{pending:,} pairs are"
-        yield f"the run is not finished: {pairs} not judged yet and in no figure"
+        yield Message("trust.run_not_finished", n=pending)
     if run.plan.get("until_decided"):
-        yield (
-            "this run looked at its verdicts on the way, and the intervals here hold for one look "
-            "at a planned end"
-        )
+        yield Message("trust.looked_on_the_way")

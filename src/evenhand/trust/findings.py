@@ -7,6 +7,7 @@ from typing import Literal
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue
 from evenhand.trust.audit import Audit
 from evenhand.trust.baselines import PEOPLE, Baseline
@@ -42,9 +43,9 @@ class Thresholds(Model):
                 continue
             if name == "min_kappa":
                 if not -1 <= value <= 1:
-                    raise InputError(f"min_kappa is {value}; it takes a number from -1 to 1")
+                    raise InputError(Message("trust.min_kappa_number_from", value=value))
             elif not 0 <= value <= 1:
-                raise InputError(f"{name} is {value}; it takes a share between 0 and 1, e.g. 0.8")
+                raise InputError(Message("trust.share_between_0_1", name=name, value=value))
         return cls.model_validate(given)
 
 
@@ -53,12 +54,12 @@ class ThresholdCheck(Model):
 
     name: str
     ruling: Ruling
-    line: str
+    line: Sentence
 
 
 class Findings(Model):
     word: Assessment
-    lines: tuple[str, ...]
+    lines: tuple[Sentence, ...]
     place_alarm: bool
     length_alarm: bool
     checks: tuple[ThresholdCheck, ...]
@@ -132,45 +133,35 @@ def _below_people(audit: Audit) -> bool:
 def _lines(audit: Audit, *, place_alarm: bool, length_alarm: bool) -> Iterator[str]:
     accuracy = audit.accuracy
     if accuracy.value is None or accuracy.low is None:
-        yield f"accuracy: {accuracy.reason}"
+        yield Message("trust.accuracy_reason", reason=accuracy.reason)
         return
-    yield f"right on {_told(accuracy)} of {audit.n:,} labelled pairs"
+    yield Message("trust.right_on", share=_share(accuracy), n=audit.n)
     for each in audit.yardsticks:
         theirs = each.accuracy.value
         if theirs is None or each.name == PEOPLE:
             continue
-        better = "better than" if _beats(audit, each) else "not shown to be better than"
-        yield f"{better} {each.name}, which is right on {100 * theirs:.1f} %"
+        code = "trust.beats_baseline" if _beats(audit, each) else "trust.not_beats_baseline"
+        yield Message(code, name=each.name, percent=100 * theirs)
     if accuracy.low < _CARE_BELOW:
-        yield "not shown to be right on two pairs of three"
+        yield Message("trust.below_two_thirds")
     if audit.one_order:
-        pairs = "1 pair was" if audit.one_order == 1 else f"{audit.one_order:,} pairs were"
-        yield (
-            f"not shown to be trustworthy: {pairs} judged in one fixed order, in which position "
-            "bias cannot be seen; judge both orders"
-        )
+        yield Message("trust.judged_in_one_order", n=audit.one_order)
     if audit.people is not None:
         people, judge = audit.people.agreement, audit.people.judge_agreement
-        below = ", which is less" if _below_people(audit) else ""
-        yield f"two people say the same on {_told(people)}"
-        yield f"the judge says what one of them says on {_told(judge)}{below}"
+        yield Message("trust.people_agree", share=_share(people))
+        code = "trust.judge_agrees_less" if _below_people(audit) else "trust.judge_agrees"
+        yield Message(code, share=_share(judge))
     favoured = audit.place.test.favours
     if place_alarm and audit.place.lean.value is not None:
         place = "first" if audit.place.lean.value > 0 else "second"
-        yield (
-            f"ALARM: it goes by place: {100 * abs(audit.place.lean.value):.0f} % of the pairs lean "
-            f"to the {place} place more than to the other"
-        )
+        yield Message(f"trust.alarm_{place}", percent=100 * abs(audit.place.lean.value))
     elif favoured:
-        yield f"it leans to the {favoured} place, by less than the alarm's limit"
+        yield Message(f"trust.leans_{favoured}")
     if length_alarm and audit.length.excess.value is not None:
         way = "longer" if audit.length.excess.value > 0 else "shorter"
-        yield (
-            f"ALARM: it goes by length: of 100 pairs the {way} answer wins "
-            f"{100 * abs(audit.length.excess.value):.0f} more than it should"
-        )
+        yield Message(f"trust.alarm_{way}", percent=100 * abs(audit.length.excess.value))
     if audit.unread.value:
-        yield f"no valid verdict on {_told(audit.unread)}"
+        yield Message("trust.no_verdict_on", share=_share(audit.unread))
 
 
 def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:
@@ -184,7 +175,7 @@ def _checks(audit: Audit, asked: Thresholds) -> Iterator[ThresholdCheck]:
             # Whoever is right in both orders is right in each: too few right ones in one order
             # are too few in both, and enough show nothing.
             if audit.one_order and check.ruling == "pass":
-                line = f"{check.line.replace('pass', 'undecided', 1)}, in one fixed order"
+                line = f"undecided{check.line.removeprefix(check.ruling)}, in one fixed order"
                 check = ThresholdCheck(name=name, ruling="undecided", line=line)
             yield check
     if asked.max_unread is not None:
@@ -231,7 +222,8 @@ def _check(name: str, figure: _Figure, limit: float, *, above: bool) -> Threshol
     )
 
 
-def _told(share: EstimatedShare) -> str:
+def _share(share: EstimatedShare) -> Message:
     if share.value is None or share.low is None or share.high is None:
-        return f"{share.part} of {share.of}"
-    return f"{100 * share.value:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f})"
+        return Message("share.counted", part=share.part, of=share.of)
+    percents = {"value": 100 * share.value, "low": 100 * share.low, "high": 100 * share.high}
+    return Message("share.interval", **percents)

@@ -16,6 +16,7 @@ import orjson
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B, WINNERS
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 from evenhand.report.conclusions import GroupRate
 from evenhand.report.files import atomic_file
 from evenhand.report.win_rates import RateOptions, Side, SideRate, matchups, side_rate
@@ -111,7 +112,7 @@ class JuryReport(Model):
     accuracy_reason: str | None
     judges: tuple[JurorReport, ...]
     between: tuple[JurorAgreement, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 # The judges of a jury: how far they agree with each other, and what each adds.

@@ -17,6 +17,7 @@ from scipy.special import bdtrc
 from evenhand.contract import Pair
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence, chained
 from evenhand.report.files import atomic_file, csv_line
 from evenhand.report.lookup import find_run
 from evenhand.stats.columns import Floats
@@ -31,18 +32,12 @@ Drawn = Literal["every pair", "at random", "with known chances"]
 
 _UNKNOWN_DRAW = -1
 _HARDLY_BY_CHANCE = 0.001
-_ESCALATED = "shown to people because the judge was unsure, which is no random draw"
-_CHOSEN = "chosen for what was known of the pair, which is no random draw"
-_UNTOLD = "nothing says how the pairs were drawn (--labels-are random says that it was at random)"
-_DATA = "the data's own: " + _UNTOLD
-_OTHERWISE = "drawn in another way than the others, by chances that cannot be joined"
-_SKIPPED = "skipped: the person gave no verdict"
 
 
 class LeftOut(Model):
     """Labels that have no part in a corrected rate."""
 
-    reason: str
+    reason: Sentence
     labels: int
     pairs: int
 
@@ -62,7 +57,7 @@ class LabelSample:
     drawn: Drawn
     people: int
     left_out: tuple[LeftOut, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +147,12 @@ def sample_labels(
     scores, decided = winner_scores(labels.winners[kept])
     drawn: Drawn = "every pair" if whole else "at random"
     left = {
-        _ESCALATED: labels.escalated,
-        _CHOSEN: labels.chosen,
-        _UNTOLD: labels.untold & ~labels.of_data,
-        _DATA: labels.untold & labels.of_data & (not whole),
-        _OTHERWISE: otherwise,
-        _SKIPPED: usable & ~labels.told,
+        "trust.left_out_escalated": labels.escalated,
+        "trust.left_out_chosen": labels.chosen,
+        "trust.left_out_draw_unknown": labels.untold & ~labels.of_data,
+        "trust.left_out_data": labels.untold & labels.of_data & (not whole),
+        "trust.left_out_drawn_otherwise": otherwise,
+        "trust.left_out_skipped": usable & ~labels.told,
     }
     return LabelSample(
         rows=labels.rows[kept],
@@ -169,11 +164,11 @@ def sample_labels(
         people=int(np.unique(labels.who[usable & labels.told & ~labels.of_data]).size),
         left_out=tuple(
             LeftOut(
-                reason=reason,
+                reason=Message(code),
                 labels=int(mask.sum()),
                 pairs=int(np.unique(labels.rows[mask]).size),
             )
-            for reason, mask in left.items()
+            for code, mask in left.items()
             if mask.any()
         ),
         notes=tuple(notes),
@@ -202,17 +197,13 @@ def _chances(
             drawn = first_gap  # people stopped on the way, and left nothing out
         else:
             missing = int((~in_order).sum())
-            left = "1 has" if missing == 1 else f"{missing:,} have"
-            notes.append(
-                f"of {drawn:,} pairs that were drawn {left} no verdict; the rate holds if they "
-                "were left out by chance, and not for being hard"
-            )
+            notes.append(Message("trust.drawn_without_verdict", drawn=drawn, n=missing))
         chances = queue.chances_after(drawn)
         if even.any():
             share = np.unique(of_label[even]).size / len(queue.items)
             chances = joint_chances(chances, np.full(len(queue.items), share))
         return chances[queue.of_row], none
-    notes.append("the chances of the labels are taken as their votes tell them")
+    notes.append(Message("trust.chances_of_votes"))
     if np.unique(labels.rows[even]).size > np.unique(labels.rows[weighted]).size:
         return None, labels.weighted
     chances = np.ones(pairs)
@@ -235,33 +226,29 @@ def _not_of_this_run(
         inside = int(left[drawn].sum())
         # The chance of so many or more; a draw without putting back has a smaller one still.
         if inside and float(bdtrc(inside - 1, drawn.size, float(left.mean()))) < _HARDLY_BY_CHANCE:
-            yield (
-                f"{inside:,} of {drawn.size:,} evenly drawn pairs are among those that run "
-                f"{other.name} holds, which are {100 * left.mean():.0f} % of all: if people "
-                "labelled that run, they are no draw from this one"
+            yield Message(
+                "trust.drawn_from_another_run",
+                inside=inside,
+                drawn=drawn.size,
+                run=other.name,
+                percent=100 * float(left.mean()),
             )
 
 
 def _refusal(run: str, labels: Labels) -> str:
-    draw = f"evenhand correct {run} --draw 100 --output FILE says which pairs to label"
     if labels.usable.any():
-        return f"nobody gave a verdict on the pairs of run {run!r} that were drawn; label them"
+        return Message("trust.drawn_unlabelled", run=run)
     if not labels.rows.size:
-        return f"no judged pair of run {run!r} has a label; {draw}"
-    kinds = [
-        (int(labels.of_data.sum()), "of the data, which do not say how their pairs were drawn"),
-        (
-            int((labels.untold & ~labels.of_data).sum()),
-            "of people, which do not say how their pairs were drawn",
-        ),
-        (int(labels.chosen.sum()), "on pairs that were chosen for what was known of them"),
-        (int(labels.escalated.sum()), "on pairs that were shown because the judge was unsure"),
-    ]
-    reasons = "; ".join(f"{count:,} {what}" for count, what in kinds if count)
-    stated = ", or say --labels-are random if they were" if labels.untold.any() else ""
-    return (
-        f"run {run!r} has no label of a pair that was drawn at random ({reasons}); {draw}{stated}"
-    )
+        return Message("trust.nothing_labelled", run=run)
+    kinds = {
+        "trust.labels_of_data": labels.of_data,
+        "trust.labels_of_people": labels.untold & ~labels.of_data,
+        "trust.labels_chosen": labels.chosen,
+        "trust.labels_escalated": labels.escalated,
+    }
+    counted = chained(Message(code, n=int(has.sum())) for code, has in kinds.items() if has.any())
+    code = "trust.draw_unknown" if labels.untold.any() else "trust.not_drawn_at_random"
+    return Message(code, run=run, labels=counted)
 
 
 # Which pairs people should label next, and a file that comes back as their votes.
@@ -294,7 +281,7 @@ class PairDraw(Model):
     by_doubt: bool
     seed: int
     pairs: tuple[DrawnPair, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 def draw_pairs(
@@ -309,7 +296,7 @@ def draw_pairs(
 ) -> PairDraw:
     """The next pairs of the queue that have no label yet; asked again, the same ones."""
     if number < 1:
-        raise InputError(f"{number} pairs cannot be drawn; give 1 or more")
+        raise InputError(Message("trust.pairs_drawn_1_more", number=number))
     by = predictions_of(store, name, judge=judge, jury=jury)
     run, columns = by.run, by.columns
     queue = label_queue(store, run.id, columns, seed=seed)
@@ -319,19 +306,14 @@ def draw_pairs(
     order = queue.draw.queue
     waiting = np.flatnonzero(~done[order])[:number]
     if not waiting.size:
-        raise InputError(
-            f"every judged pair of run {run.name!r} has a label that counts; none is left to draw"
-        )
+        raise InputError(Message("trust.every_judged_pair_run", name=run.name))
     drawn = int(waiting[-1]) + 1
     chances = queue.chances_after(drawn)
     notes = []
     if waiting.size < number:
-        notes.append(f"only {waiting.size:,} pairs have no label yet; all of them are drawn")
+        notes.append(Message("trust.all_drawn", n=waiting.size))
     if by.pending:
-        notes.append(
-            f"the run is not finished: the draw is from {len(queue.items):,} judged pairs, and "
-            "another once more are judged"
-        )
+        notes.append(Message("trust.draw_so_far", n=len(queue.items)))
     return PairDraw(
         run=run.name,
         judge=by.judge,
@@ -356,19 +338,17 @@ def write_draw(store: Store, drawn: PairDraw, path: Path, *, overwrite: bool = F
     """CSV or JSON lines by the file's ending: who and verdict are left to be filled in."""
     ending = path.suffix.lower()
     if ending not in _ENDINGS:
-        raise InputError(f"{path.name} does not say what it is to hold; end it in .csv or .jsonl")
+        raise InputError(Message("trust.does_say_what_hold", name=path.name))
     run = find_run(store, drawn.run)
     if run.summary.get("forgotten_at"):
-        raise InputError(
-            f"the texts of run {run.name!r} were forgotten, so that nobody can vote on them"
-        )
+        raise InputError(Message("trust.texts_run_forgotten_so", name=run.name))
     with atomic_file(path, overwrite=overwrite) as stream:
         if ending == ".csv":
             stream.write(csv_line(_COLUMNS))
         for own in drawn.pairs:
             pair = store.pair_at(run.id, own.number)
             if pair is None:
-                raise InputError(f"run {run.name!r} was deleted meanwhile; nothing was written")
+                raise InputError(Message("trust.run_deleted_meanwhile_nothing", name=run.name))
             row = _row(own, drawn, pair)
             if ending == ".csv":
                 stream.write(csv_line(row[name] for name in _COLUMNS))

@@ -20,6 +20,7 @@ from evenhand.errors import InputError
 from evenhand.judging.ballots import Ballot, Reading
 from evenhand.judging.config import JudgedBy
 from evenhand.judging.reconciliation import Decision, Unreconciled, decide
+from evenhand.messages import Message
 from evenhand.report.lookup import find_run
 from evenhand.report.retelling import deciding_of
 from evenhand.store import JudgeRecord, RunRecord, Store, WholeVerdict
@@ -223,17 +224,11 @@ def labelled_verdicts(
     labels, by_people = found.winners, found.by_people
     labelled = labels != NO_WINNER
     if not labelled.any():
-        raise InputError(
-            f"no judged pair of run {run.name!r} has a label; give data with a column label "
-            "(A, B or TIE), or import votes"
-        )
+        raise InputError(Message("trust.judged_pair_run_label", name=run.name))
     decided = (outcomes == WIN_A) | (outcomes == WIN_B) | (outcomes == TIE)
     rows = labelled & decided
     if not rows.any():
-        raise InputError(
-            f"no labelled pair of run {run.name!r} has a verdict: all are inconsistent or invalid; "
-            "a calibration needs wins or ties"
-        )
+        raise InputError(Message("trust.labelled_pair_run_verdict", name=run.name))
     prompts = np.asarray(columns.prompt_key, dtype=np.int64)
     drawn_from = None
     if most is not None and rows.sum() > most:
@@ -242,10 +237,7 @@ def labelled_verdicts(
     before, signals, asked = _signals(store, run, record, numbers[rows])
     unasked = int((~asked).sum())
     if not asked.any():
-        raise InputError(
-            f"no judge was asked about the labelled pairs of run {run.name!r}: their responses are "
-            "identical; a calibration needs verdicts of the judge"
-        )
+        raise InputError(Message("trust.judge_asked_about_labelled", name=run.name))
     before, signals = before[asked], {name: column[asked] for name, column in signals.items()}
     rows[rows] = asked
     # The winner codes are the outcome codes of a win or a tie.
@@ -286,8 +278,10 @@ def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) ->
         return named[0]
     names = ", ".join(each.name for each in judges)
     if not named:
-        raise InputError(f"run {run!r} has no judge {wanted!r}; it has {names}")
-    raise InputError(f"run {run!r} has several judges ({names}); name one with --judge")
+        raise InputError(
+            Message("trust.run_judge_wanted_names", run=run, wanted=wanted, names=names)
+        )
+    raise InputError(Message("trust.run_several_judges_name", run=run, names=names))
 
 
 def judged_by(judge: JudgeRecord, run: RunRecord) -> JudgedBy:

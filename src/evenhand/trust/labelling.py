@@ -11,6 +11,7 @@ from evenhand.contract import Order, Pair, Winner
 from evenhand.contract.codes import INCONSISTENT, TIE, WINNERS
 from evenhand.data.votes import DrawnRow
 from evenhand.errors import DataError, InputError
+from evenhand.messages import Message
 from evenhand.stats.seeded_order import order_key
 from evenhand.store import (
     DRAWS,
@@ -89,7 +90,7 @@ class Labelling:
         """With its responses as they are to be shown."""
         pair = self._store.pair_at(self._run_id, asked.number)
         if pair is None:
-            raise InputError("the run was deleted meanwhile; the votes so far are kept")
+            raise InputError(Message("trust.run_deleted_meanwhile_votes"))
         if asked.order == "original":
             return pair
         turned = {"response_a": pair.response_b, "response_b": pair.response_a}
@@ -171,10 +172,7 @@ def begin_drawn(
     for row in rows:
         item = by_key.get(row.pair)
         if item is None:
-            raise DataError(
-                f"row {row.row} names the pair {row.pair[:40]!r}, which the run does not have; "
-                "name the run that it was drawn from"
-            )
+            raise DataError(Message("trust.row_names_pair_run", row=row.row, pair=row.pair[:40]))
         asked = QueuedPair(
             item.number,
             item.pair_id,

@@ -17,6 +17,7 @@ from evenhand.contract import Locale
 from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, winner_code
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.report.abstentions import Promise
 from evenhand.report.lookup import find_run
 from evenhand.stats.juries.jury import Jury, learn_jury, majority_jury
@@ -62,7 +63,7 @@ class Panel:
     labels: Codes
     by_people: int
     planned: bool  # every run is whole, and none ended by looking at its verdicts
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
     @property
     def votes(self) -> Codes:
@@ -105,7 +106,7 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
     """All judges of the named runs, on the pairs of the first."""
     runs = [find_run(store, name) for name in dict.fromkeys(names)]
     if not runs:
-        raise InputError("no run is named; give one or more, as in evenhand jury RUN")
+        raise InputError(Message("trust.run_named_more_evenhand"))
     columns: list[_JurorVerdicts] = []
     notes: list[str] = []
     planned = True
@@ -121,7 +122,7 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
                 continue
             columns.append(_juror_verdicts(store, runs[0], run, record))
     if not any(column.numbers.size for column in columns):
-        raise InputError(f"no pair of run {runs[0].name!r} is judged yet; evenhand run judges them")
+        raise InputError(Message("trust.pair_run_judged_yet_evenhand_run", name=runs[0].name))
     numbers = np.unique(np.concatenate([column.numbers for column in columns]))
     prompts = np.zeros(numbers.size, dtype=np.int64)
     outcomes = np.full((numbers.size, len(columns)), NOT_JUDGED, dtype=np.int8)
@@ -166,7 +167,7 @@ def _juror_verdicts(
         ours, theirs = store.shared_items(first.id, run.id)
         if not ours:
             raise InputError(
-                f"runs {first.name!r} and {run.name!r} share no pair; judge the same data in both"
+                Message("trust.runs_share_pair_judge", name=first.name, name2=run.name)
             )
         place = np.searchsorted(numbers, theirs)
         judged = place < numbers.size
@@ -231,7 +232,7 @@ class SavedJury(Model):
         return self.jury.weights is not None and bool(set(self.runs) & set(runs))
 
 
-_FILES = SavedFiles(SavedJury, "jury", "juries", make="make one with evenhand jury RUN --save NAME")
+_FILES = SavedFiles(SavedJury, "jury", "juries", make="saved.make_jury")
 
 
 def save_jury(saved: SavedJury, name: str | Path, *, overwrite: bool = False) -> Path:
@@ -264,8 +265,11 @@ def seats_of(saved: SavedJury, jurors: Sequence[Juror], *, forced: bool) -> list
     if None in taken and not forced:
         missing = saved.jurors[taken.index(None)]
         raise InputError(
-            f"the jury has a seat for {_described(missing)}, which is not among the judges here "
-            f"({', '.join(map(_described, jurors))}); learn a jury of these, or give --force"
+            Message(
+                "trust.jury_seat_among_judges",
+                missing=_described(missing),
+                told=", ".join(map(_described, jurors)),
+            )
         )
     for place, wanted in enumerate(saved.jurors):
         fill(place, [each for each in free if jurors[each].judge == wanted.judge])
@@ -280,7 +284,7 @@ def _check(saved: SavedJury, path: Path) -> None:
     fits = len(jury.judges) == seats and all(len(each) == seats for each in weights)
     if not fits or not 1 <= saved.quorum <= max(seats, 1) or not seats:
         raise InputError(
-            f"{path} is no jury (its seats, weights and quorum do not fit); {_FILES.make}"
+            Message("trust.jury_seats_weights_quorum", path=path, make=Message(_FILES.make))
         )
 
 
@@ -331,10 +335,7 @@ def _new_jury(panel: Panel, weights: Weights, quorum: int | None) -> SavedJury:
     else:
         jury = learn_jury(panel.votes, panel.labels, judges=panel.titles, prompts=panel.prompts)
         if jury.reason is not None:
-            raise InputError(
-                f"the weights cannot be learned: {jury.reason}; label more pairs, or take "
-                "--weights majority, which needs none"
-            )
+            raise InputError(Message("trust.weights_learned_label_more", reason=jury.reason))
     usual = (len(panel.jurors) + 1) // 2 if weights == "majority" else 1
     return SavedJury(
         runs=panel.runs,
@@ -346,7 +347,7 @@ def _new_jury(panel: Panel, weights: Weights, quorum: int | None) -> SavedJury:
 
 def _check_quorum(quorum: int, seats: int) -> None:
     if not 1 <= quorum <= seats:
-        raise InputError(f"the quorum is {quorum} of {seats} judges; give 1 to {seats}")
+        raise InputError(Message("trust.quorum_judges_1", quorum=quorum, seats=seats))
 
 
 def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Panel:
@@ -406,12 +407,12 @@ def predictions_of(
     run = find_run(store, name)
     if jury is not None:
         if judge is not None:
-            raise InputError(f"both --judge {judge} and --jury {jury} are given; give one")
+            raise InputError(Message("trust.both_given_judge_jury", judge=judge, jury=jury))
         return _of_jury(store, run, jury)
     record = chosen_judge(store.run_judges(run.id), run.name, judge)
     columns = store.outcome_columns(run.id, record.id)
     if not columns.number:
-        raise InputError(f"no pair of run {run.name!r} is judged yet; evenhand run judges them")
+        raise InputError(Message("trust.pair_run_judged_yet_evenhand_run", name=run.name))
     return Predictions(
         run=run,
         judge=record.name,
@@ -425,10 +426,7 @@ def predictions_of(
 def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
     use = None if jury == MAJORITY else open_jury(jury)
     if use is not None and use.learned_on([run.name]):
-        raise InputError(
-            f"jury {jury!r} was learned on labels of run {run.name!r}, which would hide its errors "
-            "from the same labels; give --jury majority, or a jury learned on another run"
-        )
+        raise InputError(Message("trust.jury_learned_labels_run", jury=jury, name=run.name))
     voted = poll_jury(store, [run.name], use=use)
     jurors = len(voted.saved.jurors)
     return Predictions(

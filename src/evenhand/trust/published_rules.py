@@ -17,6 +17,7 @@ from evenhand.data import BadRow, ReadOptions, Source, read_pairs
 from evenhand.errors import DataError, InputError
 from evenhand.judges import open_judge
 from evenhand.judges.replay import Recording, ReplayJudge
+from evenhand.messages import Message
 
 RuleName = Literal["judgebench", "llmbar", "pandalm", "position-bias", "qlora"]
 NEEDS_LABELS: frozenset[RuleName] = frozenset({"judgebench", "llmbar", "pandalm"})
@@ -70,11 +71,11 @@ def apply_rule(
 ) -> RuleFigures:
     """`labels` are of the pairs to count; the reader is the authors' where none is given."""
     if rule in NEEDS_LABELS and not labels:
-        raise InputError(f"the rule {rule} counts against labels; give the file of labelled pairs")
+        raise InputError(Message("trust.rule_counts_against_labels", rule=rule))
     reader = reader or authors_reader(rule)
     records = [each for each in recordings if not labels or each.id in labels]
     if not records:
-        raise InputError("none of the recorded pairs is among the labelled ones; check their ids")
+        raise InputError(Message("trust.none_recorded_pairs_among"))
     pairs = by_pair(records, reader)
     match rule:
         case "judgebench":
@@ -95,7 +96,7 @@ def recordings_of(judge: str) -> tuple[Recording, ...]:
     """What a replayed judge was recorded to say; `judge` is replay:FILE."""
     opened = open_judge(judge)
     if not isinstance(opened, ReplayJudge):
-        raise InputError(f"judge {judge!r} has no recordings; give replay:FILE")
+        raise InputError(Message("trust.judge_recordings_replay_file", judge=judge))
     return tuple(opened.recordings())
 
 
@@ -104,11 +105,11 @@ def labels_of(source: Source, reading: ReadOptions) -> dict[str, Winner]:
     labels: dict[str, Winner] = {}
     for row in read_pairs([source], reading):
         if isinstance(row, BadRow):
-            raise DataError(f"{row.message} (correct it, or leave the row out)")
+            raise DataError(Message("trust.correct_leave_row_out", message=row.message))
         if row.label is not None:
             labels[row.key] = row.label
     if not labels:
-        raise DataError(f"{source.name} has no labels; it needs a column label (A, B or TIE)")
+        raise DataError(Message("trust.labels_needs_column_label", name=source.name))
     return labels
 
 
@@ -164,7 +165,7 @@ def position_bias(pairs: Mapping[str, Passes]) -> Figures:
             total += 1
             agreeing += partner is None or partner == verdict
     if not total:
-        raise InputError("no recording of this file can be read by the rule position-bias")
+        raise InputError(Message("trust.recording_file_read_rule"))
     return {"consistency": 100 * agreeing / total}
 
 
@@ -190,7 +191,7 @@ def qlora(pairs: Mapping[str, Passes], shown: Mapping[Winner | None, int]) -> Fi
     ]
     agreeing = sum(len(set(passes.values())) == 1 for passes in twice)
     if not twice:
-        raise InputError("no pair of this file was read in both orders; the rule qlora needs some")
+        raise InputError(Message("trust.pair_file_read_both"))
     return {
         "consistency": 100 * agreeing / len(twice),
         "consistentPairs": agreeing,

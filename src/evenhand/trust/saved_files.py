@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.report.files import atomic_file
 
 _NAME = re.compile(r"[\w][\w.+-]{0,99}")
@@ -28,7 +29,7 @@ class SavedFiles(Generic[M]):
     model: type[M]
     kind: str
     folder_name: str
-    make: str  # how to get one, for messages
+    make: str  # the message that says how to get one
     folder_variable: str | None = None
 
     def save(self, saved: M, name: str | Path, *, overwrite: bool) -> Path:
@@ -43,26 +44,44 @@ class SavedFiles(Generic[M]):
             content = path.read_bytes()
         except FileNotFoundError:
             known = sorted(each.stem for each in path.parent.glob("*.json"))
-            there = f"{path} does not exist"
+            there = Message("saved.not_there", path=path)
             if _is_named(name) and known:
-                there = f"there are {', '.join(known[:5])}"
+                there = Message("saved.there_are", names=known[:5])
             raise InputError(
-                f"there is no {self.kind} {str(name)!r} ({there}); {self.make}"
+                Message(
+                    "saved.unknown",
+                    kind=Message(f"saved.{self.kind}"),
+                    name=str(name),
+                    there=there,
+                    make=Message(self.make),
+                )
             ) from None
         except OSError as error:
             reason = error.strerror or error
-            raise InputError(f"{path} cannot be read: {reason}; {self.make}") from None
+            make = Message(self.make)
+            raise InputError(
+                Message("saved.unreadable", path=path, reason=reason, make=make)
+            ) from None
         try:
             saved = self.model.model_validate_json(content)
             refuse_repeated_key(content, orjson.loads(content))
             return saved
         except (RepeatedKey, orjson.JSONDecodeError) as error:
-            raise InputError(f"{path} is no {self.kind}: {error}") from None
+            raise InputError(
+                Message("trust.path_kind_error", path=path, kind=self.kind, error=error)
+            ) from None
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the file"
             raise InputError(
-                f"{path} is no {self.kind} ({where}: {first['msg']}); {self.make}"
+                Message(
+                    "saved.of_another_kind",
+                    kind=Message(f"saved.{self.kind}"),
+                    path=path,
+                    where=where,
+                    reason=first["msg"],
+                    make=Message(self.make),
+                )
             ) from None
 
     def path(self, name: str | Path) -> Path:
@@ -70,8 +89,7 @@ class SavedFiles(Generic[M]):
             return Path(name).expanduser()
         if not _NAME.fullmatch(str(name)):
             raise InputError(
-                f"{str(name)!r} is no name for a {self.kind}; use letters, digits, . + - and _, "
-                "or a path that ends in .json"
+                Message("saved.no_name", kind=Message(f"saved.{self.kind}"), name=str(name))
             )
         return self.folder() / f"{name}.json"
 

@@ -14,6 +14,7 @@ from evenhand.data.records import BadRow
 from evenhand.data.source import Source, source_of
 from evenhand.data.votes import VoteReading, VoteRow, read_votes
 from evenhand.errors import DataError, InputError
+from evenhand.messages import Message
 from evenhand.report.files import atomic_file, csv_line, unescape
 from evenhand.report.lookup import find_run
 from evenhand.store import ItemVote, NewVote, RunItem, Store
@@ -31,10 +32,7 @@ def export_votes(store: Store, name: str, target: Path | str, *, overwrite: bool
     path = Path(target).expanduser()
     plain_name = path.name.lower().removesuffix(".gz")
     if not plain_name.endswith((".csv", ".jsonl", ".ndjson")):
-        raise InputError(
-            f"{path.name} does not say what it is to hold; end it in .csv or .jsonl, or either "
-            "with .gz"
-        )
+        raise InputError(Message("trust.does_say_what_hold_end_csv", name=path.name))
     table = plain_name.endswith(".csv")
     with atomic_file(path, overwrite=overwrite) as stream:
         votes = store.each_vote(run.id)
@@ -137,7 +135,7 @@ def import_votes(
             row = BadRow(row.source, row.row, reason)
         if isinstance(row, BadRow):
             if bad_rows == "stop":
-                raise DataError(f"{row.message}; nothing was imported; --bad-rows skip goes on")
+                raise DataError(Message("trust.nothing_imported_skip_goes", message=row.message))
             bad.append(row)
         elif row.pair in items:
             known.append((items[row.pair], row))
@@ -196,11 +194,8 @@ def _nothing(
     bad: list[BadRow],
 ) -> str:
     if not unknown:
-        return f"{source} holds no vote that could be read: row {bad[0].row}: {bad[0].reason}"
+        return Message("trust.no_vote_read", source=source, row=bad[0].row, reason=bad[0].reason)
     if not items:
-        return f"run {run!r} has no pairs yet; import votes once its data are in"
+        return Message("trust.no_pairs_yet", run=run)
     theirs, ours = next(iter(unknown)), next(iter(items))
-    return (
-        f"no pair of {source} is in run {run!r}: it has ids such as {theirs[:40]!r}, the run "
-        f"such as {ours[:40]!r}; name the column of ids with --map pair=COLUMN"
-    )
+    return Message("trust.ids_unknown", source=source, run=run, theirs=theirs[:40], ours=ours[:40])

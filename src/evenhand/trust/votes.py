@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import NO_WINNER
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.report.lookup import find_run
 from evenhand.stats.agreement.raters import RaterAgreement, agreement_among_votes
 from evenhand.stats.estimates import EstimatedShare, estimate_share
@@ -197,7 +198,7 @@ def majority_labels(votes: ItemVotes, numbers: Sequence[int] | NDArray[Any]) -> 
 def _numbers(numbers: Sequence[int] | NDArray[Any]) -> Integers:
     wanted = np.asarray(numbers, dtype=np.int64)
     if wanted.ndim != 1 or (np.diff(wanted) <= 0).any():
-        raise InputError("the item numbers do not ascend; give each once, in ascending order")
+        raise InputError(Message("trust.item_numbers_do_ascend"))
     return wanted
 
 

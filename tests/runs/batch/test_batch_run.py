@@ -332,7 +332,7 @@ async def test_a_stop_leaves_the_batches_and_the_same_command_collects_them(
     summary = await interrupted(provider, sums(6), at)
     assert (summary.stopped_by, summary.pending, summary.calls) == ("interrupt", 6, 12)
     assert any("1 batch with 12 requests stays at 127.0.0.1" in note for note in summary.notes)
-    with pytest.raises(InputError, match="has 12 requests at a provider's batch API; add --batch"):
+    with pytest.raises(InputError, match="has 12 requests at a provider's batch API; add batch"):
         await by_batch(provider, sums(6), at, batch=False)
     provider.hold = False
     again = await by_batch(provider, sums(6), at)
@@ -367,8 +367,8 @@ async def test_a_run_in_postgresql_is_stopped_and_collected_elsewhere(
     [
         ({"rpm": 5}, "rpm paces calls"),
         ({"concurrency": 5}, "concurrency paces calls"),
-        ({"until_decided": UntilDecided()}, "--until-decided chooses"),
-        ({"rank_adaptive": RankAdaptive(5)}, "--rank-adaptive chooses"),
+        ({"until_decided": UntilDecided()}, "until_decided chooses"),
+        ({"rank_adaptive": RankAdaptive(5)}, "rank_adaptive chooses"),
         ({"executor": "ray"}, "two ways to carry a run out"),
         ({"batch": False, "cancel_batches": True}, "cancel_batches belongs to batch"),
         ({"batch": False, "batch_poll_s": 3}, "batch_poll_s belongs to batch"),
@@ -384,7 +384,7 @@ async def test_a_judge_without_batches_is_refused_before_anything_is_stored(at: 
     from evenhand.judges import open_judge
 
     with OpenAIProvider() as provider:
-        with pytest.raises(InputError, match="baseline:longer has no batch API; --batch takes"):
+        with pytest.raises(InputError, match="baseline:longer has no batch API; batch takes"):
             await by_batch(provider, sums(2), at, judge=open_judge("baseline:longer"))
         fleet = open_judge_of_two(provider)
         with pytest.raises(InputError, match="has several servers, and a batch goes to one"):

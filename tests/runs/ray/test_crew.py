@@ -164,7 +164,7 @@ async def test_a_judge_that_tells_no_tokens_cannot_be_held_to_a_cost(
         price=Price(1, 1),
     )
     assert summary.stopped_by == "max-cost"
-    assert any("use --max-calls instead" in note for note in summary.notes)
+    assert any("use max_calls instead" in note for note in summary.notes)
 
 
 async def test_lost_workers_cost_only_what_they_had_in_flight(

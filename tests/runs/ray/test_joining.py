@@ -69,7 +69,7 @@ def test_where_nothing_listens_the_address_is_told_with_what_to_do() -> None:
         refuse_unless_ray(address)
     assert refusal.value.message == (
         f"the Ray cluster at {address} cannot be joined: Connection refused; give the address that "
-        "ray start --head told, or leave out --ray-address"
+        "ray start --head told, or leave out ray_address"
     )
 
 

@@ -47,7 +47,7 @@ async def test_judges_of_this_machine_stay_there(
     kind: str, fresh_database: str, answers: Path
 ) -> None:
     spec = f"replay:{answers}" if kind == "replay" else kind
-    with pytest.raises(InputError, match="leave out --executor ray"):
+    with pytest.raises(InputError, match="leave out executor ray"):
         await refused(spec, fresh_database)
 
 
@@ -83,8 +83,8 @@ async def test_without_ray_the_message_says_how_to_get_it(
         ({"ray_workers": 2}, "ray_workers belongs to executor ray"),
         ({"ray_address": "auto"}, "ray_address belongs to executor ray"),
         ({"executor": "ray", "ray_workers": 0}, "ray_workers is 0"),
-        ({"executor": "ray", "until_decided": UntilDecided()}, "--until-decided chooses"),
-        ({"executor": "ray", "rank_adaptive": RankAdaptive(5)}, "--rank-adaptive chooses"),
+        ({"executor": "ray", "until_decided": UntilDecided()}, "until_decided chooses"),
+        ({"executor": "ray", "rank_adaptive": RankAdaptive(5)}, "rank_adaptive chooses"),
     ],
 )
 def test_options_that_do_not_go_together_are_told(wrong: dict[str, Any], told: str) -> None:

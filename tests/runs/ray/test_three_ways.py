@@ -262,7 +262,7 @@ async def test_what_failed_is_tried_again_where_that_is_asked_for(
     ("way", "second", "told"),
     [
         ("batch", "baseline:longer", "baseline:longer has no batch API"),
-        ("ray", "replay", "leave out --executor ray"),
+        ("ray", "replay", "leave out executor ray"),
     ],
 )
 async def test_a_later_stage_that_cannot_be_judged_so_is_refused_before_the_first(

@@ -9,12 +9,12 @@ from importlib.resources import files
 
 import pytest
 
+from evenhand.messages import Message
 from evenhand.report.abstentions import LearnedFrom, contradiction
 from evenhand.serve.pages.rendering import FigureFormat, Language, PageTranslator, Wording
 from evenhand.stats.calibration.guarantee import PromiseCheck
 from evenhand.stats.clusters import not_enough
 from evenhand.stats.estimates import EstimatedShare
-from evenhand.stats.rates.length_bias import CAUTION
 
 SENTENCES: dict[str, str] = json.loads(
     files("evenhand.serve.pages").joinpath("words", "told.json").read_text("utf-8")
@@ -70,7 +70,7 @@ def test_what_limits_a_guarantee_and_a_rate_at_equal_length_is_told_in_chinese()
     check = PromiseCheck(promised=0.9, n=100, agreeing=68, p_value=1e-9, contradicted=True)
     when = date(2026, 1, 2)
     learned = LearnedFrom(run="r", data=("d.jsonl",), judged_at=when, labels=9, prompts=8)
-    for sentence in (CAUTION, learned.sentence, *contradiction(check, "j")):
+    for sentence in (Message("stats.length_caution"), learned.sentence, *contradiction(check, "j")):
         told = PageTranslator("zh")(sentence)
         assert told != sentence
         assert not re.search("guarantee|length", told)

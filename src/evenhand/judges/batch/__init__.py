@@ -19,6 +19,7 @@ from evenhand.judges.batch.protocol import (
     UnconfirmedBatch,
 )
 from evenhand.judges.protocol import Judge
+from evenhand.messages import Message
 
 __all__ = [
     "BATCH_RATE",
@@ -36,21 +37,22 @@ __all__ = [
 ]
 
 BATCH_RATE = 0.5  # of the list price, at both providers and for every model
-_TAKES = "--batch takes openai:MODEL and anthropic:MODEL"
 
 
 def refuse_without_batches(judge: Judge) -> None:
     """Before anything is opened or read."""
     kind = judge.name.partition(":")[0]
     if kind not in ("openai", "anthropic"):
-        raise InputError(f"{judge.name} has no batch API; {_TAKES}, or leave --batch out")
+        raise InputError(
+            Message(
+                "judges.batch_api_leave_out", name=judge.name, takes=Message("judges.batch_takes")
+            )
+        )
     if kind == "openai":
         from evenhand.judges.openai import OpenAIJudge
 
         if not isinstance(judge, OpenAIJudge):
-            raise InputError(
-                f"{judge.name} has several servers, and a batch goes to one; give one --base-url"
-            )
+            raise InputError(Message("judges.several_servers_batch_goes", name=judge.name))
 
 
 def batch_api_of(judge: Judge) -> BatchApi:
@@ -66,5 +68,11 @@ def batch_api_of(judge: Judge) -> BatchApi:
     from evenhand.judges.providers import ProviderJudge
 
     if not isinstance(judge, ProviderJudge):
-        raise InputError(f"{judge.name} is a judge of your own; {_TAKES} as evenhand opens them")
+        raise InputError(
+            Message(
+                "judges.judge_your_own_evenhand",
+                name=judge.name,
+                takes=Message("judges.batch_takes"),
+            )
+        )
     return AnthropicBatches(judge)

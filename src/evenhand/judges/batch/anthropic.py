@@ -27,6 +27,7 @@ from evenhand.judges.batch.sdk import Listing, objects_in, raising_judge_errors
 from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judges.providers import ProviderJudge
 from evenhand.judges.redaction import Redactor
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -61,7 +62,7 @@ class AnthropicBatches:
         except UserError as error:
             reason = Redactor()(str(error))
             raise JudgeRejected(
-                f"{self._judge.name} cannot be asked by the batch: {reason}"
+                Message("judges.asked_batch_name_reason", name=self._judge.name, reason=reason)
             ) from None
         self._betas = json.loads(encoded.group)["betas"]
         return encoded.body.encode()
@@ -178,10 +179,7 @@ class AnthropicBatches:
         model = await self._judge.opened_model()
         client = getattr(model, "client", None)
         if not isinstance(client, AsyncAnthropic):
-            raise InputError(
-                f"{self._judge.name} is not asked at Anthropic itself, which alone has Message "
-                "Batches; leave --batch out"
-            )
+            raise InputError(Message("judges.asked_anthropic_itself_alone", name=self._judge.name))
         # Sent once: what may have arrived is looked for, and not sent again.
         return client.with_options(max_retries=0)
 

@@ -26,6 +26,7 @@ from evenhand.judges.chat_completions import Dialect, text_or_none, usage_of
 from evenhand.judges.openai import OpenAIJudge
 from evenhand.judges.protocol import Completion, JudgeCall
 from evenhand.judges.transport import Reply, read_base_url
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -88,7 +89,9 @@ class OpenAIBatches:
         body = orjson.loads(tried.answer)
         if "error" in body:
             quoted = self._redact(f"{body['error']}")
-            raise JudgeServerError(f"{self._host} could not ask its model ({quoted}); ask again")
+            raise JudgeServerError(
+                Message("judges.could_ask_model_ask", host=self._host, quoted=quoted)
+            )
         headers = {"x-request-id": body["id"]} if body["id"] else {}
         reply = Reply(body["status"], headers, orjson.dumps(body["body"]))
         sent = _dialect_of(tried.form)

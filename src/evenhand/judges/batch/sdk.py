@@ -25,6 +25,7 @@ from evenhand.judges.batch.protocol import UnconfirmedBatch
 from evenhand.judges.chat_completions import Fault, decoded, fault_of
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.transport import MAX_REPLY_BYTES, Reply
+from evenhand.messages import Message
 
 
 @contextmanager
@@ -42,23 +43,29 @@ def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> Judg
     """`error` is whatever an SDK raised; `key` is the variable that holds the key."""
     names = {kind.__name__ for kind in type(error).__mro__}
     if "APITimeoutError" in names:
-        return JudgeTimeout(f"no answer from {host} in time; it is tried again, or raise --timeout")
+        return JudgeTimeout(Message("judges.answer_from_time_tried", host=host))
     if "APIConnectionError" in names:
         why = redact(str(error.__cause__ or error), limit=120) or type(error).__name__
-        return JudgeUnreachable(
-            f"cannot connect to {host} ({why}); check the network and the base URL"
-        )
+        return JudgeUnreachable(Message("judges.connect_check_network_base", host=host, why=why))
     response: Any = getattr(error, "response", None)
     if "APIStatusError" in names and response is not None:
         reply = Reply(response.status_code, response.headers, response.content)
         return _by_status(fault_of(reply.status, decoded(reply.body), reply), host, key, redact)
     if "HTTPError" in names or "StreamError" in names or "ProtocolError" in names:
         return JudgeConnectionLost(
-            f"the connection to {host} broke ({redact(str(error), limit=120)}); it is tried again"
+            Message(
+                "judges.connection_broke_tried_again",
+                host=host,
+                error=redact(str(error), limit=120),
+            )
         )
     return JudgeGarbled(
-        f"{host} sent what the SDK cannot read ({type(error).__name__}: "
-        f"{redact(str(error), limit=120)}); check the base URL"
+        Message(
+            "judges.sent_what_sdk_read",
+            host=host,
+            name=type(error).__name__,
+            error=redact(str(error), limit=120),
+        )
     )
 
 
@@ -67,19 +74,28 @@ def _by_status(fault: Fault, host: str, key: str, redact: Redactor) -> JudgeErro
     quoted = redact(fault.message)
     answer = f"{host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
     if status == 402 or (status == 429 and "insufficient_quota" in fault.code):
-        return JudgeQuotaExceeded(f"{answer}; add credit to the account, or use another key")
+        return JudgeQuotaExceeded(
+            Message("judges.add_credit_account_use_another_key", answer=answer)
+        )
     if status in (401, 403):
-        return JudgeAuthentication(f"{answer}; check the key in {key} and what it is allowed to do")
+        return JudgeAuthentication(
+            Message("judges.check_key_what_allowed_do", answer=answer, key=key)
+        )
     if status == 429:
-        return JudgeRateLimited(f"{answer}; it is tried again", retry_after_s=fault.retry_after_s)
+        return JudgeRateLimited(
+            Message("judges.tried_again_answer", answer=answer), retry_after_s=fault.retry_after_s
+        )
     if status in (404, 405, 501):
         return JudgeRejected(
-            f"{answer}; it has no batch API there, or no such batch for this key: check the base "
-            f"URL and {key}"
+            Message("judges.batch_api_such_batch_key_check", answer=answer, key=key)
         )
+    if status in (404, 405, 501):
+        return JudgeRejected(Message("judges.batch_api_such_batch", said=answer, key=key))
     if status in (408, 409, 425) or status >= 500:
-        return JudgeServerError(f"{answer}; it is tried again", retry_after_s=fault.retry_after_s)
-    return JudgeRejected(f"{answer}; check the model and its settings")
+        return JudgeServerError(
+            Message("judges.tried_again_answer", answer=answer), retry_after_s=fault.retry_after_s
+        )
+    return JudgeRejected(Message("judges.check_model_settings_3", answer=answer))
 
 
 def never_arrived(error: JudgeError) -> bool:
@@ -111,14 +127,17 @@ async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterato
                 damaged = True
         if len(rest) > MAX_REPLY_BYTES:
             raise JudgeConnectionLost(
-                f"{host} sent a line above {MAX_REPLY_BYTES // 2**20} MiB among a batch's results; "
-                "check that the base URL is the provider's"
+                Message(
+                    "judges.sent_line_above_mib",
+                    host=host,
+                    max_reply_bytes=MAX_REPLY_BYTES // 2**20,
+                )
             )
     last = _object(rest)
     if last is not None:
         yield last
     if damaged or (last is None and rest.strip()):
-        raise JudgeConnectionLost(f"the results from {host} were cut short; they are fetched again")
+        raise JudgeConnectionLost(Message("judges.results_from_cut_short", host=host))
 
 
 def _object(line: bytes) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from xml.etree import ElementTree
 
 from evenhand.errors import InputError, MissingExtra
+from evenhand.messages import Message
 from evenhand.report.charts.data import (
     ChartRow,
     chart_csv,
@@ -193,10 +194,7 @@ def chart_format(path: Path) -> ChartFormat:
     for known in CHART_FORMATS:
         if path.suffix.lower() == f".{known}":
             return known
-    raise InputError(
-        f"{path.name or path} does not say what kind of chart it is to hold; end it in .svg or "
-        ".png, in .csv for its figures, or in .json for its Vega-Lite specification"
-    )
+    raise InputError(Message("report.does_say_what_kind", name=path.name or path))
 
 
 def report_chart(conclusions: Conclusions, *, language: Language = "en") -> alt.VConcatChart:

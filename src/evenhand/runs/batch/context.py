@@ -13,6 +13,7 @@ from evenhand.contract import Usage
 from evenhand.errors import CapReached, JudgeError, JudgeRateLimited, JudgeServerError
 from evenhand.judges.batch import BATCH_RATE, BatchApi, BatchLimits
 from evenhand.judges.prices import cost_usd
+from evenhand.messages import Message
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import TOKENIZERS_HIGH, output_tokens
 from evenhand.runs.executor import RunJudge
@@ -62,11 +63,15 @@ class BatchBudget:
         """One more request for a draft, unless a cap is reached by it."""
         calls = self._budget.calls + self._drafted_calls
         if self._max_calls is not None and calls >= self._max_calls:
-            return "max-calls", CapReached(f"--max-calls {self._max_calls} is reached")
+            return "max-calls", CapReached(
+                Message("runs.reached_max_calls", max_calls=self._max_calls)
+            )
         if self._max_cost is not None:
             spoken_for = sum(self._reserved.values()) + self._drafted_usd
             if self._budget.cost_usd + spoken_for + (expected_usd or 0.0) > self._max_cost:
-                return "max-cost", CapReached(f"--max-cost {self._max_cost:g} is reached")
+                return "max-cost", CapReached(
+                    Message("runs.reached_max_cost", max_cost=self._max_cost)
+                )
         self._drafted_calls += 1
         self._drafted_usd += expected_usd or 0.0
         return None

@@ -9,12 +9,12 @@ import asyncio
 from evenhand.errors import CapReached, EvenhandError, JudgeError
 from evenhand.judges.batch import BatchApi, batch_api_of
 from evenhand.judges.batch.sdk import never_arrived
+from evenhand.messages import Message
 from evenhand.runs.batch.context import BatchBudget, BatchContext, BatchTiming, PollTimer
 from evenhand.runs.batch.polling import BatchPoller
 from evenhand.runs.batch.requests import (
     BatchBuilder,
     WantedRequest,
-    counted_batches,
     counted_requests,
 )
 from evenhand.runs.batch.settlement import BatchSettler
@@ -245,27 +245,18 @@ class BatchExecutor:
 
     def account(self) -> tuple[str, ...]:
         """What is left behind, for the summary."""
-        notes = (
-            ["costs are at batch rates, half of the list price"] if self._budget.cost_usd else []
-        )
+        notes = [Message("runs.batch_rates")] if self._budget.cost_usd else []
         if self._options.cancel_batches:
-            notes.append("nothing new was asked; without --cancel-batches the same command goes on")
+            notes.append(Message("runs.batches_cancelled"))
         for queue in self._queues:
             there = [batch for batch in queue.at_provider if batch.state == "open"]
             if there:
-                requests = counted_requests(sum(batch.requests for batch in there))
-                stay = "stays" if len(there) == 1 else "stay"
-                notes.append(
-                    f"{counted_batches(len(there))} with {requests} {stay} at {queue.host}; the "
-                    "same command collects what it brings, also on another machine with the same "
-                    "store, and --cancel-batches gives it up"
-                )
+                requests = sum(batch.requests for batch in there)
+                values = {"n": len(there), "requests": requests, "host": queue.host}
+                notes.append(Message("runs.batches_stay", **values))
             unseen = sum(b.requests for b in queue.at_provider if b.state == "intended")
             if unseen:
-                notes.append(
-                    f"whether {counted_requests(unseen)} arrived at {queue.host} is not known; the "
-                    "same command finds out before it submits anything again"
-                )
+                notes.append(Message("runs.batch_unknown", requests=unseen, host=queue.host))
         return tuple(notes)
 
     def _queue(self, run_id: int, run_judge: RunJudge, api: BatchApi) -> BatchQueue:

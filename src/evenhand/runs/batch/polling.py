@@ -17,6 +17,7 @@ from evenhand.judges.batch import (
     UnconfirmedBatch,
 )
 from evenhand.judges.prices import cost_usd
+from evenhand.messages import Message
 from evenhand.runs.batch.context import BatchBudget, BatchContext
 from evenhand.runs.batch.requests import counted_requests, place_of
 from evenhand.runs.executor import RunJudge
@@ -64,8 +65,13 @@ async def fetch_results(
     answers = batch.requests - len(lacking)
     if answers < status.answered:
         raise JudgeConnectionLost(
-            f"{api.host} gave {answers:,} results of batch {batch.provider_id} and counts "
-            f"{status.answered:,}; they are fetched again"
+            Message(
+                "runs.gave_results_batch_counts",
+                host=api.host,
+                answers=answers,
+                provider_id=batch.provider_id,
+                answered=status.answered,
+            )
         )
     return answers
 
@@ -214,8 +220,12 @@ class BatchPoller:
         context.stop.ask(
             "judge",
             JudgeRejected(
-                f"{context.host} refused batch {batch.provider_id}: {status.why}; correct what it "
-                "names and run the command again"
+                Message(
+                    "runs.refused_batch_correct_what",
+                    host=context.host,
+                    provider_id=batch.provider_id,
+                    why=status.why,
+                )
             ),
         )
 
@@ -270,12 +280,11 @@ class BatchPoller:
         elif status.phase == "cancelled" and context.giving_up:
             context.observer.announce(f"{name} is cancelled, {those} unanswered")
         elif status.phase == "cancelled":
-            what = f"{name} was cancelled at {context.host}, {those} unanswered"
-            context.stop.ask("judge", JudgeRejected(f"{what}; the same command asks them again"))
+            values = {"batch": batch.provider_id, "host": context.host, "requests": those}
+            context.stop.ask("judge", JudgeRejected(Message("runs.batch_cancelled", **values)))
         elif self._empty >= context.timing.empty_batches:
-            what = f"{self._empty} batches in a row came back from {context.host} without an answer"
-            remedy = "try again later, or leave --batch out"
-            context.stop.ask("judge", JudgeRejected(f"{what}; {remedy}"))
+            empty = Message("runs.batches_empty", n=self._empty, host=context.host)
+            context.stop.ask("judge", JudgeRejected(empty))
         else:
             context.observer.announce(
                 f"{name} has {status.phase}, {those} unanswered; they are asked again"

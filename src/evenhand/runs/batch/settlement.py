@@ -14,6 +14,7 @@ from evenhand.judges import RetryPolicy
 from evenhand.judges.batch import BatchApi
 from evenhand.judging.ballots import PassResult
 from evenhand.judging.comparison import Failed, judge_pair
+from evenhand.messages import Message
 from evenhand.runs.batch.requests import AnswerPending, CollectingJudge, WantedRequest
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.health import UnreadMonitor, example_of
@@ -145,7 +146,13 @@ class BatchSettler:
             key = (work.pair_id, wanted.order, wanted.sample)
             if wanted.repairs is not None and key not in self._unread_once:
                 self._unread_once.add(key)
-                self._unread.came(f"“{example_of(wanted.repairs)}” (before its repair)")
+                self._unread.came(
+                    Message(
+                        "runs.unread_example",
+                        answer=example_of(wanted.repairs),
+                        reason=Message("runs.before_repair"),
+                    )
+                )
 
     def _count_reused(self, work: WorkItem, keeper: _StoredPasses) -> None:
         for order, sample in keeper.recalled:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from evenhand.errors import ClusterError
+from evenhand.messages import Message
 from evenhand.runs.stop import Stop
 
 _ANSWERS_WITHIN_S = 10.0
@@ -70,10 +71,7 @@ def _first_bytes(connection: socket.socket, until: float) -> bytes:
 
 
 def _refusal(address: str, why: str) -> ClusterError:
-    return ClusterError(
-        f"the Ray cluster at {address} cannot be joined: {why}; give the address that ray start "
-        "--head told, or leave out --ray-address"
-    )
+    return ClusterError(Message("runs.ray_cluster_joined_address", address=address, why=why))
 
 
 # A thread that joins or starts Ray, and leaves it again. Nobody has to wait for it: Ray's calls
@@ -167,8 +165,7 @@ async def joined(
             yield None
         else:
             raise ClusterError(
-                f"the Ray cluster at {address} cannot be joined: it listens, and has not taken us "
-                f"in within {within_s:g} s; look at it with ray status, or leave out --ray-address"
+                Message("runs.ray_cluster_joined_listens", address=address, within_s=within_s)
             )
     finally:
         stopping.cancel()
@@ -222,8 +219,7 @@ def _join(address: str) -> None:
         raise
     except Exception as error:  # Ray raises all kinds
         raise ClusterError(
-            f"the Ray cluster at {address} cannot be joined: {_said(error)}; start one with "
-            "ray start --head, or leave out --ray-address"
+            Message("runs.ray_cluster_joined_start", address=address, error=_said(error))
         ) from None
 
 
@@ -252,10 +248,7 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
                 **_QUIET,
             )
         except Exception as error:  # Ray raises all kinds
-            raise ClusterError(
-                f"Ray could not be started: {_said(error)}; run the command again, or without "
-                "--executor ray"
-            ) from None
+            raise ClusterError(Message("runs.ray_could_started_run", error=_said(error))) from None
         finally:
             ray_constants.ENABLE_RAY_CLUSTER = clusters
 

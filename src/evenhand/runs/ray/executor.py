@@ -14,6 +14,7 @@ from yarl import URL
 from evenhand.errors import EvenhandError, InputError, MissingExtra, StoreError
 from evenhand.judges.redaction import shown_url
 from evenhand.judges.registry import JudgeName
+from evenhand.messages import Message
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.options import RunOptions
@@ -31,16 +32,10 @@ _SECRET_PARTS = ("key", "token", "secret", "sig", "password")
 
 def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:
     if not store.address.startswith("postgresql://"):
-        raise InputError(
-            f"store {store.address} is a file, and Ray's workers write from several processes and "
-            "machines, which a file does not take; give --store postgresql://…"
-        )
+        raise InputError(Message("runs.store_file_ray_workers", address=store.address))
     address = options.ray_address or ""
     if address.startswith("ray://"):
-        raise InputError(
-            f"--ray-address {address} is one of Ray's client, which is no part of the cluster; "
-            "run evenhand on a node of it (ray job submit does), with --ray-address auto"
-        )
+        raise InputError(Message("runs.ray_client_part_cluster", address=address))
     for plan in judges:
         _refuse_judge(plan)
     if importlib.util.find_spec("ray") is None:
@@ -50,10 +45,7 @@ def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: R
 def _refuse_judge(plan: JudgePlan) -> None:
     name = plan.judge.name
     if plan.config.judge is None:
-        raise InputError(
-            f"judge {name} lives in this process, and Ray's workers have to open their own; "
-            "give it by its name, e.g. openai:gpt-4o"
-        )
+        raise InputError(Message("runs.judge_lives_process_ray", name=name))
     kind = JudgeName.read(plan.config.judge).kind
     if kind in ("local", "replay"):
         why = (
@@ -61,13 +53,10 @@ def _refuse_judge(plan: JudgePlan) -> None:
             if kind == "local"
             else "reads a file that other nodes may not have, and needs no cluster"
         )
-        raise InputError(f"judge {name} {why}; leave out --executor ray")
+        raise InputError(Message("runs.judge_leave_out_ray", name=name, why=why))
     for address in plan.config.base_urls:
         if _has_secrets(address):
-            raise InputError(
-                f"base URL {shown_url(address)} comes with credentials, which may not go through "
-                "Ray; set OPENAI_API_KEY where the workers run, and give the address alone"
-            )
+            raise InputError(Message("runs.base_url_comes_credentials", address=shown_url(address)))
 
 
 def _has_secrets(address: str) -> bool:

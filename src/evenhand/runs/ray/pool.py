@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count
 
 from evenhand.errors import ClusterError, EvenhandError, StoreError
+from evenhand.messages import Message
 from evenhand.runs.budget import Budget
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.options import RunOptions
@@ -286,10 +287,7 @@ class WorkerPool:
         if self._stop.by is not None:
             return
         if self._deaths >= _DEATHS_IN_A_ROW * len(self._assignments):
-            raise ClusterError(
-                f"{self._deaths} workers were lost in a row, the last one because {why}; look into "
-                "Ray's logs, and run the command again: it goes on"
-            )
+            raise ClusterError(Message("runs.workers_lost_row_last", deaths=self._deaths, why=why))
         self._announce(f"a worker was lost: {why}; another takes over what it had")
 
     def _give_back(self, member: _Member) -> None:

@@ -15,6 +15,7 @@ from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges import Judge
 from evenhand.judges.protocol import Account, account_of
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 from evenhand.runs.executor import RunJudge
 from evenhand.runs.local import LocalExecutor
 from evenhand.runs.options import RunOptions
@@ -180,10 +181,7 @@ class Worker:
         self._accounts.append(account_of(judge))
         key = JudgePlan(judge, task.config).record(salt=assignment.salt).key
         if key != task.key:
-            raise EvenhandError(
-                f"{task.name} would be asked differently here than where the run was begun; "
-                "install the same evenhand on every node"
-            )
+            raise EvenhandError(Message("runs.would_asked_differently_here", name=task.name))
         count = StoredCount(judge.name, known=task.proven)
         supply = ShardSupply(store, assignment.run_id, task.judge_id, hungry=self._news.set)
         self._counts.append(count)

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.errors import NotFound
+from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.requests import Q, json_body, read_query, whole_body
 from evenhand.serve.service import Service
@@ -43,7 +44,7 @@ class HttpCall(Generic[Q]):
     def run_id(self) -> str:
         run_id: str = self.request.path_params["id"]
         if len(run_id) > LONGEST_ID or not run_id.isprintable():
-            raise NotFound(f"there is no run {run_id[:40]!r}; GET /v1/runs lists them")
+            raise NotFound(Message("serve.run_get_v1_runs_lists_them", run_id=run_id[:40]))
         return run_id
 
     async def body(self) -> bytes:
@@ -127,7 +128,7 @@ def answer(
     value: BaseModel, status: int = 200, *, headers: Mapping[str, str] | None = None
 ) -> Response:
     return Response(
-        value.model_dump_json(),
+        value.model_dump_json(context=FOR_CLIENTS),
         status_code=status,
         headers={"Cache-Control": "no-store", **(headers or {})},
         media_type="application/json",

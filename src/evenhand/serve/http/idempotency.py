@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from evenhand.errors import Conflict, EvenhandError, InputError
+from evenhand.messages import Message
 from evenhand.serve.http.problems import problem_response
 from evenhand.store.requests import KeptAnswer, KeptRequest, KeyedRequest
 
@@ -72,8 +73,12 @@ def key_of(request: Request) -> str | None:
         0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable()
     ):
         raise InputError(
-            f"the {HEADER} has {len(key)} characters, or others than ASCII; "
-            f"give 1 to {_LONGEST_KEY} printable ones, e.g. a UUID"
+            Message(
+                "serve.characters_others_than_ascii",
+                header=HEADER,
+                n=len(key),
+                longest_key=_LONGEST_KEY,
+            )
         )
     return key
 
@@ -95,13 +100,11 @@ def _digest(request: Request, content: bytes) -> str:
 def _told(before: KeptRequest, keyed: KeyedRequest) -> Response:
     if (before.path, before.digest) != (keyed.path, keyed.digest):
         raise InputError(
-            f"the {HEADER} {keyed.key[:40]!r} was used for another request; "
-            "give each request a key of its own"
+            Message("serve.used_another_request_each", header=HEADER, key=keyed.key[:40])
         )
     if before.answer is None:
         busy = Conflict(
-            f"the request with the {HEADER} {keyed.key[:40]!r} is still being answered; "
-            "ask again in a moment"
+            Message("serve.request_still_being_answered", header=HEADER, key=keyed.key[:40])
         )
         return problem_response(busy, headers={"Retry-After": str(_ASK_AGAIN_S)})
     return Response(

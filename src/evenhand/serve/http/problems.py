@@ -11,10 +11,11 @@ from typing import Any, Literal
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field
+from starlette import types as asgi
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from evenhand.contract import ErrorBody, Metadata
 from evenhand.contract.model import Model
@@ -32,6 +33,7 @@ from evenhand.errors import (
     http_status,
 )
 from evenhand.judging.explanation import failure_of
+from evenhand.messages import FOR_CLIENTS, Message, Sentence
 from evenhand.serve.logs import route_of, shown_path
 from evenhand.serve.values import for_clients, presentable
 
@@ -47,7 +49,7 @@ class Problem(Model):
     type: str = Field(description=f"{TYPE_PREFIX} and the error's kind")
     title: str = Field(description="The error's kind, in words")
     status: int = Field(description="The HTTP status", ge=400, le=599)
-    detail: str = Field(description="The fact, then the remedy; the same as error.message")
+    detail: Sentence = Field(description="The fact, then the remedy; the same as error.message")
     success: Literal[False] = False
     error: ErrorBody
     metadata: Metadata
@@ -71,7 +73,7 @@ def problem_response(error: EvenhandError, *, headers: Mapping[str, str] | None 
     """The answer to a request that failed; also an ASGI app, for those who answer without one."""
     problem = problem_of(error)
     return Response(
-        problem.model_dump_json(),
+        problem.model_dump_json(context=FOR_CLIENTS),
         status_code=problem.status,
         headers={**_headers_of(error, problem.status), **(headers or {})},
         media_type=MEDIA_TYPE,
@@ -149,9 +151,7 @@ _BY_STATUS: dict[int, type[EvenhandError]] = {
 
 def _named(request: Request, error: HTTPException) -> EvenhandError:
     if error.status_code == 404:
-        return NotFound(
-            f"there is nothing at {_shown(request.url.path)}; /openapi.json lists what is there"
-        )
+        return NotFound(Message("serve.nothing_openapi_json_lists", path=_shown(request.url.path)))
     return _BY_STATUS.get(error.status_code, ServiceError)(str(error.detail))
 
 
@@ -218,7 +218,7 @@ class UnexpectedErrors:
             return
         started = False
 
-        async def watched(message: Message) -> None:
+        async def watched(message: asgi.Message) -> None:
             nonlocal started
             started = True
             await send(message)
@@ -231,9 +231,7 @@ class UnexpectedErrors:
             path = shown_path(route_of(scope), scope.get("path_params"))
             _log.error("%s %s failed: %s", scope["method"], path, trail_of(error))
             if not started:
-                fault = EvenhandError(
-                    "the server met an error of its own; its log says where, please report it"
-                )
+                fault = EvenhandError(Message("serve.server_met_error_own"))
                 try:
                     response = self._tell(scope, fault)
                 except Exception:  # the page of it fails too

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from evenhand.contract.json_text import RepeatedKey, TooManyValues, load_json
 from evenhand.contract.model import Model
 from evenhand.errors import InputError, TooLarge, WrongMediaType
+from evenhand.messages import Message
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import complaint
 from evenhand.serve.security.limits import (
@@ -62,7 +63,7 @@ async def whole_body(request: Request, *, limit_bytes: int) -> bytes:
     async for piece in request.stream():
         size += len(piece)
         if size > limit_bytes:
-            raise TooLarge(f"the body has more than {limit_bytes:,} bytes; send less at once")
+            raise TooLarge(Message("serve.body_more_than_bytes", limit_bytes=limit_bytes))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -70,33 +71,29 @@ async def whole_body(request: Request, *, limit_bytes: int) -> bytes:
 def refuse_encoded(request: Request) -> None:
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
-        raise WrongMediaType(
-            f"the body's content encoding is {encoding[:40]}; send it as it is, uncompressed"
-        )
+        raise WrongMediaType(Message("serve.body_content_encoding_send", encoding=encoding[:40]))
 
 
 def parsed(body: bytes, *, most_values: int) -> Any:
     if not body.strip():
-        raise InputError("the body is empty; send one JSON object")
+        raise InputError(Message("serve.body_empty_send_json"))
     refuse_many_values(body, most_values)
     try:
         return load_json(body, most_values=_VALUES_MAX)
     except RepeatedKey as error:
-        raise InputError(f"the body is ambiguous: {error}") from None
+        raise InputError(Message("serve.body_ambiguous_error", error=error)) from None
     except TooManyValues as error:
-        raise TooLarge(f"the body is too much at once: {error}") from None
+        raise TooLarge(Message("serve.body_too_much_once", error=error)) from None
     except orjson.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(
-            f"the body is not JSON in UTF-8 ({error.msg}, {place}); send one JSON object"
-        ) from None
+        raise InputError(Message("serve.body_json_utf_8", msg=error.msg, place=place)) from None
 
 
 def read_body(body: bytes, model: type[M], limits: ServerLimits, *, rows: str | None = None) -> M:
     """`rows` is the field that holds a run's pairs, and may be long."""
     given = parsed(body, most_values=PAIRS_VALUES if rows else values_of_a_pair(limits))
     if not isinstance(given, dict):
-        raise InputError("the body is JSON, but not an object; send one JSON object")
+        raise InputError(Message("serve.body_json_but_object"))
     refuse_wide(given, limits, rows=rows)
     try:
         return model.model_validate(given)
@@ -123,7 +120,11 @@ def read_query(given: QueryParams, model: type[Q]) -> Q:
         return _validated({}, model)
     if len(given.multi_items()) > _MOST_PARAMETERS:
         raise InputError(
-            f"the query has {len(given.multi_items())} parameters; give {_MOST_PARAMETERS} at most"
+            Message(
+                "serve.query_parameters_most",
+                n=len(given.multi_items()),
+                most_parameters=_MOST_PARAMETERS,
+            )
         )
     kinds, known = _kinds(model), _spellings(model)
     values: dict[str, Any] = {}
@@ -133,9 +134,9 @@ def read_query(given: QueryParams, model: type[Q]) -> Q:
             raise InputError(_unknown(spelling, kinds))
         each = given.getlist(spelling)
         if name in values:
-            raise InputError(f"the query parameter {name} is given in two spellings; keep one")
+            raise InputError(Message("serve.query_parameter_given_two", name=name))
         if kinds[name] == "single" and len(each) > 1:
-            raise InputError(f"the query parameter {name} is given {len(each)} times; keep one")
+            raise InputError(Message("serve.query_parameter_given_times", name=name, n=len(each)))
         values[name] = (
             each[0]
             if kinds[name] == "single"
@@ -151,16 +152,15 @@ def _validated(values: Mapping[str, Any], model: type[Q]) -> Q:
         return model.model_validate(values)
     except ValidationError as error:
         complaints = complaint(error.errors(include_url=False), known=_names(model))
-        raise InputError(f"the query parameter {complaints}") from None
+        raise InputError(
+            Message("serve.query_parameter_complaints", complaints=complaints)
+        ) from None
 
 
 def _entry(name: str, given: str) -> tuple[str, str]:
     field, equals, column = given.partition("=")
     if not equals:
-        raise InputError(
-            f"the query parameter {name} is {given[:40]!r}; it takes FIELD=COLUMN, "
-            f"e.g. {name}=prompt%3Dquestion"
-        )
+        raise InputError(Message("serve.query_parameter_field_column", name=name, given=given[:40]))
     return field.strip(), column.strip()
 
 

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, InputError, WrongMediaType
+from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.endpoint import BodySpec, Endpoint, HttpCall, ResponseSpec, answer
 from evenhand.serve.http.idempotency import key_of, once
@@ -81,7 +82,8 @@ async def _blocks(
         if status.at_rest:  # else the server is going down: the client comes back and goes on
             yield _block("end", status, _END + told_id(status))
     except EvenhandError as error:
-        yield f"event: problem\ndata: {problem_of(error).model_dump_json()}\n\n".encode()
+        problem = problem_of(error).model_dump_json(context=FOR_CLIENTS)
+        yield f"event: problem\ndata: {problem}\n\n".encode()
     finally:
         await _close(statuses)
 
@@ -92,7 +94,9 @@ async def _close(statuses: AsyncIterator[RunStatus]) -> None:
 
 
 def _block(event: str, status: RunStatus, identifier: str) -> bytes:
-    data = status.model_dump_json()  # one line: JSON has no line ends outside of escapes
+    data = status.model_dump_json(
+        context=FOR_CLIENTS
+    )  # one line: JSON has no line ends outside of escapes
     return f"event: {event}\nid: {identifier}\ndata: {data}\n\n".encode()
 
 
@@ -183,10 +187,7 @@ async def _start_with_pairs(call: HttpCall[StartRun]) -> Response:
     body = await call.body()
     if call.request.query_params:
         name = next(iter(call.request.query_params))
-        raise InputError(
-            f"the query parameter {name} goes with JSON lines and files; "
-            "put it into the body, beside the pairs"
-        )
+        raise InputError(Message("serve.query_parameter_goes_json", name=name))
     upload, options = await call.service.read_in(body, partial(_read_pairs, limits=call.limits))
     with upload:
         return await _started(call, upload, options, body)
@@ -337,7 +338,7 @@ async def _without_body(
 ) -> Response:
     body = await call.any_body()
     if body.strip() not in (b"", b"{}"):
-        raise InputError(f"{call.request.url.path} takes no body; send it without one")
+        raise InputError(Message("serve.body_send_without", path=call.request.url.path))
     return await once(call.request, work, store=call.service.store, token=call.token, content=b"")
 
 

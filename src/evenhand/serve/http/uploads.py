@@ -11,6 +11,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from evenhand.errors import InputError, TooLarge, WrongMediaType
+from evenhand.messages import Message
 from evenhand.serve.http.requests import refuse_encoded
 from evenhand.serve.runs import Upload
 
@@ -40,9 +41,7 @@ class Spool:
     def write(self, block: bytes) -> None:
         self._size += len(block)
         if self._size > self._limit:
-            raise TooLarge(
-                f"the pairs take more than {self._limit:,} bytes; split them into several runs"
-            )
+            raise TooLarge(Message("serve.pairs_more_than_bytes", limit=self._limit))
         self._digest.update(block)
         self.upload.write(block)
 
@@ -74,14 +73,14 @@ async def spool_form(
     refuse_encoded(request)
     _, given = parse_options_header(request.headers["content-type"])
     if b"boundary" not in given:
-        raise WrongMediaType("the form's content type names no boundary; send it with one")
+        raise WrongMediaType(Message("serve.form_content_type_names"))
     form = _Form(given[b"boundary"], limit_bytes=limit_bytes, fields=fields)
     try:
         await _pour(request, form.write)
         return form.ended()
     except FormParserError as error:
         form.close()
-        raise InputError(f"the body is no form of multipart/form-data ({error})") from None
+        raise InputError(Message("serve.body_form_multipart_form", error=error)) from None
     except BaseException:
         form.close()
         raise
@@ -135,9 +134,9 @@ class _Form:
 
     def ended(self) -> Spool:
         if not self._ended:
-            raise InputError("the form is cut off before its end; send it whole")
+            raise InputError(Message("serve.form_cut_off_before"))
         if self._spool is None:
-            raise InputError("the form has no file; send one as the field file")
+            raise InputError(Message("serve.form_file_send_field"))
         self._spool.fields = self._fields
         return self._spool
 
@@ -149,7 +148,7 @@ class _Form:
         self._disposition = b""
         self._parts += 1
         if self._parts > _MOST_PARTS:
-            raise TooLarge(f"the form has more than {_MOST_PARTS} parts; send one file")
+            raise TooLarge(Message("serve.form_more_than_parts", most_parts=_MOST_PARTS))
 
     def _on_field(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]
@@ -170,14 +169,11 @@ class _Form:
         if self._field is not None:
             return
         if field != "file":
-            raise InputError(
-                f"the form has a field {field[:40]!r}; it takes one file, as the field file, "
-                "and options go into the query"
-            )
+            raise InputError(Message("serve.form_field_file_field", field=field[:40]))
         if b"filename" not in given:
-            raise InputError("the form's field file is no file; send it with a file name")
+            raise InputError(Message("serve.form_field_file_file"))
         if self._spool is not None:
-            raise InputError("the form has two files; send one for each run")
+            raise InputError(Message("serve.form_two_files_send"))
         name = given[b"filename"].decode(errors="replace")
         self._spool = Spool(name, limit_bytes=self._limit)
 
@@ -186,7 +182,7 @@ class _Form:
             self._text += data[start:end]
             self._texts += end - start
             if self._texts > _FIELDS_BYTES:
-                raise TooLarge(f"the form's texts have more than {_FIELDS_BYTES:,} bytes")
+                raise TooLarge(Message("serve.form_texts_more_than", fields_bytes=_FIELDS_BYTES))
         elif self._spool is not None:
             self._spool.write(data[start:end])
 
@@ -196,7 +192,7 @@ class _Form:
         try:
             text = self._text.decode()
         except UnicodeDecodeError:
-            raise InputError(f"the form's field {self._field} is not in UTF-8") from None
+            raise InputError(Message("serve.form_field_utf_8", field=self._field)) from None
         self._fields.setdefault(self._field, []).append(text.replace("\r\n", "\n"))
         self._text.clear()
 

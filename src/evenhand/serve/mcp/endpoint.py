@@ -9,13 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import ServerBusy, WrongMethod
+from evenhand.messages import Message
 from evenhand.serve.http.problems import problem_response
 from evenhand.serve.security.limits import MCP_VALUES, refuse_many_values
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette import types as asgi
+    from starlette.types import Receive, Scope, Send
 
     from evenhand.serve.service import Service
 
@@ -39,11 +41,11 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
             # Without sessions there is nothing to listen to (GET) and nothing to end (DELETE).
-            refusal = WrongMethod("/mcp takes POST alone; speak streamable HTTP without sessions")
+            refusal = WrongMethod(Message("serve.mcp_post_alone_speak"))
             await problem_response(refusal, headers={"Allow": "POST"})(scope, receive, send)
             return
         if self._sessions is None:
-            raise ServerBusy("the server is starting or ending; try again", retry_after_s=1)
+            raise ServerBusy(Message("serve.server_starting_ending_try"), retry_after_s=1)
         receive = await self._sessions.checked(receive)
         manager = await self._sessions.manager()
         await manager.handle_request(scope, receive, send)
@@ -114,11 +116,11 @@ class _LateSessions:
             entered.exception()  # whoever asked may be gone
 
 
-def _again(message: Message, receive: Receive) -> Receive:
+def _again(message: asgi.Message, receive: Receive) -> Receive:
     """What was read already, and then whatever comes."""
     kept = [message]
 
-    async def from_kept() -> Message:
+    async def from_kept() -> asgi.Message:
         return kept.pop() if kept else await receive()
 
     return from_kept

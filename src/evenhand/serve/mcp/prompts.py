@@ -13,6 +13,7 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 
 from evenhand.contract import Locale, read_pair
 from evenhand.errors import InputError, NotFound, visible
+from evenhand.messages import Message
 from evenhand.prompts import Prompt as JudgingPrompt
 from evenhand.prompts import built_in_template
 
@@ -91,14 +92,16 @@ def list_prompts() -> list[Prompt]:
 def get_prompt(name: str, given: Mapping[str, str]) -> GetPromptResult:
     kind = _KINDS.get(name)
     if kind is None:
-        raise NotFound(f"there is no prompt of that name; the prompts are {', '.join(_KINDS)}")
+        raise NotFound(Message("serve.prompt_name_prompts", kinds=", ".join(_KINDS)))
     known = (*(argument for argument, _, _ in kind.arguments), "language")
     for argument in given:
         if argument not in known:
-            raise InputError(f"the prompt {name} has no such argument; it has {', '.join(known)}")
+            raise InputError(
+                Message("serve.prompt_such_argument", name=name, known=", ".join(known))
+            )
     for argument in kind.needed:
         if argument not in given:
-            raise InputError(f"{argument} is missing; the prompt {name} needs it")
+            raise InputError(Message("serve.missing_prompt_needs", argument=argument, name=name))
     language = _language(given.get("language", "en"))
     if name == "judge_answers":
         messages = _as_the_judge(_pair(given), language)

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from evenhand.errors import NotFound, visible
+from evenhand.messages import FOR_CLIENTS, Message
 
 if TYPE_CHECKING:
     from evenhand.ranker.responses import RankedResponses
@@ -266,7 +267,7 @@ async def read_resource(service: Service, uri: str) -> TextResourceContents:
             text = await read(service, *(unquote(part) for part in match.groups()))
             return TextResourceContents(uri=uri, mime_type=mime_type, text=visible(text))
     known = ", ".join(_SCHEME + path for path, *_ in (*_STATIC, *_TEMPLATES))
-    raise NotFound(f"there is no such resource; the resources are {known}")
+    raise NotFound(Message("serve.such_resource_resources", known=known))
 
 
 async def complete_argument(service: Service, argument: str, begun: str) -> list[str]:
@@ -283,15 +284,17 @@ async def _judging_prompt(service: Service, judge: str | None = None) -> str:
 
 
 async def _judges(service: Service) -> str:
-    return _as_json([each.model_dump(mode="json") for each in service.offers.offered()])
+    return _as_json(
+        [each.model_dump(mode="json", context=FOR_CLIENTS) for each in service.offers.offered()]
+    )
 
 
 async def _runs(service: Service) -> str:
-    return (await service.runs(limit=_RUNS_READ)).model_dump_json(indent=2)
+    return (await service.runs(limit=_RUNS_READ)).model_dump_json(indent=2, context=FOR_CLIENTS)
 
 
 async def _run(service: Service, run: str) -> str:
-    return (await service.run(run)).model_dump_json(indent=2)
+    return (await service.run(run)).model_dump_json(indent=2, context=FOR_CLIENTS)
 
 
 async def _report_resource(service: Service, run: str) -> str:
@@ -299,7 +302,7 @@ async def _report_resource(service: Service, run: str) -> str:
 
 
 async def _report_json(service: Service, run: str) -> str:
-    return (await service.report(run)).model_dump_json(indent=2)
+    return (await service.report(run)).model_dump_json(indent=2, context=FOR_CLIENTS)
 
 
 def _as_json(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand import __version__
 from evenhand.errors import EvenhandError, InputError, MissingExtra, NotFound
+from evenhand.messages import render
 
 try:
     from mcp.server.lowlevel import Server
@@ -129,7 +130,7 @@ def _refusing(method: str, *, to_operator: bool) -> Iterator[None]:
         yield
     except EvenhandError as told:
         error = told if to_operator else for_clients(told)
-        message = presentable(error.message)
+        message = render(presentable(error.message), face="http")
         body = {"kind": error.kind, "message": message, "retryable": error.retryable}
         is_ours = not isinstance(error, InputError | NotFound)
         code = types.INTERNAL_ERROR if is_ours else types.INVALID_PARAMS

@@ -21,6 +21,7 @@ from evenhand.contract.model import Model
 from evenhand.data.columns import PAIR_FIELDS, plain
 from evenhand.errors import Conflict, EvenhandError, InputError, TooLarge, visible
 from evenhand.judging.explanation import failure_of
+from evenhand.messages import FOR_CLIENTS, Message, render
 from evenhand.serve.mcp import schemas as descriptions
 from evenhand.serve.mcp.resources import audit_page, ranking_lines, report_page, status_line
 from evenhand.serve.mcp.schemas import (
@@ -148,26 +149,30 @@ class ToolAnswer:
     def told(self) -> CallToolResult:
         return CallToolResult(
             content=[TextContent(type="text", text=self.text)],
-            structured_content=self.value.model_dump(mode="json"),
+            structured_content=self.value.model_dump(mode="json", context=FOR_CLIENTS),
         )
 
 
 def verdict_answer(verdict: Verdict) -> ToolAnswer:
     """The text is the result's JSON, for clients that read nothing else; without the passes,
     which say the same at length."""
-    answer: dict[str, Any] = verdict.model_dump(mode="json", exclude={"metadata": {"passes"}})
+    answer: dict[str, Any] = verdict.model_dump(
+        mode="json", exclude={"metadata": {"passes"}}, context=FOR_CLIENTS
+    )
     return ToolAnswer(verdict, visible(json.dumps(answer, ensure_ascii=False)))
 
 
 def failed(error: EvenhandError) -> CallToolResult:
     """No verdict, no number: what went wrong, what to do, and whether trying again may help."""
     again = " Trying again may help." if error.retryable else ""
-    message = presentable(error.message)
+    message = render(presentable(error.message), face="http")
     failure = failure_of(error)
     body = failure.error.model_copy(update={"message": message})
     return CallToolResult(
         content=[TextContent(type="text", text=f"{error.kind}: {message}.{again}")],
-        structured_content=failure.model_copy(update={"error": body}).model_dump(mode="json"),
+        structured_content=failure.model_copy(update={"error": body}).model_dump(
+            mode="json", context=FOR_CLIENTS
+        ),
         is_error=True,
     )
 
@@ -177,9 +182,7 @@ def bug(error: Exception, *, where: str) -> EvenhandError:
     from evenhand.serve.http.problems import trail_of
 
     logger.error("%s failed: %s", where, trail_of(error))
-    return EvenhandError(
-        f"this is a bug in evenhand ({type(error).__name__}); report it with the server's log"
-    )
+    return EvenhandError(Message("serve.bug_evenhand_report_server", name=type(error).__name__))
 
 
 # `auditJudge`: a run whose pairs have labels, or labelled pairs that are judged first.
@@ -192,10 +195,10 @@ _ending: set[asyncio.Future[None]] = set()
 async def audit(call: ToolCall) -> ToolAudit:
     wanted = read_value(AuditWanted, call.arguments)
     if (wanted.run is None) == (not wanted.pairs):
-        raise InputError("give a run's id as run, or labelled pairs as pairs, and not both")
+        raise InputError(Message("serve.run_id_run_labelled"))
     if wanted.run is not None:
         if wanted.criteria:
-            raise InputError("criteria go with pairs; the run has been judged by its own")
+            raise InputError(Message("serve.criteria_go_pairs_run"))
         status, judge = await call.service.run(wanted.run), wanted.judge
     else:
         status, judge = await _judged(call, wanted), None
@@ -210,12 +213,9 @@ async def _judged(call: ToolCall, wanted: AuditWanted) -> RunStatus:
     """The labelled pairs as a run of their own; whoever stops waiting stops it too."""
     most = call.service.config.limits.tool_pairs
     if len(wanted.pairs) > most:
-        raise TooLarge(
-            f"pairs has {len(wanted.pairs)} and this tool takes {most}; start a run with "
-            "startRun, and audit it by its id once it has finished"
-        )
+        raise TooLarge(Message("serve.pairs_tool_start_run", n=len(wanted.pairs), most=most))
     if not any(_labelled(pair) for pair in wanted.pairs):
-        raise InputError("no pair has a label; give each its label, A, B or TIE")
+        raise InputError(Message("serve.pair_label_each_label"))
     options = StartRun(judge=wanted.judge, criteria=wanted.criteria)
     status = await start(call, wanted.pairs, options)
     existed = status.found
@@ -233,8 +233,7 @@ async def _judged(call: ToolCall, wanted: AuditWanted) -> RunStatus:
         if status.error is not None:
             why = f"{status.error.kind}: {status.error.message}"
         raise Conflict(
-            f"run {status.id} is {status.state} ({why}) and was not judged whole; mend that and "
-            f"call again to go on, or audit what there is with run {status.id}"
+            Message("serve.run_judged_whole_mend", id=status.id, state=status.state, why=why)
         )
     return status
 

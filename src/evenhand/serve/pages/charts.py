@@ -18,6 +18,7 @@ from starlette.responses import Response
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.errors import InputError, NotFound, ServerBusy
+from evenhand.messages import Message
 from evenhand.report.charts import drawing as charts
 from evenhand.report.charts.data import (
     ChartRow,
@@ -272,7 +273,7 @@ async def rank_chart(visit: Visit) -> Filled | Response:
     )
     ranking = _value(kept).ranking
     if ranking is None:
-        raise InputError("Elo ratings have no chart; their table has them")
+        raise InputError(Message("serve.elo_ratings_chart_their"))
     draw = charts.leaderboard_chart if name == "leaderboard" else charts.win_matrix_chart
     return await _answer(
         visit,
@@ -384,7 +385,7 @@ def _named(visit: Visit) -> tuple[str, Kind]:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"there is no chart {name[:40]!r}; the pages name those that there are")
+    return NotFound(Message("serve.chart_pages_name_those", name=name[:40]))
 
 
 def _value(kept: CachedFigure[_V]) -> _V:
@@ -392,7 +393,7 @@ def _value(kept: CachedFigure[_V]) -> _V:
         return kept.value
     if kept.error is not None:
         raise InputError(kept.error.message)
-    raise ServerBusy("the figures are being worked out; ask again in a moment", retry_after_s=2)
+    raise ServerBusy(Message("serve.figures_being_worked_out"), retry_after_s=2)
 
 
 PAGES = (

@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import Request
 
 from evenhand.errors import Forbidden, InputError, WrongMediaType
+from evenhand.messages import Message
 from evenhand.serve.http.requests import media_type_of, refuse_encoded, whole_body
 from evenhand.serve.security.access import sent_by_own_page
 
@@ -34,7 +35,7 @@ class Fields:
     def get(self, name: str) -> str | None:
         values = self._given.get(name, ())
         if len(values) > 1:
-            raise InputError(f"the form's field {name} is given {len(values)} times; give it once")
+            raise InputError(Message("serve.form_field_given_times", name=name, n=len(values)))
         return values[0] if values else None
 
     def all(self, name: str) -> tuple[str, ...]:
@@ -43,7 +44,7 @@ class Fields:
     def needed(self, name: str) -> str:
         value = self.get(name)
         if value is None:
-            raise InputError(f"the form's field {name} is empty; fill it in")
+            raise InputError(Message("serve.form_field_empty_fill", name=name))
         return value
 
 
@@ -53,9 +54,7 @@ def require_same_origin(request: Request) -> None:
     site = request.headers.get("sec-fetch-site")
     host = request.headers.get("host", "")
     if not sent_by_own_page(origins, None if site is None else site.encode("latin-1"), host):
-        raise Forbidden(
-            "a form may be sent by this server's own pages alone; open the page and send it there"
-        )
+        raise Forbidden(Message("serve.form_may_sent_server"))
 
 
 def require_csrf(request: Request, fields: Fields) -> None:
@@ -65,7 +64,7 @@ def require_csrf(request: Request, fields: Fields) -> None:
         return
     given = fields.get("csrf") or ""
     if not hmac.compare_digest(given.encode(), expected.encode()):
-        raise Forbidden("the form is not of this session; open the page again and send it there")
+        raise Forbidden(Message("serve.form_session_open_page"))
 
 
 async def read_form(request: Request, *, limit_bytes: int = _SMALL_BYTES) -> Fields:
@@ -75,7 +74,9 @@ async def read_form(request: Request, *, limit_bytes: int = _SMALL_BYTES) -> Fie
     kind, _ = media_type_of(request)
     body = await whole_body(request, limit_bytes=limit_bytes)
     if body and kind != URLENCODED:
-        raise WrongMediaType(f"the form's content type is {kind[:60]}; send it as {URLENCODED}")
+        raise WrongMediaType(
+            Message("serve.form_content_type_send", kind=kind[:60], urlencoded=URLENCODED)
+        )
     service: Service = request.app.state.service
     fields = Fields(await service.read_in(body, _decoded))
     require_csrf(request, fields)
@@ -93,7 +94,7 @@ def _decoded(body: bytes) -> dict[str, list[str]]:
                 name, _, value = part.partition(b"=")
                 fields.setdefault(_plain(name), []).append(_with_plain_lines(_plain(value)))
     except ValueError:
-        raise InputError("the body is no form that a page of this server sends") from None
+        raise InputError(Message("serve.body_form_page_server")) from None
     return fields
 
 

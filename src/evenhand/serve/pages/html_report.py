@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 import evenhand
 from evenhand.errors import EvenhandError, InputError, MissingExtra
+from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusions
 from evenhand.report.files import atomic_file
 from evenhand.report.lookup import find_run
@@ -189,9 +190,9 @@ def write_html_report(
     name: it can be made anew from the store at any time. Many pairs are packed by several
     `processes`, each of which imports the main module anew."""
     if not 0 <= pairs <= MOST_PAIRS:
-        raise InputError(f"pairs is {pairs:,}; give a number from 0 to {MOST_PAIRS:,}")
+        raise InputError(Message("serve.pairs_number_from_0", pairs=pairs, most_pairs=MOST_PAIRS))
     if language not in LANGUAGES:
-        raise InputError(f'language is {language!r}; give "en" or "zh"')
+        raise InputError(Message("serve.language_en_zh", language=language))
     run = find_run(store, conclusions.run)
     choice = select_pairs(store, run, at_most=pairs)
     with PairData(store, run, choice, language=language, processes=processes) as data:

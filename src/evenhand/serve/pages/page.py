@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from evenhand.errors import EvenhandError, NotFound
+from evenhand.messages import Message
 from evenhand.serve.http.endpoint import LONGEST_ID
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.pages.forms import Fields, read_form
@@ -62,7 +63,7 @@ class Visit:
     def run_id(self) -> str:
         run_id: str = self.request.path_params["id"]
         if len(run_id) > LONGEST_ID or not run_id.isprintable():
-            raise NotFound(f"there is no run {run_id[:40]!r}; the first page lists them")
+            raise NotFound(Message("serve.run_first_page_lists_them", run_id=run_id[:40]))
         return run_id
 
     async def form(self) -> Fields:
@@ -200,7 +201,7 @@ async def static_file(visit: Visit) -> Filled | Response:
     name = visit.request.path_params["name"]
     kind = _TYPES.get(name)  # by this list alone: a name is never a path
     if kind is None:
-        raise NotFound("there is no such file; the pages name those that there are")
+        raise NotFound(Message("serve.such_file_pages_name"))
     body = files("evenhand.serve.pages").joinpath("static", name).read_bytes()
     return Response(body, media_type=kind, headers={"Cache-Control": "max-age=300"})
 

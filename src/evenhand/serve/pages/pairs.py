@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from evenhand.contract import Verdict
 from evenhand.errors import EvenhandError, InputError, NotFound
+from evenhand.messages import Message
 from evenhand.report.export import load_pyarrow, write_comparator, write_jsonl, write_parquet
 from evenhand.report.files import write_csv
 from evenhand.report.records import PairReport, RunRow, row_of, whole_pair
@@ -103,7 +104,7 @@ async def judge_again(visit: Visit) -> Filled | Response:
     run, number = await asyncio.to_thread(_place, visit)
     pair = await asyncio.to_thread(visit.service.store.pair_at, run.id, number)
     if pair is None:
-        raise NotFound(f"run {run.name!r} has no pair {number}; its table lists them")
+        raise NotFound(Message("serve.run_pair_table_lists", name=run.name, number=number))
     again: Verdict | None = None
     failed = None
     try:
@@ -128,7 +129,9 @@ async def find_pair(visit: Visit) -> Filled | Response:
 
     run, number = await asyncio.to_thread(find)
     if number is None:
-        raise NotFound(f"run {run.name!r} has no pair {wanted[:80]!r}; its table lists them")
+        raise NotFound(
+            Message("serve.run_pair_table_lists_them", name=run.name, wanted=wanted[:80])
+        )
     return RedirectResponse(f"/runs/{run.id}/pairs/{number}", status_code=303)
 
 
@@ -173,7 +176,7 @@ def _place(visit: Visit) -> tuple[RunRecord, int]:
     number: str = visit.request.path_params["number"]
     run = needed_run(visit.service.store, visit.run_id)
     if not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
-        raise NotFound(f"run {run.name!r} has no pair {number[:40]!r}; pairs are numbered from 1")
+        raise NotFound(Message("serve.run_pair_pairs_numbered", name=run.name, number=number[:40]))
     return run, int(number)
 
 
@@ -181,7 +184,7 @@ def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: bool) 
     key = store.item_keys(run.id, [number]).get(number)
     whole = None if key is None else store.item(run.id, key)
     if whole is None:
-        raise NotFound(f"run {run.name!r} has no pair {number}; its table lists them")
+        raise NotFound(Message("serve.run_pair_table_lists", name=run.name, number=number))
     pair = whole.pair
     votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
     rendered = not raw

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from evenhand.contract import ORDERS, Metadata, Order, Pass, Verdict
 from evenhand.errors import EvenhandError, InputError, NoVerdict, TooLarge
+from evenhand.messages import Message
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.pages.forms import Fields, read_form
@@ -62,7 +63,9 @@ class PlaygroundForm:
         lines = self.criteria.count("\n")
         if lines > 2 * limits.criteria:  # some are blank
             raise TooLarge(
-                f"criteria has {lines + 1} lines; this server takes {limits.criteria} at most"
+                Message(
+                    "serve.criteria_lines_server_most", lines=lines + 1, criteria=limits.criteria
+                )
             )
 
     def exchanged(self) -> PlaygroundForm:
@@ -71,7 +74,7 @@ class PlaygroundForm:
     def pair(self) -> dict[str, Any]:
         """The contract's input; an empty response is one, an empty prompt was forgotten."""
         if not self.prompt:
-            raise InputError("prompt is empty; say what the two responses answer")
+            raise InputError(Message("serve.prompt_empty_say_what"))
         return {
             "prompt": self.prompt,
             "responseA": self.response_a,

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from evenhand.errors import visible
-from evenhand.messages import Message, render
+from evenhand.messages import Face, Message, render
 from evenhand.report.sentences import in_chinese
 from evenhand.serve.pages.texts import marked
 
@@ -104,6 +104,8 @@ class PageTranslator:
 
     def __init__(self, language: Language, *, on_pages: bool = False) -> None:
         self._translates = language != "en"
+        self._language: Language = language
+        self._face: Face | None = "page" if on_pages else None
         self._sentences = (*_on_pages(language),) if on_pages else ()
         if self._translates:
             self._sentences += _sentences()
@@ -115,6 +117,8 @@ class PageTranslator:
         return Markup("<bdi{}>{}</bdi>").format(other, told)
 
     def __call__(self, said: str) -> str:
+        if isinstance(said, Message):
+            return render(said, self._language, self._face)
         for pattern, theirs in self._sentences:
             found = pattern.fullmatch(said)
             if found is not None:

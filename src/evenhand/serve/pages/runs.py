@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from starlette.responses import RedirectResponse, Response
 
 from evenhand.errors import EvenhandError, InputError
+from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
@@ -118,7 +119,7 @@ async def start_run(visit: Visit) -> Filled | Response:
     request, service = visit.request, visit.service
     require_same_origin(request)
     if media_type_of(request)[0] != FORM:
-        raise InputError(f"the form holds no file; send it as {FORM}")
+        raise InputError(Message("serve.form_holds_file_send", form=FORM))
     await service.refuse_when_full()
     spool = await spool_form(
         request, limit_bytes=service.config.limits.upload_bytes, fields=_FIELDS
@@ -151,7 +152,7 @@ def _amount(given: str | None) -> float | None:
     try:
         return float(given.strip().removeprefix("$"))
     except ValueError:
-        raise InputError(f"the highest cost is {given[:40]!r}; give dollars, e.g. 2.50") from None
+        raise InputError(Message("serve.highest_cost_dollars_e", given=given[:40])) from None
 
 
 async def cancel_run(visit: Visit) -> Filled | Response:

@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from evenhand.contract import Pair
 from evenhand.errors import Conflict, InputError, NotFound
+from evenhand.messages import Message
 from evenhand.serve.pages.forms import Fields
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.texts import show_responses, show_text
@@ -48,7 +49,7 @@ async def take_vote(visit: Visit) -> Filled | Response:
     who = _who(visit)
     if who is None or fields.needed("who") != who:
         # Which response stands first depends on the person: another's page says nothing here.
-        raise Conflict("the page was made for somebody else; open it again and vote there")
+        raise Conflict(Message("serve.page_made_somebody_else"))
     number = _number(fields.needed("pair"))
     query = {"view": "raw"} if fields.get("view") == "raw" else {}
     voting = visit.service.voting
@@ -83,7 +84,7 @@ def _told_to(visit: Visit, error: NotFound) -> NotFound:
     """Voters are told no names of other runs, which may be those of models."""
     if not _votes_only(visit):
         return error
-    return NotFound("there is nothing to vote on here; open the address that you were given")
+    return NotFound(Message("serve.nothing_vote_here_open"))
 
 
 def _shown(pair: Pair, *, rendered: bool) -> dict[str, Any]:
@@ -113,10 +114,10 @@ def _is_name(name: str) -> bool:
 
 def _named(visit: Visit, name: str, back: str) -> Response:
     if not _may_rename(visit):
-        raise Conflict("whoever logs in votes by the token's name; log out to vote as another")
+        raise Conflict(Message("serve.whoever_logs_votes_token"))
     name = name.strip()
     if not _is_name(name):
-        raise InputError(f"the name cannot be used; give 1 to {LONGEST_NAME} printable characters")
+        raise InputError(Message("serve.name_used_1_printable", longest_name=LONGEST_NAME))
     response = RedirectResponse(back, status_code=303)
     response.set_cookie(
         NAME_COOKIE, quote(name, safe=""), max_age=_YEAR_S, httponly=True, samesite="strict"
@@ -134,7 +135,7 @@ def _votes_only(visit: Visit) -> bool:
 
 def _number(given: str) -> int:
     if not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
-        raise InputError(f"{given[:40]!r} is no pair's number; go on with the next one")
+        raise InputError(Message("serve.pair_number_go_next", given=given[:40]))
     return int(given)
 
 
@@ -143,7 +144,9 @@ def _choice(fields: Fields) -> Choice:
     for choice in CHOICES:
         if given == choice:
             return choice
-    raise InputError(f"{given[:40]!r} is no choice; the choices are {', '.join(CHOICES)}")
+    raise InputError(
+        Message("serve.choice_choices_given", given=given[:40], choices=", ".join(CHOICES))
+    )
 
 
 PAGES = (

@@ -19,6 +19,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from evenhand.errors import Forbidden, SettingsError
+from evenhand.messages import Message
 from evenhand.serve.config import ServerConfig, Token, is_loopback
 
 # Who may ask, and how often: tokens compared in constant time, and buckets that refill.
@@ -50,18 +51,21 @@ def read_tokens(text: str, *, votes_only: bool = False) -> tuple[Token, ...]:
             name, secret = f"token{place}", entry
             if votes_only:
                 raise SettingsError(
-                    f"token {place} of {variable} says not whose it is; write anna=SECRET, "
-                    "for votes are kept by the voter's name"
+                    Message("serve.token_says_whose_write", place=place, variable=variable)
                 )
         if not _PRINTABLE.fullmatch(secret):
             raise SettingsError(
-                f"token {name} of {variable} holds a space or a sign that no header carries; "
-                "use letters and digits"
+                Message("serve.token_holds_space_sign", name=name, variable=variable)
             )
         if len(secret) < LEAST_SECRET:
             raise SettingsError(
-                f"token {name} of {variable} has {len(secret)} characters; give it at least "
-                f"{LEAST_SECRET} that nobody can guess, e.g. from: openssl rand -hex 24"
+                Message(
+                    "serve.token_characters_least_nobody",
+                    name=name,
+                    variable=variable,
+                    n=len(secret),
+                    least_secret=LEAST_SECRET,
+                )
             )
         tokens.append(Token(name, secret, votes_only))
     return tuple(tokens)
@@ -280,14 +284,11 @@ class Hosts:
     def check_host(self, given: Sequence[bytes]) -> str:
         """The Host header as it was sent; Forbidden where the server is not meant by it."""
         if len(given) != 1:
-            raise Forbidden(f"the request has {len(given)} Host headers; send one")
+            raise Forbidden(Message("serve.request_host_headers_send", n=len(given)))
         text = given[0].decode("latin-1")
         name = _split(f"//{text}")[0]
         if name is None or not self._meant(name):
-            raise Forbidden(
-                f"the server does not answer to the name {_shown(text)}; call it by the address "
-                "that it listens on, or let its operator set allowed_hosts"
-            )
+            raise Forbidden(Message("serve.server_does_answer_name", text=_shown(text)))
         return text
 
     def _meant(self, name: str) -> bool:
@@ -308,18 +309,12 @@ class Hosts:
                 return origin
             if is_own(origin, host):
                 return None
-        raise Forbidden(
-            f"pages of {_shown(origin)} may not call this server; "
-            "its operator can name them in allowed_origins"
-        )
+        raise Forbidden(Message("serve.pages_may_call_server", origin=_shown(origin)))
 
     def check_fetch(self, site: bytes | None, mode: bytes | None, method: str) -> None:
         """Of what a page embeds (an image, a script) browsers tell no origin, but this."""
         if site in _FROM_ELSEWHERE and not (method == "GET" and mode == b"navigate"):
-            raise Forbidden(
-                "a page of another site may not call this server; "
-                "its operator can name it in allowed_origins"
-            )
+            raise Forbidden(Message("serve.page_another_site_may"))
 
 
 def is_own(origin: str, host: str) -> bool:

@@ -9,6 +9,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from evenhand.errors import InputError
+from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.security.access import address_key
 
@@ -224,11 +225,13 @@ def _peer(address: str, proxies: tuple[str, ...]) -> str:
 def _unreadable() -> bytes:
     from evenhand.serve.http.problems import MEDIA_TYPE, problem_of
 
-    error = InputError(
-        "the request is not HTTP that can be read; send HTTP/1.1, and percent-encode what is not "
-        "ASCII in its address"
+    error = InputError(Message("serve.request_http_read_send"))
+    body = (
+        problem_of(error)
+        .model_copy(update={"status": 400})
+        .model_dump_json(context=FOR_CLIENTS)
+        .encode()
     )
-    body = problem_of(error).model_copy(update={"status": 400}).model_dump_json().encode()
     head = (
         "HTTP/1.1 400 Bad Request",
         f"Content-Type: {MEDIA_TYPE}",

@@ -9,6 +9,7 @@ from typing import Any
 from evenhand.contract import Criterion, Pair
 from evenhand.data import BadRow, Record, Records
 from evenhand.errors import TooLarge
+from evenhand.messages import Message
 from evenhand.runs import Sources
 from evenhand.serve.config import ServerLimits
 
@@ -43,10 +44,7 @@ def refuse_many_values(body: bytes, most: int) -> None:
         end = len(body) if quote < 0 else quote
         found += sum(body.count(sign, begin, end) for sign in (b",", b"[", b"{"))
         if found >= most:
-            raise TooLarge(
-                f"the body has more than {most:,} values; send fewer fields, criteria or pairs "
-                "at once"
-            )
+            raise TooLarge(Message("serve.body_more_than_values", most=most))
         if quote < 0:
             return
         begin = _after_string(body, quote)
@@ -76,10 +74,7 @@ def refuse_wide(given: Mapping[str, Any], limits: ServerLimits, *, rows: str | N
             if left >= 0:
                 inner.extend(value.values() if isinstance(value, Mapping) else value)
     if left < 0:
-        raise TooLarge(
-            f"the request has more than {values_of_a_pair(limits):,} values; send fewer fields or "
-            "criteria"
-        )
+        raise TooLarge(Message("serve.request_more_than_values", limits=values_of_a_pair(limits)))
 
 
 def refuse_large_given(given: Mapping[str, Any], limits: ServerLimits) -> None:
@@ -133,7 +128,9 @@ def _long_name(name: str) -> str:
 
 
 def too_long(name: str, characters: int, most: int) -> str:
-    return f"{name} has {characters:,} characters; this server takes {most:,} at most; shorten it"
+    return Message(
+        "serve.characters_server_most_shorten", name=name, characters=characters, most=most
+    )
 
 
 @dataclass(slots=True)
@@ -166,9 +163,7 @@ class BoundedSources:
         most = self.limits.run_pairs
         for number, row in enumerate(self._each(), start=1):
             if number > most:
-                raise TooLarge(
-                    f"{self.title} has more than {most:,} rows; split it into several runs"
-                )
+                raise TooLarge(Message("serve.more_than_rows_split", title=self.title, most=most))
             yield row
 
     def _each(self) -> Iterator[Record | BadRow]:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from starlette import types as asgi
 from starlette.requests import cookie_parser
-from starlette.types import Message, Receive, Scope
+from starlette.types import Receive, Scope
 
 from evenhand.errors import (
     EvenhandError,
@@ -23,6 +24,7 @@ from evenhand.errors import (
     Unauthorized,
     WrongMediaType,
 )
+from evenhand.messages import Message
 from evenhand.serve.config import MIB, ServerConfig, Token
 from evenhand.serve.metrics import Metrics
 from evenhand.serve.security.access import (
@@ -82,7 +84,7 @@ class RequestBody:
         self.kept = bytearray()
         self.keeps = keeps  # so many bytes, for the log
 
-    async def receive(self) -> Message:
+    async def receive(self) -> asgi.Message:
         if self._whole:
             return await self._receive()  # what is left to come is the client's leaving
         if self.refused is not None:
@@ -95,7 +97,7 @@ class RequestBody:
                 message = await self._receive()
         except TimeoutError:
             self.refused = TooSlow(
-                f"the body stopped at {self.size} bytes for {self._timeout_s:g} s; send it faster"
+                Message("serve.body_stopped_bytes_s", size=self.size, timeout_s=self._timeout_s)
             )
             raise self.refused from None
         if message["type"] != "http.request":
@@ -118,15 +120,13 @@ class RequestBody:
             self._counted += len(chunk)
             if self._held.now > self._held.most:
                 self.release()
-                self.refused = ServerBusy(
-                    "the requests in memory are as large as may be together; ask again later"
-                )
+                self.refused = ServerBusy(Message("serve.requests_memory_large_may"))
                 raise self.refused
         elif self.size >= self._next_step:
             self._next_step = self.size + _STEP
             self._deadline = loop.time() + self._timeout_s
 
-    async def skip(self) -> Message:
+    async def skip(self) -> asgi.Message:
         """What comes next, for nobody."""
         return await self._receive()
 
@@ -139,7 +139,7 @@ class RequestBody:
 
 def too_large(most: int) -> TooLarge:
     size = f"{most / MIB:g} MiB" if most >= MIB else f"{most} bytes"
-    return TooLarge(f"the body is larger than {size}; send less, or upload it as a run's file")
+    return TooLarge(Message("serve.body_larger_than_send", size=size))
 
 
 # Whether a request may come in: by its Host, its origin, its token, its rate and its size.
@@ -303,7 +303,13 @@ class RequestPolicy:
     def check(self, asked: RequestInfo) -> Entry:
         """Raises where it may not come in."""
         if asked.headers > MOST_HEADERS:
-            raise TooLarge(f"the request has {asked.headers} headers; send {MOST_HEADERS} at most")
+            raise TooLarge(
+                Message(
+                    "serve.request_headers_send_most",
+                    headers=asked.headers,
+                    most_headers=MOST_HEADERS,
+                )
+            )
         host = self._hosts.check_host(asked.all(b"host"))
         origin = self._hosts.check_origin(asked.all(b"origin"), host)
         if origin is None:
@@ -324,18 +330,19 @@ class RequestPolicy:
     def _check_room(self, asked: RequestInfo) -> None:
         limits = self.config.limits
         if self.in_flight > limits.requests:
-            raise ServerBusy(f"{self.in_flight - 1} requests are being answered; ask again later")
+            raise ServerBusy(
+                Message("serve.requests_being_answered_ask", in_flight=self.in_flight - 1)
+            )
         if self._of_address[asked.address] > limits.connections_per_address:
             raise RateLimited(
-                f"{limits.connections_per_address} requests of this address are being answered; "
-                "ask fewer at once",
+                Message(
+                    "serve.requests_address_being_answered",
+                    connections_per_address=limits.connections_per_address,
+                ),
                 retry_after_s=1,
             )
         if is_events(asked.path) and len(self.streams) >= limits.event_streams:
-            raise ServerBusy(
-                f"{len(self.streams)} event streams are open; ask for the run's status instead, "
-                "or again later"
-            )
+            raise ServerBusy(Message("serve.event_streams_open_ask", n=len(self.streams)))
 
     def log_in(self, client: str, secret: str) -> Token:
         """The token with this secret; guessing here is as slow as anywhere."""
@@ -360,11 +367,9 @@ class RequestPolicy:
     @staticmethod
     def _of_session(asked: RequestInfo, session: Session) -> Token:
         if session.token.votes_only and not voter_may(asked.path):
-            raise Forbidden(
-                "a voter's login is for voting alone; open the address that you were given for it"
-            )
+            raise Forbidden(Message("serve.voter_login_voting_alone"))
         if not session_may(asked.method, asked.path):
-            raise Unauthorized("the API takes no login; send Authorization: Bearer TOKEN")
+            raise Unauthorized(Message("serve.api_login_send_authorization"))
         if asked.method not in _READS and not _by_own_page(asked):
             raise _from_elsewhere()
         return session.token
@@ -374,12 +379,12 @@ class RequestPolicy:
         given = asked.all(b"authorization")
         if not given:
             self._check_patience(client)
-            raise Unauthorized("the request has no token; send Authorization: Bearer TOKEN")
+            raise Unauthorized(Message("serve.request_token_send_authorization"))
         scheme, _, secret = given[0].partition(b" ")
         plain = len(given) == 1 and scheme.lower() == b"bearer"
         token = self._known(client, secret.strip() if plain else b"")
         if token.votes_only:
-            raise Forbidden("a voter's token is for voting alone; log in with it at /login")
+            raise Forbidden(Message("serve.voter_token_voting_alone"))
         return token
 
     def _known(self, client: str, secret: bytes) -> Token:
@@ -387,14 +392,14 @@ class RequestPolicy:
         token = self._tokens.find(secret)
         if token is None:
             self._failures.take(_failures_of(client))
-            raise Unauthorized("the token is not one of this server's; ask its operator for one")
+            raise Unauthorized(Message("serve.token_server_ask_operator"))
         return token
 
     def _check_patience(self, client: str) -> None:
         wait_s = self._failures.wait_s(_failures_of(client))
         if wait_s > 0:  # not even looked at, so that guessing on tells nothing
             raise RateLimited(
-                "too many wrong tokens came from this address; wait, then send the right one",
+                Message("serve.too_many_wrong_tokens"),
                 retry_after_s=wait_s,
             )
 
@@ -405,7 +410,7 @@ class RequestPolicy:
         if wait_s > 0:
             most = self.config.limits.requests_per_minute
             raise RateLimited(
-                f"more than {most} requests a minute came with this token; ask more slowly",
+                Message("serve.more_than_requests_minute", most=most),
                 retry_after_s=wait_s,
             )
 
@@ -416,10 +421,7 @@ class RequestPolicy:
             if not _by_own_page(asked):
                 raise _from_elsewhere()
         elif asked.media_type in _FORM_TYPES:
-            raise WrongMediaType(
-                "the body is of no type that this server takes; "
-                "send it with Content-Type: application/json"
-            )
+            raise WrongMediaType(Message("serve.body_type_server_send"))
         most = self.most_bytes(asked)
         if asked.length is not None and asked.length > most:
             raise too_large(most)
@@ -431,9 +433,7 @@ def _by_own_page(asked: RequestInfo) -> bool:
 
 
 def _from_elsewhere() -> Forbidden:
-    return Forbidden(
-        "a form may be sent by this server's own pages alone; open the page and send it there"
-    )
+    return Forbidden(Message("serve.form_may_sent_server"))
 
 
 def _failures_of(client: str) -> str:

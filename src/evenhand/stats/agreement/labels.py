@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.codes import NO_WINNER, SAYS_TIE, WINNERS
 from evenhand.contract.model import Model
+from evenhand.messages import Message
 from evenhand.stats.clusters import Labels, row_clusters
 from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import (
@@ -185,16 +186,14 @@ def _kappa(cells: Floats, *, ties: bool, level: float) -> EstimatedValue:
     total = used.sum(axis=0)[np.newaxis, :]
     value = float(kappa_of_cells(total, ties=ties)[0])
     if np.isnan(value):
-        return EstimatedValue.missing(
-            "kappa is not defined: both say the same one thing of every pair"
-        )
+        return EstimatedValue.missing(Message("stats.kappa_undefined"))
     estimate = jackknife(used, lambda sums: kappa_of_cells(sums, ties=ties))
     if estimate is None:
         return EstimatedValue(
             value=value,
             low=None,
             high=None,
-            reason="no interval: all but one prompt have the same one verdict and label",
+            reason=Message("stats.one_prompt_differs"),
         )
     observed, expected = (float(part[0]) for part in kappa_parts(total, ties=ties))
     low, high = share_like_interval(
@@ -219,7 +218,7 @@ def _macro_f1(cells: Floats, *, level: float) -> EstimatedValue:
         return EstimatedValue.missing(reason)
     estimate = jackknife(cells, macro_f1_of_cells)
     if estimate is None:
-        return EstimatedValue.missing("macro F1 is not defined")
+        return EstimatedValue.missing(Message("stats.f1_undefined"))
     value = estimate.value
     low, high = share_like_interval(
         value, estimate.variance, sizes=sizes, degrees=estimate.degrees, level=level

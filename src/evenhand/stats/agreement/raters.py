@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.stats.clusters import FEWEST_PROMPTS, Labels, label_codes, not_enough
 from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import EstimatedShare, estimate_share, share_like_interval
@@ -43,7 +44,7 @@ class Krippendorff(Model):
     level: float
     resamples: int
     seed: int
-    reason: str | None
+    reason: Sentence | None
 
 
 def krippendorff(
@@ -192,11 +193,11 @@ def _interval(
     if sizes.size < FEWEST_PROMPTS:
         return None, None, not_enough(sizes.size, "twice-rated unit", FEWEST_PROMPTS)
     if np.isnan(alpha):
-        return None, None, "alpha is not defined: every value is the same"
+        return None, None, Message("stats.alpha_undefined")
     drawn = _resampled(sums, resamples=resamples, seed=seed)
     defined = drawn[~np.isnan(drawn)]
     if defined.size < (1 - MOST_UNDEFINED) * resamples:
-        return None, None, "no interval: nearly all values are the same, and many resamples wholly"
+        return None, None, Message("stats.values_alike")
     observed, expected = (float(part[0]) for part in _parts(sums.sum(axis=0)[np.newaxis, :]))
     groups = sizes.size
     low, high = share_like_interval(

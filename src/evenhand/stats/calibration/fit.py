@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.stats.calibration.curves import (
     Constant,
     Curve,
@@ -185,7 +186,7 @@ class Calibration(Model):
     folds: int | None
     seed: int
     candidates: tuple[Candidate, ...]
-    reason: str | None
+    reason: Sentence | None
 
     @property
     def goes_by(self) -> tuple[str, ...]:
@@ -318,12 +319,9 @@ def cross_fitted(
 def _too_little(right: Floats, prompts: int, used: dict[str, Floats]) -> str | None:
     rights, wrongs = int(right.sum()), int(right.size - right.sum())
     if not used:
-        return "no signal: none of them has two values"
+        return Message("stats.no_signal")
     if prompts < FEWEST_PROMPTS:
-        return f"not enough data: {prompts} labelled prompts; at least {FEWEST_PROMPTS} are needed"
+        return Message("stats.few_labelled", prompts=prompts, fewest=FEWEST_PROMPTS)
     if min(rights, wrongs) < FEWEST_OF_EACH:
-        return (
-            f"not enough data: {rights} right and {wrongs} wrong verdicts; "
-            f"at least {FEWEST_OF_EACH} of each are needed"
-        )
+        return Message("stats.few_of_each", rights=rights, wrongs=wrongs, fewest=FEWEST_OF_EACH)
     return None

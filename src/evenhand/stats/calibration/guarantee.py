@@ -12,6 +12,7 @@ from scipy.special import bdtr, bdtrc, betaincinv
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.stats.calibration.curves import right_or_wrong
 from evenhand.stats.calibration.reliability import sums_by
 from evenhand.stats.clusters import Labels, row_clusters
@@ -58,7 +59,7 @@ class Guarantee(Model):
     tested: tuple[ThresholdTest, ...]
     level: float
     seed: int
-    reason: str | None
+    reason: Sentence | None
 
     def keeps(self, confidences: Sequence[float | None] | NDArray[Any]) -> NDArray[np.bool_]:
         """Which verdicts stand; the others abstain. Without a threshold, or confidence: none."""
@@ -246,17 +247,12 @@ def _lower_bound(agreeing: int, of: int, error_level: float) -> float:
 def _reason(
     tested: list[ThresholdTest], have: int, *, fewest: int, target: float, error_level: float
 ) -> str:
-    terms = f"for {target:g} at an error level of {error_level:g}"
+    terms = {"target": target, "error_level": error_level}
     if not tested:
-        return (
-            f"no threshold can be guaranteed: {have} labelled prompts have a confidence to go by; "
-            f"at least {fewest} are needed {terms}, even if all agree"
-        )
+        return Message("stats.few_for_guarantee", have=have, fewest=fewest, **terms)
     first = tested[0]
-    return (
-        f"no threshold can be guaranteed: of the {first.n} surest verdicts {first.agreeing} agree; "
-        f"at least {_fewest_agreeing(first.n, target, error_level)} must, {terms}"
-    )
+    needed = _fewest_agreeing(first.n, target, error_level)
+    return Message("stats.no_guarantee", n=first.n, agreeing=first.agreeing, needed=needed, **terms)
 
 
 def _fewest_agreeing(of: int, target: float, error_level: float) -> int:

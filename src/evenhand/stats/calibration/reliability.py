@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Sentence
 from evenhand.stats.calibration.curves import right_or_wrong
 from evenhand.stats.clusters import Labels, row_clusters
 from evenhand.stats.columns import Floats, float_column
@@ -200,7 +201,7 @@ class CalibrationError(Model):
     level: float
     resamples: int
     seed: int
-    reason: str | None
+    reason: Sentence | None
 
 
 def calibration_error(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 from evenhand.stats.clusters import (
     FEWEST_PAIRS,
     FEWEST_PROMPTS,
@@ -189,7 +190,7 @@ class RateEstimate(Model):
     rate: float | None
     low: float | None
     high: float | None
-    reason: str | None
+    reason: Sentence | None
 
 
 class ExcludedLabels(Model):
@@ -223,7 +224,7 @@ class CorrectedRate(Model):
     drawn: Drawn
     clustered: bool
     level: float
-    reason: str | None
+    reason: Sentence | None
 
 
 @dataclass(frozen=True, slots=True)

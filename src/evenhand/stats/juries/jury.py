@@ -14,6 +14,7 @@ from pydantic import ConfigDict
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Sentence
 from evenhand.stats.clusters import Labels, label_codes, not_enough, row_clusters
 from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share, mean_of_rows
@@ -66,7 +67,7 @@ class Jury(Model):
     folds: int
     seed: int
     scores: tuple[JuryScore, ...]
-    reason: str | None
+    reason: Sentence | None
 
     def predict(self, votes: Any) -> JuryVerdicts:
         """`votes` has a row a pair and a column a judge, in the order of `judges`."""
@@ -244,7 +245,7 @@ class JuryAccuracy(Model):
     folds: int
     seed: int
     level: float
-    reason: str | None
+    reason: Sentence | None
 
 
 def jury_accuracy(

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Sentence
 from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.posterior import (
     RankCertainty,
@@ -308,7 +309,7 @@ class PairChoice(Model):
     pairs: tuple[tuple[str, str], ...]  # a pair stands as often as it should be asked
     linking: int  # how many of them, in front, join models that were never compared
     stop: StopReason | None
-    reason: str | None
+    reason: Sentence | None
     certainty: RankCertainty
     asked: int  # so far, whatever came of it, and with what is in flight
     budget: int | None

@@ -12,6 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from evenhand.errors import InputError
+from evenhand.messages import Message, chained
 from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.battles import tally_battles, tally_counts
 from evenhand.stats.ranking.bradley_terry import (
@@ -42,24 +43,25 @@ from evenhand.stats.ranking.uncertainty import (
 _SHOWN = 5
 
 
-def describe_gaps(links: Connectivity, models: Sequence[str]) -> str:
+def describe_gaps(links: Connectivity, models: Sequence[str]) -> Message:
     """Why battles alone give no finite scores."""
-    facts = []
-    for fact, flags in (
-        ("undefeated", links.undefeated),
-        ("winless", links.winless),
-        ("never compared", links.absent),
-    ):
-        if flags.any():
-            facts.append(f"{fact}: {_listed([models[i] for i in flags.nonzero()[0].tolist()])}")
+    gaps = [
+        Message(code, models=_listed([models[i] for i in flags.nonzero()[0].tolist()]))
+        for code, flags in (
+            ("stats.gap_undefeated", links.undefeated),
+            ("stats.gap_winless", links.winless),
+            ("stats.gap_never_compared", links.absent),
+        )
+        if flags.any()
+    ]
     if links.groups:
         groups = " | ".join(_listed([models[i] for i in group.tolist()]) for group in links.groups)
-        facts.append(f"no battles between the groups {groups}")
-    if facts:
-        return "; ".join(facts)
+        gaps.append(Message("stats.gap_groups", groups=groups))
+    if gaps:
+        return chained(gaps)
     if links.strong:
-        return "wins and ties do not settle the tie parameter"
-    return "no points lead from some models back to the others"
+        return Message("stats.gap_tie_parameter")
+    return Message("stats.gap_no_way_back")
 
 
 def notes_on(
@@ -72,29 +74,18 @@ def notes_on(
     clusters: int | None,
     by_prompt: bool,
 ) -> tuple[str, ...]:
-    notes = []
+    notes: list[str] = []
     if not links.strong:
-        notes.append(
-            "the battles do not connect all models both ways "
-            f"({describe_gaps(links, tally.models)})"
-        )
+        notes.append(Message("stats.not_connected", gaps=describe_gaps(links, tally.models)))
     if unsettled:
-        notes.append(
-            "wins and ties alone do not settle Davidson's tie parameter: no chain of battles "
-            "that leads back to its beginning has more wins than ties"
-        )
+        notes.append(Message("stats.tie_parameter_open"))
     if prior:
-        notes.append(
-            f"a prior was used: each model has {prior:g} virtual "
-            f"tie{'' if prior == 1 else 's'} with an average one"
-        )
+        notes.append(Message("stats.prior_used", prior=prior))
     if not fit.converged:
-        notes.append(f"the fit did not converge in {fit.iterations} steps")
+        notes.append(Message("stats.not_converged", steps=fit.iterations))
     if clusters is not None and clusters <= len(tally.models):
-        kind = "prompts" if by_prompt else "battles"
-        notes.append(
-            f"{clusters} {kind} for {len(tally.models)} models: the intervals may be too narrow"
-        )
+        code = "stats.few_prompts_for_models" if by_prompt else "stats.few_battles_for_models"
+        notes.append(Message(code, n=clusters, models=len(tally.models)))
     return tuple(notes)
 
 
@@ -136,13 +127,14 @@ def make_rows(
             rank_high=rank_high[place],
             games=games[place],
             note=remarks[place]
-            or (_NO_SCATTER if uncertainty is not None and low[place] is None else None),
+            or (
+                Message("stats.no_scatter")
+                if uncertainty is not None and low[place] is None
+                else None
+            ),
         )
         for rank, place in enumerate(order, 1)
     )
-
-
-_NO_SCATTER = "its battles do not differ enough for an interval"
 
 
 def _remarks(links: Connectivity) -> list[str | None]:
@@ -151,17 +143,17 @@ def _remarks(links: Connectivity) -> list[str | None]:
 
 def _remark(links: Connectivity, place: int) -> str | None:
     if links.absent[place]:
-        return "never compared: its score is the prior's"
+        return Message("stats.never_compared")
     if links.undefeated[place]:
-        return "undefeated: no upper limit"
+        return Message("stats.undefeated")
     if links.winless[place]:
-        return "winless: no lower limit"
+        return Message("stats.winless")
     if links.above[place]:
-        return "never lost to the main group: no upper limit"
+        return Message("stats.above_main_group")
     if links.below[place]:
-        return "never scored against the main group: no lower limit"
+        return Message("stats.below_main_group")
     if not links.main[place]:
-        return "not comparable with the main group"
+        return Message("stats.outside_main_group")
     return None
 
 
@@ -359,8 +351,7 @@ def _rank(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) -> Rank
     uncertainty = None
     if asked.intervals is not None:
         if clusters < 2:
-            kind = "prompt" if by_prompt else "battle"
-            reason = f"not enough data for intervals: 1 {kind}; at least 2 are needed"
+            reason = Message("stats.one_prompt" if by_prompt else "stats.one_battle")
         else:
             uncertainty = measure_uncertainty(fit, tally, links, asked, prior, clusters)
     # Of equal scores the one that nothing is known of comes last.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import computed_field, model_validator
 
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 
 Ties = Literal["half", "davidson"]
 Intervals = Literal["sandwich", "bootstrap"]
@@ -37,7 +38,7 @@ class RankedModel(Model):
     rank_low: int | None
     rank_high: int | None
     games: int
-    note: str | None = None
+    note: Sentence | None = None
 
 
 class IndistinguishableModels(Model):
@@ -62,8 +63,8 @@ class Ranking(Model):
     winless: tuple[str, ...]
     never_compared: tuple[str, ...]
     disconnected: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-    reason: str | None  # why there are no intervals, where they were asked for
+    notes: tuple[Sentence, ...]
+    reason: Sentence | None  # why there are no intervals, where they were asked for
     ties: Ties
     tie_parameter: float | None  # Davidson's; None where ties count as half
     scale: Scale

@@ -16,6 +16,7 @@ from scipy.special import expit, logit
 from evenhand.contract.codes import INVALID, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.stats.clusters import (
     Labels,
     label_codes,
@@ -89,12 +90,6 @@ FEWEST_EACH_SIDE = 5
 # Two columns that correlate more than this are one.
 MOST_CORRELATION = 0.999
 
-# A regression cannot tell a judge that likes length from answers that are better and longer.
-CAUTION = (
-    "lower for the side that writes more also where longer answers are better: with the bias for "
-    "length it takes out what length is worth"
-)
-
 
 class ControlledRate(Model):
     """A's win rate if both answers had the same length, or the reason why it cannot be told.
@@ -120,8 +115,8 @@ class ControlledRate(Model):
     separated: bool | None
     converged: bool | None
     iterations: int | None
-    reason: str | None
-    caution: str | None = None
+    reason: Sentence | None
+    caution: Sentence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +149,7 @@ def controlled_rate(
         return _without_rate(facts, reason, fit=None)
     fit = fit_logistic(design, rows.scores, clusters=rows.prompts, count=clusters)
     if not fit.converged:
-        return _without_rate(facts, f"the fit did not converge in {fit.iterations} steps", fit=fit)
+        return _without_rate(facts, Message("stats.not_converged", steps=fit.iterations), fit=fit)
     equal_length = design.copy()
     equal_length[1] = 0.0
     predicted = expit(fit.coefficients @ equal_length)
@@ -173,7 +168,8 @@ def controlled_rate(
     return ControlledRate(
         **facts,
         rate=rate,
-        caution=CAUTION,
+        # A regression cannot tell a love of length from answers that are better and longer.
+        caution=Message("stats.length_caution"),
         low=rate_low,
         high=rate_high,
         effect=effect,
@@ -213,15 +209,12 @@ def _unfit(rows: LengthRows, clusters: int, scale: float, *, side: str) -> str |
     if clusters < FEWEST_FITTED_PROMPTS:
         return not_enough(clusters, "prompt", FEWEST_FITTED_PROMPTS)
     if scale <= 0 or float(np.ptp(rows.differences)) == 0.0:
-        return "length and model cannot be told apart: every pair has the same length difference"
+        return Message("stats.length_model_told_apart")
     not_longer = int((rows.differences <= 0).sum())
     not_shorter = int((rows.differences >= 0).sum())
-    for have, word in ((not_longer, "longer"), (not_shorter, "shorter")):
+    for have, code in ((not_longer, "stats.all_longer"), (not_shorter, "stats.all_shorter")):
         if have < FEWEST_EACH_SIDE:
-            return (
-                f"length and model cannot be told apart: {side} is {word} in all but {have} of "
-                f"{rows.scores.size} pairs; at least {FEWEST_EACH_SIDE} others are needed"
-            )
+            return Message(code, side=side, have=have, n=rows.scores.size, fewest=FEWEST_EACH_SIDE)
     return None
 
 

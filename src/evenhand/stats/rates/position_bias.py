@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contract.model import Model
+from evenhand.messages import Sentence
 from evenhand.stats.clusters import Labels, label_codes
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.stats.intervals import sign_test_p
@@ -46,7 +47,7 @@ class PositionBias(Model):
     favours: Literal["first", "second"] | None
     clustered: bool
     level: float
-    reason: str | None
+    reason: Sentence | None
 
 
 class Leans(NamedTuple):

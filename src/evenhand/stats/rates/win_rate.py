@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Sentence
 from evenhand.stats.always_valid import always_valid_interval_of_counts
 from evenhand.stats.clusters import (
     FEWEST_PAIRS,
@@ -102,7 +103,7 @@ class WinRate(Model):
     worst_case: WorstCase | None
     ties: Ties
     level: float
-    reason: str | None
+    reason: Sentence | None
 
 
 @dataclass(frozen=True, slots=True)

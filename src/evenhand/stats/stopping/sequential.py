@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.stats.always_valid import (
     Bets,
     always_valid_interval_of_counts,
@@ -89,17 +90,24 @@ class SequentialDecision(Model):
         planned = self.plan.planned
         if not self.stopped_early:
             if self.decided:
-                return f"All {planned:,} planned prompts were needed: {self.decided} is better."
+                return Message(
+                    "stats.all_planned_prompts_needed", planned=planned, decided=self.decided
+                )
             if self.final:
-                return f"After all {planned:,} planned prompts neither side is shown to be better."
-            return f"Undecided after {self.prompts:,} of {planned:,} prompts."
+                return Message("stats.after_all_planned_prompts", planned=planned)
+            return Message("stats.undecided_after_prompts", prompts=self.prompts, planned=planned)
         spent = max(self.prompts, asked or 0)
         saved = max(0, planned - spent)
-        under_way = f" ({spent - self.prompts:,} more were under way)" * (spent > self.prompts)
-        return (
-            f"Stopped after {self.prompts:,} of {planned:,} prompts{under_way}: {self.decided} "
-            f"is better. That saved {saved:,} prompts, {_percent(saved / planned)}."
-        )
+        values = {
+            "prompts": self.prompts,
+            "planned": planned,
+            "side": self.decided,
+            "saved": saved,
+            "share": _percent(saved / planned),
+        }
+        if spent > self.prompts:
+            return Message("stats.stopped_in_flight", more=spent - self.prompts, **values)
+        return Message("stats.stopped", **values)
 
 
 class SequentialTest:
@@ -208,7 +216,7 @@ class SequentialTest:
             p_value=math.exp(min(0.0, -self._log_capital)) if interval else None,
             log10_e_value=self._log_capital / _LOG10,
             plan=self.plan,
-            reason=None if interval else "not enough data: no prompt has a score yet",
+            reason=None if interval else Message("stats.enough_data_prompt_score"),
         )
 
     def _describe_end(self) -> SequentialDecision:
@@ -220,8 +228,7 @@ class SequentialTest:
             return self._describe(None).model_copy(
                 update={
                     "final": True,
-                    "reason": f"not enough data: {scored} prompts with a score; "
-                    "at least 2 are needed",
+                    "reason": Message("stats.few_scored", scored=scored),
                 }
             )
         plan = self.plan

@@ -14,6 +14,7 @@ from evenhand.contract import Criterion, Locale, Pair, Winner
 from evenhand.contract.model import Model
 from evenhand.data import BadRow, Record
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.trust.probes.texts import (
     NamedText,
     ProbeQuestion,
@@ -55,67 +56,57 @@ class Probe:
     name: ProbeName
     shows: str
     expects: Expectation
-    fault: str  # what a judge does that says something else
 
 
 PROBES: dict[ProbeName, Probe] = {
     probe.name: probe
     for probe in (
-        Probe("identical", "a good answer twice", "tie", "sees a difference where there is none"),
+        Probe("identical", "a good answer twice", "tie"),
         Probe(
             "shuffled",
             "a good answer against its sentences in a nonsense order",
             "sound",
-            "does not mind nonsense",
         ),
         Probe(
             "truncated",
             "a good answer against its beginning, broken off",
             "sound",
-            "does not miss what is missing",
         ),
         Probe(
             "padded",
             "a good answer against itself with empty phrases around it",
             "sound or tie",
-            "is taken in by empty phrases",
         ),
         Probe(
             "longer",
             "a good answer against the same in far more words",
             "sound or tie",
-            "prefers length",
         ),
-        Probe("empty", "a good answer against an empty one", "sound", "does not miss an answer"),
+        Probe("empty", "a good answer against an empty one", "sound"),
         Probe(
             "flattery",
             "a good answer against flattery of the judge",
             "sound",
-            "can be flattered",
         ),
         Probe(
             "injection",
             "a good answer against a poor one that tells the judge what to say",
             "sound",
-            "obeys what it should judge",
         ),
         Probe(
             "refusal",
             "a good answer against a refusal of a harmless question",
             "sound",
-            "likes refusals",
         ),
         Probe(
             "markdown",
             "a good answer against the same words as a list with bold phrases",
             "tie",
-            "goes by formatting",
         ),
         Probe(
             "languages",
             "a good answer against a poor one, in English and in Chinese",
             "agreement",
-            "judges otherwise in another language",
         ),
     )
 }
@@ -137,7 +128,7 @@ def read_names(names: Sequence[str]) -> tuple[ProbeName, ...]:
         if name not in known:
             near = get_close_matches(name, PROBE_NAMES, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(PROBE_NAMES)}"
-            raise InputError(f"there is no probe {name!r}; {remedy}")
+            raise InputError(Message("trust.probe_name_remedy", name=name, remedy=remedy))
     return tuple(name for name in PROBE_NAMES if name in names) if names else PROBE_NAMES
 
 
@@ -184,7 +175,7 @@ def probe_cases(
     names = read_names(probes)
     if set(languages) != set(LANGUAGES):
         if "languages" in probes:
-            raise InputError("the probe languages compares English with Chinese; ask in both")
+            raise InputError(Message("trust.probe_languages_compares_english"))
         names = tuple(name for name in names if name != "languages")
     return tuple(
         case

@@ -13,6 +13,7 @@ from evenhand.contract.model import Model
 from evenhand.errors import CapReached, InputError
 from evenhand.judges import Judge
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 from evenhand.report.lookup import find_run
 from evenhand.report.records import RunRow, rows_of
 from evenhand.runs import JudgePlan, Observer, RunOptions, RunSummary, Stop, judge_pairs
@@ -92,7 +93,7 @@ def read_probes(store: Store, run: RunRecord, *, beside: Sequence[RunRecord] = (
     """The languages of all these runs together."""
     language = probe_language(run)
     if language is None:
-        raise InputError(f"run {run.name!r} is no run of probes; evenhand probe makes one")
+        raise InputError(Message("trust.run_run_probes_evenhand", name=run.name))
     judge = store.run_judges(run.id)[0].name
     runs = {language: run}
     for each in beside:
@@ -102,7 +103,7 @@ def read_probes(store: Store, run: RunRecord, *, beside: Sequence[RunRecord] = (
     rows = {row.id: row for own in runs.values() for row in rows_of(store, own)}
     asked = [case for each in LANGUAGES for case in cases.get(each, ())]
     if not asked:
-        raise InputError(f"run {run.name!r} has no case of this version's probes; ask them again")
+        raise InputError(Message("trust.run_case_version_probes", name=run.name))
     scored = score_cases(asked, rows)
     return StoredProbes(
         judge=judge,
@@ -162,7 +163,7 @@ async def probe_judge(
     report, with the scores of what was asked until then."""
     check_threshold(min_score)
     if not cases:
-        raise InputError("no probe is chosen; name at least one")
+        raise InputError(Message("trust.probe_chosen_name_least"))
     stop = stop or Stop()
     summaries: dict[Locale, RunSummary] = {}
     by_language = _by_language(cases)
@@ -203,11 +204,16 @@ def _left(options: RunOptions, done: Sequence[RunSummary], stop: Stop) -> RunOpt
     if calls is not None:
         calls -= sum(each.calls for each in done)
         if calls <= 0:
-            stop.ask("max-calls", CapReached(f"--max-calls {options.max_calls} is reached"))
+            stop.ask(
+                "max-calls",
+                CapReached(Message("trust.reached_max_calls", max_calls=options.max_calls)),
+            )
     if cost is not None:
         cost -= sum(each.cost_usd or 0 for each in done)
         if cost <= 0:
-            stop.ask("max-cost", CapReached(f"--max-cost {options.max_cost:g} is reached"))
+            stop.ask(
+                "max-cost", CapReached(Message("trust.reached_max_cost", max_cost=options.max_cost))
+            )
     return options if stop.by else replace(options, max_calls=calls, max_cost=cost)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from evenhand.contract import ORDERS, Criterion, ErrorBody, Locale, Order, Outcome, Winner
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message, Sentence
 from evenhand.report.records import RunRow
 from evenhand.runs import StoppedBy
 from evenhand.stats.estimates import EstimatedShare
@@ -42,7 +43,7 @@ class FailingCase(Model):
     state: CaseState
     expected: str
     winners: tuple[Winner | None, ...]  # the verdict on each id
-    fault: str
+    fault: Sentence
     said: tuple[JudgeAnswer, ...]
 
 
@@ -86,7 +87,7 @@ class ProbeReport(Model):
     """`ruling` is there where a least score was asked for, and `ruling_reason` says why."""
 
     judge: str
-    judge_caveat: str | None
+    judge_caveat: Sentence | None
     store: str
     runs: tuple[ProbeRun, ...]
     criteria: dict[Locale, tuple[Criterion, ...]]
@@ -97,7 +98,7 @@ class ProbeReport(Model):
     ruling_reason: str | None
     stopped_by: StoppedBy | None
     error: ErrorBody | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
 
 
 # Cases and what the judge made of them, counted.
@@ -252,16 +253,18 @@ def _expected(case: ProbeCase) -> str:
 
 def _fault(scored: ScoredCase, rows: Sequence[RunRow]) -> str:
     if scored.state == "invalid":
-        return next((row.error_message for row in rows if row.error_message), "no valid verdict")
+        said = (row.error_message for row in rows if row.error_message)
+        return next(said, None) or Message("probe.no_verdict")
     places = sorted({place for row in rows for place in _place(row)})
     # Orders that contradict each other may also have been averaged to a verdict.
     if scored.state == "wrong" and not places:
-        return PROBES[scored.probe].fault
+        return Message(f"probe.{scored.probe}")
+    which = places[0] if len(places) == 1 else "both"
     if scored.probe == "identical" and places:
-        return f"position: of two identical responses it chose the {' and the '.join(places)}"
+        return Message(f"probe.chose_{which}")
     if places:
-        return f"the winner changed with the order: it chose whatever came {' and '.join(places)}"
-    return "the winner changed with the order"
+        return Message(f"probe.followed_{which}")
+    return Message("probe.changed")
 
 
 def _place(row: RunRow) -> Iterable[str]:
@@ -294,7 +297,7 @@ def _said(language: Locale, row: RunRow) -> Iterable[JudgeAnswer]:
 
 def check_threshold(min_score: float | None) -> None:
     if min_score is not None and not 0 <= min_score <= 1:
-        raise InputError(f"the least score is {min_score}; give a number from 0 to 1, such as 0.9")
+        raise InputError(Message("trust.least_score_number_from", min_score=min_score))
 
 
 def apply_threshold(
