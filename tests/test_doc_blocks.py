@@ -172,9 +172,9 @@ def test_every_block_runs_as_pasted(page: str, shell: Shell) -> None:
                 if block.excerpt:
                     check_options(place, step.command)
                     continue
-                code, printed = shell.run(step.command)
+                status, printed = shell.run(step.command)
                 if step.shown is None:
-                    assert code == 0, f"{place}: {step.command}\n{printed}"
+                    assert status == 0, f"{place}: {step.command}\n{printed}"
                 elif not looks_like(step.shown, printed):
                     write_anew(page, block, step.shown, printed)
                     pytest.fail(f"{place}: {step.command}\nprinted\n{printed}")
