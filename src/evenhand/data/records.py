@@ -85,7 +85,7 @@ class BadRow:
 
     @property
     def message(self) -> str:
-        return f"{self.source}, row {self.row}: {self.reason}"
+        return Message("data.bad_row", source=self.source, row=self.row, reason=self.reason)
 
 
 @dataclass(frozen=True, slots=True)

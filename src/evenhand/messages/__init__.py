@@ -324,7 +324,8 @@ def _kept(value: Any) -> Any:
         return Message.of(value["code"], value["values"])
     if isinstance(value, (list, tuple)):
         return [_kept(each) for each in value]
-    return str(value)
+    said = getattr(value, "message", None)  # of an error of ours
+    return said if isinstance(said, Message) else str(value)
 
 
 def percent_number(share: float) -> str:

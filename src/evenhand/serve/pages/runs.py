@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from starlette.responses import RedirectResponse, Response
 
+from evenhand.contract.pair import at_field, field_of
 from evenhand.errors import EvenhandError, InputError
 from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, Conclusions
@@ -143,7 +144,12 @@ def _options(fields: Fields) -> StartRun:
         "keepGoingUnread": fields.get("keepGoingUnread") is not None,
         "maxCost": _amount(fields.get("maxCost")),
     }
-    return read_value(StartRun, {name: value for name, value in given.items() if value})
+    try:
+        return read_value(StartRun, {name: value for name, value in given.items() if value})
+    except InputError as error:
+        if field_of(error.message) == "maxCost":
+            error.message = at_field(error.message, Message("serve.highest_cost"))
+        raise
 
 
 def _amount(given: str | None) -> float | None:
