@@ -35,6 +35,7 @@ from evenhand.judging.answers.results import (
     ParsedVerdict,
     ParseFailure,
 )
+from evenhand.messages import Message
 
 _RESULT = re.compile(r'"result"\s*:\s*\{', re.IGNORECASE)
 _WINNER = re.compile(r'"winner"\s*:\s*"', re.IGNORECASE)
@@ -224,7 +225,7 @@ def read_completion(
         return _read_recorded(completion, pair=pair, order=order, sample=sample)
     withheld = _withheld(completion)
     if withheld is None and not completion.text.strip():
-        withheld = "empty", "the judge sent an empty answer"
+        withheld = "empty", Message("unread.judge_sent_empty_answer")
     if withheld is not None:
         kind, reason = withheld
         return _unread(completion.text, order=order, sample=sample, kind=kind, reason=reason)
@@ -266,7 +267,7 @@ def read_ballot(
     text = whole_characters(text)
     parsed = parse(text, criteria, truncated=truncated, protocol=protocol)
     if isinstance(parsed, ParsedVerdict) and parsed.winner == "TIE" and not allow_tie:
-        parsed = ParseFailure("tie_not_allowed", "the answer is TIE, but ties are not allowed")
+        parsed = ParseFailure("tie_not_allowed", Message("unread.answer_tie_but_ties"))
     if isinstance(parsed, ParseFailure):
         return _unread(text, order=order, sample=sample, kind=parsed.kind, reason=parsed.reason)
     winner, scores = parsed.winner, parsed.scores
@@ -295,7 +296,7 @@ def _read_recorded(completion: Completion, *, pair: Pair, order: Order, sample: 
     """A verdict that somebody else read, and that came without a text."""
     winner = cast("Winner", completion.verdict_as_shown)
     if winner == "TIE" and not pair.allow_tie:
-        reason = "the judge named a tie, and a tie is not allowed"
+        reason = Message("unread.judge_named_tie_tie")
         return _unread(
             completion.text, order=order, sample=sample, kind="tie_not_allowed", reason=reason
         )
@@ -318,36 +319,41 @@ def _read_recorded(completion: Completion, *, pair: Pair, order: Order, sample: 
 
 def _unread(text: str, *, order: Order, sample: int, kind: UnreadKind, reason: str) -> Unread:
     # A reason may quote the judge, whose labels are those of its pass.
-    reason = reason if order == "original" else rename(reason)
+    if order == "swapped":
+        reason = _changed(reason, rename)
     return Unread(
         order=order,
         sample=sample,
         kind=kind,
-        reason=whole_characters(reason),
+        reason=_changed(reason, whole_characters),
         raw=whole_characters(text),
     )
+
+
+def _changed(reason: str, change: Callable[[str], str]) -> str:
+    return reason.with_texts(change) if isinstance(reason, Message) else change(reason)
 
 
 def _withheld(completion: Completion) -> tuple[UnreadKind, str] | None:
     """Why there is no answer at all, where the judge or its server says so."""
     if completion.refusal is not None or completion.finish == "refusal":
         said = " ".join((completion.refusal or completion.text).split())[:200]
-        what = f"the judge declined: {said}" if said else "the judge declined"
-        return "refusal", f"{what}; try another judge, or judge this pair by hand"
+        if said:
+            return "refusal", Message("unread.declined_saying", said=said)
+        return "refusal", Message("unread.declined")
     if completion.finish == "filter":
-        return "refusal", "the provider's content filter withheld the answer; try another judge"
+        return "refusal", Message("unread.provider_content_filter_withheld")
     if completion.text.strip() or completion.logprobs:
         return None
     if completion.finish == "length":
         return (
             "thinking",
-            "the answer is empty because the thinking used up the token limit; raise --max-tokens",
+            Message("unread.thinking_cut"),
         )
     if completion.thought:
         return (
             "thinking",
-            "the judge thought, but sent no answer; check the server's reasoning parser, "
-            "or turn thinking off",
+            Message("unread.only_thought"),
         )
     return None
 
@@ -374,7 +380,7 @@ def read_letters(
             order=order,
             sample=sample,
             kind="no_verdict",
-            reason="the letters A and B are equally probable, and a tie is not allowed",
+            reason=Message("unread.letters_b_equally_probable"),
             raw=raw,
         )
     shares = tuple(
@@ -401,7 +407,7 @@ def read_letters(
 
 def _letter_probabilities(completion: Completion, *, allow_tie: bool) -> Probabilities | str:
     if not completion.logprobs:
-        return "the judge gave no log-probabilities; use --mode reasoned with it"
+        return Message("unread.no_logprobs")
     place = completion.logprobs[0]
     mass = _letter_mass(place)
     if not allow_tie:
@@ -409,10 +415,7 @@ def _letter_probabilities(completion: Completion, *, allow_tie: bool) -> Probabi
     total = sum(mass.values())
     rather = _would_rather(place, total)
     if total <= 0 or rather is not None:
-        return (
-            f"the judge would answer {rather!r} rather than a letter on offer "
-            f"(which have {total:.1%} of the probability); use --mode reasoned with it"
-        )
+        return Message("unread.no_letter", rather=rather, percent=100 * total)
     return Probabilities(
         a=mass.get("A", 0.0) / total, b=mass.get("B", 0.0) / total, tie=mass.get("TIE", 0.0) / total
     )

@@ -17,6 +17,7 @@ from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import explain, failed_metadata, failure_of
 from evenhand.judging.passes import Case, PassesFailed, PassKeeper, make_passes, milliseconds_since
 from evenhand.judging.reconciliation import Decision, Judged, Unreconciled, decide
+from evenhand.messages import Message
 
 
 class Failed(NamedTuple):
@@ -79,7 +80,7 @@ async def _judge(case: Case, keeper: PassKeeper | None) -> Judged | Failed:
     readings = [result.reading for result in passes]
     decision = decide(pair, readings, how=case.how, shows_first=case.first_order)
     if isinstance(decision, Unreconciled):
-        error = NoVerdict(f"no valid verdict: {decision.reason}")
+        error = NoVerdict(Message("unread.no_valid_verdict", reason=decision.reason))
         return _failed(case, error, passes, why=decision)
     if config.calibration is not None:
         rating = config.calibration.rate(pair, readings, decision)
@@ -95,7 +96,7 @@ async def _judge(case: Case, keeper: PassKeeper | None) -> Judged | Failed:
 def _unasked(case: Case) -> Judged | Failed:
     """Identical responses, and a caller who does not want to pay for hearing so."""
     if not case.pair.allow_tie:
-        message = "the responses are identical and a tie is not allowed; allow ties, or ask"
+        message = Message("unread.responses_identical_tie_allowed")
         return _failed(case, NoVerdict(message), ())
     calibration = case.config.calibration
     abstained = calibration is not None and calibration.abstains_unasked

@@ -96,7 +96,7 @@ class JudgeConfig(JudgeOptions):
     def __post_init__(self) -> None:
         JudgeOptions.__post_init__(self)  # a class with slots has no super() here
         if self.judge is not None and not isinstance(self.judge, str):
-            raise InputError(f"judge is {self.judge!r}; it takes a name such as openai:gpt-4o")
+            raise InputError(Message("judging.judge_name_such_openai", judge=self.judge))
         for name, value, allowed in (
             ("mode", self.mode, (None, "reasoned", "letter")),
             ("locale", self.locale, (None, "en", "zh")),
@@ -107,20 +107,21 @@ class JudgeConfig(JudgeOptions):
         ):
             if value not in allowed:
                 offered = ", ".join(str(choice) for choice in allowed)
-                raise InputError(f"{name} is {value!r}; it takes {offered}")
+                raise InputError(
+                    Message("judging.name_value_offered", name=name, value=value, offered=offered)
+                )
         for name, number, least in (("samples", self.samples, 1), ("repairs", self.repairs, 0)):
             if number is not None and (type(number) is not int or number < least):
-                raise InputError(f"{name} is {number!r}; it takes a whole number from {least}")
+                raise InputError(
+                    Message("judging.whole_number_from", name=name, number=number, least=least)
+                )
         if not isinstance(self.template, (Template, Path, NoneType)):
-            raise InputError(
-                f"template is {self.template!r}; it takes what evenhand.open_template gives"
-            )
+            raise InputError(Message("judging.template_what_evenhand_open", template=self.template))
         if not isinstance(self.retry, (RetryPolicy, NoneType)):
-            raise InputError(f"retry is {self.retry!r}; it takes an evenhand.RetryPolicy")
+            raise InputError(Message("judging.retry_evenhand_retrypolicy", retry=self.retry))
         if self.calibration is not None and not hasattr(self.calibration, "rate"):
             raise InputError(
-                f"calibration is {self.calibration!r}; it takes what "
-                "evenhand.trust.calibration.open_calibration gives"
+                Message("judging.calibration_what_evenhand_trust", calibration=self.calibration)
             )
 
     @classmethod
@@ -134,8 +135,7 @@ class JudgeConfig(JudgeOptions):
         chosen = cls() if overrides is None else overrides
         if not isinstance(chosen, JudgeConfig):  # callers may be untyped
             raise InputError(
-                f"config takes evenhand.JudgeConfig(…), not a {type(chosen).__name__}; "
-                "e.g. JudgeConfig(base_url='http://localhost:8000/v1')"
+                Message("judging.config_evenhand_judgeconfig_e", name=type(chosen).__name__)
             )
         judge = None if own is not None else chosen.judge or settings.judge
         traits = traits_of(judge) if own is None else own.traits
@@ -178,9 +178,7 @@ class JudgeConfig(JudgeOptions):
     def open_judge(self) -> Judge:
         """The judge that it names; nothing is sent or loaded before its first question."""
         if self.judge is None:
-            raise InputError(
-                "no judge is named; give one such as openai:gpt-4o, or set EVENHAND_JUDGE"
-            )
+            raise InputError(Message("judging.judge_named_such_openai"))
         return open_judge(self.judge, self)
 
     @property
@@ -252,8 +250,14 @@ class JudgeConfig(JudgeOptions):
             return open_template(template.expanduser(), locale=self.language, mode=mode)
         if template.mode != mode or template.locale != self.language:
             raise InputError(
-                f"template {template.name} was opened for {template.locale}, "
-                f"{template.mode} mode, not for {self.language}, {mode} mode; open it again"
+                Message(
+                    "judging.template_opened_mode_mode",
+                    name=template.name,
+                    locale=template.locale,
+                    mode=template.mode,
+                    language=self.language,
+                    mode2=mode,
+                )
             )
         return template
 

@@ -26,6 +26,7 @@ from evenhand.judging.ballots import (
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import VerdictContext
 from evenhand.judging.reconciliation import shown_first
+from evenhand.messages import Message
 from evenhand.prompts import Prompt, answer_schema, response_digests
 
 
@@ -187,7 +188,7 @@ async def _reasoned_pass(case: Case, order: Order, sample: int) -> PassResult:
                 raise
             # The first answer was paid for and is kept; only the repair failed.
             last = unread.pop()
-            reason = f"{last.reason} (and asking again failed: {error.message})"
+            reason = Message("unread.repair_failed", reason=last.reason, error=error.message)
             failed = Completion("", usage=Usage(requests=error.requests))
             last = last.model_copy(update={"reason": reason})
             return _pass(case, last, [*completions, failed], unread, begun)

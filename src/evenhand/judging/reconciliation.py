@@ -29,6 +29,7 @@ from evenhand.contract import (
     Winner,
 )
 from evenhand.judging.ballots import Ballot, PassResult, Reading
+from evenhand.messages import Message, chained
 from evenhand.messages.phrases import name_pass
 
 Choices = Mapping[Order, Winner | None]  # each order's own; None where its samples split evenly
@@ -105,10 +106,7 @@ def decide(
         return _agree(pair, ballots)
     samples = max([each.sample for each in readings])
     if samples == 1 and not _all_weighed(ballots):
-        return Unreconciled(
-            "averaging needs probabilities, and the judge gave none; "
-            "ask for log-probabilities, or for several samples"
-        )
+        return Unreconciled(Message("unread.averaging_needs_probabilities_judge"))
     return _average(pair, ballots, samples)
 
 
@@ -160,8 +158,11 @@ def position(pair: Pair, choices: Choices) -> PositionConsistency | None:
 def _why_silent(readings: Sequence[Reading], silent: Sequence[Order]) -> str:
     reasons = {order: _why_unread(readings, order) for order in silent}
     if len(silent) > 1 and len(set(reasons.values())) == 1:
-        return f"Both passes: {reasons[silent[0]]}"
-    return "; ".join(f"{name_pass('en', order)}: {reason}" for order, reason in reasons.items())
+        return Message("unread.both_passes", reason=reasons[silent[0]])
+    return chained(
+        Message("unread.one_pass", which=name_pass("en", order), reason=reason)
+        for order, reason in reasons.items()
+    )
 
 
 def _why_unread(readings: Iterable[Reading], order: Order) -> str:
@@ -169,8 +170,8 @@ def _why_unread(readings: Iterable[Reading], order: Order) -> str:
         dict.fromkeys(r.reason for r in readings if isinstance(r, Unread) and r.order == order)
     )
     if not reasons:
-        return "not made, and half a comparison decides nothing"
-    return f"could not be read, {', '.join(reasons)}"
+        return Message("unread.not_made")
+    return Message("unread.not_read", reasons=reasons)
 
 
 # By agreement: both orders choose the same, or the pair is inconsistent.
@@ -202,8 +203,7 @@ def _agree(pair: Pair, ballots: _Ballots) -> Decision | Unreconciled:
         winner, decided_by = _separate(pair, ballots, criteria)
         if winner is None:
             return Unreconciled(
-                "the passes do not agree on a winner, a tie is not allowed, and neither "
-                "confidence nor criteria separate them; allow ties, or ask for more samples",
+                Message("unread.passes_do_agree_winner"),
                 criteria,
                 position(pair, choices),
             )
@@ -350,8 +350,7 @@ def _average(pair: Pair, ballots: _Ballots, samples: int) -> Decision | Unreconc
         winner, decided_by = _majority(pair, criteria)
         if winner is None:
             return Unreconciled(
-                "A and B are equally probable, a tie is not allowed, and the criteria do not "
-                "separate them; allow ties, or ask for more samples",
+                Message("unread.b_equally_probable_tie"),
                 criteria,
                 position(pair, choices),
             )

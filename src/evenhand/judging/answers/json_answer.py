@@ -23,6 +23,7 @@ from evenhand.judging.answers.results import (
     shown,
 )
 from evenhand.judging.answers.vocabulary import NATIVE_FIELDS, field_name, winner_of
+from evenhand.messages import Message
 
 # Finding JSON objects in a text, with work that stays linear whatever the text holds.
 
@@ -261,9 +262,9 @@ def _winner_of_all(stated: list[Any]) -> Winner | ParseFailure:
     winner = winners[0] if winners else None
     if winner is None:
         if not stated:
-            return ParseFailure("no_verdict", "the JSON answer names no overall winner")
+            return ParseFailure("no_verdict", Message("unread.json_answer_names_overall"))
         said = "null" if stated[0] is None else shown(str(stated[0]), 40)
-        return ParseFailure("off_menu", f"the winner is {said}, which is none of A, B and TIE")
+        return ParseFailure("off_menu", Message("unread.winner_none_b_tie", said=said))
     return winner
 
 
@@ -313,14 +314,16 @@ def _criteria(
     for name, entry in _entries(comparison):
         key = key_of(name)
         if key not in wanted:
-            flags.append(f"criterion {shown(name, 40)} was not asked for")
+            flags.append(Message("unread.criterion_asked_name", name=shown(name, 40)))
             continue
         parsed = _criterion(wanted[key], entry, flags)
         before = said.get(key)
         if before is None:
             said[key] = parsed
         elif before.winner != parsed.winner:
-            flags.append(f"criterion {shown(wanted[key], 40)} is judged twice, differently")
+            flags.append(
+                Message("unread.criterion_judged_twice_differently", wanted=shown(wanted[key], 40))
+            )
             said[key] = before._replace(winner=None)
     return tuple(said.get(key, ParsedCriterion()) for key in wanted)
 
@@ -350,8 +353,12 @@ def _criterion(name: str, entry: AnswerFields, flags: list[str]) -> ParsedCriter
         winners = {winner_of(item) for item in _flat(value)}
         winner = winners.pop() if len(winners) == 1 else None
         if winner is None:
-            what = "is named twice" if winners else f"{shown(str(value), 30)} is off the menu"
-            flags.append(f"criterion {shown(name, 40)}: its winner {what}")
+            named = {"criterion": shown(name, 40)}
+            flags.append(
+                Message("unread.winner_named_twice", **named)
+                if winners
+                else Message("unread.winner_off_menu", value=shown(str(value), 30), **named)
+            )
     return ParsedCriterion(
         winner,
         reasoning=_text(entry.get("reasoning")),

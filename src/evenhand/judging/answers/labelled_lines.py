@@ -12,6 +12,7 @@ from evenhand.judging.answers.quotations import attributes
 from evenhand.judging.answers.results import ParsedCriterion, Statement, shown
 from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims
 from evenhand.judging.answers.vocabulary import NOUN, ORDINAL, letter, winner_of
+from evenhand.messages import Message
 
 _EMOJI = r"\u2600-\u27bf\u2b50\ufe0f\U0001f300-\U0001faff"
 _DECORATION = (
@@ -388,7 +389,7 @@ def _keep(
 ) -> None:
     before = said.get(key)
     if before is not None and before.winner is not None and before.winner != ballot.winner:
-        flags.append(f"criterion {shown(name, 40)} is judged twice, differently")
+        flags.append(Message("unread.criterion_judged_twice_differently_2", name=shown(name, 40)))
         said[key] = before._replace(winner=None)
     elif before is None or before.winner is None:
         said[key] = ballot

@@ -19,6 +19,7 @@ from evenhand.judging.answers.results import (
 )
 from evenhand.judging.answers.sentences import Claim, attributed, claims, concluded
 from evenhand.judging.answers.vocabulary import NOUN, letter, winner_of
+from evenhand.messages import Message
 
 # A verdict without a label: the whole answer, or the first or the last line of it, is `B`.
 
@@ -47,7 +48,8 @@ def read_bare(text: str) -> ParsedVerdict | ParseFailure | None:
     against = [claim for claim in claims(text) if claim.winner != winner]
     if any(claim.concluding or claim.alone for claim in against):
         return ParseFailure(
-            "contradiction", f"the line {shown(lines[number])} and a sentence beside it differ"
+            "contradiction",
+            Message("unread.line_sentence_beside_differ", lines=shown(lines[number])),
         )
     return ParsedVerdict(winner)
 
@@ -272,15 +274,15 @@ def read_scores(text: str, *, first_line_only: bool = False) -> ParsedVerdict | 
     if scores is None and not first_line_only:
         scores = _later(text)
     if scores is None:
-        return ParseFailure("no_verdict", "no two scores to compare were found")
+        return ParseFailure("no_verdict", Message("unread.two_scores_compare_found"))
     winner = _by_scores(scores)
     if disowned(text[:400], len(text.split("\n", 1)[0]), winner):
-        return ParseFailure("contradiction", "the scores are said to be a response's own words")
+        return ParseFailure("contradiction", Message("unread.scores_said_response_own"))
     said = [claim for claim in claims(text) if not claim.noun.startswith("(")]
     if winner != "TIE" and said and said[-1].winner not in (winner, "TIE"):
         return ParseFailure(
             "contradiction",
-            f"the scores say {winner}, the closing sentence says {said[-1].winner}",
+            Message("unread.scores_say_closing_sentence", winner=winner, winner2=said[-1].winner),
         )
     return ParsedVerdict(winner, "scores", scores=scores)
 
@@ -353,12 +355,13 @@ def read_outputs(text: str) -> ParsedVerdict | ParseFailure:
         # The last line is the last word, whatever was weighed before it, but not another verdict.
         last = letter(closing["id"] or closing["paren"])
         if any(claim.concluding and claim.winner != last for claim in made):
-            return ParseFailure("contradiction", "the last line and a conclusion before it differ")
+            return ParseFailure("contradiction", Message("unread.last_line_conclusion_before"))
         return ParsedVerdict(last, "llmbar")
     verdict = concluded(made)
     if verdict == "none":
         return ParseFailure(
-            "no_verdict", f"no output is called better; it ends {shown(last_line(text))}"
+            "no_verdict",
+            Message("unread.output_called_better_ends", last_line=shown(last_line(text))),
         )
     if verdict == "split":
         return _split(made)
@@ -367,7 +370,7 @@ def read_outputs(text: str) -> ParsedVerdict | ParseFailure:
     firm = any(c.concluding or c.alone for c in made if c.winner == winner)
     if _UNFINISHED.search(ending) or (not firm and not ending.endswith(_FINISHED)):
         return ParseFailure(
-            "truncated", f"it stops in the middle, before a conclusion: {shown(ending)}"
+            "truncated", Message("unread.stops_middle_before_conclusion", ending=shown(ending))
         )
     return ParsedVerdict(winner, "llmbar")
 
@@ -380,7 +383,7 @@ def _of_output(claim: Claim) -> bool:
 
 def _split(made: list[Claim]) -> ParseFailure:
     said = ", ".join(dict.fromkeys(claim.winner for claim in made))
-    return ParseFailure("contradiction", f"the text calls more than one of them better: {said}")
+    return ParseFailure("contradiction", Message("unread.text_calls_more_than", said=said))
 
 
 def read_class(text: str) -> ParsedVerdict | ParseFailure:
@@ -390,15 +393,18 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
     if alone is not None:
         winner = _CLASS.get(alone["digit"])
         if winner is None:
-            return ParseFailure("off_menu", f"the last line is {alone['digit']}, not 1, 2 or 3")
+            return ParseFailure("off_menu", Message("unread.last_line_1_2", alone=alone["digit"]))
         before = text.rstrip()[: -len(closing)].rstrip()
         if before[-1:] in (":", "：") and not _CLASS_NAMED.search(last_line(before)):
-            return ParseFailure("no_verdict", f"the last line is what {shown(before[-60:])} names")
+            return ParseFailure(
+                "no_verdict", Message("unread.last_line_what_names", before=shown(before[-60:]))
+            )
         against = [_CLASS[match["digit"]] for match in _CHOSEN.finditer(before)]
         against += [claim.winner for claim in claims(before) if claim.alone]
         if against and against[-1] != winner:
             return ParseFailure(
-                "contradiction", f"the last line is {alone['digit']}, before it says {against[-1]}"
+                "contradiction",
+                Message("unread.last_line_before_says", alone=alone["digit"], against=against[-1]),
             )
         return ParsedVerdict(winner, "three-class")
     chosen = {match["digit"] for match in _CHOSEN.finditer(closing)}
@@ -413,7 +419,7 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
         return ParsedVerdict(_CLASS[chosen.pop()], "three-class")
     if chosen:
         return ParseFailure(
-            "contradiction", f"the last line chooses more than one: {shown(closing)}"
+            "contradiction", Message("unread.last_line_chooses_more", closing=shown(closing))
         )
     made = [
         claim for claim in claims(text) if _DEBATERS.search(claim.noun) or claim.winner == "TIE"
@@ -423,7 +429,9 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
         return ParsedVerdict(verdict[0], "three-class")
     if verdict == "split":
         return _split(made)
-    return ParseFailure("no_verdict", f"the last line names no class: {shown(closing)}")
+    return ParseFailure(
+        "no_verdict", Message("unread.last_line_names_class", closing=shown(closing))
+    )
 
 
 def _in_last_line(text: str, claim: Claim) -> bool:
@@ -437,14 +445,14 @@ def read_conclusion(text: str, protocol: AnswerProtocol) -> ParsedVerdict | Pars
     if verdict == "split":
         return _split(made)
     if verdict == "none":
-        return ParseFailure("no_verdict", f"no verdict is stated; it ends {shown(last_line(text))}")
+        return ParseFailure(
+            "no_verdict", Message("unread.verdict_stated_ends", last_line=shown(last_line(text)))
+        )
     winner, claim = verdict
     if disowned(text[claim.start : claim.end + 400], claim.end - claim.start, winner):
         return ParseFailure(
-            "contradiction", f"the verdict {winner} is said to be a response's own words"
+            "contradiction", Message("unread.verdict_said_response_own", winner=winner)
         )
     if not (claim.concluding or claim.own_line or _in_last_line(text, claim)):
-        return ParseFailure(
-            "no_verdict", "a response is called better on the way, but nothing concludes"
-        )
+        return ParseFailure("no_verdict", Message("unread.response_called_better_way"))
     return ParsedVerdict(winner, protocol)

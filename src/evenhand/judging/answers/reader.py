@@ -11,6 +11,7 @@ from itertools import islice
 from evenhand.contract import Criterion
 from evenhand.judging.answers.json_answer import read_answer, read_native, whole_object
 from evenhand.judging.answers.results import AnswerProtocol, ParsedVerdict, ParseFailure
+from evenhand.messages import Message
 
 # More than any judge writes; what is longer is not scanned.
 LONGEST_ANSWER = 1_000_000
@@ -55,11 +56,13 @@ def parse(
     """
     body = text.strip()
     if not body:
-        return ParseFailure("empty", "the answer is empty")
+        return ParseFailure("empty", Message("unread.answer_empty"))
     if len(body) > LONGEST_ANSWER:
         return ParseFailure(
             "malformed",
-            f"the answer has {len(body):,} characters; at most {LONGEST_ANSWER:,} are read",
+            Message(
+                "unread.answer_characters_most_read", n=len(body), longest_answer=LONGEST_ANSWER
+            ),
         )
     if protocol in (None, "evenhand"):
         # A whole object first: whatever its strings quote, they are its own.
@@ -80,9 +83,9 @@ def _final_channel(body: str) -> str | ParseFailure:
     """What a model with channels sends to its user, where a server leaves them in the text."""
     finals = _FINAL_CHANNEL.split(body)
     if len(finals) == 1:
-        return ParseFailure("thinking", "the thinking never ends; no answer follows it")
+        return ParseFailure("thinking", Message("unread.thinking_never_ends_answer"))
     if len(finals) > 2:
-        return ParseFailure("contradiction", "more than one final message; which is the judge's?")
+        return ParseFailure("contradiction", Message("unread.more_than_final_message"))
     return _CHANNEL_END.sub("", finals[1])
 
 
@@ -106,9 +109,9 @@ def _read_after_thinking(
     """
     answer = _after_opened_thinking(body)
     if answer is None:
-        return ParseFailure("thinking", "the thinking never ends; no answer follows it")
+        return ParseFailure("thinking", Message("unread.thinking_never_ends_answer"))
     if not answer:
-        return ParseFailure("thinking", "nothing follows the thinking")
+        return ParseFailure("thinking", Message("unread.nothing_follows_thinking"))
 
     def outcome_of(part: str) -> ParsedVerdict | ParseFailure:
         if protocol in (None, "evenhand") and part:
@@ -122,14 +125,19 @@ def _read_after_thinking(
         return outcome_of(answer)
     before, after = answer[: closed.start()].strip(), answer[closed.end() :].strip()
     if not after:
-        return ParseFailure("thinking", "nothing follows the thinking")
+        return ParseFailure("thinking", Message("unread.nothing_follows_thinking"))
     outcome = outcome_of(after)
     if before and isinstance(outcome, ParsedVerdict):
         thought = outcome_of(before)
         if isinstance(thought, ParsedVerdict) and thought.winner != outcome.winner:
             return ParseFailure(
                 "contradiction",
-                f"{thought.winner} is said before {closed[0]}, {outcome.winner} after it",
+                Message(
+                    "unread.said_before_after",
+                    winner=thought.winner,
+                    closed=closed[0],
+                    winner2=outcome.winner,
+                ),
             )
     return outcome
 
@@ -138,7 +146,7 @@ def _read_answer(
     body: str, criteria: Sequence[Criterion], *, truncated: bool, protocol: AnswerProtocol | None
 ) -> ParsedVerdict | ParseFailure:
     if truncated:
-        return ParseFailure("truncated", "the server cut the answer at its length limit")
+        return ParseFailure("truncated", Message("unread.server_cut_answer_length"))
     # Its many patterns take 40 ms to compile, and most answers are strict JSON.
     from evenhand.judging.answers.recognition import read_text
 

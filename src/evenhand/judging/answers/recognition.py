@@ -53,6 +53,7 @@ from evenhand.judging.answers.results import (
 from evenhand.judging.answers.sentences import claims
 from evenhand.judging.answers.terse import read_terse, said_tersely
 from evenhand.judging.answers.vocabulary import NOUN, is_refusal, plainly
+from evenhand.messages import Message
 
 # The judge's prose as reasons: without the bare verdict in it, and in the caller's labels.
 #
@@ -131,7 +132,7 @@ def read_text(
         return _read_text(body, criteria, protocol)
     except TooManyQuotations:
         return ParseFailure(
-            "malformed", f"the answer holds more than {MOST_QUOTATIONS:,} quotations"
+            "malformed", Message("unread.answer_holds_more_than", most_quotations=MOST_QUOTATIONS)
         )
 
 
@@ -142,9 +143,7 @@ def _read_text(
     native = protocol in (None, "evenhand")
     search = find_objects(body) if native and "{" in body else ObjectSearch([])
     if search.gave_up:
-        return ParseFailure(
-            "malformed", "too many unclosed braces to look for an answer among them"
-        )
+        return ParseFailure("malformed", Message("unread.too_many_unclosed_braces"))
     prose = _without(plain, search.found)
     if search.found:
         words = own_words(prose)
@@ -164,7 +163,7 @@ def _read_text(
         outcome = _stated(words.closing, criteria, protocol)
     if isinstance(outcome, ParseFailure):
         if outcome.kind == "no_verdict" and is_refusal(plain):
-            return ParseFailure("refusal", f"the judge declined: {shown(body)}")
+            return ParseFailure("refusal", Message("unread.judge_declined_body", body=shown(body)))
         return outcome
     if outcome.from_object:
         return outcome
@@ -215,7 +214,9 @@ def _opens_otherwise(prose: str, winner: Winner) -> ParseFailure | None:
     opening = opening_verdict(prose) or said_tersely(prose.lstrip().split("\n", 1)[0].strip())
     if opening in (None, winner):
         return None
-    return ParseFailure("contradiction", f"the first line is {opening}, the verdict {winner}")
+    return ParseFailure(
+        "contradiction", Message("unread.first_line_verdict", opening=opening, winner=winner)
+    )
 
 
 def _in_its_sentence(prose: str, verdict: Statement) -> ParseFailure | None:
@@ -227,7 +228,11 @@ def _in_its_sentence(prose: str, verdict: Statement) -> ParseFailure | None:
         if claim.winner != verdict.winner:
             return ParseFailure(
                 "contradiction",
-                f"the mark {shown(verdict.text, 20)} stands in a sentence that says {claim.winner}",
+                Message(
+                    "unread.mark_stands_sentence_says",
+                    text=shown(verdict.text, 20),
+                    winner=claim.winner,
+                ),
             )
     return None
 
@@ -245,10 +250,16 @@ def _final(stated: list[Statement]) -> Statement | ParseFailure | None:
     if rivals:
         return ParseFailure(
             "contradiction",
-            f"two statements differ: {shown(rivals[-1].text, 40)} and {shown(last.text, 40)}",
+            Message(
+                "unread.two_statements_differ",
+                text=shown(rivals[-1].text, 40),
+                text2=shown(last.text, 40),
+            ),
         )
     if last.winner is None:
-        return ParseFailure("off_menu", f"{shown(last.text)} names none of the verdicts on offer")
+        return ParseFailure(
+            "off_menu", Message("unread.names_none_verdicts_offer", text=shown(last.text))
+        )
     return last
 
 
@@ -259,8 +270,12 @@ def _contradicted(
         if claim.winner != winner and (claim.concluding or claim.alone):
             return ParseFailure(
                 "contradiction",
-                f"the verdict is {winner}, but {where} it says "
-                f"{shown(beside[claim.start : claim.end])}",
+                Message(
+                    "unread.verdict_but_says",
+                    winner=winner,
+                    where=where,
+                    beside=shown(beside[claim.start : claim.end]),
+                ),
             )
     return None
 
@@ -268,9 +283,7 @@ def _contradicted(
 def _disowned(prose: str, start: int, end: int, winner: Winner) -> ParseFailure | None:
     if not disowned(prose[start : end + 400], end - start, winner):
         return None
-    return ParseFailure(
-        "contradiction", f"the verdict {winner} is said to be a response's own words"
-    )
+    return ParseFailure("contradiction", Message("unread.verdict_said_response_own", winner=winner))
 
 
 def _reverses(prose: str, verdict: Statement) -> ParseFailure | None:
@@ -292,7 +305,7 @@ def _reverses(prose: str, verdict: Statement) -> ParseFailure | None:
         return None
     said = shown(before[firm[-1].start : firm[-1].end])
     return ParseFailure(
-        "contradiction", f"the verdict is {verdict.winner}, but before it says {said}"
+        "contradiction", Message("unread.verdict_but_before_says", winner=verdict.winner, said=said)
     )
 
 
@@ -317,8 +330,8 @@ def _answer(
             answers.append(item)
     if broken is not None:
         if broken.unclosed:
-            return ParseFailure("truncated", "the answer's JSON stops in the middle")
-        return ParseFailure("malformed", "the answer's JSON is broken, and no whole one follows")
+            return ParseFailure("truncated", Message("unread.answer_json_stops_middle"))
+        return ParseFailure("malformed", Message("unread.answer_json_broken_whole"))
     if not answers:
         return None
     full = [item for item in answers if item.value is not None and is_full(item.value)]
@@ -327,7 +340,7 @@ def _answer(
         rival = other in full or not full or other.start > chosen.start
         rival = rival or _adjacent(prose, other, chosen)
         if other is not chosen and rival and _winner(other) != _winner(chosen):
-            return ParseFailure("contradiction", "two answer objects name different winners")
+            return ParseFailure("contradiction", Message("unread.two_answer_objects_name"))
     return chosen
 
 
@@ -412,7 +425,8 @@ def _checked(
 
 def _differs(winner: Winner, statement: Statement) -> ParseFailure:
     return ParseFailure(
-        "contradiction", f"the JSON answer says {winner}, the text says {shown(statement.text)}"
+        "contradiction",
+        Message("unread.json_answer_says_text", winner=winner, text=shown(statement.text)),
     )
 
 
