@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from evenhand.errors import InputError
+from evenhand.messages import speaking_to
 from evenhand.skill import AGENTS, NAME, skill_folders, skill_texts, write_skill
 
 TEXTS = {name: text.decode() for name, text in skill_texts().items()}
@@ -71,7 +72,7 @@ def test_edit_is_kept_unless_forced(tmp_path: Path, name: str) -> None:
     write_skill([tmp_path])
     edited = tmp_path / NAME / name
     edited.write_text("mine", encoding="utf-8")
-    with pytest.raises(InputError, match="--force"):
+    with speaking_to("cli"), pytest.raises(InputError, match="--force"):
         write_skill([tmp_path])
     assert edited.read_text("utf-8") == "mine"
     (forced,) = write_skill([tmp_path], force=True)

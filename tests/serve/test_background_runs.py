@@ -24,6 +24,7 @@ from evenhand.errors import (
     ServerBusy,
     TooLarge,
 )
+from evenhand.messages import speaking_to
 from evenhand.runs import JudgePlan, PairFiles, RunOptions, judge_pairs
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.run_status import read_status
@@ -432,7 +433,7 @@ async def test_the_servers_own_cap_holds_however_often_a_run_is_resumed(
 async def test_a_cap_on_cost_needs_a_price(start_server: StartServer, file_store: str) -> None:
     url = start_server(adder).url
     async with opened(url, file_store) as service:
-        with pytest.raises(InputError, match="maxCost cannot be kept"):
+        with speaking_to("http"), pytest.raises(InputError, match="maxCost cannot be kept"):
             await start(service, sums(5), max_cost=1.0)
         assert (await service.runs()).runs == ()
 
@@ -471,7 +472,7 @@ async def test_bad_rows_refuse_the_run_or_are_left_out(
 ) -> None:
     rows = [*sums(3), {"id": "odd", "prompt": "What is this?"}, *sums(3, begin=4)]
     async with opened(start_server(adder).url, address) as service:
-        with pytest.raises(DataError, match=r"row 4: .*badRows skip"):
+        with speaking_to("http"), pytest.raises(DataError, match=r"row 4: .*badRows skip"):
             await start(service, rows)
         assert (await service.runs()).runs == ()
         begun = await start(service, rows, bad_rows="skip")

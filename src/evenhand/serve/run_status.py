@@ -33,8 +33,9 @@ def needed_run(store: Store, wanted: str) -> RunRecord:
         return run
     names = [each.name for each in store.run_page(limit=1000)]
     near = nearest(wanted, names)
-    hint = f"; the nearest is {near[0]!r}" if near else "; list them at /v1/runs"
-    raise NotFound(Message("serve.run_wanted_hint", wanted=wanted[:80], hint=hint))
+    if near:
+        raise NotFound(Message("serve.run_wanted_near", wanted=wanted[:80], near=near[0]))
+    raise NotFound(Message("serve.run_wanted", wanted=wanted[:80]))
 
 
 def recorded_judge(store: Store, runs: Sequence[RunRecord], judge: str | None) -> str | None:
