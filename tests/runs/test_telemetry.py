@@ -30,7 +30,7 @@ async def test_a_run_its_pairs_and_its_calls_have_spans_without_texts(
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept))
     found = Telemetry(provider.get_tracer("test"))
-    monkeypatch.setattr(Telemetry, "found", classmethod(lambda cls: found))
+    monkeypatch.setattr(Telemetry, "available", classmethod(lambda cls: found))
     await evenhand.run(
         sums(3),
         ScriptedJudge(counted),
