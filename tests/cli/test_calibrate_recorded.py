@@ -10,6 +10,7 @@ import pytest
 from scripts.verify_calibrated_runs import Judged, learned_on_half
 
 from command_line import Command
+from evenhand.judging.ballots import Ballot, PassResult
 from evenhand.store import open_store
 from evenhand.trust.labelled_verdicts import labelled_verdicts
 
@@ -111,7 +112,9 @@ def test_a_reward_models_margin_becomes_a_probability(
     margins = [
         abs(ballot.scores.a - ballot.scores.b)
         for row in rows
-        if (ballot := getattr(row.passes[0].made, "ballot", None)) and ballot.scores
+        if isinstance(made := row.passes[0].made, PassResult)
+        and isinstance(ballot := made.reading, Ballot)
+        and ballot.scores
     ]
     sure = [row.row.confidence or 0.0 for row in rows]
     # The curve goes by the margin or by it and length, so that larger margins are surer.

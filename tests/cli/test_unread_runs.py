@@ -12,6 +12,7 @@ from evenhand.contract import Unread
 from evenhand.errors import JudgeUnreadable
 from evenhand.judges import Judge, Traits
 from evenhand.judging.ballots import Ballot, PassResult
+from evenhand.messages import render
 from evenhand.runs.health import UnreadMonitor
 from evenhand.runs.stop import Stop
 from evenhand.serve.pages.rendering import PageTranslator
@@ -107,7 +108,7 @@ def test_the_example_is_short_and_harmless_and_told_in_both_languages() -> None:
         assert len(message) < 500
         assert re.search(r"无法读取，运行已停止", PageTranslator("zh")(message))
         for_client = in_clients_words(message)
-        assert "keepGoingUnread goes on" in for_client
+        assert "keepGoingUnread goes on" in render(for_client, face="http")
         assert "ticked" in PageTranslator("en", on_pages=True)(for_client)
         assert "勾选" in PageTranslator("zh", on_pages=True)(for_client)
 
