@@ -107,8 +107,6 @@ class PageTranslator:
         self._language: Language = language
         self._face: Face | None = "page" if on_pages else None
         self._sentences = (*_on_pages(language),) if on_pages else ()
-        # A field of a form has a label there, where a program's client has its name.
-        self._of_fields = self._sentences
         if self._translates:
             self._sentences += _sentences()
 
@@ -119,17 +117,16 @@ class PageTranslator:
         return Markup("<bdi{}>{}</bdi>").format(other, told)
 
     def __call__(self, said: str) -> str:
-        plain = render(said, "en", "http")
-        for pattern, theirs in self._sentences if said is plain else self._of_fields:
-            found = pattern.fullmatch(plain)
+        if isinstance(said, Message):
+            return render(said, self._language, self._face)
+        for pattern, theirs in self._sentences:
+            found = pattern.fullmatch(said)
             if found is not None:
                 slots = {
                     name: self(part) if name.startswith("said") else part
                     for name, part in found.groupdict().items()
                 }
                 return theirs.format(**slots)
-        if isinstance(said, Message):
-            return render(said, self._language, self._face)
         return in_chinese(said) if self._translates else said
 
 
