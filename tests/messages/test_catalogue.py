@@ -153,6 +153,14 @@ def test_a_message_is_a_sentence_in_json_and_whole_in_the_store() -> None:
     assert read == noted
 
 
+def test_messages_in_a_list_are_stored_whole_too() -> None:
+    noted = Noted(note=Message("runs.partners_missing", n=2, each=[Message("unread.answer_empty")]))
+    read = Noted.model_validate_json(noted.model_dump_json(context=WHOLE))
+    assert read == noted
+    assert isinstance(read.note, Message)
+    assert isinstance(read.note.values["each"][0], Message)
+
+
 def test_what_another_evenhand_stored_is_shown_as_it_is() -> None:
     read = Noted.model_validate({"note": {"code": "no.such", "values": {"n": 1}}})
     assert read.note == "no.such {'n': 1}"

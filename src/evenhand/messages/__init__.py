@@ -223,11 +223,14 @@ def _serialized(text: str, info: Any) -> Any:
 
 
 def _parts(message: Message) -> dict[str, Any]:
-    values = {
-        name: _parts(value) if isinstance(value, Message) else value
-        for name, value in message.values.items()
-    }
+    values = {name: _part(value) for name, value in message.values.items()}
     return {"code": message.code, "values": values}
+
+
+def _part(value: Any) -> Any:
+    if isinstance(value, Message):
+        return _parts(value)
+    return [_part(each) for each in value] if isinstance(value, list) else value
 
 
 # Catalogues
