@@ -44,6 +44,7 @@ settings.load_profile("evenhand")
 # What every test of a folder, or all that take a fixture, need.
 _PART_OF_PLACE = {
     "browser/": "browser",
+    "cli/test_batch_command": "agents",
     "runs/batch/": "agents",
     "runs/ray/test_joining": "ray",
     "runs/ray/test_ray_itself": "ray",
