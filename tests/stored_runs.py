@@ -14,6 +14,7 @@ from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judging.ballots import PassResult
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
+from evenhand.messages import Message
 from evenhand.store import (
     FailedPass,
     NewItem,
@@ -170,6 +171,6 @@ ROWS = (
     Row("q8", says("A"), judged=False),
 )
 SKIPPED = (
-    SkippedRow("pairs.jsonl", 10, "responseA is missing; every pair needs it"),
+    SkippedRow("pairs.jsonl", 10, Message("pair.missing_every_pair_needs", where="responseA")),
     SkippedRow("pairs.jsonl", 12, "the line is cut; write the file anew"),
 )

@@ -16,7 +16,6 @@ from evenhand.messages import render
 from evenhand.runs.health import UnreadMonitor
 from evenhand.runs.stop import Stop
 from evenhand.serve.pages.rendering import PageTranslator
-from evenhand.serve.values import in_clients_words
 from run_data import CRITERIA, adds_up, sums, wins_b, write_lines
 from scripted import ScriptedJudge
 from servers import Reply, SeenRequest, StartServer, chat_reply
@@ -107,10 +106,9 @@ def test_the_example_is_short_and_harmless_and_told_in_both_languages() -> None:
         assert message.isprintable()
         assert len(message) < 500
         assert re.search(r"无法读取，运行已停止", PageTranslator("zh")(message))
-        for_client = in_clients_words(message)
-        assert "keepGoingUnread goes on" in render(for_client, face="http")
-        assert "ticked" in PageTranslator("en", on_pages=True)(for_client)
-        assert "勾选" in PageTranslator("zh", on_pages=True)(for_client)
+        assert "keepGoingUnread goes on" in render(message, face="http")
+        assert "ticked" in PageTranslator("en", on_pages=True)(message)
+        assert "勾选" in PageTranslator("zh", on_pages=True)(message)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chart_values import HOSTILE_NAMES, conclusion, conclusions, league, side_rate
+from evenhand.messages import Message, render
 from evenhand.report.charts import drawing as charts
 from evenhand.report.charts import labels as words
 from evenhand.report.charts.data import COLUMNS, ranking_rows, share_rows
 from evenhand.report.charts.drawing import write_ranking_chart, write_report_chart
 from evenhand.report.files import unescape
-from evenhand.report.sentences import in_chinese
 from evenhand.stats.clusters import not_enough
 from evenhand.stats.estimates import EstimatedShare
 
@@ -123,18 +123,18 @@ def _texts(part: object, name: str = "") -> list[str]:
 @pytest.mark.parametrize("what", ["pair", "labelled pair", "prompt", "verdict", "case", "vote"])
 @pytest.mark.parametrize("have", [0, 1, 5])
 def test_why_there_is_too_little_data_is_told_in_chinese(what: str, have: int) -> None:
-    told = in_chinese(not_enough(have, what, 6))
+    told = render(not_enough(have, what, 6), "zh")
     assert told.startswith("数据不足")
     assert str(have) in told
     assert "6" in told
 
 
 @given(st.text(max_size=300))
-def test_a_sentence_that_is_not_known_stays_as_it_is(said: str) -> None:
-    assert in_chinese(f"{said} qqq") == f"{said} qqq"
+def test_a_sentence_that_is_no_message_stays_as_it_is(said: str) -> None:
+    assert render(said, "zh") == said
 
 
-@given(name=st.text(st.characters(exclude_characters="\\"), min_size=1, max_size=50))
+@given(name=st.text(min_size=1, max_size=50))
 def test_a_name_inside_a_sentence_stays_as_it_is(name: str) -> None:
-    said = f"run {name} has no judge x, and adds nothing"
-    assert in_chinese(said) == f"运行 {name} 没有评审 x，不计入"
+    said = Message("report.run_without_judge", run=name, judge="x")
+    assert render(said, "zh") == f"运行 {name} 没有评审 x，不计入"

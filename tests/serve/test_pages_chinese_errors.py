@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from evenhand.errors import CapReached
+from evenhand.messages import Message
 from evenhand.serve.pages.rendering import PageTranslator
 from evenhand.serve.security.policy import too_large
 from html_reading import Html
@@ -136,16 +136,15 @@ def test_an_address_that_leads_nowhere_says_so_in_both_languages(
     [
         too_large(5 * 2**20).message,
         too_large(500).message,
-        CapReached("--max-calls 12 is reached").message,
-        CapReached("--max-cost 2.5 is reached").message,
-        "the form is not of this session; open the page again and send it there",
-        "too many wrong tokens came from this address; wait, then send the right one",
-        "a voter's login is for voting alone; open the address that you were given for it",
-        "this server has no judge; start it with --judge openai:MODEL, or with a --config "
-        "that has [[judges]]",
-        "the pairs take more than 1,000 bytes; split them into several runs",
-        "x.jsonl has more than 20,000 rows; split it into several runs",
-        "3 runs wait or are being judged, and no more are taken; try again later, or cancel one",
+        Message("runs.reached_max_calls", max_calls=12),
+        Message("runs.reached_max_cost", max_cost=2.5),
+        Message("serve.form_session_open_page"),
+        Message("serve.too_many_wrong_tokens"),
+        Message("serve.voter_login_voting_alone"),
+        Message("serve.server_judge_start_openai"),
+        Message("serve.pairs_more_than_bytes", limit=1000),
+        Message("serve.more_than_rows_split", title="x.jsonl", most=20_000),
+        Message("serve.runs_wait_being_judged", there=3),
     ],
 )
 def test_what_a_server_refuses_is_told_in_both_languages(said: str) -> None:

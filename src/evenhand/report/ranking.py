@@ -207,10 +207,11 @@ def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[Ranked
     there = list(dict.fromkeys(each.name for seat in seats for each in seat.judges))
     if judge not in there:
         near = nearest(judge, there) or there
-        whom = f"; did you mean {' or '.join(near)}?" if near else ", nor any other"
-        raise InputError(
-            Message("report.judge_seats_whom", judge=judge, seats=_told(seats), whom=whom)
-        )
+        values = {"judge": judge, "seats": _told(seats)}
+        if near:
+            near_names = " or ".join(near)
+            raise InputError(Message("report.judge_unknown_near", near=near_names, **values))
+        raise InputError(Message("report.no_judge_at_all", **values))
     return [
         RankedJudges(seat.run, tuple(each for each in seat.judges if each.name == judge))
         for seat in seats

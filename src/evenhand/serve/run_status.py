@@ -34,8 +34,8 @@ def needed_run(store: Store, wanted: str) -> RunRecord:
     names = [each.name for each in store.run_page(limit=1000)]
     near = nearest(wanted, names)
     if near:
-        raise NotFound(Message("serve.run_wanted_near", wanted=wanted[:80], near=near[0]))
-    raise NotFound(Message("serve.run_wanted", wanted=wanted[:80]))
+        raise NotFound(Message("serve.run_unknown_near", wanted=wanted[:80], near=near[0]))
+    raise NotFound(Message("serve.run_unknown", wanted=wanted[:80]))
 
 
 def recorded_judge(store: Store, runs: Sequence[RunRecord], judge: str | None) -> str | None:

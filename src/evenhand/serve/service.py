@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -39,7 +39,6 @@ from evenhand.serve.values import (
     RunStatus,
     StartRun,
     VerdictPage,
-    in_clients_words,
 )
 from evenhand.serve.verdicts import VerdictBrowser, VerdictFilters, read_page
 from evenhand.settings import Settings, load_settings
@@ -203,7 +202,7 @@ class Service:
         The same data and judges again find the same run (`found` is then True), which goes on
         where it had been stopped. `token` is the name of whoever asked.
         """
-        with upload, _worded():
+        with upload:
             refuse_large_criteria(options.criteria, self.config.limits)
             names = offered_names(self.offers, options)
             plans = judge_plans(self.offers, names)
@@ -350,8 +349,7 @@ class Service:
     async def _read(self, work: Callable[[], _T]) -> _T:
         """Statistics take a processor each, and there are other things to do."""
         async with self._readings.admitted():
-            with _worded():
-                return await asyncio.to_thread(work)
+            return await asyncio.to_thread(work)
 
     async def ready(self) -> Readiness:
         """Whether the store answers and a judge is configured."""
@@ -366,14 +364,3 @@ class Service:
         except (EvenhandError, TimeoutError):
             problems.append("the store does not answer")
         return Readiness(ready=not problems, problems=tuple(problems))
-
-
-@contextlib.contextmanager
-def _worded() -> Iterator[None]:
-    """Errors of the rooms below name the command line's options."""
-    try:
-        yield
-    except EvenhandError as error:
-        error.message = in_clients_words(error.message)
-        error.args = (error.message,)
-        raise

@@ -4,13 +4,11 @@ messages in clients' terms (fields, not command-line options).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, FailFast, Field, ValidationError
-from pydantic.alias_generators import to_camel
 
 from evenhand.contract import ConfidenceSource, Criterion, ErrorBody, Outcome, Winner
 from evenhand.contract.model import Model
@@ -21,14 +19,6 @@ from evenhand.report.records import RunRow
 from evenhand.serve.logs import log
 
 _LONGEST_MESSAGE = 2000
-_OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
-
-
-def in_clients_words(message: str) -> str:
-    """`--bad-rows skip` is `badRows skip`."""
-    if isinstance(message, Message):
-        return message
-    return _OPTION.sub(lambda found: to_camel(found[1].replace("-", "_")), message)
 
 
 def presentable(message: str) -> str:
@@ -59,7 +49,7 @@ def error_body(error: EvenhandError) -> ErrorBody:
     error = for_clients(error)
     return ErrorBody(
         kind=error.kind,
-        message=presentable(in_clients_words(error.message)),
+        message=presentable(error.message),
         retryable=error.retryable,
     )
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, func, select
 
 from evenhand.contract import Criterion, Pair
 from evenhand.errors import DataError
-from evenhand.messages import from_text, to_text
+from evenhand.messages import Message, from_text, to_text
 from evenhand.store.database import Database
 from evenhand.store.records import NewItem, RunItem, SkippedRow
 from evenhand.store.rows import count_items, in_slices, insert_new, pair_of, write_criteria
@@ -276,13 +276,11 @@ def _different(item: NewItem, source: str, row: int) -> DataError:
             f"{source}, row {row} is not what it was when the run began: the file has changed; "
             "restore it, or start another run"
         )
-    where, place = f"row {row}", f"row {item.row}"
-    if source != item.source:
-        where, place = f"{source}, {where}", f"{item.source}, {place}"
     shown = item.key if len(item.key) <= 80 else f"{item.key[:79]}…"
-    return DataError(
-        f"id {shown!r} is in {where} and {place} with different content; make ids unique"
-    )
+    if source == item.source:
+        return DataError(Message("store.id_twice", id=shown, row=row, row2=item.row))
+    places = {"row": row, "source": source, "row2": item.row, "source2": item.source}
+    return DataError(Message("store.id_in_two_files", id=shown, **places))
 
 
 def _pair_ids(connection: Connection, fresh: Iterable[tuple[NewItem, bytes]]) -> dict[bytes, int]:

@@ -202,7 +202,7 @@ class Audit(Model):
     between: JudgeAgreement | None = None
     rule: RuleFigures | None = None
     level: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
 
 
 class JudgeAgreement(Model):

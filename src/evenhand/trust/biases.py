@@ -118,8 +118,8 @@ def length_bias(
     level: float,
 ) -> LengthBias:
     longer = np.where(length_a > length_b, SAYS_A, np.where(length_b > length_a, SAYS_B, NO_WINNER))
-    unit = "unequally long pair"
-    return LengthBias(**_favoured(longer, verdicts, labels, prompts, level, unit))
+    units = ("decided unequally long pair", "labelled unequally long pair")
+    return LengthBias(**_favoured(longer, verdicts, labels, prompts, level, units))
 
 
 def self_preference(
@@ -132,10 +132,8 @@ def self_preference(
     level: float,
 ) -> SelfPreference:
     """`own` says which side is the judge's own model in each row; -1 where neither is, or both."""
-    return SelfPreference(
-        model=model,
-        **_favoured(own, verdicts, labels, prompts, level, "pair with its own answer"),
-    )
+    units = ("decided pair with its own answer", "labelled pair with its own answer")
+    return SelfPreference(model=model, **_favoured(own, verdicts, labels, prompts, level, units))
 
 
 def _favoured(
@@ -144,7 +142,7 @@ def _favoured(
     labels: Codes,
     prompts: NDArray[np.int64],
     level: float,
-    unit: str,
+    units: tuple[str, str],
 ) -> dict[str, Any]:
     """How often this side won, by the judge and by the labels, and the difference."""
     by_judge = (side != NO_WINNER) & ((verdicts == SAYS_A) | (verdicts == SAYS_B))
@@ -152,10 +150,10 @@ def _favoured(
     both = by_judge & by_labels
     return {
         "by_judge": share_of(
-            (verdicts == side)[by_judge], prompts[by_judge], level=level, unit=f"decided {unit}"
+            (verdicts == side)[by_judge], prompts[by_judge], level=level, unit=units[0]
         ),
         "by_labels": share_of(
-            (labels == side)[by_labels], prompts[by_labels], level=level, unit=f"labelled {unit}"
+            (labels == side)[by_labels], prompts[by_labels], level=level, unit=units[1]
         ),
         "excess": paired_difference(
             (verdicts == side)[both], (labels == side)[both], prompts[both], level=level

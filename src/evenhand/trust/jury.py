@@ -109,7 +109,7 @@ class JuryReport(Model):
     rates: tuple[JuryRate, ...]
     labels: int
     accuracy: tuple[RuleAccuracy, ...]
-    accuracy_reason: str | None
+    accuracy_reason: Sentence | None
     judges: tuple[JurorReport, ...]
     between: tuple[JurorAgreement, ...]
     notes: tuple[Sentence, ...]

@@ -18,6 +18,7 @@ import pytest
 
 from evenhand.contract import Winner
 from evenhand.judges import Completion, JudgeCall
+from evenhand.messages import Message
 from evenhand.report.conclusions import conclude
 from evenhand.report.ranking import rank_runs
 from evenhand.report.records import read_run
@@ -148,7 +149,9 @@ LETTERS = "ABBTIXFBAABI" * 6
 
 def fill(store: Store) -> dict[str, int]:
     """A rich run, one that stopped once it was decided, one without models, and one going on."""
-    skipped = [SkippedRow("数据.jsonl", 9, "responseA is missing; every pair needs it")]
+    skipped = [
+        SkippedRow("数据.jsonl", 9, Message("pair.missing_every_pair_needs", where="responseA"))
+    ]
     rich = make_run(store, "富", rows_of(LETTERS), judges=("甲", "乙"), skipped=skipped)
     store.update_run(rich, state="finished")
     plain = [

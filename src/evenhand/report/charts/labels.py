@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from evenhand.report.sentences import in_chinese
+from evenhand.messages import render
 
 Language = Literal["en", "zh"]
 
@@ -195,7 +195,7 @@ class ChartWords:
 
     def sentence(self, sentence: str) -> str:
         """A reason or a note of the statistics."""
-        return in_chinese(sentence) if self.language == "zh" else sentence
+        return render(sentence, self.language)
 
 
 ENGLISH = ChartWords("en")

@@ -155,22 +155,36 @@ def _named(request: Request, error: HTTPException) -> EvenhandError:
     return _BY_STATUS.get(error.status_code, ServiceError)(str(error.detail))
 
 
-def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()) -> str:
+def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()) -> Message:
     """The first of pydantic's complaints on one line: the field, its value, what it takes."""
     first = details[0]
     kind, where, message = first["type"], _path(first["loc"]), str(first["msg"])
     if kind == "missing":
-        return f"{where} is missing; give it"
+        return Message("complaint.missing", where=where)
     if kind == "extra_forbidden":
-        at_the_top = known and len(first["loc"]) == 1
-        remedy = f"the fields are {', '.join(known)}" if at_the_top else "leave it out"
-        return f"{where} is not a known field; {remedy}"
+        if known and len(first["loc"]) == 1:
+            return Message("complaint.unknown_field", where=where, known=list(known))
+        return Message("complaint.unknown_inner_field", where=where)
     if kind == "json_invalid":
-        return f"the body is not JSON: {message.removeprefix('Invalid JSON: ')}; send one object"
+        return Message("complaint.not_json", reason=message.removeprefix("Invalid JSON: "))
+    value = _kind_of(first.get("input"))
+    limit = _LIMITS.get(kind)
+    if limit is not None:
+        wanted = Message(f"complaint.{kind}", limit=first["ctx"][limit])
+        return Message("complaint.should_be", where=where, value=value, wanted=wanted)
     message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    if not message.startswith("Input "):
-        return f"{where}: {message}"
-    return f"{where} is {_kind_of(first.get('input'))}; it{message[len('Input') :]}"
+    if not message.startswith("Input should be "):
+        return Message("complaint.refused", where=where, reason=message)
+    wanted_text = message.removeprefix("Input should be ")
+    return Message("complaint.should_be", where=where, value=value, wanted=wanted_text)
+
+
+_LIMITS = {
+    "greater_than": "gt",
+    "greater_than_equal": "ge",
+    "less_than": "lt",
+    "less_than_equal": "le",
+}
 
 
 def _path(location: Sequence[Any]) -> str:

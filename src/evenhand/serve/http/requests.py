@@ -166,8 +166,9 @@ def _entry(name: str, given: str) -> tuple[str, str]:
 
 def _unknown(spelling: str, known: Mapping[str, str]) -> str:
     shown = spelling if len(spelling) <= 40 else spelling[:37] + "…"
-    takes = f"it takes {', '.join(known)}" if known else "it takes none"
-    return f"the query parameter {shown!r} is not known here; {takes}"
+    if not known:
+        return Message("serve.no_query_parameters", name=shown)
+    return Message("serve.query_parameter_unknown", name=shown, known=list(known))
 
 
 @cache

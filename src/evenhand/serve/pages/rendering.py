@@ -5,7 +5,6 @@ small drawings. Everything is escaped unless it was made here as HTML.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -18,7 +17,6 @@ from markupsafe import Markup, escape
 
 from evenhand.errors import visible
 from evenhand.messages import Face, Message, render
-from evenhand.report.sentences import in_chinese
 from evenhand.serve.pages.texts import marked
 
 if TYPE_CHECKING:
@@ -89,75 +87,22 @@ def _quality(parameters: str) -> float:
         return 0.0
 
 
-# Notes and reasons that the rooms below write in English, in the page's language.
-#
-# `words/told.json` holds each sentence with its slots, and its Chinese; a slot `said` is a
-# sentence of its own. What is not there is shown as it was written: a sentence in another language
-# says more than none. `words/on_pages.json` holds those that speak of commands and options, as a
-# page says them, where there are fields, links and an operator instead.
-
-_SLOT = re.compile(r"\\\{(\w+)\\\}")
-
-
 class PageTranslator:
-    """`on_pages`: for whoever has a server's pages before them, and no command line."""
+    """Notes, reasons and errors in the page's language. `on_pages`: for whoever has a server's
+    pages before them, and no command line."""
 
     def __init__(self, language: Language, *, on_pages: bool = False) -> None:
-        self._translates = language != "en"
         self._language: Language = language
         self._face: Face | None = "page" if on_pages else None
-        self._sentences = (*_on_pages(language),) if on_pages else ()
-        if self._translates:
-            self._sentences += _sentences()
 
     def shown(self, said: str) -> Markup:
         """In a box of its own; what stays in English on a page that is not says so."""
-        told = self(said)
-        other = Markup(' lang="en"') if self._translates and told == said else ""
-        return Markup("<bdi{}>{}</bdi>").format(other, told)
+        foreign = self._language != "en" and not isinstance(said, Message)
+        other = Markup(' lang="en"') if foreign else ""
+        return Markup("<bdi{}>{}</bdi>").format(other, self(said))
 
     def __call__(self, said: str) -> str:
-        if isinstance(said, Message):
-            return render(said, self._language, self._face)
-        for pattern, theirs in self._sentences:
-            found = pattern.fullmatch(said)
-            if found is not None:
-                slots = {
-                    name: self(part) if name.startswith("said") else part
-                    for name, part in found.groupdict().items()
-                }
-                return theirs.format(**slots)
-        return in_chinese(said) if self._translates else said
-
-
-Sentences = tuple[tuple[re.Pattern[str], str], ...]
-
-
-@cache
-def _sentences() -> Sentences:
-    return tuple((_pattern(ours), theirs) for ours, theirs in _read("told.json").items())
-
-
-@cache
-def _on_pages(language: Language) -> Sentences:
-    return tuple((_pattern(ours), told[language]) for ours, told in _read("on_pages.json").items())
-
-
-def _read(name: str) -> Any:
-    return json.loads(files("evenhand.serve.pages").joinpath("words", name).read_text("utf-8"))
-
-
-def _pattern(sentence: str) -> re.Pattern[str]:
-    """Slots that are numbers take digits, so that no sentence is taken for another."""
-    return re.compile(_SLOT.sub(_slot, re.escape(sentence)), re.DOTALL)
-
-
-def _slot(found: re.Match[str]) -> str:
-    name = found[1]
-    if re.fullmatch(r"n\d*", name):
-        return rf"(?P<{name}>[0-9][0-9,.]*)"
-    longest = 4000 if name.startswith("said") else 300
-    return rf"(?P<{name}>.{{1,{longest}}}?)"
+        return render(said, self._language, self._face)
 
 
 # Small drawings inside a table: an interval on a line, shares as one bar. As SVG without a style

@@ -95,7 +95,7 @@ class ProbeReport(Model):
     probes: tuple[ProbeScore, ...]
     min_score: float | None
     ruling: Ruling | None
-    ruling_reason: str | None
+    ruling_reason: Sentence | None
     stopped_by: StoppedBy | None
     error: ErrorBody | None
     notes: tuple[Sentence, ...] = ()
