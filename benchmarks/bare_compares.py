@@ -19,7 +19,7 @@ from benchmarks.serve_pairs import bodies
 
 from evenhand.contract import read_pair
 from evenhand.judges.openai import OpenAIJudge
-from evenhand.judges.options import JudgeOptions
+from evenhand.judges.registry import JudgeOptions
 from evenhand.judging.comparison import compare
 from evenhand.judging.config import JudgeConfig
 

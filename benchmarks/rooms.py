@@ -15,8 +15,7 @@ from evenhand.judges import Completion, JudgeCall, Traits
 from evenhand.judging.ballots import Ballot, PassResult, read_ballot
 from evenhand.judging.comparison import judge_pair, settle
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.explanation import VerdictContext, explain
-from evenhand.judging.notes import notes_on
+from evenhand.judging.explanation import VerdictContext, explain, notes_on
 from evenhand.judging.reconciliation import Decision, Judged, decide
 from evenhand.prompts import Prompt, Template, built_in_template
 

@@ -21,7 +21,7 @@ from benchmarks.rooms import PLAIN
 from evenhand.contract import read_pair
 from evenhand.judges import JudgeCall
 from evenhand.judges.openai import OpenAIJudge
-from evenhand.judges.options import JudgeOptions
+from evenhand.judges.registry import JudgeOptions
 from evenhand.prompts import Prompt, answer_schema, built_in_template
 
 IN_FLIGHT = 128

@@ -13,9 +13,9 @@ import pytest
 
 import evenhand
 from evenhand import JudgeConfig
+from evenhand.api import in_background
 from evenhand.errors import InputError, JudgeError, NoVerdict
 from evenhand.settings import Settings
-from evenhand.sync import run_sync
 from scripted import ScriptedJudge, answer_json
 from servers import Reply, SeenRequest, Slow, StartServer, chat_reply
 
@@ -73,7 +73,7 @@ def test_opened_judge_serves_sync_calls_over_the_same_connections(
     for _ in range(2):
         assert evenhand.compare_sync(PAIR, judge).winner == "TIE"
     assert server.open_connections <= 2  # one for each order, kept between the calls
-    run_sync(judge.close())
+    in_background(judge.close())
     assert server.wait_until_idle()
 
 
@@ -103,7 +103,7 @@ def test_sync_face_inside_its_own_loop_is_refused_and_does_not_hang() -> None:
         evenhand.compare_sync(PAIR, "baseline:longer")
 
     with pytest.raises(RuntimeError, match="await it"):
-        run_sync(nested())
+        in_background(nested())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -219,7 +219,7 @@ def test_judge_of_one_loop_says_so_in_another(start_server: StartServer) -> None
     assert evenhand.compare_sync(PAIR, judge).winner == "TIE"
     with pytest.raises(JudgeError, match="another event loop"):
         asyncio.run(evenhand.compare(PAIR, judge))
-    run_sync(judge.close())
+    in_background(judge.close())
 
 
 @pytest.mark.parametrize("judge", [3, ["openai:m"], {"name": "x"}])

@@ -27,7 +27,7 @@ from scripts.verify_kill import random_moments
 from evenhand.contract import Ballot, Unread, Verdict, read_pair
 from evenhand.judges import Judge
 from evenhand.judges.openai import OpenAIJudge
-from evenhand.judges.options import JudgeOptions
+from evenhand.judges.registry import JudgeOptions
 from evenhand.judging.comparison import settle
 from evenhand.judging.config import JudgeConfig
 from explained import read

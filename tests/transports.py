@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pytest
 
 from evenhand.judges import openai
-from evenhand.judges.options import TransportName
+from evenhand.judges.registry import TransportName
 from evenhand.judges.transport import Endpoint, Transport, open_transport
 from parts import missing
 

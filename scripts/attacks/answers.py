@@ -53,7 +53,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
         f"evenhand.judging.answers.{each.name}"
         for each in pkgutil.iter_modules(evenhand.judging.answers.__path__)
     ]
-    names += ["evenhand.judging.ballots", "evenhand.contract.labels"]
+    names += ["evenhand.judging.ballots", "evenhand.contract.verdict"]
     for name in names:
         for key, value in vars(importlib.import_module(name)).items():
             for each in value.values() if isinstance(value, dict) else (value,):

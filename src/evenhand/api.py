@@ -1,13 +1,26 @@
-"""What Python callers use: the comparer with a judge by name, the settings applied, and a sync
-face."""
+"""What Python callers use: the comparison with a judge by name and the settings applied, async and
+sync.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from evenhand.contract import Pair, Verdict, read_criteria, read_pair
 from evenhand.errors import InputError
@@ -16,7 +29,6 @@ from evenhand.judging import comparison as comparer
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.settings import Settings, load_settings
-from evenhand.sync import run_sync as _in_background
 
 if TYPE_CHECKING:
     from evenhand.ranker.responses import RankedResponses
@@ -69,7 +81,7 @@ def compare_sync(
     config: JudgeConfig | None = None,
 ) -> Verdict:
     """The same for code that is not async; works inside a running event loop too."""
-    return _in_background(compare(pair, judge, config))
+    return in_background(compare(pair, judge, config))
 
 
 async def rank_responses(
@@ -198,7 +210,7 @@ def run_sync(
         options=options,
         on_progress=on_progress,
     )
-    return _in_background(work)
+    return in_background(work)
 
 
 def _is_judge(value: object) -> TypeGuard[Judge]:
@@ -395,3 +407,45 @@ def _opened(store: str | Path | Store | None) -> Iterator[Store]:
         return
     with open_store(store or load_settings().store, create=False) as opened:
         yield opened
+
+
+# One background event loop for all sync calls, so that a judge's connections stay open between
+# them, and so that they work inside a running loop (a notebook) too.
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_pid = 0  # a forked child has the loop, but not the thread that runs it
+
+
+def in_background(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end from sync code; Ctrl-C cancels it and waits for its clean-up."""
+    loop = _background_loop()
+    if _running_loop() is loop:
+        work.close()
+        raise RuntimeError("a judge that is asked by sync code cannot use the sync face; await it")
+    future = asyncio.run_coroutine_threadsafe(work, loop)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        future.cancel()
+        concurrent.futures.wait([future], timeout=5)
+        raise
+
+
+def _background_loop() -> asyncio.AbstractEventLoop:
+    global _loop, _pid
+    with _lock:
+        if _loop is None or _loop.is_closed() or _pid != os.getpid():
+            _pid = os.getpid()
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="evenhand", daemon=True).start()
+        return _loop
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from evenhand import api
+from evenhand.api import in_background
 from evenhand.contract import Failure, Pair, Verdict, read_pair
 from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 from evenhand.errors import EvenhandError, InputError, MissingExtra
@@ -22,7 +23,6 @@ from evenhand.judges import Judge
 from evenhand.judging.config import JudgeConfig
 from evenhand.judging.explanation import failure_of
 from evenhand.messages import Message
-from evenhand.sync import run_sync
 
 if TYPE_CHECKING:
     from agents import FunctionTool
@@ -211,7 +211,7 @@ def run_tool_sync(
     judge: str | Judge | None = None,
     config: JudgeConfig | None = None,
 ) -> dict[str, Any]:
-    return run_sync(run_tool(arguments, judge, config))
+    return in_background(run_tool(arguments, judge, config))
 
 
 def _read_arguments(arguments: str | bytes | Mapping[str, Any]) -> Pair:

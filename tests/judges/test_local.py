@@ -14,9 +14,8 @@ from evenhand.errors import InputError, JudgeRejected, JudgeTimeout, MissingExtr
 from evenhand.judges import embedded_model
 from evenhand.judges.llama_server import DEFAULT_CONTEXT, serve_local
 from evenhand.judges.local import LocalJudge, open_named
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment
-from evenhand.judges.registry import JudgeName
+from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.settings import load_settings
 from parts import need_model
 

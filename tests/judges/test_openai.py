@@ -17,8 +17,8 @@ from evenhand.contract import Criterion, Pair
 from evenhand.errors import JudgeRejected, JudgeServerError, SettingsError
 from evenhand.judges.chat_completions import Dialect
 from evenhand.judges.openai import OpenAIJudge
-from evenhand.judges.options import JudgeOptions, TransportName
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment, Traits
+from evenhand.judges.registry import JudgeOptions, TransportName
 from servers import (
     JudgeServer,
     Reply,

@@ -25,9 +25,9 @@ from evenhand.errors import (
     JudgeUnreachable,
     MissingExtra,
 )
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment
 from evenhand.judges.providers import ProviderJudge, redacted
+from evenhand.judges.registry import JudgeOptions
 
 pytestmark = pytest.mark.agents
 

@@ -22,8 +22,8 @@ from evenhand.errors import (
     SettingsError,
 )
 from evenhand.judges.openai import OpenAIJudge
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Segment, Traits
+from evenhand.judges.registry import JudgeOptions
 from evenhand.judges.retry import RetryPolicy, ask_with_retries
 from servers import CLOSE, StartServer, chat_reply, error_reply, in_turn
 

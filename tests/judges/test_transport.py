@@ -24,9 +24,9 @@ from evenhand.errors import (
     SettingsError,
 )
 from evenhand.judges.openai import OpenAIJudge
-from evenhand.judges.options import JudgeOptions, TransportName
 from evenhand.judges.protocol import ChatMessage, JudgeCall, Segment
 from evenhand.judges.redaction import Redactor
+from evenhand.judges.registry import JudgeOptions, TransportName
 from evenhand.judges.transport import (
     MAX_REPLY_BYTES,
     Endpoint,

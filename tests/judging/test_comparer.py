@@ -15,7 +15,7 @@ from evenhand.contract import Pair, Usage, Verdict, read_pair
 from evenhand.errors import InputError, JudgeRejected, JudgeServerError, NoVerdict
 from evenhand.judges import Completion, JudgeCall, RetryPolicy, TokenLogprob, Traits
 from evenhand.judges.openai import OpenAIJudge
-from evenhand.judges.options import JudgeOptions
+from evenhand.judges.registry import JudgeOptions
 from evenhand.judging.ballots import read_completion
 from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenhand.contract import Pair, Verdict
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
 from evenhand.judges.openai import OpenAIJudge
-from evenhand.judges.options import JudgeOptions
+from evenhand.judges.registry import JudgeOptions
 from evenhand.judging.comparison import compare, settle
 from evenhand.judging.config import JudgeConfig
 from evenhand.prompts import Prompt, built_in_template

@@ -222,7 +222,7 @@ def test_every_text_of_the_pair_takes_part_in_the_marker() -> None:
 def test_a_marker_that_stands_in_a_text_is_replaced_by_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from evenhand.prompts import marker as room
+    from evenhand.prompts import prompt as room
 
     asked = pair()
     first = marker_of(asked)
@@ -237,7 +237,7 @@ def test_a_marker_that_stands_in_a_text_is_replaced_by_the_next(
 def _digest_of(asked: Pair) -> bytes:
     from hashlib import sha256
 
-    from evenhand.prompts.marker import text_digest
+    from evenhand.prompts.prompt import text_digest
 
     whole = sha256(text_digest(asked.prompt) + bytes(64))
     for digest in sorted((text_digest(asked.response_a), text_digest(asked.response_b))):

@@ -11,7 +11,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import number, share, value
-from evenhand.cli.groups import JudgeChoices, PairRules, RunLimits, grouped, open_judge
+from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import one_line
 from evenhand.errors import DataError, EvenhandError, InputError, Status
 

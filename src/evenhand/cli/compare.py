@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.groups import JudgeChoices, PairTexts, grouped, open_judge
+from evenhand.cli.options import JudgeChoices, PairTexts, grouped, open_judge
 from evenhand.cli.terminal import one_line, plain, show_hanging
 from evenhand.errors import EvenhandError
 

@@ -11,7 +11,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.groups import JudgeChoices
+from evenhand.cli.options import JudgeChoices
 from evenhand.errors import (
     EvenhandError,
     JudgeAuthentication,

@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message
 
 if TYPE_CHECKING:
-    from evenhand.cli.groups import PairRules, PairTexts
+    from evenhand.cli.options import PairRules, PairTexts
     from evenhand.cli.run import DataFiles
     from evenhand.contract import Pair
     from evenhand.data import ReadOptions

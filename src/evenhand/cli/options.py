@@ -1,11 +1,27 @@
-"""The options that several commands share, each described once."""
+"""The options that several commands share, each described once, and the groups in which a command
+takes them.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 import typer
+
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    from evenhand.contract import Locale
+    from evenhand.judges import Judge
+    from evenhand.judging.config import JudgeConfig
+    from evenhand.runs import RunOptions
+    from evenhand.runs.options import Again
+
 
 Document = Annotated[
     str | None,
@@ -185,7 +201,7 @@ ForceCalibration = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON on standard output.")]
 
 
-# The options of commands about runs, each described once.
+# The options of commands about runs.
 
 ColumnMap = Annotated[
     list[str] | None,
@@ -266,7 +282,7 @@ Fresh = Annotated[
     bool,
     typer.Option("--fresh", help="Ask everything anew, and share no passes with earlier runs."),
 ]
-Again = Annotated[
+AskAgain = Annotated[
     list[str] | None,  # typer takes no list of choices; RunOptions checks them
     typer.Option(
         "--retry",
@@ -325,3 +341,174 @@ TiesOption = Annotated[
         help="Ties count as half, are excluded, or only outright wins count.",
     ),
 ]
+
+
+# Options that belong together, each group one value: a command takes it whole and passes it on.
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer takes it: with the options of its groups in their groups' place.
+
+    Its parameters are keywords, so that a group may stand after an option with a default.
+    """
+    taken = inspect.signature(command, eval_str=True)
+    groups: dict[str, type[Any]] = {
+        each.name: each.annotation
+        for each in taken.parameters.values()
+        if isinstance(each.annotation, type) and is_dataclass(each.annotation)
+    }
+    spread: list[inspect.Parameter] = []
+    for parameter in taken.parameters.values():
+        group = groups.get(parameter.name)
+        spread += [parameter] if group is None else _options_of(group)
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        command(**given)
+
+    called.__signature__ = taken.replace(parameters=spread)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in spread}
+    return called
+
+
+def _options_of(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(group)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PairTexts:
+    """One pair: as a document, or text by text."""
+
+    document: Document = None
+    prompt: Prompt = None
+    a: ResponseA = None
+    b: ResponseB = None
+    criteria: Criteria = None
+    context: Context = None
+    reference: Reference = None
+    identifier: Identifier = None
+    no_tie: NoTie = False
+    no_swap: NoSwap = False
+
+
+@dataclass(frozen=True, slots=True)
+class PairRules:
+    """What every pair of a run is judged by."""
+
+    criteria: Criteria = None
+    no_tie: NoTie = False
+    no_swap: NoSwap = False
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeChoices:
+    """How a judge is asked and its answers are read."""
+
+    mode: ModeName = None
+    samples: Samples = None
+    reconcile: ReconcileBy = None
+    confidence: ConfidenceFrom = None
+    template: TemplateFile = None
+    protocol: AnswerProtocol = None
+    timeout: TimeoutS = None
+    max_tokens: MaxTokens = None
+    temperature: Temperature = None
+    retries: Retries = None
+    repairs: Repairs = None
+
+    def config(
+        self,
+        judge: str | None = None,
+        *,
+        base_url: list[str] | None = None,
+        locale: Locale | None = None,
+        ask_identical: bool = True,
+    ) -> JudgeConfig:
+        """As the command says it, and else as the settings do."""
+        from evenhand.judges import RetryPolicy
+        from evenhand.judging.config import JudgeConfig, read_addresses
+        from evenhand.settings import load_settings
+
+        chosen = JudgeConfig(
+            judge=judge,
+            base_url=read_addresses(base_url),
+            locale=locale,
+            mode=self.mode,
+            samples=self.samples,
+            reconcile=self.reconcile,
+            confidence=self.confidence,
+            template=self.template,
+            protocol=self.protocol,
+            timeout_s=self.timeout,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            retry=None if self.retries is None else RetryPolicy(attempts=self.retries + 1),
+            repairs=self.repairs,
+            ask_identical=ask_identical,
+        )
+        return JudgeConfig.resolve(load_settings(), chosen)
+
+
+def open_judge(config: JudgeConfig) -> Judge:
+    """The one that the command or the settings name."""
+    if config.judge is None:
+        raise InputError(
+            "no judge is named; give --judge openai:MODEL (or set EVENHAND_JUDGE); "
+            "--judge local works without a key, to try things out"
+        )
+    return config.open_judge()
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Where a run is kept, how fast it goes, what it may cost and what it asks again."""
+
+    store: StoreAddress = None
+    concurrency: Concurrency = None
+    rpm: Rpm = None
+    tpm: Tpm = None
+    max_calls: MaxCalls = None
+    max_cost: MaxCost = None
+    price: PriceOption = None
+    confirm_above: ConfirmAbove = 5.0
+    yes: Yes = False
+    fresh: Fresh = False
+    retry: AskAgain = None
+    keep_going_unread: KeepGoingUnread = False
+
+    @property
+    def asks_above(self) -> float | None:
+        """From how many dollars on the user is asked; None: never."""
+        return None if self.yes else self.confirm_above
+
+    def options(self, name: str | None, **more: Any) -> RunOptions:
+        """`more` is of the one command."""
+        from evenhand.cli.inputs import read_price
+        from evenhand.cli.session import named_store
+        from evenhand.runs import RunOptions
+
+        return RunOptions(
+            name=name,
+            store=named_store(self.store),
+            concurrency=self.concurrency,
+            rpm=self.rpm,
+            tpm=self.tpm,
+            max_calls=self.max_calls,
+            max_cost=self.max_cost,
+            price=read_price(self.price),
+            fresh=self.fresh,
+            retry=tuple(cast("list[Again]", self.retry or [])),
+            keep_going_unread=self.keep_going_unread,
+            **more,
+        )

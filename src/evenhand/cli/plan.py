@@ -10,7 +10,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number
-from evenhand.cli.groups import JudgeChoices, PairRules, open_judge
+from evenhand.cli.options import JudgeChoices, PairRules, open_judge
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import EvenhandError, InputError
 

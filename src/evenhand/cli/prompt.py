@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.groups import JudgeChoices, PairTexts, grouped
+from evenhand.cli.options import JudgeChoices, PairTexts, grouped
 from evenhand.errors import EvenhandError, InputError, JudgeAuthentication
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.cli.groups import JudgeChoices, PairRules, RunLimits, grouped, open_judge
+from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from evenhand.cli import session
 from evenhand.errors import EvenhandError, InputError
 
 if TYPE_CHECKING:
-    from evenhand.checkup import SetupCheck
+    from evenhand.cli.checkup import SetupCheck
 
 
 # `evenhand doctor`: what is set up, what is not, and whether the judge answers.
@@ -42,7 +42,7 @@ def doctor(
     Exit codes: 0 nothing is wrong (what is merely not there is no fault, nor is a warning),
     2 the set-up is wrong, 3 the judge failed, 4 no valid verdict.
     """
-    from evenhand.checkup import check_judges, check_set_up, settings_and_fault
+    from evenhand.cli.checkup import check_judges, check_set_up, settings_and_fault
     from evenhand.judging.config import JudgeConfig, read_addresses
 
     try:

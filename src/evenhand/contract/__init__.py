@@ -1,50 +1,45 @@
 """The types that evenhand's callers see, and their JSON. `docs/contract.md` explains each field.
 
-`pair` is what a caller gives, `ballot` what one pass says, `verdict` what all of them come to;
-`labels` exchanges A and B, `model` is how every type behaves, `json_text` guards JSON from
-outside.
+`pair` is what a caller gives, `verdict` what each pass says and what all of them come to; `model`
+is how every type behaves, `codes` are the numbers of outcomes in columns, `json_text` guards JSON
+from outside.
 """
 
-from evenhand.contract.ballot import (
-    Analysis,
-    Ballot,
-    CriterionBallot,
-    Probabilities,
-    ResponseAnalysis,
-    Scores,
-    Unread,
-    UnreadKind,
-)
-from evenhand.contract.labels import (
-    ORDERS,
-    WINNERS,
-    Locale,
-    Mode,
-    Order,
-    Winner,
-    flip,
-    flip_or_none,
-    other_order,
-    rename,
-)
-from evenhand.contract.message import ChatMessage, Segment
 from evenhand.contract.pair import Criterion, Pair, criterion_key, read_criteria, read_pair
 from evenhand.contract.verdict import (
+    ORDERS,
+    WINNERS,
+    Analysis,
+    Ballot,
     ConfidenceSource,
+    CriterionBallot,
     CriterionOutcome,
     CriterionVerdict,
     DecidedBy,
     Differentiators,
     ErrorBody,
     Failure,
+    Locale,
     MeanProbabilities,
     Metadata,
+    Mode,
+    Order,
     Outcome,
     Pass,
     PositionConsistency,
+    Probabilities,
     Reconciling,
+    ResponseAnalysis,
+    Scores,
+    Unread,
+    UnreadKind,
     Usage,
     Verdict,
+    Winner,
+    flip,
+    flip_or_none,
+    other_order,
+    rename,
 )
 
 __all__ = [
@@ -52,7 +47,6 @@ __all__ = [
     "WINNERS",
     "Analysis",
     "Ballot",
-    "ChatMessage",
     "ConfidenceSource",
     "Criterion",
     "CriterionBallot",
@@ -75,7 +69,6 @@ __all__ = [
     "Reconciling",
     "ResponseAnalysis",
     "Scores",
-    "Segment",
     "Unread",
     "UnreadKind",
     "Usage",

@@ -4,7 +4,7 @@ count them.
 
 from __future__ import annotations
 
-from evenhand.contract.labels import Winner
+from evenhand.contract.verdict import Winner
 
 WIN_A, WIN_B, TIE, INCONSISTENT, INVALID = range(5)
 

@@ -10,7 +10,6 @@ only when a judge of it is opened.
 
 from __future__ import annotations
 
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import (
     ChatMessage,
     Completion,
@@ -20,7 +19,7 @@ from evenhand.judges.protocol import (
     TokenLogprob,
     Traits,
 )
-from evenhand.judges.registry import KINDS, open_judge, traits_of
+from evenhand.judges.registry import KINDS, JudgeOptions, open_judge, traits_of
 from evenhand.judges.retry import RetryPolicy, ask_with_retries
 
 __all__ = [

@@ -8,9 +8,8 @@ from functools import cache
 
 from evenhand.contract import Pair, Winner
 from evenhand.errors import InputError
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
-from evenhand.judges.registry import JudgeName
+from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
 
 _KNOWN = "longer, random, random:SEED"

@@ -197,7 +197,8 @@ class _Connection(asyncio.Protocol):
         self.drop()
 
     def give_up(self, why: Callable[[], JudgeError]) -> None:
-        self._fail(why())
+        if self._answer is not None:
+            self._fail(why())
         self.drop()
 
     def drop(self) -> None:

@@ -30,9 +30,8 @@ from evenhand.errors import (
     JudgeUnreachable,
 )
 from evenhand.judges.llama_server import DEFAULT_CONTEXT, LlamaServer, model_file
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, TokenLogprob, Traits
-from evenhand.judges.registry import JudgeName
+from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
 
 EMBEDDED_CAVEAT = (

@@ -46,10 +46,9 @@ from evenhand.judges.chat_completions import (
     uses,
     without_tags,
 )
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
-from evenhand.judges.registry import JudgeName
+from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.judges.transport import Endpoint, Reply, open_transport, read_base_url
 from evenhand.messages import Message
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from evenhand.contract import ChatMessage, Mode, Order, Pair, Segment, Usage, Winner
+from evenhand.contract import Mode, Order, Pair, Usage, Winner
+from evenhand.prompts import ChatMessage, Segment
 
 __all__ = [
     "Account",

@@ -24,10 +24,9 @@ from evenhand.errors import (
     JudgeUnreachable,
     MissingExtra,
 )
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import ChatMessage, Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in, shown_url
-from evenhand.judges.registry import JudgeName
+from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
 
 if TYPE_CHECKING:

@@ -23,10 +23,9 @@ from evenhand.contract.json_text import (
     refuse_repeated_key,
 )
 from evenhand.errors import InputError, NotRecorded
-from evenhand.judges.options import JudgeOptions
 from evenhand.judges.protocol import Completion, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
-from evenhand.judges.registry import JudgeName
+from evenhand.judges.registry import JudgeName, JudgeOptions
 from evenhand.messages import Message
 
 Finish = Literal["stop", "length", "refusal", "filter", "other"]

@@ -22,8 +22,8 @@ from evenhand.errors import (
     MissingExtra,
     SettingsError,
 )
-from evenhand.judges.options import TransportName
 from evenhand.judges.redaction import Redactor, shown_url
+from evenhand.judges.registry import TransportName
 from evenhand.messages import Message
 
 

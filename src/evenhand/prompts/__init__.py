@@ -1,15 +1,25 @@
 """Filling the judge's prompt templates. The texts live beside this file, in `en/` and `zh/`.
 
-`template` opens one, `marker` makes the code on its fences, `prompt` fills it with a pair.
+`template` opens one, `prompt` fills it with a pair.
 """
 
-from evenhand.prompts.marker import marker_of, response_digests, text_digest
-from evenhand.prompts.prompt import LETTERS, Prompt, answer_schema
+from evenhand.prompts.prompt import (
+    LETTERS,
+    ChatMessage,
+    Prompt,
+    Segment,
+    answer_schema,
+    marker_of,
+    response_digests,
+    text_digest,
+)
 from evenhand.prompts.template import Template, built_in_template, make_template, open_template
 
 __all__ = [
     "LETTERS",
+    "ChatMessage",
     "Prompt",
+    "Segment",
     "Template",
     "answer_schema",
     "built_in_template",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from evenhand.contract import Pair
 from evenhand.errors import EvenhandError
-from evenhand.judging.notes import notes_on
+from evenhand.judging.explanation import notes_on
 from evenhand.serve.logs import log
 from evenhand.serve.run_status import is_at_rest, stamp_of
 from evenhand.store import RunRecord, Store

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.checkup import check_judges, check_set_up
+from evenhand.cli.checkup import check_judges, check_set_up
 from evenhand.judging.config import JudgeConfig
 from evenhand.settings import Settings
 from scripted import answer_json

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract import Locale, Pair, rename
-from evenhand.judging.notes import _FORMS, addresses_judge, notes_on
+from evenhand.judging.explanation import _FORMS, addresses_judge, notes_on
 from scripted import make_pair
 
 LOCALES: tuple[Locale, ...] = ("en", "zh")
