@@ -8,7 +8,7 @@ from pathlib import Path
 from evenhand.contract import Locale, Winner, flip
 from evenhand.judges import Judge, JudgeCall
 from evenhand.judging.config import JudgeConfig
-from evenhand.runs import RunOptions
+from evenhand.runs import JudgePlan, RunOptions
 from evenhand.store import open_store
 from evenhand.trust.probes.cases import LANGUAGES, ProbeCase
 from evenhand.trust.probes.runs import probe_judge
@@ -130,12 +130,11 @@ async def probed(
     min_score: float | None = None,
     config: Callable[[Locale], JudgeConfig] | None = None,
 ) -> ProbeReport:
-    configs = {each: (config or _config)(each) for each in LANGUAGES}
+    plans = {each: JudgePlan(judge, (config or _config)(each)) for each in LANGUAGES}
     with open_store(directory / "store.db") as store:
         return await probe_judge(
-            judge,
+            plans,
             cases,
-            configs,
             options or RunOptions(),
             store=store,
             min_score=min_score,

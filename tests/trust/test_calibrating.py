@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import evenhand
 from evenhand import RunOptions, RunSummary
-from evenhand.contract import Outcome
+from evenhand.contract import JudgedBy, Outcome
 from evenhand.errors import InputError
 from evenhand.judges import JudgeCall
 from evenhand.judging.comparison import compare
-from evenhand.judging.config import JudgeConfig, JudgedBy
+from evenhand.judging.config import JudgeConfig
 from evenhand.judging.reconciliation import Judged
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
@@ -32,7 +32,6 @@ from evenhand.store import NewVote, Store, open_store
 from evenhand.trust.calibration import (
     AppliedCalibration,
     CalibrationReport,
-    LearnedOn,
     SavedCalibration,
     calibrate_run,
     open_calibration,
@@ -209,7 +208,7 @@ def made(
     return AppliedCalibration(
         SavedCalibration(
             run="by hand",
-            learned_on=LearnedOn(
+            learned_on=JudgedBy(
                 judge="scripted",
                 prompt_version=built_in_template("en", "reasoned").version,
                 locale="en",
@@ -305,9 +304,9 @@ async def test_without_a_guaranteed_threshold_every_verdict_abstains() -> None:
 )
 def test_a_calibration_refuses_another_judge_unless_forced(other: dict[str, Any]) -> None:
     applied = made()
-    own = JudgedBy(**applied.saved.learned_on.model_dump(by_alias=False))
+    own = applied.saved.learned_on
     applied.check(own)
-    asked = own._replace(**other)
+    asked = own.model_copy(update=other)
     with pytest.raises(InputError, match=r"learned on another judge.*force_calibration"):
         applied.check(asked)
     replace(applied, forced=True).check(asked)

@@ -146,7 +146,7 @@ def _probed(
     min_score: float | None,
 ) -> ProbeReport:
     from evenhand.cli.progress import stop_on_interrupt, watching
-    from evenhand.runs import Stop
+    from evenhand.runs import JudgePlan, Stop
     from evenhand.store import open_store
     from evenhand.trust.probes.runs import probe_judge
 
@@ -159,9 +159,8 @@ def _probed(
                 stop_on_interrupt(stop, view.say, view.leave),
             ):
                 return await probe_judge(
-                    judge,
+                    {language: JudgePlan(judge, own) for language, own in configs.items()},
                     cases,
-                    configs,
                     options,
                     store=store,
                     stop=stop,

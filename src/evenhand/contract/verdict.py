@@ -244,6 +244,17 @@ class Pass(Model):
     request_ids: Texts = ()
 
 
+class JudgedBy(Model):
+    """Who judged, and how: all of it that a verdict's confidence hangs on."""
+
+    judge: str
+    prompt_version: str | None
+    locale: Locale | None
+    mode: Mode
+    reconcile: Reconciling
+    samples: int
+
+
 class CriterionVerdict(Model):
     """One criterion after reconciling; `winner` is null where it was not judged."""
 

@@ -13,10 +13,11 @@ from evenhand.contract import Failure, Metadata, Outcome, Pair, Verdict, read_pa
 from evenhand.errors import EvenhandError, InputError, NoVerdict
 from evenhand.judges import Judge
 from evenhand.judging.ballots import PassResult
-from evenhand.judging.config import JudgeConfig
+from evenhand.judging.config import Calibrator, JudgeConfig
 from evenhand.judging.explanation import explain, failed_metadata, failure_of
 from evenhand.judging.passes import Case, PassesFailed, PassKeeper, make_passes, milliseconds_since
 from evenhand.judging.reconciliation import Decision, Judged, Unreconciled, decide
+from evenhand.judging.signals import SignalValues, signals_of
 from evenhand.messages import Message
 
 
@@ -83,14 +84,23 @@ async def _judge(case: Case, keeper: PassKeeper | None) -> Judged | Failed:
         error = NoVerdict(Message("unread.no_valid_verdict", reason=decision.reason))
         return _failed(case, error, passes, why=decision)
     if config.calibration is not None:
-        rating = config.calibration.rate(pair, readings, decision)
-        decision = replace(
-            decision,
-            confidence=rating.confidence,
-            confidence_source=rating.source,
-            abstained=rating.abstained,
-        )
+        decision = _calibrated(config.calibration, decision, signals_of(pair, readings, decision))
     return Judged(decision, passes, config.samples_per_order, milliseconds_since(case.started))
+
+
+def _calibrated(
+    calibration: Calibrator, decision: Decision, signals: SignalValues | None
+) -> Decision:
+    """An inconsistent verdict keeps its confidence: its outcome says enough."""
+    if signals is None:
+        return decision
+    probability = calibration.probability(signals)
+    abstained = calibration.abstains(probability)
+    if probability is None:
+        return replace(decision, abstained=abstained)
+    return replace(
+        decision, confidence=probability, confidence_source="calibration", abstained=abstained
+    )
 
 
 def _unasked(case: Case) -> Judged | Failed:
@@ -99,7 +109,7 @@ def _unasked(case: Case) -> Judged | Failed:
         message = Message("unread.responses_identical_tie_allowed")
         return _failed(case, NoVerdict(message), ())
     calibration = case.config.calibration
-    abstained = calibration is not None and calibration.abstains_unasked
+    abstained = calibration is not None and calibration.abstains(None)
     tie = Decision(Outcome.TIE, "TIE", None, "none", abstained=abstained)
     return Judged(tie, (), case.config.samples_per_order, milliseconds_since(case.started))
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from evenhand.contract import ConfidenceSource, Locale, Mode, Pair, Reconciling
+from evenhand.contract import JudgedBy, Locale, Mode, Reconciling
 from evenhand.errors import InputError
 from evenhand.judges import (
     Judge,
@@ -22,30 +22,9 @@ from evenhand.judges import (
 )
 from evenhand.judging.answers.results import PROTOCOLS
 from evenhand.judging.answers.results import AnswerProtocol as AnswerProtocol
-from evenhand.judging.ballots import Reading
-from evenhand.judging.reconciliation import Decision
 from evenhand.messages import Message
 from evenhand.prompts import Template, built_in_template, open_template
 from evenhand.settings import Settings, split_addresses
-
-
-class JudgedBy(NamedTuple):
-    """Who judged, and how: all of it that a verdict's confidence hangs on."""
-
-    judge: str
-    prompt_version: str | None
-    locale: Locale | None
-    mode: Mode
-    reconcile: Reconciling
-    samples: int
-
-
-class CalibratedConfidence(NamedTuple):
-    """A verdict's confidence after calibration, or as it was where that says nothing of it."""
-
-    confidence: float | None
-    source: ConfidenceSource
-    abstained: bool
 
 
 class Calibrator(Protocol):
@@ -54,7 +33,7 @@ class Calibrator(Protocol):
     It lives in `evenhand.trust`, which knows of stores and statistics; a comparison needs neither.
     """
 
-    def told(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, Any]:
         """What verdicts depend on, as plain JSON: part of what names a run."""
 
     def origin(self) -> Mapping[str, Any]:
@@ -63,13 +42,12 @@ class Calibrator(Protocol):
     def check(self, asked: JudgedBy) -> None:
         """Refuse a judge that it was not learned on."""
 
-    def rate(
-        self, pair: Pair, readings: Sequence[Reading], decision: Decision
-    ) -> CalibratedConfidence: ...
+    def probability(self, signals: Mapping[str, float | None]) -> float | None:
+        """That a verdict with these signals is right; None where it has none that tell."""
 
-    @property
-    def abstains_unasked(self) -> bool:
-        """Whether a verdict that nobody was asked about abstains."""
+    def abstains(self, probability: float | None) -> bool:
+        """Whether a verdict is less sure than promised; one without a probability cannot be
+        vouched for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -119,7 +97,7 @@ class JudgeConfig(JudgeOptions):
             raise InputError(Message("judging.template_what_evenhand_open", template=self.template))
         if not isinstance(self.retry, (RetryPolicy, NoneType)):
             raise InputError(Message("judging.retry_evenhand_retrypolicy", retry=self.retry))
-        if self.calibration is not None and not hasattr(self.calibration, "rate"):
+        if self.calibration is not None and not hasattr(self.calibration, "probability"):
             raise InputError(
                 Message("judging.calibration_what_evenhand_trust", calibration=self.calibration)
             )

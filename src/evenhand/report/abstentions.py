@@ -13,7 +13,6 @@ from evenhand.contract import Outcome
 from evenhand.contract.codes import WINNERS
 from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence
-from evenhand.report.retelling import deciding_of
 from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
 from evenhand.stats.clusters import label_codes
 from evenhand.stats.estimates import EstimatedShare, estimate_share
@@ -33,7 +32,7 @@ class LearnedFrom(Model):
     @classmethod
     def of(cls, judge: JudgeRecord, run: RunRecord) -> LearnedFrom | None:
         """None in runs of earlier versions, which did not keep it."""
-        learned = deciding_of(judge, run, part="learned_on")
+        learned = run.planned_for(judge, "learned_on")
         return cls.model_validate(learned) if learned else None
 
     @property
@@ -82,7 +81,7 @@ class Promise:
 
     @classmethod
     def of(cls, judge: JudgeRecord, run: RunRecord) -> Promise | None:
-        calibration = deciding_of(judge, run).get("calibration") or {}
+        calibration = run.planned_for(judge, "deciding").get("calibration") or {}
         if "min_agreement" not in calibration:
             return None
         return cls(calibration["min_agreement"], calibration.get("threshold"))

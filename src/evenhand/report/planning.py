@@ -18,7 +18,6 @@ from evenhand.judges import Traits
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
-from evenhand.report.retelling import deciding_of
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.sources import Sources
@@ -100,7 +99,7 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
                 inconsistent += 1
             elif outcome == TIE:
                 ties += 1
-    samples = [deciding_of(judge, run).get("samples") for judge in judges]
+    samples = [run.planned_for(judge, "deciding").get("samples") for judge in judges]
     return LikeRun(
         run=run.name,
         call_cost=_of_tally(run, tally, price),

@@ -26,7 +26,6 @@ from evenhand.contract import (
 from evenhand.contract.model import Model
 from evenhand.messages import Sentence
 from evenhand.report.lookup import find_item, find_run
-from evenhand.report.retelling import told
 from evenhand.store import (
     FailedPass,
     ItemWhole,
@@ -38,6 +37,7 @@ from evenhand.store import (
     StoredPass,
     WholeVerdict,
 )
+from evenhand.store.explanation import explained
 from evenhand.store.faults import of_run
 
 # A page is in memory whole, and a response may have 50 million characters.
@@ -127,7 +127,7 @@ def _next_page(page: Sequence[WholeVerdict]) -> int:
 
 def row_of(whole: WholeVerdict, *, run: RunRecord, judge: JudgeRecord) -> RunRow:
     columns, item = whole.row, whole.row.item
-    settled = told(whole.settled, whole.pair, whole.passes, judge=judge, run=run)
+    settled = explained(whole.settled, whole.pair, whole.passes, judge=judge, run=run)
     verdict = settled if isinstance(settled, Verdict) else None
     position = verdict.position_consistency if verdict else None
     usage = settled.metadata.usage
@@ -253,7 +253,7 @@ class JudgedPair(Model):
     def of(cls, judged: JudgedItem, pair: Pair, run: RunRecord) -> JudgedPair:
         judge, verdict = judged.judge, None
         if judged.settled is not None:
-            verdict = told(judged.settled, pair, judged.passes, judge=judge, run=run)
+            verdict = explained(judged.settled, pair, judged.passes, judge=judge, run=run)
         return cls(
             judge=judge.name,
             prompt_version=judge.prompt_version,

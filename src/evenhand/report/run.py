@@ -11,7 +11,6 @@ from evenhand.contract.model import Model
 from evenhand.errors import StoreBusy, StoreError
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
-from evenhand.report.retelling import deciding_of
 from evenhand.stats.proportions import Share
 from evenhand.store import JudgeRecord, RunRecord, RunState, Spending, Store, Tally
 from evenhand.store.batches import BatchRecord
@@ -196,7 +195,7 @@ def report_run(store: Store, name: str) -> RunReport:
             for row in store.skipped(run.id, limit=SHOWN_AT_MOST)
         ),
         judges=tuple(
-            _judge(judge, tally, deciding_of(judge, run))
+            _judge(judge, tally, run.planned_for(judge, "deciding"))
             for judge, tally in zip(judges, tallies, strict=True)
         ),
         invalid_pairs=_first_invalid(store, run, judges, at_most=min(invalid, SHOWN_AT_MOST)),

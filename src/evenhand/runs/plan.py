@@ -8,7 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -56,6 +56,10 @@ class JudgePlan:
             settings["caveat"] = self.judge.traits.caveat  # said with its verdicts, decides nothing
         return NewJudge(key, self.judge.name, version, locale, mode, settings)
 
+    def asking_identical(self) -> JudgePlan:
+        """The same, also of identical responses."""
+        return replace(self, config=replace(self.config, ask_identical=True))
+
     def deciding(self) -> dict[str, Any]:
         """What the verdict depends on beside the passes."""
         mode = self.config.mode_for(self.judge)
@@ -66,7 +70,7 @@ class JudgePlan:
             "reconcile": self.config.reconciling(mode),
             "ask_identical": self.config.ask_identical,
             # Only where there is one: runs from before calibrations keep their fingerprints.
-            **({} if calibration is None else {"calibration": dict(calibration.told())}),
+            **({} if calibration is None else {"calibration": dict(calibration.identity())}),
         }
 
     def learned_on(self) -> dict[str, Any] | None:

@@ -2,9 +2,10 @@
 
 `address` (where a store is), `sqlite` and `postgres` (engines), `schema` and `schema_version`
 (tables, migrations), `locks`, `database` (transactions), `faults` (database errors in one line);
-`records` (values in and out) and `rows` (values as rows); `runs`, `intake`, `work`, `batches`,
-`jobs`; `verdicts`, `votes`, and `columns` for statistics; `verdict_index`, `full_text` and
-`verdict_table` for tables on pages; `report_cache`, `requests`; `deletion`. `store` joins them.
+`records` (values in and out), `rows` (values as rows), `explanation` (stored answers read again);
+`runs`, `intake`, `work`, `batches`, `jobs`; `verdicts`, `votes`, and `columns` for statistics;
+`verdict_index`, `full_text` and `verdict_table` for tables on pages; `report_cache`, `requests`;
+`deletion`. `store` joins them.
 """
 
 from __future__ import annotations

@@ -195,6 +195,17 @@ class RunRecord:
         """How many of the skipped rows are such prompts; with three models one may be of two."""
         return int(self.summary.get(UNPAIRED_ROWS, 0))
 
+    def planned_for(
+        self, judge: JudgeRecord, part: Literal["deciding", "learned_on"]
+    ) -> Mapping[str, Any]:
+        """How the run made verdicts of this judge's passes, or what its calibration was learned
+        on."""
+        keys, planned = self.plan.get("judges"), self.plan.get(part)
+        if not isinstance(keys, list) or not isinstance(planned, list) or judge.key not in keys:
+            return {}
+        own = planned[keys.index(judge.key)]
+        return own if isinstance(own, Mapping) else {}
+
     @property
     def on_common_prompts(self) -> bool:
         """Only the prompts that both models answered were to be compared: no other is missing."""

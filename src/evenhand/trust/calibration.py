@@ -5,7 +5,7 @@ what they were learned on, opened and applied.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from hashlib import sha256
@@ -15,12 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract import Locale, Mode, Pair, Reconciling
+from evenhand.contract import JudgedBy
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.judging.ballots import Reading
-from evenhand.judging.config import CalibratedConfidence, JudgedBy
-from evenhand.judging.reconciliation import Decision
 from evenhand.messages import Message, Sentence
 from evenhand.stats.calibration.fit import Calibration, Method, cross_fitted, fit_calibration
 from evenhand.stats.calibration.guarantee import Guarantee, guarantee_agreement
@@ -29,9 +26,7 @@ from evenhand.stats.outcomes import confidence_level
 from evenhand.store import Store
 from evenhand.trust.labelled_verdicts import (
     LabelledVerdicts,
-    SignalValues,
     labelled_verdicts,
-    signals_of,
 )
 from evenhand.trust.saved_files import SavedFiles
 
@@ -45,27 +40,12 @@ _KNOWN_BY = {
 }
 
 
-class LearnedOn(Model):
-    """Whose verdicts taught it. It knows nothing of other judges, nor of other ways to ask."""
-
-    judge: str
-    prompt_version: str | None
-    locale: Locale | None
-    mode: Mode
-    reconcile: Reconciling
-    samples: int
-
-    @classmethod
-    def of(cls, asked: JudgedBy) -> LearnedOn:
-        return cls(**asked._asdict())
-
-
 class SavedCalibration(Model):
     """`guarantee` is there where a least agreement was asked for; its threshold may be None."""
 
     format: Literal["evenhand calibration 1"] = "evenhand calibration 1"
     run: str
-    learned_on: LearnedOn
+    learned_on: JudgedBy  # whose verdicts taught it; it knows nothing of other judges
     data: tuple[str, ...] = ()  # the run's own sources; none in files of earlier versions
     judged_at: date | None = None
     calibration: Calibration
@@ -90,7 +70,7 @@ class AppliedCalibration:
     forced: bool = False
     name: str | None = None
 
-    def told(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         guarantee = self.saved.guarantee
         identity: dict[str, Any] = {"digest": self.saved.digest}
         if guarantee is not None:
@@ -124,25 +104,7 @@ class AppliedCalibration:
                     )
                 )
 
-    def rate(
-        self, pair: Pair, readings: Sequence[Reading], decision: Decision
-    ) -> CalibratedConfidence:
-        """A verdict that shows none of the signals keeps its confidence, and so does an
-        inconsistent one, whose outcome says enough; the former cannot be vouched for."""
-        signals = signals_of(pair, readings, decision)
-        if signals is None:
-            return CalibratedConfidence(
-                decision.confidence, decision.confidence_source, abstained=False
-            )
-        probability = self.probability(signals)
-        if probability is None:
-            return CalibratedConfidence(
-                decision.confidence, decision.confidence_source, abstained=self.abstains_unasked
-            )
-        below = not keeps(self.saved.guarantee, probability)
-        return CalibratedConfidence(probability, "calibration", abstained=below)
-
-    def probability(self, signals: SignalValues) -> float | None:
+    def probability(self, signals: Mapping[str, float | None]) -> float | None:
         """None where the verdict has none of the signals that the curve goes by."""
         used = self.saved.calibration.goes_by
         if used and all(signals.get(name) is None for name in used):
@@ -152,15 +114,9 @@ class AppliedCalibration:
         }
         return float(self.saved.calibration.predict(columns)[0])
 
-    @property
-    def abstains_unasked(self) -> bool:
-        return self.saved.guarantee is not None
-
-
-def keeps(guarantee: Guarantee | None, probability: float) -> bool:
-    if guarantee is None:
-        return True
-    return guarantee.threshold is not None and probability >= guarantee.threshold
+    def abstains(self, probability: float | None) -> bool:
+        guarantee = self.saved.guarantee
+        return guarantee is not None and not guarantee.keeps([probability])[0]
 
 
 CALIBRATION_FILES = SavedFiles(
@@ -200,7 +156,7 @@ class CalibrationReport(Model):
     store: str
     saved: str | None = None
     digest: str
-    learned_on: LearnedOn
+    learned_on: JudgedBy
     verdicts: int
     prompts: int
     by_data: int
@@ -261,7 +217,7 @@ def calibrate_run(
         )
     saved = SavedCalibration(
         run=labelled.run,
-        learned_on=LearnedOn.of(labelled.asked),
+        learned_on=labelled.asked,
         data=labelled.data,
         judged_at=labelled.judged_at,
         calibration=learned,

@@ -1,170 +1,25 @@
 """The labelled verdicts of a run as columns: each verdict's signals (margin, agreement of the
-orders, samples and criteria, length difference) and whether it was right. Every signal is of the
-verdict's winner, so that it stays the same when A and B are exchanged.
+orders, samples and criteria, length difference) and whether it was right.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contract import Order, Outcome, Pair, Unread
+from evenhand.contract import JudgedBy
 from evenhand.contract.codes import INCONSISTENT, INVALID, NO_WINNER, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
-from evenhand.judging.ballots import Ballot, Reading
-from evenhand.judging.config import JudgedBy
-from evenhand.judging.reconciliation import Decision, Unreconciled, decide
 from evenhand.messages import Message
 from evenhand.report.lookup import find_run
-from evenhand.report.retelling import deciding_of
 from evenhand.store import JudgeRecord, RunRecord, Store, WholeVerdict
-from evenhand.store.rows import passes_behind
+from evenhand.store.explanation import signals_before_calibration
 from evenhand.store.verdicts import VerdictPlace
 from evenhand.trust.votes import fair_labels
-
-# What a verdict shows of how sure it is: the signals that a calibration learns from.
-#
-# Every signal is of the verdict's winner and not of A or B, so that it is the same to the last bit
-# when the two responses exchange their names.
-
-SIGNALS = (
-    "stated",
-    "margin",
-    "scores",
-    "strength",
-    "orders",
-    "samples",
-    "criteria",
-    "length",
-)
-SignalValues: TypeAlias = dict[str, float | None]
-# A probability of 0 has no logarithm; what is below this is no news.
-_LEAST_PROBABILITY = 1e-6
-
-
-def signals_of(pair: Pair, readings: Sequence[Reading], decision: Decision) -> SignalValues | None:
-    """None for an inconsistent verdict, whose confidence is fixed by rule."""
-    if decision.outcome not in (Outcome.WIN, Outcome.TIE):
-        return None
-    return {
-        "stated": decision.confidence if decision.confidence_source == "stated" else None,
-        "margin": _margin(readings, decision),
-        "scores": _towards_winner(readings, decision, _score_difference),
-        "strength": _towards_winner(readings, decision, _signed_strength),
-        "orders": _orders_agree(pair, decision),
-        "samples": _sample_agreement(readings, decision),
-        "criteria": _criteria_margin(pair, decision),
-        "length": _length_difference(pair, decision),
-    }
-
-
-def _margin(readings: Sequence[Reading], decision: Decision) -> float | None:
-    """The logarithm of the winner's mean probability over that of the next."""
-    by_order: dict[Order, list[tuple[float, float, float]]] = {}
-    for reading in readings:
-        if isinstance(reading, Unread):
-            continue
-        shares = reading.probabilities
-        if shares is None:
-            return None
-        by_order.setdefault(reading.order, []).append((shares.a, shares.b, shares.tie))
-    if not by_order:
-        return None
-    # Within an order, then over the two: their sum is the same whichever comes first.
-    means = [
-        [sum(column) / len(rows) for column in zip(*rows, strict=True)]
-        for rows in by_order.values()
-    ]
-    a, b, tie = (sum(column) / len(means) for column in zip(*means, strict=True))
-    own, others = {"A": (a, (b, tie)), "B": (b, (a, tie)), "TIE": (tie, (a, b))}[decision.winner]
-    return math.log(max(own, _LEAST_PROBABILITY)) - math.log(max(*others, _LEAST_PROBABILITY))
-
-
-def _towards_winner(
-    readings: Sequence[Reading],
-    decision: Decision,
-    towards_a: Callable[[Ballot], float | None],
-) -> float | None:
-    """How far the passes lean to the winner on the judge's own scale, on average; for a tie, how
-    far they are from one, below 0. None unless every ballot says it."""
-    by_order: dict[Order, list[float]] = {}
-    for reading in readings:
-        if isinstance(reading, Unread):
-            continue
-        leaning = towards_a(reading)
-        if leaning is None:
-            return None
-        by_order.setdefault(reading.order, []).append(leaning)
-    if not by_order:
-        return None
-    means = [sum(leanings) / len(leanings) for leanings in by_order.values()]
-    mean = sum(means) / len(means)
-    # From 0, so that a mean of 0 has no sign either.
-    return {"A": mean, "B": 0.0 - mean, "TIE": 0.0 - abs(mean)}[decision.winner]
-
-
-def _score_difference(ballot: Ballot) -> float | None:
-    return None if ballot.scores is None else ballot.scores.a - ballot.scores.b
-
-
-def _signed_strength(ballot: Ballot) -> float | None:
-    if ballot.strength is None:
-        return None
-    return {"A": 1.0, "B": -1.0, "TIE": 0.0}[ballot.winner] * ballot.strength
-
-
-def _orders_agree(pair: Pair, decision: Decision) -> float | None:
-    """Always 1 where agreement decides; averaged probabilities decide over orders that differ."""
-    if not pair.swap_positions:
-        return None
-    first = decision.first_pass_winner
-    return float(first is not None and first == decision.second_pass_winner)
-
-
-def _sample_agreement(readings: Sequence[Reading], decision: Decision) -> float | None:
-    """The share of all samples that name the winner, those that could not be read included."""
-    if all(reading.sample == 1 for reading in readings):
-        return None
-    naming: dict[Order, list[bool]] = {}
-    for reading in readings:
-        named = isinstance(reading, Ballot) and reading.winner == decision.winner
-        naming.setdefault(reading.order, []).append(named)
-    shares = [sum(named) / len(named) for named in naming.values()]
-    return sum(shares) / len(shares)
-
-
-def _criteria_margin(pair: Pair, decision: Decision) -> float | None:
-    """The weight of the criteria that the winner won, less those it lost, as a share of all that
-    were judged; for a tie, how far the criteria are from one, below 0."""
-    won = {"A": 0.0, "B": 0.0, "TIE": 0.0}
-    for criterion, asked in zip(decision.criteria, pair.criteria, strict=False):
-        if criterion.winner is not None:
-            won[criterion.winner] += 1.0 if asked.weight is None else asked.weight
-    total = won["A"] + won["B"] + won["TIE"]
-    if total <= 0:
-        return None
-    if decision.winner == "TIE":
-        return -abs(won["A"] - won["B"]) / total
-    other = "B" if decision.winner == "A" else "A"
-    return (won[decision.winner] - won[other]) / total
-
-
-def _length_difference(pair: Pair, decision: Decision) -> float | None:
-    """How much longer the winner is: the logarithm of the ratio. A tie has no winner."""
-    lengths = {"A": len(pair.response_a), "B": len(pair.response_b)}
-    if decision.winner == "TIE":
-        return None
-    loser = "B" if decision.winner == "A" else "A"
-    return math.log1p(lengths[decision.winner]) - math.log1p(lengths[loser])
-
-
-# The labelled verdicts of a run as columns: their signals, and whether they were right.
 
 Floats = NDArray[np.float64]
 # Fewer than one in so many are looked up; more are read through sooner.
@@ -285,7 +140,7 @@ def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) ->
 
 
 def judged_by(judge: JudgeRecord, run: RunRecord) -> JudgedBy:
-    deciding = deciding_of(judge, run)
+    deciding = run.planned_for(judge, "deciding")
     return JudgedBy(
         judge=judge.name,
         prompt_version=judge.prompt_version,
@@ -304,29 +159,23 @@ def _signals(
     asked = judged_by(judge, run)
     wanted = {int(number): row for row, number in enumerate(numbers)}
     before = np.full(numbers.size, np.nan)
-    columns = {name: np.full(numbers.size, np.nan) for name in SIGNALS}
+    columns: dict[str, Floats] = {}
     decided = np.zeros(numbers.size, dtype=np.bool_)
     for whole in _whole(store, run.id, judge.id, numbers):
         row = wanted.get(whole.row.item.number)
         if row is None:
             continue
-        behind = passes_behind(
-            whole.passes, swap_positions=whole.pair.swap_positions, samples=asked.samples
-        )
-        readings = [made.reading for made in behind]
-        # Without the order that texts are taken by: a decision has none.
-        found = decide(whole.pair, readings, how=asked.reconcile)
-        values = (
-            None if isinstance(found, Unreconciled) else signals_of(whole.pair, readings, found)
-        )
-        if isinstance(found, Unreconciled) or values is None:
+        signals = signals_before_calibration(whole, asked)
+        if signals is None:
             continue  # identical responses, which nobody was asked about
         decided[row] = True
-        if found.confidence is not None:
-            before[row] = found.confidence
+        confidence, values = signals
+        if confidence is not None:
+            before[row] = confidence
         for name, value in values.items():
+            column = columns.setdefault(name, np.full(numbers.size, np.nan))
             if value is not None:
-                columns[name][row] = value
+                column[row] = value
     return before, columns, decided
 
 

@@ -25,10 +25,10 @@ import orjson
 from evenhand.contract import Ballot, Failure, Outcome, Pass, Verdict, Winner
 from evenhand.contract.verdict import PositionConsistency
 from evenhand.report.lookup import find_run
-from evenhand.report.retelling import told
 from evenhand.serve.pages.rendering import Language, PageTranslator
 from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses, show_text
 from evenhand.store import RunRecord, Store, WholeVerdict, open_store
+from evenhand.store.explanation import explained
 from evenhand.store.verdicts import VerdictPlace
 
 MOST_PAIRS = 20_000
@@ -185,7 +185,7 @@ class PairReader:
     def _pair(self, whole: list[WholeVerdict]) -> ReportPair:
         item, pair = whole[0].row.item, whole[0].pair
         settled = [
-            told(
+            explained(
                 each.settled,
                 each.pair,
                 each.passes,

@@ -11,8 +11,6 @@ from dataclasses import replace
 from evenhand.contract import ErrorBody, Locale, read_criteria
 from evenhand.contract.model import Model
 from evenhand.errors import CapReached, InputError
-from evenhand.judges import Judge
-from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.report.lookup import find_run
 from evenhand.report.records import RunRow, rows_of
@@ -149,9 +147,8 @@ def _has_changed(run: RunRecord, language: Locale, keys: Sequence[str]) -> bool:
 
 
 async def probe_judge(
-    judge: Judge,
+    plans: Mapping[Locale, JudgePlan],
     cases: Sequence[ProbeCase],
-    configs: Mapping[Locale, JudgeConfig],
     options: RunOptions,
     *,
     store: Store,
@@ -159,8 +156,8 @@ async def probe_judge(
     observer: Observer | None = None,
     min_score: float | None = None,
 ) -> ProbeReport:
-    """Ask what is not asked yet, each language by its own config. What stops it is in the
-    report, with the scores of what was asked until then."""
+    """Ask what is not asked yet, each language by its own plan, all of one judge. What
+    stops it is in the report, with the scores of what was asked until then."""
     check_threshold(min_score)
     if not cases:
         raise InputError(Message("trust.probe_chosen_name_least"))
@@ -175,14 +172,15 @@ async def probe_judge(
             break
         summaries[language] = await judge_pairs(
             ProbePairs(language, its),
-            [JudgePlan(judge, _asking_identical(configs[language]))],
+            # A tie that is given without asking says nothing about the judge.
+            [plans[language].asking_identical()],
             left,
             store=store,
             stop=stop,
             observer=observer,
         )
     rows = await asyncio.to_thread(_rows, store, list(summaries.values()))
-    return _report(judge, cases, rows, summaries, store=store, stop=stop, min_score=min_score)
+    return _report(plans, cases, rows, summaries, store=store, stop=stop, min_score=min_score)
 
 
 def _by_language(cases: Sequence[ProbeCase]) -> dict[Locale, tuple[ProbeCase, ...]]:
@@ -191,11 +189,6 @@ def _by_language(cases: Sequence[ProbeCase]) -> dict[Locale, tuple[ProbeCase, ..
         for language in LANGUAGES
     }
     return {language: its for language, its in by_language.items() if its}
-
-
-def _asking_identical(config: JudgeConfig) -> JudgeConfig:
-    """A tie that is given without asking says nothing about the judge."""
-    return replace(config, ask_identical=True)
 
 
 def _left(options: RunOptions, done: Sequence[RunSummary], stop: Stop) -> RunOptions:
@@ -224,7 +217,7 @@ def _rows(store: Store, summaries: Sequence[RunSummary]) -> dict[str, RunRow]:
 
 
 def _report(
-    judge: Judge,
+    plans: Mapping[Locale, JudgePlan],
     cases: Sequence[ProbeCase],
     rows: Mapping[str, RunRow],
     summaries: Mapping[Locale, RunSummary],
@@ -237,6 +230,7 @@ def _report(
     overall, probes = score(scored), score_probes(scored)
     ruled = None if min_score is None else apply_threshold(overall, probes, min_score=min_score)
     by_language = _by_language(cases)
+    judge = next(iter(plans.values())).judge
     return ProbeReport(
         judge=judge.name,
         judge_caveat=judge.traits.caveat,

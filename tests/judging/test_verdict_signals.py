@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenhand.contract import Order, Pair, Probabilities, Scores, Unread, Winner, flip, flip_or_none
 from evenhand.judging.ballots import Ballot, Reading
 from evenhand.judging.reconciliation import Decision, decide
-from evenhand.trust.labelled_verdicts import SIGNALS, SignalValues, signals_of
+from evenhand.judging.signals import SIGNALS, SignalValues, signals_of
 from scripted import make_pair
 
 PAIR = make_pair(

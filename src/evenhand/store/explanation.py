@@ -1,0 +1,59 @@
+"""Stored answers read again: the verdict with its prose, the same that a comparison would have
+given; and what a verdict showed before it was calibrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evenhand.contract import Failure, JudgedBy, Pair, Verdict
+from evenhand.judging.explanation import VerdictContext, explain, in_contract
+from evenhand.judging.reconciliation import Unreconciled, decide
+from evenhand.judging.signals import SignalValues, signals_of
+from evenhand.store.records import JudgeRecord, RunRecord, Settled, StoredPass, WholeVerdict
+from evenhand.store.rows import passes_behind
+
+
+def explained(
+    settled: Settled,
+    pair: Pair,
+    passes: Iterable[StoredPass],
+    *,
+    judge: JudgeRecord,
+    run: RunRecord,
+) -> Verdict | Failure:
+    if not isinstance(settled, Failure):
+        return explain(pair, settled, _context(judge, run))
+    behind = passes_behind(
+        passes, swap_positions=pair.swap_positions, samples=settled.metadata.samples
+    )
+    metadata = settled.metadata.model_copy(update={"passes": in_contract(pair, behind)})
+    return settled.model_copy(update={"metadata": metadata})
+
+
+def _context(judge: JudgeRecord, run: RunRecord) -> VerdictContext:
+    settings, deciding = judge.settings, run.planned_for(judge, "deciding")
+    return VerdictContext(
+        judge=judge.name,
+        caveat=settings.get("caveat"),
+        locale=deciding.get("locale", "en"),
+        mode=judge.mode or "reasoned",
+        reconcile=deciding.get("reconcile", "agreement"),
+        prompt_version=judge.prompt_version,
+        confidence=settings.get("confidence", "stated"),
+    )
+
+
+def signals_before_calibration(
+    whole: WholeVerdict, judged: JudgedBy
+) -> tuple[float | None, SignalValues] | None:
+    """The confidence and the signals by the passes alone; None where they give no verdict."""
+    pair = whole.pair
+    behind = passes_behind(whole.passes, swap_positions=pair.swap_positions, samples=judged.samples)
+    readings = [made.reading for made in behind]
+    # Without the order that texts are taken by: a decision has none.
+    decision = decide(pair, readings, how=judged.reconcile)
+    if isinstance(decision, Unreconciled):
+        return None
+    signals = signals_of(pair, readings, decision)
+    return None if signals is None else (decision.confidence, signals)
