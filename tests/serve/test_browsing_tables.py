@@ -13,6 +13,7 @@ import pytest
 from evenhand.errors import InputError, NotFound
 from evenhand.report.conclusions import conclude
 from evenhand.serve import report_cache as kept_figures
+from evenhand.serve import reports
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.service import Service
@@ -131,7 +132,7 @@ async def test_what_is_not_there_is_said(path: Path) -> None:
         with pytest.raises(NotFound):
             await service.tables.page("99", TableQuery())
         with pytest.raises(NotFound):
-            await service.kept.totals("99")
+            await service.report_cache.get(reports.totals("99"))
         with pytest.raises(InputError, match="judge is 'nobody'"):
             await service.tables.page(run_id, TableQuery(judge="nobody"))
 
@@ -142,14 +143,18 @@ async def test_figures_are_what_the_rooms_below_say(path: Path) -> None:
         expected = conclude(store, begun.name).model_copy(update={"store": "this server"})
     run_id = str(begun.run_id)
     async with served(path) as service:
-        kept = await until_kept(lambda: service.kept.conclusions(run_id))
+        kept = await until_kept(lambda: service.report_cache.get(reports.conclusions(run_id)))
         assert (kept.value, kept.stale, kept.error) == (expected, False, None)
-        report = await until_kept(lambda: service.kept.report(run_id))
+        report = await until_kept(lambda: service.report_cache.get(reports.run_report(run_id)))
         direct = await service.report(run_id)
         assert report.value == direct.run
-        ranking = await until_kept(lambda: service.kept.ranking(RankRuns(runs=(run_id,))))
+        ranking = await until_kept(
+            lambda: service.report_cache.get(reports.ranking(RankRuns(runs=(run_id,))))
+        )
         assert ranking.value == await service.rank(RankRuns(runs=(run_id,)))
-        audit = await until_kept(lambda: service.kept.audit(AuditRun(run=run_id)))
+        audit = await until_kept(
+            lambda: service.report_cache.get(reports.audit(AuditRun(run=run_id)))
+        )
         assert audit.value == await service.audit(AuditRun(run=run_id))
 
 
@@ -158,7 +163,7 @@ async def test_totals_add_up(path: Path) -> None:
         run_id = str(finished(store).run_id)
     async with served(path) as service:
         await service.tables.page(run_id, TableQuery())
-        totals = (await until_kept(lambda: service.kept.totals(run_id))).value
+        totals = (await until_kept(lambda: service.report_cache.get(reports.totals(run_id)))).value
         assert totals is not None
         assert (totals.pairs, totals.verdicts, totals.marked) == (30, 30, 30)
         (judge,) = totals.judges
@@ -175,7 +180,7 @@ async def test_a_figure_that_cannot_be_says_why(path: Path) -> None:
     async with served(path) as service:
         with pytest.raises(InputError) as refused:
             await service.audit(request)
-        kept = await until_kept(lambda: service.kept.audit(request))
+        kept = await until_kept(lambda: service.report_cache.get(reports.audit(request)))
         assert kept.error is not None
         assert kept.value is None
         assert kept.error.message == refused.value.message
@@ -189,17 +194,17 @@ async def test_a_figure_is_kept_and_worked_out_again_when_its_run_changes(
         begun = finished(store)
         run_id = str(begun.run_id)
         async with served(path) as one:
-            first = await until_kept(lambda: one.kept.report(run_id))
+            first = await until_kept(lambda: one.report_cache.get(reports.run_report(run_id)))
             async with served(path, background=False) as other:
-                again = await other.kept.report(run_id)
+                again = await other.report_cache.get(reports.run_report(run_id))
                 assert (again.value, again.at, again.computing) == (first.value, first.at, False)
             store.update_run(begun.run_id, state="stopped", stopped_by="interrupt")
-            changed = await one.kept.report(run_id)
+            changed = await one.report_cache.get(reports.run_report(run_id))
             assert changed.stale
             assert changed.value == first.value  # the older one, until the newer is there
             async with asyncio.timeout(60):
                 while True:
-                    changed = await one.kept.report(run_id)
+                    changed = await one.report_cache.get(reports.run_report(run_id))
                     if not changed.stale:
                         break
                     await asyncio.sleep(0.1)

@@ -1,26 +1,43 @@
-"""Reports, rankings and audits of stored runs for clients, without addresses. It loads the
-statistics: import it only where figures are asked for.
+"""The figures of stored runs, one function each: HTTP and MCP compute them now, pages get them from
+the cache. Addresses are left out. It loads the statistics: import it only where figures are asked
+for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
-from evenhand.report.conclusions import Conclusions, Side, Ties, conclude
+from evenhand.report.conclusions import Conclusions, conclude
 from evenhand.report.ranking import RankOptions, RunRanking, rank_runs
 from evenhand.report.run import RunReport, report_run
 from evenhand.serve.judges import AddressRedactor
+from evenhand.serve.report_cache import Figure
 from evenhand.serve.run_status import recorded_judge
-from evenhand.serve.values import AuditRun, RankRuns, RunStatus
+from evenhand.serve.values import AuditRun, RankRuns, ReportOptions, RunStatus
 from evenhand.store import RunRecord, Store
+from evenhand.store.verdict_index import (
+    ABSTAINED,
+    DISAGREES,
+    JUDGES_DIFFER,
+    LABELLED,
+    NOTED,
+    UNREAD,
+)
 from evenhand.trust.audit import Audit, audit_run
+from evenhand.trust.calibration import CalibrationReport, calibrate_run
 from evenhand.trust.findings import Findings, Thresholds, assess_audit
+from evenhand.trust.probes.runs import StoredProbes, read_probes
+from evenhand.trust.votes import VotesSummary, summarise_votes
 
-# Reports and audits as clients get them.
-#
-# Apart from the other values, since their parts bring the statistics along, which a server needs
-# only once somebody asks for figures.
+# In place of the store's address and a judge's: they are the operator's affair.
+_HERE = "this server"
+_PRIVATE_SETTINGS = frozenset({"base_url"})
+# Signals of a verdict are read from all its passes: so many take some seconds, a million minutes.
+MOST_CALIBRATED = 20_000
 
 
 class Report(Model):
@@ -35,29 +52,34 @@ class AuditReport(Model):
     findings: Findings
 
 
-# What is worked out of stored runs for clients: reports, rankings, audits; without addresses.
-#
-# It brings the statistics along: import it where figures are asked for.
+class ToolAudit(AuditReport):
+    """The audit, and the run that it is of."""
 
-# In place of the store's address and a judge's: they are the operator's affair.
-_HERE = "this server"
-_PRIVATE_SETTINGS = frozenset({"base_url"})
+    run: RunStatus
 
 
-def read_report(store: Store, run: RunRecord, *, side: Side, ties: Ties, level: float) -> Report:
-    conclusions = read_conclusions(store, run, side=side, ties=ties, level=level)
-    return Report(run=read_run_report(store, run), conclusions=conclusions)
+def usual_figures(run_id: str) -> tuple[Figure[Any], ...]:
+    """What every run's page shows."""
+    return totals(run_id), run_report(run_id), conclusions(run_id)
 
 
-def read_conclusions(
-    store: Store, run: RunRecord, *, side: Side, ties: Ties, level: float
-) -> Conclusions:
-    conclusions = conclude(store, run.name, side=side, ties=ties, level=level)
-    return conclusions.model_copy(update={"store": _HERE})
+def report(run_id: str, options: ReportOptions) -> Figure[Report]:
+    parts = run_report(run_id), conclusions(run_id, options)
+
+    def compute(store: Store, runs: Sequence[RunRecord]) -> Report:
+        of_run, concluded = parts
+        return Report(run=of_run.compute(store, runs), conclusions=concluded.compute(store, runs))
+
+    return Figure(what="whole report", runs=(run_id,), model=Report, compute=compute)
 
 
-def read_run_report(store: Store, run: RunRecord) -> RunReport:
-    return _without_addresses(report_run(store, run.name))
+def run_report(run_id: str) -> Figure[RunReport]:
+    """What the run was, took and cost."""
+
+    def compute(store: Store, runs: Sequence[RunRecord]) -> RunReport:
+        return _without_addresses(report_run(store, runs[0].name))
+
+    return Figure(what="report", runs=(run_id,), model=RunReport, compute=compute)
 
 
 def _without_addresses(report: RunReport) -> RunReport:
@@ -81,56 +103,230 @@ def _without_addresses(report: RunReport) -> RunReport:
     return report.model_copy(update={"store": _HERE, "judges": judges, "invalid_pairs": invalid})
 
 
-def read_ranking(store: Store, runs: Sequence[RunRecord], request: RankRuns) -> RunRanking:
-    options = RankOptions(
-        ties=request.ties,
-        intervals=request.intervals,
-        level=request.level,
-        scale=request.scale,
-        prior=request.prior,
-        replicates=request.replicates,
-        seed=request.seed,
-        elo_k=request.elo_k,
-        inconsistent=request.inconsistent,
-    )
-    ranking = rank_runs(
-        store,
-        list(dict.fromkeys(run.name for run in runs)),
-        options,
-        judge=recorded_judge(store, runs, request.judge),
-        tag=request.tag,
-    )
-    return ranking.model_copy(update={"store": None})
+def conclusions(run_id: str, options: ReportOptions | None = None) -> Figure[Conclusions]:
+    given = dict(options or ReportOptions())
 
+    def compute(store: Store, runs: Sequence[RunRecord]) -> Conclusions:
+        return conclude(store, runs[0].name, **given).model_copy(update={"store": _HERE})
 
-def read_audit(
-    store: Store, run: RunRecord, against: RunRecord | None, request: AuditRun
-) -> AuditReport:
-    thresholds = Thresholds.of(
-        min_accuracy=request.min_accuracy,
-        min_kappa=request.min_kappa,
-        min_consistency=request.min_consistency,
-        max_unread=request.max_unread,
-        max_place_lean=request.max_place_lean,
-        max_length_excess=request.max_length_excess,
-    )
-    audit = audit_run(
-        store,
-        run.name,
-        judge=recorded_judge(store, [run], request.judge),
-        level=request.level,
-        disagreements=request.disagreements,
-        against=against.name if against else None,
-    )
-    return AuditReport(
-        audit=audit.model_copy(update={"store": None}), findings=assess_audit(audit, thresholds)
+    return Figure(
+        what="conclusions", runs=(run_id,), model=Conclusions, compute=compute, parameters=given
     )
 
 
-# What `auditJudge` gives back; it brings the statistics along.
+def ranking(request: RankRuns) -> Figure[RunRanking]:
+    def compute(store: Store, runs: Sequence[RunRecord]) -> RunRanking:
+        options = request.model_dump(by_alias=False, exclude={"runs", "judge", "tag"})
+        return rank_runs(
+            store,
+            list(dict.fromkeys(run.name for run in runs)),
+            RankOptions(**options),
+            judge=recorded_judge(store, runs, request.judge),
+            tag=request.tag,
+        ).model_copy(update={"store": None})
+
+    return Figure(
+        what="ranking",
+        runs=request.runs,
+        model=RunRanking,
+        compute=compute,
+        parameters=request.model_dump(mode="json", exclude={"runs"}),
+    )
 
 
-class ToolAudit(AuditReport):
-    """The audit, and the run that it is of."""
+def audit(request: AuditRun) -> Figure[AuditReport]:
+    def compute(store: Store, runs: Sequence[RunRecord]) -> AuditReport:
+        run, *against = runs
+        thresholds = Thresholds.of(
+            **request.model_dump(by_alias=False, include=set(Thresholds.model_fields))
+        )
+        audited = audit_run(
+            store,
+            run.name,
+            judge=recorded_judge(store, [run], request.judge),
+            level=request.level,
+            disagreements=request.disagreements,
+            against=against[0].name if against else None,
+        )
+        return AuditReport(
+            audit=audited.model_copy(update={"store": None}),
+            findings=assess_audit(audited, thresholds),
+        )
 
-    run: RunStatus
+    return Figure(
+        what="audit",
+        runs=(request.run,) if request.against is None else (request.run, request.against),
+        model=AuditReport,
+        compute=compute,
+        parameters=request.model_dump(mode="json", exclude={"run", "against"}),
+        depends_on="votes",
+    )
+
+
+def calibration(run_id: str, judge: str | None) -> Figure[CalibrationReport]:
+    def compute(store: Store, runs: Sequence[RunRecord]) -> CalibrationReport:
+        recorded = recorded_judge(store, runs, judge)
+        report = calibrate_run(store, runs[0].name, judge=recorded, most=MOST_CALIBRATED)
+        return report.model_copy(update={"store": _HERE})
+
+    return Figure(
+        what="calibration",
+        runs=(run_id,),
+        model=CalibrationReport,
+        compute=compute,
+        parameters={"judge": judge},
+        depends_on="votes",
+    )
+
+
+def probes(run_id: str, beside: Iterable[RunRecord]) -> Figure[StoredProbes]:
+    """With the same probes in other languages `beside` it."""
+    return Figure(
+        what="probes",
+        runs=(run_id, *(str(run.id) for run in beside)),
+        model=StoredProbes,
+        compute=lambda store, runs: read_probes(store, runs[0], beside=list(runs[1:])),
+    )
+
+
+def votes(run_id: str) -> Figure[VotesSummary]:
+    """What all votes come to. It shows what people said: never to those who only vote."""
+    return Figure(
+        what="people's votes",
+        runs=(run_id,),
+        model=VotesSummary,
+        compute=lambda store, runs: summarise_votes(store, runs[0].name),
+        depends_on="votes",
+    )
+
+
+def totals(run_id: str) -> Figure[RunTotals]:
+    return Figure(
+        what="totals", runs=(run_id,), model=RunTotals, compute=_read_totals, depends_on="index"
+    )
+
+
+# What the filters of a run's table can be set to, and how many verdicts each would show.
+
+
+class JudgeTotals(Model):
+    """The four outcomes are of all its verdicts; the rest are of those that are indexed so far."""
+
+    judge: str
+    wins_a: int
+    wins_b: int
+    ties: int
+    inconsistent: int
+    invalid: int
+    pending: int
+    abstained: int
+    noted: int
+    unread: int
+    disagrees: int  # with labels
+    labelled: int
+    judges_differ: int
+
+
+class TagTotals(Model):
+    """A tag, and how many pairs have it."""
+
+    name: str
+    count: int
+
+
+class CriterionTotals(Model):
+    """How one criterion came out, in all judges' verdicts."""
+
+    name: str
+    count: int
+    wins_a: int
+    wins_b: int
+    ties: int
+    inconsistent: int
+    invalid: int
+
+
+class RunTotals(Model):
+    """`marked` of `verdicts` are in the table so far."""
+
+    pairs: int
+    verdicts: int
+    marked: int
+    judges: tuple[JudgeTotals, ...]
+    tags: tuple[TagTotals, ...]  # the most frequent first, at most 1,000
+    criteria: tuple[CriterionTotals, ...]  # in the order in which they first come
+    models: tuple[str, ...] = ()  # by name; of the first 1,000 that meet
+    # Whether A is the same model in every pair, and B is: then labels say what models would. Not
+    # known before all verdicts are marked.
+    one_contest: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return self.marked >= self.verdicts
+
+
+def _read_totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
+    run = runs[0]
+    counted = store.count_marked(run.id)
+    pairs = store.count_items(run.id)
+    job = store.jobs.find(run.id)
+    offered = job.judges if job else ()
+    judges = []
+    for place, judge in enumerate(store.run_judges(run.id)):
+        ends = counted.outcomes.get(judge.id, Counter())
+        flags: Counter[int] = Counter()
+        for (_, each), count in counted.endings.get(judge.id, Counter()).items():
+            flags[each] += count
+
+        def with_flag(flag: int, flags: Counter[int] = flags) -> int:
+            return sum(count for each, count in flags.items() if each & flag)
+
+        def of(outcome: str, ends: Counter[tuple[str, str | None]] = ends) -> int:
+            return sum(count for (each, _), count in ends.items() if each == outcome)
+
+        judges.append(
+            JudgeTotals(
+                judge=offered[place] if place < len(offered) else judge.name,
+                wins_a=ends["win", "A"],
+                wins_b=ends["win", "B"],
+                ties=of("tie"),
+                inconsistent=of("inconsistent"),
+                invalid=of("invalid"),
+                pending=pairs - ends.total(),
+                abstained=with_flag(ABSTAINED),
+                noted=with_flag(NOTED),
+                unread=with_flag(UNREAD),
+                disagrees=with_flag(DISAGREES),
+                labelled=with_flag(LABELLED),
+                judges_differ=with_flag(JUDGES_DIFFER),
+            )
+        )
+    verdicts = sum(ends.total() for ends in counted.outcomes.values())
+    marked = sum(ends.total() for ends in counted.endings.values())
+    return RunTotals(
+        pairs=pairs,
+        verdicts=verdicts,
+        marked=marked,
+        judges=tuple(judges),
+        tags=tuple(TagTotals(name=name, count=count) for name, count in counted.tags),
+        criteria=tuple(
+            _criterion(name, sum(of_judges.values(), Counter()))
+            for name, of_judges in counted.criteria.items()
+        ),
+        models=tuple(
+            sorted({name for met in counted.contests for name in met if name is not None})
+        ),
+        one_contest=len(counted.contests) < 2 and marked >= verdicts,
+    )
+
+
+def _criterion(name: str, codes: Counter[int]) -> CriterionTotals:
+    return CriterionTotals(
+        name=name,
+        count=codes.total(),
+        wins_a=codes[WIN_A],
+        wins_b=codes[WIN_B],
+        ties=codes[TIE],
+        inconsistent=codes[INCONSISTENT],
+        invalid=codes[INVALID],
+    )

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from evenhand.contract import Pair, Verdict, read_pair
 from evenhand.errors import EvenhandError, NotFound
@@ -26,7 +26,7 @@ from evenhand.serve.config import ServerConfig
 from evenhand.serve.indexing import Indexer
 from evenhand.serve.jobs import Jobs, judge_plans, new_job, offered_names, run_options
 from evenhand.serve.judges import JudgeCatalog
-from evenhand.serve.report_cache import ReportCache
+from evenhand.serve.report_cache import Figure, ReportCache
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.runs import RunIntake, StartedRun, StoredRuns, Upload
 from evenhand.serve.security.limits import refuse_large, refuse_large_criteria, refuse_large_given
@@ -35,6 +35,7 @@ from evenhand.serve.values import (
     RankResponses,
     RankRuns,
     Readiness,
+    ReportOptions,
     RunPage,
     RunStatus,
     StartRun,
@@ -42,7 +43,7 @@ from evenhand.serve.values import (
 )
 from evenhand.serve.verdicts import VerdictBrowser, VerdictFilters, read_page
 from evenhand.settings import Settings, load_settings
-from evenhand.store import Store, open_store
+from evenhand.store import RunRecord, Store, open_store
 
 if TYPE_CHECKING:
     from evenhand.report.ranking import RunRanking
@@ -72,10 +73,10 @@ class Service:
         self.admission = Admission(limits.compares, limits.compare_queue)
         self.watch = ServiceObserver()
         self.jobs = Jobs(store, offers, limits, watch=lambda: self.watch)
-        self.kept = ReportCache(store)  # what takes too long to be worked out for each page
+        self.report_cache = ReportCache(store)
         self._voting: Voting | None = None
         self._indexer = Indexer(
-            store, judging=lambda: self.jobs.active > 0, ended=self.kept.make_usual
+            store, judging=lambda: self.jobs.active > 0, ended=self._prepare_report
         )
         self.tables = VerdictBrowser(store, looked_at=self._look_at)  # verdicts as pages show them
         self._book = StoredRuns(store, self.jobs)
@@ -130,7 +131,7 @@ class Service:
                 self.admission.drained(within_s),
                 self.jobs.close(within_s),
                 self._indexer.close(),
-                self.kept.close(),
+                self.report_cache.close(),
                 self._close_voting(),
             )
             # They were told to stop; what they have not finished is forgotten at the next start.
@@ -146,7 +147,7 @@ class Service:
         if self._voting is None:
             from evenhand.serve.voting import Voting
 
-            self._voting = Voting(self.store, self.kept)
+            self._voting = Voting(self.store)
         return self._voting
 
     async def _close_voting(self) -> None:
@@ -311,40 +312,39 @@ class Service:
 
         return await asyncio.to_thread(read)
 
-    async def report(
-        self,
-        run_id: str,
-        *,
-        side: Literal["A", "B"] = "B",
-        ties: Literal["half", "excluded", "wins"] = "half",
-        level: float = 0.95,
-    ) -> Report:
+    async def report(self, run_id: str, options: ReportOptions | None = None) -> Report:
         def read() -> Report:
-            from evenhand.serve.reports import read_report
+            from evenhand.serve import reports
 
-            run = needed_run(self.store, run_id)
-            return read_report(self.store, run, side=side, ties=ties, level=level)
+            return reports.report(run_id, options or ReportOptions()).now(self.store)
 
         return await self._read(read)
 
     async def rank(self, request: RankRuns) -> RunRanking:
         def read() -> RunRanking:
-            from evenhand.serve.reports import read_ranking
+            from evenhand.serve import reports
 
-            runs = [needed_run(self.store, each) for each in request.runs]
-            return read_ranking(self.store, runs, request)
+            return reports.ranking(request).now(self.store)
 
         return await self._read(read)
 
     async def audit(self, request: AuditRun) -> AuditReport:
         def read() -> AuditReport:
-            from evenhand.serve.reports import read_audit
+            from evenhand.serve import reports
 
-            run = needed_run(self.store, request.run)
-            against = needed_run(self.store, request.against) if request.against else None
-            return read_audit(self.store, run, against, request)
+            return reports.audit(request).now(self.store)
 
         return await self._read(read)
+
+    async def _prepare_report(self, run: RunRecord) -> None:
+        """What the page of a run that has ended shows, computed before anybody asks."""
+
+        def figures() -> tuple[Figure[Any], ...]:
+            from evenhand.serve.reports import usual_figures
+
+            return usual_figures(str(run.id))
+
+        await self.report_cache.prepare(await asyncio.to_thread(figures))
 
     async def _read(self, work: Callable[[], _T]) -> _T:
         """Statistics take a processor each, and there are other things to do."""

@@ -62,6 +62,7 @@ AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})
 
 # Beyond what any run asks; what may be added up and stored stays within 64 bits.
 MOST_CALLS = 10**12
+MOST_RANKED = 100  # runs, in one ranking
 
 _T = TypeVar("_T", bound=Model)
 
@@ -219,13 +220,33 @@ class VerdictPage(Model):
     next: str | None = None
 
 
-class RankRuns(Model):
-    """The models of one or more runs, by all their judges or one."""
+class ReportOptions(Model):
+    """How win rates are counted."""
 
-    runs: Names = Field(min_length=1, max_length=100, description="Ids or names of runs")
+    side: Literal["A", "B"] = Field(default="B", description="Whose win rate is told")
+    ties: Literal["half", "excluded", "wins"] = Field(
+        default="half",
+        description="Ties and inconsistent pairs count as half a win, are left out, or count as "
+        "no win",
+    )
+    level: Level = Field(default=0.95, description="Of the confidence intervals")
+
+
+class RankFilters(Model):
+    """Which verdicts a ranking counts, and for what."""
+
     judge: Text | None = None
     tag: Text | None = None
     ties: Literal["half", "davidson"] = "half"
+    inconsistent: Literal["half", "excluded"] = Field(
+        default="half", description="Verdicts that changed with the order; excluded leaves them out"
+    )
+
+
+class RankRuns(RankFilters):
+    """The models of one or more runs, by all their judges or one."""
+
+    runs: Names = Field(min_length=1, max_length=MOST_RANKED, description="Ids or names of runs")
     intervals: Literal["sandwich", "bootstrap"] | None = "sandwich"
     level: Level = 0.95
     scale: Literal["elo", "log-odds"] = "elo"
@@ -233,9 +254,6 @@ class RankRuns(Model):
     replicates: int = Field(default=1000, ge=1, le=10_000)
     seed: int = Field(default=0, ge=0, le=2**31)
     elo_k: float | None = Field(default=None, gt=0, le=1000, allow_inf_nan=False)
-    inconsistent: Literal["half", "excluded"] = Field(
-        default="half", description="Verdicts that changed with the order; excluded leaves them out"
-    )
 
 
 class AuditRun(Model):

@@ -11,12 +11,10 @@ from typing import Literal, TypeVar, get_args
 from evenhand.contract import Order, Pair
 from evenhand.errors import Conflict, InputError, NotFound
 from evenhand.messages import Message
-from evenhand.serve.report_cache import CachedFigure, ReportCache
 from evenhand.serve.run_status import needed_run
 from evenhand.store import NewVote, RunRecord, Store
 from evenhand.trust.label_queue import VoteQueue, VoterProgress, vote_queue, voter_progress
 from evenhand.trust.labelling import side_for, winner_of
-from evenhand.trust.votes import VotesSummary, summarise_votes
 
 # What a person says of the responses as they are shown. Both bad is a tie, and kept as such.
 Choice = Literal["first", "second", "tie", "both_bad", "skip"]
@@ -48,9 +46,8 @@ class VoteQuestion:
 class Voting:
     """`service.voting`"""
 
-    def __init__(self, store: Store, kept: ReportCache) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = kept
         self._queues: OrderedDict[int, tuple[str, asyncio.Task[VoteQueue]]] = OrderedDict()
 
     async def close(self) -> None:
@@ -110,16 +107,6 @@ class Voting:
             raise _no_such(run, number)
         pair_id = int(queue.pair_ids[place])
         return await _to_the_end(lambda: self._store.withdraw_vote(pair_id, who))
-
-    async def summary(self, run_id: str) -> CachedFigure[VotesSummary]:
-        """What all votes come to. It shows what people said: never to those who only vote."""
-
-        def work(store: Store, run: RunRecord) -> VotesSummary:
-            return summarise_votes(store, run.name)
-
-        return await self._kept.figure(
-            run_id, "people's votes", {}, VotesSummary, work, depends_on="votes"
-        )
 
     async def _queue(self, run_id: str) -> tuple[RunRecord, asyncio.Task[VoteQueue]]:
         """Made once for as long as the run stays as it is: of a million pairs it takes seconds."""

@@ -171,7 +171,7 @@ def _content(body: BodySpec) -> dict[str, Any]:
 def _answer(answer: ResponseSpec) -> dict[str, Any]:
     described: dict[str, Any] = {"description": answer.description}
     if answer.example is not None:
-        schema = answer.schema or {"$ref": _SCHEMAS + _name(answer.told_model())}
+        schema = answer.schema or {"$ref": _SCHEMAS + _name(answer.load_model())}
         content = {"schema": dict(schema), "example": example(answer.example)}
         described["content"] = {answer.media_type: content}
     if answer.headers:
@@ -244,7 +244,7 @@ def _document(
 def _schemas(endpoints: tuple[Endpoint[Any], ...]) -> dict[str, Any]:
     """Of what is sent by what may be sent, of what comes back by what may come."""
     sent = [body.model for each in endpoints for body in each.bodies.values()]
-    come = [answer.told_model() for each in endpoints for answer in each.answers.values()]
+    come = [answer.load_model() for each in endpoints for answer in each.answers.values()]
     both: dict[tuple[type[BaseModel], Any], None] = {(problems.Problem, "serialization"): None}
     both |= {(model, "validation"): None for model in sent if model is not None}
     both |= {(model, "serialization"): None for model in come if model is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import Any, Generic
 
 from fastapi import FastAPI
@@ -68,19 +69,20 @@ class HttpCall(Generic[Q]):
 class ResponseSpec:
     """What comes with a status: a model of ours, or a text. `example` is the name of one.
 
-    `late_model` is a model that is loaded when the document is asked for, and not before.
+    `late_model` names one that brings the statistics along: it is loaded when the document is
+    asked for.
     """
 
     description: str
     model: type[BaseModel] | None = None
-    late_model: Callable[[], type[BaseModel]] | None = None
+    late_model: str | None = None
     schema: Mapping[str, Any] | None = None
     media_type: str = "application/json"
     example: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def told_model(self) -> type[BaseModel] | None:
-        return self.model if self.late_model is None else self.late_model()
+    def load_model(self) -> type[BaseModel] | None:
+        return self.model if self.late_model is None else resolve_name(self.late_model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,35 +4,20 @@ judge.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field
 from starlette.responses import Response
 
-from evenhand.contract.model import Model
 from evenhand.serve.http.endpoint import BodySpec, Endpoint, HttpCall, ResponseSpec, answer
 from evenhand.serve.http.idempotency import once
 from evenhand.serve.http.requests import NoQuery, read_body
-from evenhand.serve.report_cache import audit_model, ranking_model, report_model
-from evenhand.serve.values import AuditRun, Level, RankRuns
+from evenhand.serve.values import AuditRun, RankRuns, ReportOptions
 
 
-class ReportQuery(Model):
-    side: Literal["A", "B"] = Field(default="B", description="Whose win rate is told")
-    ties: Literal["half", "excluded", "wins"] = Field(
-        default="half", description="What a tie counts for"
-    )
-    level: Level = Field(default=0.95, description="Of the intervals")
-
-
-async def report(call: HttpCall[ReportQuery]) -> Response:
+async def report(call: HttpCall[ReportOptions]) -> Response:
     """What a run came to and took, and what can be concluded: win rates with intervals, by
     criterion and tag, length and position. A run that still goes on is reported as it is now."""
-    query = call.query
-    reported = await call.service.report(
-        call.run_id, side=query.side, ties=query.ties, level=query.level
-    )
-    return answer(reported)
+    return answer(await call.service.report(call.run_id, call.query))
 
 
 async def rank(call: HttpCall[RankRuns]) -> Response:
@@ -71,8 +56,12 @@ async def audit_by_body(call: HttpCall[NoQuery]) -> Response:
     )
 
 
-_RANKING = ResponseSpec("The ranking", late_model=ranking_model, example="ranking")
-_AUDIT = ResponseSpec("The audit and its findings", late_model=audit_model, example="audit")
+_RANKING = ResponseSpec(
+    "The ranking", late_model="evenhand.report.ranking:RunRanking", example="ranking"
+)
+_AUDIT = ResponseSpec(
+    "The audit and its findings", late_model="evenhand.serve.reports:AuditReport", example="audit"
+)
 
 ENDPOINTS: tuple[Endpoint[Any], ...] = (
     Endpoint(
@@ -81,8 +70,12 @@ ENDPOINTS: tuple[Endpoint[Any], ...] = (
         name="reportRun",
         summary="Report on a run",
         work=report,
-        query=ReportQuery,
-        answers={200: ResponseSpec("The report", late_model=report_model, example="report")},
+        query=ReportOptions,
+        answers={
+            200: ResponseSpec(
+                "The report", late_model="evenhand.serve.reports:Report", example="report"
+            )
+        },
         tag="reports",
     ),
     Endpoint(

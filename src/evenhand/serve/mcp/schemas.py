@@ -5,14 +5,14 @@ Schemas without references.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from evenhand import tools
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.serve.values import AuditRun, Criteria, Level, Rows
+from evenhand.serve.values import AuditRun, Criteria, ReportOptions, Rows
 
 # As long as clients and proxies let a call take, and no longer.
 MOST_WAIT_S = 300.0
@@ -32,14 +32,9 @@ class StatusWanted(RunWanted):
     )
 
 
-class ReportWanted(RunWanted):
-    side: Literal["A", "B"] = Field(default="B", description="Whose win rate is told")
-    ties: Literal["half", "excluded", "wins"] = Field(
-        default="half",
-        description="Ties and inconsistent pairs count as half a win, are left out, or count as "
-        "no win",
-    )
-    level: Level = Field(default=0.95, description="Of the confidence intervals")
+class ReportWanted(ReportOptions, RunWanted):
+    def options(self) -> ReportOptions:
+        return ReportOptions.model_validate(self.model_dump(exclude={"run"}))
 
 
 class AuditWanted(AuditRun):

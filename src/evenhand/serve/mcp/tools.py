@@ -292,9 +292,7 @@ async def _cancel(call: ToolCall) -> ToolAnswer:
 
 async def _report(call: ToolCall) -> ToolAnswer:
     wanted = read_value(ReportWanted, call.arguments)
-    report = await call.service.report(
-        wanted.run, side=wanted.side, ties=wanted.ties, level=wanted.level
-    )
+    report = await call.service.report(wanted.run, wanted.options())
     return ToolAnswer(report, report_page(report))
 
 

@@ -19,14 +19,13 @@ from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.charts import (
     audit_shares,
     judges_of,
-    keep_audit,
-    keep_calibration,
-    keep_probes,
+    page_audit,
+    page_probes,
     probe_shares,
 )
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.run import RunLinks, chart_view, given
-from evenhand.serve.reports import AuditReport
+from evenhand.serve.reports import AuditReport, calibration
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
 from evenhand.store import RunRecord
@@ -54,7 +53,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
     judge = query.judge or (judges[0] if judges else None)
     against = (await service.run(query.against)).id if query.against else None
     kept, probes = await asyncio.gather(
-        keep_audit(service, status.id, judge=judge, against=against),
+        service.report_cache.get(page_audit(status.id, judge, against)),
         asyncio.to_thread(_probe_runs, service, status.id, judge),
     )
     links = RunLinks(
@@ -113,7 +112,7 @@ async def show_probes(visit: Visit) -> Filled | Response:
     service = visit.service
     read_query(given(visit), Model)
     status = await service.run(visit.run_id)
-    kept = await keep_probes(service, status.id)
+    kept = await service.report_cache.get(await page_probes(service, status.id))
     chart = None
     if kept.value is not None:
         chart = chart_view(
@@ -165,7 +164,7 @@ async def show_calibration(visit: Visit) -> Filled | Response:
     judges = await judges_of(service, status.id)
     judge = query.judge or (judges[0] if judges else None)
     kept, saved = await asyncio.gather(
-        keep_calibration(service, status.id, judge=judge),
+        service.report_cache.get(calibration(status.id, judge)),
         asyncio.to_thread(_saved, judge),
     )
     chart = None

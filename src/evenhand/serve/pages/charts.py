@@ -7,11 +7,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from pydantic import Field
 from starlette.datastructures import State
 from starlette.responses import Response
 
@@ -29,32 +28,28 @@ from evenhand.report.charts.data import (
     share_rows,
 )
 from evenhand.report.conclusions import Conclusions
-from evenhand.report.ranking import RunRanking
+from evenhand.serve import reports
 from evenhand.serve.comparisons import Admission
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.ranking import RankQuery
 from evenhand.serve.pages.rendering import Language, Wording
 from evenhand.serve.pages.run import given
-from evenhand.serve.report_cache import CachedFigure
+from evenhand.serve.report_cache import CachedFigure, Figure
 from evenhand.serve.reports import AuditReport
-from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, Level, Names, RankRuns
+from evenhand.serve.values import AuditRun, ReportOptions
 from evenhand.stats.estimates import EstimatedShare
-from evenhand.store import RunRecord, Store
+from evenhand.store import RunRecord
 from evenhand.trust.audit import Audit
 from evenhand.trust.baselines import COIN, CONSTANT, LONGER
-from evenhand.trust.calibration import CalibrationReport, calibrate_run
-from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside, read_probes
+from evenhand.trust.probes.runs import StoredProbes, probe_runs_beside
 
 if TYPE_CHECKING:
     from evenhand.report.charts.drawing import Chart
 
 
 MOST_DISAGREEMENTS = 50
-# Signals of a verdict are read from all its passes: so many take some seconds, a million minutes.
-MOST_CALIBRATED = 20_000
-_HERE = "this server"
 _YARDSTICKS = {LONGER: "longer", COIN: "coin", CONSTANT: "constant"}
 
 Shares = Callable[[Language], list[tuple[str, EstimatedShare]]]
@@ -66,56 +61,19 @@ async def judges_of(service: Service, run_id: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.name for each in judges))
 
 
-async def keep_ranking(
-    service: Service,
-    runs: Sequence[str],
-    *,
-    judge: str | None,
-    tag: str | None,
-    ties: Literal["half", "davidson"],
-    inconsistent: Literal["half", "excluded"],
-) -> CachedFigure[RunRanking]:
-    return await service.kept.ranking(
-        RankRuns(runs=tuple(runs), judge=judge, tag=tag, ties=ties, inconsistent=inconsistent)
-    )
-
-
-async def keep_audit(
-    service: Service, run_id: str, *, judge: str | None, against: str | None = None
-) -> CachedFigure[AuditReport]:
-    return await service.kept.audit(
+def page_audit(run_id: str, judge: str | None, against: str | None = None) -> Figure[AuditReport]:
+    """As the page shows it, and its chart."""
+    return reports.audit(
         AuditRun(run=run_id, judge=judge, against=against, disagreements=MOST_DISAGREEMENTS)
     )
 
 
-async def keep_calibration(
-    service: Service, run_id: str, *, judge: str | None
-) -> CachedFigure[CalibrationReport]:
-    def work(store: Store, run: RunRecord) -> CalibrationReport:
-        recorded = recorded_judge(store, [run], judge)
-        report = calibrate_run(store, run.name, judge=recorded, most=MOST_CALIBRATED)
-        return report.model_copy(update={"store": _HERE})
-
-    return await service.kept.figure(
-        run_id, "calibration", {"judge": judge}, CalibrationReport, work, depends_on="votes"
-    )
-
-
-async def keep_probes(service: Service, run_id: str) -> CachedFigure[StoredProbes]:
-    def others() -> list[RunRecord]:
+async def page_probes(service: Service, run_id: str) -> Figure[StoredProbes]:
+    def beside() -> list[RunRecord]:
         run = service.store.run_at(int(run_id))
         return [] if run is None else probe_runs_beside(service.store, run)
 
-    beside = await asyncio.to_thread(others)
-    parameters = {"beside": [each.id for each in beside]}
-    return await service.kept.figure(
-        run_id,
-        "probes",
-        parameters,
-        StoredProbes,
-        lambda store, run: read_probes(store, run, beside=beside),
-        beside=beside,
-    )
+    return reports.probes(run_id, await asyncio.to_thread(beside))
 
 
 def audit_shares(audit: Audit) -> Shares:
@@ -227,19 +185,12 @@ class ChartQuery(Model):
     theme: Literal["light", "dark"] = "light"
 
 
-class RunChartQuery(ChartQuery):
-    side: Literal["A", "B"] = "B"
-    ties: Literal["half", "excluded", "wins"] = "half"
-    level: Level = 0.95
+class RunChartQuery(ChartQuery, ReportOptions):
     judge: Text | None = None
 
 
-class RankChartQuery(ChartQuery):
-    run: Names = Field(default=(), max_length=100)
-    judge: Text | None = None
-    tag: Text | None = None
-    ties: Literal["half", "davidson"] = "half"
-    inconsistent: Literal["half", "excluded"] = "half"
+class RankChartQuery(ChartQuery, RankQuery):
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +214,7 @@ async def rank_chart(visit: Visit) -> Filled | Response:
     query = read_query(given(visit), RankChartQuery)
     if name not in ("leaderboard", "matrix"):
         raise _unknown(name)
-    kept = await keep_ranking(
-        visit.service,
-        query.run,
-        judge=query.judge,
-        tag=query.tag,
-        ties=query.ties,
-        inconsistent=query.inconsistent,
-    )
+    kept = await visit.service.report_cache.get(reports.ranking(query.request(query.run)))
     ranking = _value(kept).ranking
     if ranking is None:
         raise InputError(Message("serve.elo_ratings_chart_their"))
@@ -291,15 +235,15 @@ async def rank_chart(visit: Visit) -> Filled | Response:
 
 
 async def _of_run(visit: Visit, name: str, query: RunChartQuery) -> Drawable:
-    service, run_id = visit.service, (await visit.service.run(visit.run_id)).id
+    run_id = (await visit.service.run(visit.run_id)).id
+    cache = visit.service.report_cache
     of: tuple[object, ...] = (run_id, name, query.side, query.ties, query.level, query.judge)
     if name in _OF_CONCLUSIONS:
-        kept = await service.kept.conclusions(
-            run_id, side=query.side, ties=query.ties, level=query.level
-        )
+        options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
+        kept = await cache.get(reports.conclusions(run_id, options))
         return _of_conclusions(name, _value(kept), (*of, kept.at))
     if name == "reliability":
-        calibrated = await keep_calibration(service, run_id, judge=query.judge)
+        calibrated = await cache.get(reports.calibration(run_id, query.judge))
         report = _value(calibrated)
         return Drawable(
             of=(*of, calibrated.at),
@@ -309,11 +253,11 @@ async def _of_run(visit: Visit, name: str, query: RunChartQuery) -> Drawable:
             ),
         )
     if name == "yardsticks":
-        audited = await keep_audit(service, run_id, judge=query.judge)
+        audited = await cache.get(page_audit(run_id, query.judge))
         audit = _value(audited).audit
         return _of_shares(name, audit_shares(audit), (*of, audited.at), unit="pair")
     if name == "probes":
-        probed = await keep_probes(service, run_id)
+        probed = await cache.get(await page_probes(visit.service, run_id))
         return _of_shares(name, probe_shares(_value(probed)), (*of, probed.at), unit="case")
     raise _unknown(name)
 
@@ -339,8 +283,6 @@ def _of_conclusions(name: str, conclusions: Conclusions, of: tuple[object, ...])
 def _of_shares(
     name: str, shares: Callable[[Language], list[Any]], of: tuple[object, ...], *, unit: str
 ) -> Drawable:
-    from evenhand.serve.pages.rendering import Wording
-
     return Drawable(
         of=of,
         rows=lambda: share_rows(name, shares("en")),

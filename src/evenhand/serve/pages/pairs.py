@@ -25,6 +25,7 @@ from evenhand.serve.pages.rendering import address
 from evenhand.serve.pages.run import given
 from evenhand.serve.pages.runs import offered
 from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses, show_text
+from evenhand.serve.reports import totals
 from evenhand.serve.run_status import MOST_DIGITS, needed_run
 from evenhand.serve.service import Service
 from evenhand.serve.verdicts import TableLine, TableQuery
@@ -50,9 +51,9 @@ async def list_pairs(visit: Visit) -> Filled | Response:
     cursor = visit.request.query_params.get("cursor") or None
     service = visit.service
     status = await service.run(visit.run_id)
-    table, totals = await asyncio.gather(
+    table, counted = await asyncio.gather(
         service.tables.page(status.id, query, cursor=cursor, limit=ROWS),
-        service.kept.totals(status.id),
+        service.report_cache.get(totals(status.id)),
     )
     return Filled(
         "pairs.html",
@@ -61,7 +62,7 @@ async def list_pairs(visit: Visit) -> Filled | Response:
             "query": query,
             "given": told(query),
             "table": table,
-            "totals": totals.value,
+            "totals": counted.value,
             "cursor": cursor,
             "indexing": not table.table.whole
             or (table.words is not None and not table.words.whole),

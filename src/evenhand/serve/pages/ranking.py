@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlencode
 
 from pydantic import Field
 from starlette.responses import Response
 
-from evenhand.contract.model import Model
-from evenhand.contract.pair import Text
 from evenhand.report.charts.data import ranking_rows
 from evenhand.report.ranking import RunRanking
+from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
-from evenhand.serve.pages.charts import keep_ranking
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.pairs import told
 from evenhand.serve.pages.rendering import Language, address
 from evenhand.serve.pages.run import ChartView, chart_view, given
-from evenhand.serve.values import Names, RunStatus
+from evenhand.serve.values import MOST_RANKED, Names, RankFilters, RankRuns, RunStatus
 from evenhand.serve.verdicts import TableQuery
 from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
 
-_MOST_RUNS = 100
+_FILTERS = set(RankFilters.model_fields)
 _SHOWN_MODELS = 200
 _MOST_IN_MATRIX = 12
 
@@ -47,18 +45,11 @@ def pairs_behind(ids: tuple[str, ...], model: str, against: str | None, *, query
     return f"/rank/pairs?{urlencode(given)}"
 
 
-class RankQuery(Model):
-    run: Names = Field(default=(), max_length=_MOST_RUNS)
-    judge: Text | None = None
-    tag: Text | None = None
-    ties: Literal["half", "davidson"] = "half"
-    inconsistent: Literal["half", "excluded"] = "half"
+class RankQuery(RankFilters):
+    run: Names = Field(default=(), max_length=MOST_RANKED)
 
-    def told(self) -> dict[str, Any]:
-        """As parameters of an address, without the runs."""
-        ties = None if self.ties == "half" else self.ties
-        inconsistent = None if self.inconsistent == "half" else self.inconsistent
-        return {"judge": self.judge, "tag": self.tag, "ties": ties, "inconsistent": inconsistent}
+    def request(self, ids: tuple[str, ...]) -> RankRuns:
+        return RankRuns(runs=ids, **self.model_dump(by_alias=False, include=_FILTERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +78,7 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     query = read_query(given(visit), RankQuery)
     service = visit.service
     listed, chosen = await asyncio.gather(
-        service.runs(limit=_MOST_RUNS),
+        service.runs(limit=MOST_RANKED),
         asyncio.gather(*(service.run(each) for each in dict.fromkeys(query.run))),
     )
     ids = tuple(dict.fromkeys(status.id for status in chosen))
@@ -103,16 +94,10 @@ async def show_ranking(visit: Visit) -> Filled | Response:
     }
     if not ids:
         return Filled("ranking.html", values)
+    cache = service.report_cache
     kept, totals = await asyncio.gather(
-        keep_ranking(
-            service,
-            ids,
-            judge=query.judge,
-            tag=query.tag,
-            ties=query.ties,
-            inconsistent=query.inconsistent,
-        ),
-        asyncio.gather(*(service.kept.totals(each) for each in ids)),
+        cache.get(reports.ranking(query.request(ids))),
+        asyncio.gather(*(cache.get(reports.totals(each)) for each in ids)),
     )
     known = [each.value for each in totals if each.value is not None]
     values |= {
@@ -172,7 +157,7 @@ def _shown(ranked: RunRanking, ranking: Ranking) -> dict[str, Any]:
 def _charts(
     ranking: Ranking, ids: tuple[str, ...], query: RankQuery, language: Language
 ) -> tuple[ChartView, ...]:
-    given = {"run": ids, **query.told()}
+    given = {"run": ids, **query.model_dump(include=_FILTERS, exclude_defaults=True)}
     return tuple(
         chart_view(
             name,
@@ -186,7 +171,7 @@ def _charts(
 
 
 class BehindQuery(TableQuery):
-    run: Names = Field(min_length=1, max_length=_MOST_RUNS)
+    run: Names = Field(min_length=1, max_length=MOST_RANKED)
 
 
 async def list_behind(visit: Visit) -> Filled | Response:

@@ -15,16 +15,16 @@ from pydantic import Field
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from evenhand.contract.model import Model
 from evenhand.report.charts.data import ChartRow, RunChart, conclusion_rows
 from evenhand.report.charts.drawing import can_draw
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.report.run import RunReport
+from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import Language, Wording, address, number, rate
-from evenhand.serve.report_cache import RunTotals
-from evenhand.serve.values import Level, RunStatus
+from evenhand.serve.reports import RunTotals
+from evenhand.serve.values import ReportOptions, RunStatus
 
 if TYPE_CHECKING:
     from evenhand.report.conclusions import GroupRate
@@ -267,10 +267,7 @@ def _cell(row: ChartRow, say: Wording) -> FigureCell:
 _SHOWN_AT_MOST = 200
 
 
-class RunQuery(Model):
-    side: Literal["A", "B"] = "B"
-    ties: Literal["half", "excluded", "wins"] = "half"
-    level: Level = 0.95
+class RunQuery(ReportOptions):
     comparison: int = Field(
         default=1, ge=1, le=1_000_000, description="Which of several is shown in full"
     )
@@ -279,12 +276,13 @@ class RunQuery(Model):
 async def show_run(visit: Visit) -> Filled | Response:
     query = read_query(given(visit), RunQuery)
     status = await visit.service.run(visit.run_id)
-    kept = visit.service.kept
+    cache = visit.service.report_cache
+    options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
     await visit.service.tables.prepare(status.id)
     conclusions, totals, report = await asyncio.gather(
-        kept.conclusions(status.id, side=query.side, ties=query.ties, level=query.level),
-        kept.totals(status.id),
-        kept.report(status.id),
+        cache.get(reports.conclusions(status.id, options)),
+        cache.get(reports.totals(status.id)),
+        cache.get(reports.run_report(status.id)),
     )
     return Filled(
         "run.html",
@@ -302,7 +300,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "charts": run_charts(
                 conclusions.value,
                 folder=f"/runs/{status.id}/charts",
-                query={"side": query.side, "ties": query.ties, "level": query.level},
+                query=dict(options),
                 language=visit.language,
             ),
         },

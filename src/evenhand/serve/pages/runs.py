@@ -21,6 +21,7 @@ from evenhand.serve.judges import OfferView
 from evenhand.serve.pages.forms import Fields, require_csrf, require_same_origin
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.report_cache import CachedFigure
+from evenhand.serve.reports import conclusions
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus, StartRun, read_value
 
@@ -45,14 +46,13 @@ class Glance:
         settled = not kept.computing and not kept.stale
         if kept.value is None:
             return cls((), 0, several_judges=False, settled=settled)
-        conclusions = kept.value.conclusions
+        shown = kept.value.conclusions[:_RATES_SHOWN]
         # Their parts would be most of them, and are not shown here.
-        rates = tuple(
-            each.model_copy(update={"by_criterion": (), "by_tag": ()})
-            for each in conclusions[:_RATES_SHOWN]
-        )
+        rates = tuple(each.model_copy(update={"by_criterion": (), "by_tag": ()}) for each in shown)
         several = len(kept.value.judges) > 1
-        return cls(rates, len(conclusions) - len(rates), several_judges=several, settled=settled)
+        return cls(
+            rates, len(kept.value.conclusions) - len(rates), several_judges=several, settled=settled
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ async def _line(service: Service, status: RunStatus) -> RunListItem:
     key = status.id, status.updated_at
     glance = seen.get(key)
     if glance is None:
-        glance = Glance.of(await service.kept.conclusions(status.id))
+        glance = Glance.of(await service.report_cache.get(conclusions(status.id)))
         if glance.settled:
             while len(seen) >= _KEPT_GLANCES:
                 del seen[next(iter(seen))]

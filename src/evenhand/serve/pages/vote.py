@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from evenhand.contract import Pair
 from evenhand.errors import Conflict, InputError, NotFound
 from evenhand.messages import Message
+from evenhand.serve import reports
 from evenhand.serve.pages.forms import Fields
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.texts import show_responses, show_text
@@ -69,7 +70,7 @@ async def take_vote(visit: Visit) -> Filled | Response:
 
 async def show_votes(visit: Visit) -> Filled | Response:
     status = await visit.service.run(visit.run_id)
-    kept = await visit.service.voting.summary(status.id)
+    kept = await visit.service.report_cache.get(reports.votes(status.id))
     return Filled("votes.html", {"run": status, "kept": kept, "votes": kept.value})
 
 
