@@ -14,7 +14,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.serve import ConfigFile, OfferedJudges, chosen_offers
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.serve.config import ServerConfig
@@ -38,13 +38,10 @@ def mcp(
     from evenhand.serve.config_file import read_config
     from evenhand.serve.startup import refuse_without
 
-    try:
-        refuse_without("mcp")
-        chosen: dict[str, Any] = {"judges": chosen_offers(judge, base_url, config), "store": store}
-        given = {name: value for name, value in chosen.items() if value is not None}
-        session.run_async(_serve(read_config(config, chosen=given)))
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+    refuse_without("mcp")
+    chosen: dict[str, Any] = {"judges": chosen_offers(judge, base_url, config), "store": store}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    session.run_async(_serve(read_config(config, chosen=given)))
 
 
 async def _serve(config: ServerConfig) -> None:

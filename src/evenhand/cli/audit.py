@@ -13,7 +13,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import number, share, value
 from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import one_line
-from evenhand.errors import DataError, EvenhandError, InputError, Status
+from evenhand.errors import DataError, InputError, Status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,66 +115,63 @@ def audit(
     from evenhand.trust.audit import audit_run
     from evenhand.trust.findings import Thresholds, assess_audit
 
-    try:
-        thresholds = Thresholds.of(
-            min_accuracy=min_accuracy,
-            min_kappa=min_kappa,
-            min_consistency=min_consistency,
-            max_unread=max_unread,
-            max_place_lean=max_place_lean,
-            max_length_excess=max_length_excess,
+    thresholds = Thresholds.of(
+        min_accuracy=min_accuracy,
+        min_kappa=min_kappa,
+        min_consistency=min_consistency,
+        max_unread=max_unread,
+        max_place_lean=max_place_lean,
+        max_length_excess=max_length_excess,
+    )
+    data = as_data(labelled)
+    figures = None
+    if rule is not None:
+        figures, counted = figures_by_rule(rule, data, judge, columns)
+        if not counted:  # nothing of ours can be told beside it
+            _tell_rule(figures, as_json=as_json)
+            return
+    if labelled is None:
+        raise InputError(
+            "nothing to audit; give a file of labelled pairs with --judge, or a run's name"
         )
-        data = as_data(labelled)
-        figures = None
-        if rule is not None:
-            figures, counted = figures_by_rule(rule, data, judge, columns)
-            if not counted:  # nothing of ours can be told beside it
-                _tell_rule(figures, as_json=as_json)
-                return
-        if labelled is None:
-            raise InputError(
-                "nothing to audit; give a file of labelled pairs with --judge, or a run's name"
-            )
-        run = labelled
-        if data is None:
-            refuse_unknown_file(named_store(limits.store), run)
-            refuse_judging_options(context, run)
-        else:
-            config = judging.config(judge, base_url=base_url, locale=locale)
-            one_order = rules.no_swap or rule in _ONE_ORDER
-            reading = read_options(
-                columns,
-                replace(rules, no_swap=one_order),
-                criteria_needed=config.needs_prompt,
-            )
-            need_labels(data, reading, named_store(limits.store))
-            sources = PairFiles((data,), reading)
-            summary = judge_all(
-                sources,
-                [JudgePlan(open_judge(config), config)],
-                limits.options(name, bad_rows=bad_rows),
-                as_json=as_json,
-                confirm_above=limits.asks_above,
-            )
-            if not summary.finished:
-                end(summary, as_json=as_json)
-            run, judge = summary.run, None
-        with opened_store(limits.store) as at:
-            found = audit_run(
-                at,
-                run,
-                judge=judge,
-                level=level,
-                disagreements=shown,
-                against=against,
-                rule=figures,
-            )
-        unused = vote_lists_note(data, run) if data is not None and not found.people else None
-        if unused is not None:
-            found = found.model_copy(update={"notes": (*found.notes, unused)})
-        findings = assess_audit(found, thresholds)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    run = labelled
+    if data is None:
+        refuse_unknown_file(named_store(limits.store), run)
+        refuse_judging_options(context, run)
+    else:
+        config = judging.config(judge, base_url=base_url, locale=locale)
+        one_order = rules.no_swap or rule in _ONE_ORDER
+        reading = read_options(
+            columns,
+            replace(rules, no_swap=one_order),
+            criteria_needed=config.needs_prompt,
+        )
+        need_labels(data, reading, named_store(limits.store))
+        sources = PairFiles((data,), reading)
+        summary = judge_all(
+            sources,
+            [JudgePlan(open_judge(config), config)],
+            limits.options(name, bad_rows=bad_rows),
+            as_json=as_json,
+            confirm_above=limits.asks_above,
+        )
+        if not summary.finished:
+            end(summary, as_json=as_json)
+        run, judge = summary.run, None
+    with opened_store(limits.store) as at:
+        found = audit_run(
+            at,
+            run,
+            judge=judge,
+            level=level,
+            disagreements=shown,
+            against=against,
+            rule=figures,
+        )
+    unused = vote_lists_note(data, run) if data is not None and not found.people else None
+    if unused is not None:
+        found = found.model_copy(update={"notes": (*found.notes, unused)})
+    findings = assess_audit(found, thresholds)
     if as_json:
         told = found.model_dump(mode="json") | {"findings": findings.model_dump(mode="json")}
         _write(told)

@@ -11,7 +11,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, interval, number, p_value, percent, rate
 from evenhand.cli.terminal import one_line, show_hanging
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,33 +95,28 @@ def calibrate(
         save_calibration,
     )
 
-    try:
-        if error_level is not None and min_agreement is None:
-            raise InputError("--error-level belongs to --min-agreement; give both, or neither")
-        if save is not None and CALIBRATION_FILES.path(save).exists() and not force:
-            raise InputError(
-                f"the calibration {save!r} is there already; give --force to replace it"
-            )
-        with opened_store(store) as opened:
-            found = calibrate_run(
-                opened,
-                run,
-                judge=judge,
-                method=method,
-                min_agreement=min_agreement,
-                error_level=ERROR_LEVEL if error_level is None else error_level,
-                level=level,
-                seed=seed,
-            )
-        if save is not None:
-            path = save_calibration(found.calibration, save, overwrite=force)
-            found = found.model_copy(update={"saved": str(path)})
-        if plot is not None:
-            from evenhand.report.charts.drawing import write_reliability_chart
+    if error_level is not None and min_agreement is None:
+        raise InputError("--error-level belongs to --min-agreement; give both, or neither")
+    if save is not None and CALIBRATION_FILES.path(save).exists() and not force:
+        raise InputError(f"the calibration {save!r} is there already; give --force to replace it")
+    with opened_store(store) as opened:
+        found = calibrate_run(
+            opened,
+            run,
+            judge=judge,
+            method=method,
+            min_agreement=min_agreement,
+            error_level=ERROR_LEVEL if error_level is None else error_level,
+            level=level,
+            seed=seed,
+        )
+    if save is not None:
+        path = save_calibration(found.calibration, save, overwrite=force)
+        found = found.model_copy(update={"saved": str(path)})
+    if plot is not None:
+        from evenhand.report.charts.drawing import write_reliability_chart
 
-            write_reliability_chart(found.change, found.learned_on.judge, plot)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        write_reliability_chart(found.change, found.learned_on.judge, plot)
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return

@@ -12,7 +12,6 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.options import JudgeChoices, PairTexts, grouped, open_judge
 from evenhand.cli.terminal import one_line, plain, show_hanging
-from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,25 +43,20 @@ def compare(
     from evenhand.cli.inputs import calibrations_of, gather_pair
     from evenhand.judging.comparison import compare as compare_pair
 
-    try:
-        config = judging.config(
-            judge, base_url=base_url, locale=locale, ask_identical=ask_identical
-        )
-        pair = gather_pair(texts, criteria_needed=config.needs_prompt)
-        opened = open_judge(config)
-        (calibrating,) = calibrations_of(calibration, [opened], forced=force_calibration)
-        config = replace(config, calibration=calibrating)
+    config = judging.config(judge, base_url=base_url, locale=locale, ask_identical=ask_identical)
+    pair = gather_pair(texts, criteria_needed=config.needs_prompt)
+    opened = open_judge(config)
+    (calibrating,) = calibrations_of(calibration, [opened], forced=force_calibration)
+    config = replace(config, calibration=calibrating)
 
-        async def judged() -> Verdict:
-            async with session.opened(opened) as asked:
-                if as_json or not sys.stderr.isatty():
-                    return await compare_pair(pair, asked, config)
-                with session.waiting(f"asking {asked.name} …"):
-                    return await compare_pair(pair, asked, config)
+    async def judged() -> Verdict:
+        async with session.opened(opened) as asked:
+            if as_json or not sys.stderr.isatty():
+                return await compare_pair(pair, asked, config)
+            with session.waiting(f"asking {asked.name} …"):
+                return await compare_pair(pair, asked, config)
 
-        verdict = session.run_async(judged())
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=True)
+    verdict = session.run_async(judged())
     if as_json:
         session.write_json(verdict.model_dump_json(indent=2))
     else:

@@ -11,7 +11,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import SCALE, bar, counted, interval, number, percent, rate
 from evenhand.cli.terminal import one_line, print_table, show_hanging
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,39 +79,36 @@ def correct(
     """
     from evenhand.cli.session import opened_store
 
-    try:
-        if draw is None and (output is not None or force):
-            raise InputError("--output and --force go with --draw; give it too, or leave them out")
-        with opened_store(store) as opened:
-            if draw is not None:
-                from evenhand.trust.label_samples import draw_pairs, write_draw
+    if draw is None and (output is not None or force):
+        raise InputError("--output and --force go with --draw; give it too, or leave them out")
+    with opened_store(store) as opened:
+        if draw is not None:
+            from evenhand.trust.label_samples import draw_pairs, write_draw
 
-                drawn = draw_pairs(
-                    opened,
-                    name,
-                    draw,
-                    judge=judge,
-                    jury=jury,
-                    seed=seed,
-                    labels_are_random=labels_are is not None,
-                )
-                if output is not None:
-                    write_draw(opened, drawn, output, overwrite=force)
-            else:
-                from evenhand.trust.correction import correct_run
+            drawn = draw_pairs(
+                opened,
+                name,
+                draw,
+                judge=judge,
+                jury=jury,
+                seed=seed,
+                labels_are_random=labels_are is not None,
+            )
+            if output is not None:
+                write_draw(opened, drawn, output, overwrite=force)
+        else:
+            from evenhand.trust.correction import correct_run
 
-                found = correct_run(
-                    opened,
-                    name,
-                    judge=judge,
-                    jury=jury,
-                    side=side,
-                    level=level,
-                    labels_are_random=labels_are is not None,
-                    seed=seed,
-                )
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+            found = correct_run(
+                opened,
+                name,
+                judge=judge,
+                jury=jury,
+                side=side,
+                level=level,
+                labels_are_random=labels_are is not None,
+                seed=seed,
+            )
     if as_json:
         told = found if draw is None else drawn
         session.write_json(told.model_dump_json(indent=2))

@@ -54,11 +54,8 @@ def demo(
     ] = None,
 ) -> None:
     """See it work: a tiny model follows the place, a strong judge gives reasons."""
-    try:
-        strong = _strong_judge(judge, base_url=base_url, offline=offline)
-        session.run_async(_play(strong, whole=whole, most=pairs))
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+    strong = _strong_judge(judge, base_url=base_url, offline=offline)
+    session.run_async(_play(strong, whole=whole, most=pairs))
 
 
 async def _play(strong: tuple[Judge, str], *, whole: bool, most: int | None) -> None:

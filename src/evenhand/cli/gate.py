@@ -11,7 +11,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
-from evenhand.errors import EvenhandError, InputError, Status
+from evenhand.errors import InputError, Status
 
 if TYPE_CHECKING:
     from evenhand.report.gate import GateReport, Ruling
@@ -84,48 +84,45 @@ def gate(
     from evenhand.report.conclusions import ConclusionLimits
     from evenhand.report.gate import gate_run
 
-    try:
-        _named_once(name, latest=latest)
-        if labels_are is not None and not corrected:
-            raise InputError("--labels-are belongs to --corrected; give both, or neither")
-        limits = ConclusionLimits(
-            max_invalid=max_invalid,
-            max_skipped=max_skipped,
-            allow_one_order=allow_one_order,
-            smallest_effect=smallest_effect,
-        )
-        with opened_store(store) as opened:
-            run = named_or_latest(opened, name)
-            if corrected:
-                from evenhand.trust.correction import gate_corrected
+    _named_once(name, latest=latest)
+    if labels_are is not None and not corrected:
+        raise InputError("--labels-are belongs to --corrected; give both, or neither")
+    limits = ConclusionLimits(
+        max_invalid=max_invalid,
+        max_skipped=max_skipped,
+        allow_one_order=allow_one_order,
+        smallest_effect=smallest_effect,
+    )
+    with opened_store(store) as opened:
+        run = named_or_latest(opened, name)
+        if corrected:
+            from evenhand.trust.correction import gate_corrected
 
-                ruled = gate_corrected(
-                    opened,
-                    run,
-                    min_win_rate=min_win_rate,
-                    alpha=alpha,
-                    side=side,
-                    ties=ties,
-                    limits=limits,
-                    labels_are_random=labels_are == "random",
-                )
-            else:
-                ruled = gate_run(
-                    opened,
-                    run,
-                    min_win_rate=min_win_rate,
-                    alpha=alpha,
-                    side=side,
-                    ties=ties,
-                    limits=limits,
-                    max_inconsistent=max_inconsistent,
-                )
-        if junit is not None:
-            from evenhand.report.gate import write_junit
+            ruled = gate_corrected(
+                opened,
+                run,
+                min_win_rate=min_win_rate,
+                alpha=alpha,
+                side=side,
+                ties=ties,
+                limits=limits,
+                labels_are_random=labels_are == "random",
+            )
+        else:
+            ruled = gate_run(
+                opened,
+                run,
+                min_win_rate=min_win_rate,
+                alpha=alpha,
+                side=side,
+                ties=ties,
+                limits=limits,
+                max_inconsistent=max_inconsistent,
+            )
+    if junit is not None:
+        from evenhand.report.gate import write_junit
 
-            write_junit(ruled, junit)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        write_junit(ruled, junit)
     if as_json:
         session.write_json(ruled.model_dump_json(indent=2))
     else:

@@ -13,7 +13,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import RateLine, counted, number, percent, share, show_rates, value
 from evenhand.cli.terminal import one_line, print_table, show_hanging
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,33 +90,30 @@ def jury(
     from evenhand.trust.jury import evaluate_jury, write_jury_rows
     from evenhand.trust.panels import open_jury, save_jury
 
-    try:
-        if use is not None and weights is not None:
-            raise InputError("--use brings its own weights; leave --weights out, or --use")
-        saved = None if use is None else open_jury(use)
-        with opened_store(store) as opened:
-            sitting = evaluate_jury(
-                opened,
-                names,
-                weights=weights or "majority",
-                quorum=quorum,
-                use=saved,
-                forced=force,
-                side=side,
-                ties=ties,
-                level=level,
-            )
-        if use is None and len(sitting.report.judges) == 1:
-            raise InputError(
-                f"run {names[0]!r} has one judge, which is no jury; name another run over the "
-                "same pairs too"
-            )
-        kept = None if save is None else save_jury(sitting.poll.saved, save, overwrite=force)
-        rows = None
-        if output is not None:
-            rows = write_jury_rows(sitting, output, overwrite=force)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    if use is not None and weights is not None:
+        raise InputError("--use brings its own weights; leave --weights out, or --use")
+    saved = None if use is None else open_jury(use)
+    with opened_store(store) as opened:
+        sitting = evaluate_jury(
+            opened,
+            names,
+            weights=weights or "majority",
+            quorum=quorum,
+            use=saved,
+            forced=force,
+            side=side,
+            ties=ties,
+            level=level,
+        )
+    if use is None and len(sitting.report.judges) == 1:
+        raise InputError(
+            f"run {names[0]!r} has one judge, which is no jury; name another run over the "
+            "same pairs too"
+        )
+    kept = None if save is None else save_jury(sitting.poll.saved, save, overwrite=force)
+    rows = None
+    if output is not None:
+        rows = write_jury_rows(sitting, output, overwrite=force)
     if as_json:
         session.write_json(sitting.report.model_dump_json(indent=2))
         return

@@ -16,7 +16,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
 from evenhand.cli.terminal import one_line, plain
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,27 +78,24 @@ def label(
     from evenhand.report.lookup import find_run
     from evenhand.trust.labelling import begin_labelling
 
-    try:
-        if drawn is not None and only is not None:
-            raise InputError("--drawn says which pairs, and so does --only; give one of them")
-        if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-            raise InputError(
-                "voting needs a terminal, and there is none; run it in one, or bring votes in "
-                "from a file with evenhand votes import"
+    if drawn is not None and only is not None:
+        raise InputError("--drawn says which pairs, and so does --only; give one of them")
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError(
+            "voting needs a terminal, and there is none; run it in one, or bring votes in "
+            "from a file with evenhand votes import"
+        )
+    person = _person(who)
+    with opened_store(store) as opened:
+        run = find_run(opened, name)
+        chosen = only or "random"
+        if drawn is not None:
+            labelling = _of_draw(opened, run.id, person, drawn, number=number, seed=seed)
+        else:
+            labelling = begin_labelling(
+                opened, run.id, person, only=chosen, number=number, seed=seed
             )
-        person = _person(who)
-        with opened_store(store) as opened:
-            run = find_run(opened, name)
-            chosen = only or "random"
-            if drawn is not None:
-                labelling = _of_draw(opened, run.id, person, drawn, number=number, seed=seed)
-            else:
-                labelling = begin_labelling(
-                    opened, run.id, person, only=chosen, number=number, seed=seed
-                )
-            _ask_all(labelling, run.name, person, only="drawn" if drawn is not None else chosen)
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+        _ask_all(labelling, run.name, person, only="drawn" if drawn is not None else chosen)
 
 
 def _of_draw(

@@ -30,16 +30,20 @@ from evenhand.cli.serve import serve
 from evenhand.cli.setup import doctor, models
 from evenhand.cli.show import show
 from evenhand.cli.votes import votes
-from evenhand.errors import EvenhandError, InputError, SettingsError, Status, exit_code
+from evenhand.errors import (
+    EvenhandError,
+    InputError,
+    Interrupted,
+    SettingsError,
+    Status,
+    exit_code,
+)
 from evenhand.messages import speaking_to
 
 # typer checks choices with pydantic, which puts this before what is wrong.
 _PYDANTICS_OWN = "Value error, "
-# What these fail at is no one pair's matter.
-_OF_RUNS = {
-    *("run", "runs", "show", "report", "gate", "rank", "plan", "probe", "audit"),
-    *("label", "votes", "jury", "correct", "calibrate", "serve"),
-}
+# Their JSON of a failure says what is known of the pair.
+_OF_ONE_PAIR = frozenset({"compare", "prompt", "doctor"})
 
 app = typer.Typer(
     name="evenhand",
@@ -70,7 +74,6 @@ def evenhand(
     3 the judge failed, 4 no valid verdict, 5 a run's cap was reached, 6 a gate is undecided,
     130 interrupted.
     """
-    context.with_resource(speaking_to("cli"))
     if context.invoked_subcommand is None:
         session.write_text(context.get_help())
 
@@ -102,36 +105,67 @@ app.add_typer(models, name="models")
 
 def main() -> NoReturn:
     session.prepare_streams()
-    as_json = "--json" in sys.argv[1:]
-    of_pair = next((word for word in sys.argv[1:] if word[:1] != "-"), None) not in _OF_RUNS
-    try:
-        # typer turns Ctrl-C into the exit code 130, wherever it comes.
-        code = app(standalone_mode=False) or Status.OK
-        if code == Status.INTERRUPTED:
-            session.say_interrupted(as_json=as_json, of_pair=of_pair)
-    except SystemExit as left:  # everything was said already
-        code = left.code if isinstance(left.code, int) else Status.OK
-    except typer.TyperException as error:
-        text = " ".join(error.format_message().split()).rstrip(".").replace(_PYDANTICS_OWN, "", 1)
-        code = _failed(InputError(f"{text}; see evenhand --help"), as_json=as_json, of_pair=of_pair)
-    except (KeyboardInterrupt, typer.Abort):
-        session.say_interrupted(as_json=as_json, of_pair=of_pair)
-        code = Status.INTERRUPTED
-    except EvenhandError as error:
-        code = _failed(error, as_json=as_json, of_pair=of_pair)
-    except OSError as error:
-        code = _failed(InputError(_about(error)), as_json=as_json, of_pair=of_pair)
-    except Exception as error:  # whatever it is, it is our fault and no news for the caller
-        if os.environ.get("EVENHAND_DEBUG"):
-            raise
-        code = _failed(_not_utf8() or _bug(error), as_json=as_json, of_pair=of_pair)
+    with speaking_to("cli"):
+        code = _run()
     _flush()
     raise SystemExit(code)
 
 
-def _failed(error: EvenhandError, *, as_json: bool, of_pair: bool) -> int:
-    session.say_failure(error, as_json=as_json, of_pair=of_pair)
+def _run() -> int:
+    """The exit code; every error that a command raises is shown here."""
+    as_json = "--json" in sys.argv[1:]
+    command = next((word for word in sys.argv[1:] if word[:1] != "-"), None)
+    of_pair = command is None or command in _OF_ONE_PAIR
+    error: EvenhandError
+    try:
+        # typer turns Ctrl-C into the exit code 130, wherever it comes.
+        code: int = app(standalone_mode=False) or Status.OK
+        if code != Status.INTERRUPTED:
+            return code
+        error = _interrupted(of_pair)
+    except SystemExit as left:  # everything was shown already
+        return left.code if isinstance(left.code, int) else Status.OK
+    except typer.TyperException as problem:
+        text = " ".join(problem.format_message().split()).rstrip(".").replace(_PYDANTICS_OWN, "", 1)
+        error = InputError(f"{text}; see evenhand --help")
+    except (KeyboardInterrupt, typer.Abort):
+        error = _interrupted(of_pair)
+    except EvenhandError as problem:
+        error = problem
+    except OSError as problem:
+        error = InputError(_about(problem))
+    except Exception as problem:  # whatever it is, it is our fault and no news for the caller
+        if os.environ.get("EVENHAND_DEBUG"):
+            raise
+        error = _not_utf8() or _bug(problem)
+    _show_error(error, as_json=as_json, of_pair=of_pair)
     return exit_code(error)
+
+
+def _interrupted(of_pair: bool) -> Interrupted:
+    before = "there was a verdict" if of_pair else "it was done"
+    return Interrupted(f"interrupted before {before}; run it again")
+
+
+def _show_error(error: EvenhandError, *, as_json: bool, of_pair: bool) -> None:
+    from evenhand.cli.compare import show_failure
+    from evenhand.contract import Metadata
+    from evenhand.judging.explanation import failure_of
+
+    # A file's name may hold bytes that are no text.
+    error.message = error.message.encode("utf-8", "backslashreplace").decode()
+    failure = failure_of(error)
+    if as_json:
+        try:
+            left_out = {} if of_pair else {"metadata": set(Metadata.model_fields)}
+            session.write_json(failure.model_dump_json(indent=2, exclude=left_out))
+            return
+        except OSError:
+            session.silence_output()
+    if isinstance(error, Interrupted):
+        sys.stderr.write("interrupted\n")
+    else:
+        show_failure(session.err(), failure)
 
 
 def _about(error: OSError) -> str:

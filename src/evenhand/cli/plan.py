@@ -12,7 +12,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number
 from evenhand.cli.options import JudgeChoices, PairRules, open_judge
 from evenhand.cli.terminal import one_line, show_hanging
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -151,57 +151,52 @@ def plan(
     from evenhand.settings import load_settings
     from evenhand.stats.stopping.planning import Certainty, StudyDesign
 
-    try:
-        _check(data, win_rate, pairs, like=like, store=store, tokens=tokens, price=price)
-        _check_estimated(data, judge=judge, criteria=criteria, columns=columns, base_url=base_url)
-        judging = JudgeChoices(mode=mode, samples=samples)
-        priced = read_price(price)
-        known = _like(like, named_store(store), priced) if like else None
-        cost = known.call_cost if known else None
-        named = len(judge or ()) or (1 if data else None)
-        if judges is not None and named is not None and judges != named:
-            raise InputError(f"--judges is {judges}, but {named} are named; leave it out")
-        if tokens is not None and priced is not None:
-            cost = _by_price(tokens, priced)
-        if data:
-            rules = PairRules(criteria=criteria, no_swap=no_swap)
-            reading = read_options(columns, rules, criteria_needed=True)
-            plans = _judge_plans(judging, judge, base_url=base_url, locale=locale)
-            cost = _by_data(data, reading, plans, priced)
-        shape = StudyDesign(
-            tie_share=first_given(tie_share, known and known.tie_share, 0.0),
-            inconsistent_share=first_given(
-                inconsistent_share, known and known.inconsistent_share, 0.0
-            ),
-            rows_per_prompt=rows_per_prompt,
-            correlation=correlation,
-            orders=1 if no_swap else known.orders if known else 2,
-            samples=first_given(samples or load_settings().samples, known and known.samples, 1),
-            judges=first_given(judges or named, known and known.judges, 1),
-        )
-        certainty = Certainty(alpha=alpha, power=power)
-        from evenhand.report.planning import plan_for_pairs, plan_for_win_rates
+    _check(data, win_rate, pairs, like=like, store=store, tokens=tokens, price=price)
+    _check_estimated(data, judge=judge, criteria=criteria, columns=columns, base_url=base_url)
+    judging = JudgeChoices(mode=mode, samples=samples)
+    priced = read_price(price)
+    known = _like(like, named_store(store), priced) if like else None
+    cost = known.call_cost if known else None
+    named = len(judge or ()) or (1 if data else None)
+    if judges is not None and named is not None and judges != named:
+        raise InputError(f"--judges is {judges}, but {named} are named; leave it out")
+    if tokens is not None and priced is not None:
+        cost = _by_price(tokens, priced)
+    if data:
+        rules = PairRules(criteria=criteria, no_swap=no_swap)
+        reading = read_options(columns, rules, criteria_needed=True)
+        plans = _judge_plans(judging, judge, base_url=base_url, locale=locale)
+        cost = _by_data(data, reading, plans, priced)
+    shape = StudyDesign(
+        tie_share=first_given(tie_share, known and known.tie_share, 0.0),
+        inconsistent_share=first_given(inconsistent_share, known and known.inconsistent_share, 0.0),
+        rows_per_prompt=rows_per_prompt,
+        correlation=correlation,
+        orders=1 if no_swap else known.orders if known else 2,
+        samples=first_given(samples or load_settings().samples, known and known.samples, 1),
+        judges=first_given(judges or named, known and known.judges, 1),
+    )
+    certainty = Certainty(alpha=alpha, power=power)
+    from evenhand.report.planning import plan_for_pairs, plan_for_win_rates
 
-        if pairs is not None:
-            planned = plan_for_pairs(
-                pairs,
-                min_win_rate=min_win_rate,
-                certainty=certainty,
-                shape=shape,
-                early_stopping=until_decided,
-                call_cost=cost,
-            )
-        else:
-            planned = plan_for_win_rates(
-                win_rate,
-                min_win_rate=min_win_rate,
-                certainty=certainty,
-                shape=shape,
-                early_stopping=until_decided,
-                call_cost=cost,
-            )
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    if pairs is not None:
+        planned = plan_for_pairs(
+            pairs,
+            min_win_rate=min_win_rate,
+            certainty=certainty,
+            shape=shape,
+            early_stopping=until_decided,
+            call_cost=cost,
+        )
+    else:
+        planned = plan_for_win_rates(
+            win_rate,
+            min_win_rate=min_win_rate,
+            certainty=certainty,
+            shape=shape,
+            early_stopping=until_decided,
+            call_cost=cost,
+        )
     if as_json:
         session.write_json(planned.model_dump_json(indent=2))
         return

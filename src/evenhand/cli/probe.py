@@ -12,7 +12,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, share_as_rate
 from evenhand.cli.options import JudgeChoices, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import one_line, show_hanging
-from evenhand.errors import EvenhandError, Status
+from evenhand.errors import Status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,30 +97,27 @@ def probe(
     from evenhand.trust.probes.scores import check_threshold
 
     languages: tuple[Locale, ...] = ("en", "zh") if locale == "both" else (locale,)
-    try:
-        given = read_criteria([read_criterion(each) for each in criteria]) if criteria else ()
-        cases = probe_cases(probes or (), languages, criteria=given)
-        if listed:
-            _list(cases, as_json=as_json)
-            return
-        check_threshold(min_score)
-        options = limits.options(name)
-        configs = {
-            language: judging.config(judge, base_url=base_url, locale=language)
-            for language in languages
-        }
-        opened = open_judge(configs[languages[0]])
-        report = _probed(
-            opened,
-            cases,
-            configs,
-            options,
-            as_json=as_json,
-            confirm_above=limits.asks_above,
-            min_score=min_score,
-        )
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    given = read_criteria([read_criterion(each) for each in criteria]) if criteria else ()
+    cases = probe_cases(probes or (), languages, criteria=given)
+    if listed:
+        _list(cases, as_json=as_json)
+        return
+    check_threshold(min_score)
+    options = limits.options(name)
+    configs = {
+        language: judging.config(judge, base_url=base_url, locale=language)
+        for language in languages
+    }
+    opened = open_judge(configs[languages[0]])
+    report = _probed(
+        opened,
+        cases,
+        configs,
+        options,
+        as_json=as_json,
+        confirm_above=limits.asks_above,
+        min_score=min_score,
+    )
     _end(report, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.options import JudgeChoices, PairTexts, grouped
-from evenhand.errors import EvenhandError, InputError, JudgeAuthentication
+from evenhand.errors import InputError, JudgeAuthentication
 
 if TYPE_CHECKING:
     from evenhand.judging.config import JudgeConfig
@@ -36,23 +36,20 @@ def prompt(
     from evenhand.judges import Traits, traits_of
     from evenhand.prompts import Prompt, answer_schema
 
-    try:
-        pair = gather_pair(texts)
-        config = JudgeChoices(mode=mode, template=template).config(judge, locale=locale)
-        if config.judge is not None:
-            _refuse_what_cannot_be_opened(config)
-        traits = traits_of(config.judge)
-        if not traits.needs_prompt:  # it is shown all the same
-            traits = Traits()
-        chosen_mode = config.mode or traits.modes[0]
-        if chosen_mode not in traits.modes:
-            raise InputError(
-                f"judge {config.judge} cannot answer in {chosen_mode} mode; "
-                f"use --mode {traits.modes[0]}"
-            )
-        filled = Prompt.of(pair, config.template_for(chosen_mode))
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=True)
+    pair = gather_pair(texts)
+    config = JudgeChoices(mode=mode, template=template).config(judge, locale=locale)
+    if config.judge is not None:
+        _refuse_what_cannot_be_opened(config)
+    traits = traits_of(config.judge)
+    if not traits.needs_prompt:  # it is shown all the same
+        traits = Traits()
+    chosen_mode = config.mode or traits.modes[0]
+    if chosen_mode not in traits.modes:
+        raise InputError(
+            f"judge {config.judge} cannot answer in {chosen_mode} mode; "
+            f"use --mode {traits.modes[0]}"
+        )
+    filled = Prompt.of(pair, config.template_for(chosen_mode))
 
     letters = chosen_mode == "letter"
     questions = filled.questions() if letters else ("",)

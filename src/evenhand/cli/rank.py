@@ -13,7 +13,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
 from evenhand.cli.terminal import one_line, print_table, show_hanging
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -154,45 +154,42 @@ def rank(
     as_json: opt.AsJson = False,
 ) -> None:
     """Rank models by the verdicts of runs, or by a file of battles, with intervals."""
-    try:
-        of_file = {"--map": columns, "--bad-rows": bad_rows}
-        _belong(of_file, battles is not None, "--battles")
-        of_runs = {"--judge": judge, "--store": store, "--inconsistent": inconsistent}
-        _belong(of_runs, battles is None, "runs, and not to --battles")
-        fitted: dict[str, Any] = {
-            "--ties": ties,
-            "--intervals": intervals,
-            "--level": level,
-            "--scale": scale,
-        }
-        fitted |= {"--prior": prior, "--plot": plot, "--matrix": matrix or None}
-        _belong(fitted, not elo, "a fitted ranking, and not to --elo")
-        drawn = {"--replicates": replicates, "--seed": seed}
-        _belong(drawn, intervals == "bootstrap", "--intervals bootstrap")
-        _belong({"--k": k}, elo, "--elo")
-        options = _options(
-            ties=ties,
-            inconsistent=inconsistent,
-            intervals=intervals,
-            level=level,
-            scale=scale,
-            prior=prior,
-            replicates=replicates,
-            seed=seed,
-            elo_k=(_ELO_STEP if k is None else k) if elo else None,
-        )
-        if plot is not None:
-            _check_kind(plot)
-        if battles is not None:
-            if runs:
-                raise InputError("give either runs or --battles, not both")
-            ranked = _of_file(battles, options, columns, tag, skip_bad_rows=bad_rows == "skip")
-        else:
-            ranked = _of_runs(runs, options, store, judge, tag)
-        if plot is not None and ranked.ranking is not None:
-            _draw(ranked.ranking, plot)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    of_file = {"--map": columns, "--bad-rows": bad_rows}
+    _belong(of_file, battles is not None, "--battles")
+    of_runs = {"--judge": judge, "--store": store, "--inconsistent": inconsistent}
+    _belong(of_runs, battles is None, "runs, and not to --battles")
+    fitted: dict[str, Any] = {
+        "--ties": ties,
+        "--intervals": intervals,
+        "--level": level,
+        "--scale": scale,
+    }
+    fitted |= {"--prior": prior, "--plot": plot, "--matrix": matrix or None}
+    _belong(fitted, not elo, "a fitted ranking, and not to --elo")
+    drawn = {"--replicates": replicates, "--seed": seed}
+    _belong(drawn, intervals == "bootstrap", "--intervals bootstrap")
+    _belong({"--k": k}, elo, "--elo")
+    options = _options(
+        ties=ties,
+        inconsistent=inconsistent,
+        intervals=intervals,
+        level=level,
+        scale=scale,
+        prior=prior,
+        replicates=replicates,
+        seed=seed,
+        elo_k=(_ELO_STEP if k is None else k) if elo else None,
+    )
+    if plot is not None:
+        _check_kind(plot)
+    if battles is not None:
+        if runs:
+            raise InputError("give either runs or --battles, not both")
+        ranked = _of_file(battles, options, columns, tag, skip_bad_rows=bad_rows == "skip")
+    else:
+        ranked = _of_runs(runs, options, store, judge, tag)
+    if plot is not None and ranked.ranking is not None:
+        _draw(ranked.ranking, plot)
     if as_json:
         session.write_json(ranked.model_dump_json(indent=2))
         return

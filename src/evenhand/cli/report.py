@@ -26,7 +26,7 @@ from evenhand.cli.figures import (
 )
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line, show_hanging
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,37 +85,34 @@ def report(
     from evenhand.report.conclusions import ConclusionLimits, conclude
 
     written: HtmlReport | None = None
-    try:
-        for option, value in (("--pairs", pairs), ("--locale", locale)):
-            if value is not None and html is None:
-                raise InputError(f"{option} belongs to --html; leave it out")
-        with opened_store(store) as opened:
-            limits = ConclusionLimits(
-                max_invalid=max_invalid,
-                max_skipped=max_skipped,
-                allow_one_order=allow_one_order,
-                smallest_effect=smallest_effect,
+    for option, value in (("--pairs", pairs), ("--locale", locale)):
+        if value is not None and html is None:
+            raise InputError(f"{option} belongs to --html; leave it out")
+    with opened_store(store) as opened:
+        limits = ConclusionLimits(
+            max_invalid=max_invalid,
+            max_skipped=max_skipped,
+            allow_one_order=allow_one_order,
+            smallest_effect=smallest_effect,
+        )
+        run = named_or_latest(opened, name)
+        found = conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
+        if html is not None:
+            from evenhand.serve.pages.html_report import write_html_report
+            from evenhand.serve.pages.html_report_pairs import usable_processes
+
+            written = write_html_report(
+                opened,
+                found,
+                html,
+                pairs=20_000 if pairs is None else pairs,
+                language=locale or "en",
+                processes=usable_processes(),
             )
-            run = named_or_latest(opened, name)
-            found = conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
-            if html is not None:
-                from evenhand.serve.pages.html_report import write_html_report
-                from evenhand.serve.pages.html_report_pairs import usable_processes
+    if plot is not None:
+        from evenhand.report.charts.drawing import write_report_chart
 
-                written = write_html_report(
-                    opened,
-                    found,
-                    html,
-                    pairs=20_000 if pairs is None else pairs,
-                    language=locale or "en",
-                    processes=usable_processes(),
-                )
-        if plot is not None:
-            from evenhand.report.charts.drawing import write_report_chart
-
-            write_report_chart(found, plot)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+        write_report_chart(found, plot)
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return

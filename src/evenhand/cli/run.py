@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from evenhand.cli import options as opt
-from evenhand.cli import session
 from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.judging.config import JudgeConfig
@@ -298,41 +297,34 @@ def run(
             ask_identical=ask_identical,
         )
 
-    try:
-        named: list[str | None] = [*judge] if judge else [None]
-        if escalate and len(named) > 1:
-            raise InputError(
-                f"--escalate goes on from one judge, and {len(named)} are named; name one"
-            )
-        if for_people is not None and not escalate:
-            raise InputError("--for-people belongs to --escalate; give both, or neither")
-        named += escalate or []
-        configs = [config_of(each, alone=len(named) == 1) for each in named]
-        reading = read_options(
-            columns, rules, criteria_needed=any(each.needs_prompt for each in configs)
+    named: list[str | None] = [*judge] if judge else [None]
+    if escalate and len(named) > 1:
+        raise InputError(f"--escalate goes on from one judge, and {len(named)} are named; name one")
+    if for_people is not None and not escalate:
+        raise InputError("--for-people belongs to --escalate; give both, or neither")
+    named += escalate or []
+    configs = [config_of(each, alone=len(named) == 1) for each in named]
+    reading = read_options(
+        columns, rules, criteria_needed=any(each.needs_prompt for each in configs)
+    )
+    ends = stopping.fields(one_order=rules.no_swap)
+    sources = read_sources(data, reading, prompts=prompts)
+    options = limits.options(name, bad_rows=bad_rows, **ends, **carried_out.fields())
+    asked = [open_judge(config) for config in configs]
+    calibrating = calibrations_of(calibration, asked, forced=force_calibration)
+    plans = [
+        JudgePlan(opened, replace(config, calibration=its_calibration))
+        for opened, config, its_calibration in zip(asked, configs, calibrating, strict=True)
+    ]
+    if escalate:
+        judge_in_stages(
+            sources,
+            plans,
+            options,
+            as_json=as_json,
+            confirm_above=limits.asks_above,
+            people=for_people,
         )
-        ends = stopping.fields(one_order=rules.no_swap)
-        sources = read_sources(data, reading, prompts=prompts)
-        options = limits.options(name, bad_rows=bad_rows, **ends, **carried_out.fields())
-        asked = [open_judge(config) for config in configs]
-        calibrating = calibrations_of(calibration, asked, forced=force_calibration)
-        plans = [
-            JudgePlan(opened, replace(config, calibration=its_calibration))
-            for opened, config, its_calibration in zip(asked, configs, calibrating, strict=True)
-        ]
-        if escalate:
-            judge_in_stages(
-                sources,
-                plans,
-                options,
-                as_json=as_json,
-                confirm_above=limits.asks_above,
-                people=for_people,
-            )
-        summary = judge_all(
-            sources, plans, options, as_json=as_json, confirm_above=limits.asks_above
-        )
-        abstentions = abstentions_of(summary, plans, options.store)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    summary = judge_all(sources, plans, options, as_json=as_json, confirm_above=limits.asks_above)
+    abstentions = abstentions_of(summary, plans, options.store)
     end(summary, as_json=as_json, abstentions=abstentions, store=options.store)

@@ -18,7 +18,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.session import named_store, opened_store
 from evenhand.cli.terminal import one_line, print_table, print_where_it_fits, show_hanging
-from evenhand.errors import EvenhandError, InputError, StoreError
+from evenhand.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,11 +72,8 @@ def _list(address: str | None, *, as_json: bool) -> None:
 
     from evenhand.store.address import read_address
 
-    try:
-        shown = read_address(named_store(address)).shown
-        lines, damaged = _lines(address)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    shown = read_address(named_store(address)).shown
+    lines, damaged = _lines(address)
     if as_json:
         told = {"store": shown, "runs": [line.model_dump(mode="json") for line in lines]}
         session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
@@ -126,12 +123,9 @@ def show(
 
     given: _Given = context.obj
     as_json = as_json or given.as_json
-    try:
-        with opened_store(store or given.store) as opened:
-            report = report_run(opened, name)
-            batches = report_batches(opened, name)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    with opened_store(store or given.store) as opened:
+        report = report_run(opened, name)
+        batches = report_batches(opened, name)
     if as_json:
         told = json.loads(report.model_dump_json())
         told["batches"] = [batch.model_dump(mode="json") for batch in batches]
@@ -151,12 +145,9 @@ def rename(
     """Give a run another name."""
     from evenhand.report.lookup import find_run
 
-    try:
-        with opened_store(store or context.obj.store) as opened:
-            find_run(opened, name)
-            opened.rename_run(name, new)
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+    with opened_store(store or context.obj.store) as opened:
+        find_run(opened, name)
+        opened.rename_run(name, new)
     session.write_text(f"run {one_line(name)} is now {one_line(new)}")
 
 
@@ -177,32 +168,29 @@ def delete(
     from evenhand.cli.figures import counted, number
     from evenhand.report.lookup import find_run
 
-    try:
-        with opened_store(store or context.obj.store) as opened:
-            run = find_run(opened, name)
-            tally = opened.tally(run.id)
-            pairs, verdicts = counted(tally.pairs, "pair"), counted(tally.judged, "verdict")
-            passes = counted(opened.passes_to_go(run.id), "pass", "passes")
-            goes = (
-                f"run {one_line(name)}: {pairs}, {verdicts} and {passes}; "
-                "passes shared with other runs stay"
+    with opened_store(store or context.obj.store) as opened:
+        run = find_run(opened, name)
+        tally = opened.tally(run.id)
+        pairs, verdicts = counted(tally.pairs, "pair"), counted(tally.judged, "verdict")
+        passes = counted(opened.passes_to_go(run.id), "pass", "passes")
+        goes = (
+            f"run {one_line(name)}: {pairs}, {verdicts} and {passes}; "
+            "passes shared with other runs stay"
+        )
+        votes = opened.votes_to_go(run.id)
+        if votes:
+            kept = "deleted too" if with_votes else "kept, with the texts of their pairs"
+            goes += f"; people's votes on it ({number(votes)}) are {kept}"
+        there = sum(batch.requests for batch in opened.batches.unfinished(run.id))
+        if there:
+            goes += (
+                f"; {counted(there, 'request')} at a provider's batch API will be paid for and "
+                "never collected (run --batch --cancel-batches gives them up)"
             )
-            votes = opened.votes_to_go(run.id)
-            if votes:
-                kept = "deleted too" if with_votes else "kept, with the texts of their pairs"
-                goes += f"; people's votes on it ({number(votes)}) are {kept}"
-            there = sum(batch.requests for batch in opened.batches.unfinished(run.id))
-            if there:
-                goes += (
-                    f"; {counted(there, 'request')} at a provider's batch API will be paid for and "
-                    "never collected (run --batch --cancel-batches gives them up)"
-                )
-            if not yes and not _confirmed(f"deleting {goes}", name):
-                session.write_text("nothing was deleted")
-                return
-            opened.delete_run(name, with_votes=with_votes)
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+        if not yes and not _confirmed(f"deleting {goes}", name):
+            session.write_text("nothing was deleted")
+            return
+        opened.delete_run(name, with_votes=with_votes)
     session.write_text(f"deleted {goes}")
 
 
@@ -217,23 +205,20 @@ def forget(
     from evenhand.cli.figures import counted
     from evenhand.report.lookup import find_run
 
-    try:
-        with opened_store(store or context.obj.store) as opened:
-            gone = opened.texts_to_go(find_run(opened, name).id)
-            goes = (
-                f"the texts of {counted(gone.pairs, 'pair')} of run {one_line(name)}, and what "
-                "judges wrote on them; report, gate, rank and audit stay as they are, and show, "
-                "pages, search, exports, votes and judging again have no texts any more"
-            )
-            if gone.shared_pairs:
-                shared = counted(gone.shared_pairs, "pair")
-                goes += f"; {shared} of other runs too keep their texts and passes"
-            if not yes and not _confirmed(f"forgetting {goes}", name):
-                session.write_text("nothing was forgotten")
-                return
-            opened.forget_texts(name)
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+    with opened_store(store or context.obj.store) as opened:
+        gone = opened.texts_to_go(find_run(opened, name).id)
+        goes = (
+            f"the texts of {counted(gone.pairs, 'pair')} of run {one_line(name)}, and what "
+            "judges wrote on them; report, gate, rank and audit stay as they are, and show, "
+            "pages, search, exports, votes and judging again have no texts any more"
+        )
+        if gone.shared_pairs:
+            shared = counted(gone.shared_pairs, "pair")
+            goes += f"; {shared} of other runs too keep their texts and passes"
+        if not yes and not _confirmed(f"forgetting {goes}", name):
+            session.write_text("nothing was forgotten")
+            return
+        opened.forget_texts(name)
     session.write_text(f"forgot {goes}")
 
 
@@ -280,8 +265,6 @@ def export(
     except BrokenPipeError:
         session.silence_output()
         return
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
     if output != "-":
         session.write_text(f"{counted(exported.rows, 'row')} in {one_line(output)}")
     _say_what_is_missing(exported)

@@ -10,7 +10,6 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
     from evenhand.serve.config import JudgeOffer, ServerConfig
@@ -90,23 +89,20 @@ def serve(
     from evenhand.serve.config_file import read_config
     from evenhand.serve.startup import refuse_without
 
-    try:
-        refuse_without("fastapi", "uvicorn", "mcp")
-        chosen: dict[str, Any] = {
-            "judges": chosen_offers(judge, base_url, config),
-            "host": host,
-            "port": port,
-            "store": store,
-            "workers": workers,
-            "allowed_hosts": tuple(allow_host) if allow_host else None,
-            "allowed_origins": tuple(allow_origin) if allow_origin else None,
-            "log_texts": log_texts or None,
-            "log_json": log_json or None,
-        }
-        given = {name: value for name, value in chosen.items() if value is not None}
-        code = _run(read_config(config, chosen=given))
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+    refuse_without("fastapi", "uvicorn", "mcp")
+    chosen: dict[str, Any] = {
+        "judges": chosen_offers(judge, base_url, config),
+        "host": host,
+        "port": port,
+        "store": store,
+        "workers": workers,
+        "allowed_hosts": tuple(allow_host) if allow_host else None,
+        "allowed_origins": tuple(allow_origin) if allow_origin else None,
+        "log_texts": log_texts or None,
+        "log_json": log_json or None,
+    }
+    given = {name: value for name, value in chosen.items() if value is not None}
+    code = _run(read_config(config, chosen=given))
     raise typer.Exit(code)
 
 

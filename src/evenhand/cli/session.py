@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from evenhand.cli.terminal import one_line
-from evenhand.errors import EvenhandError, Interrupted, Status, exit_code
+from evenhand.errors import Status
 
 if TYPE_CHECKING:
     import asyncio
@@ -125,44 +125,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
-
-
-def fail(error: EvenhandError, *, as_json: bool, of_pair: bool = False) -> NoReturn:
-    """Say what went wrong, as JSON or on one line, and leave with its code.
-
-    `of_pair`: the command judges one pair, so that its JSON tells what is known of that pair.
-    """
-    import typer
-
-    say_failure(error, as_json=as_json, of_pair=of_pair)
-    raise typer.Exit(exit_code(error))
-
-
-def say_failure(error: EvenhandError, *, as_json: bool, of_pair: bool = True) -> None:
-    from evenhand.cli.compare import show_failure
-    from evenhand.contract import Metadata
-    from evenhand.judging.explanation import failure_of
-
-    # A file's name may hold bytes that are no text.
-    error.message = error.message.encode("utf-8", "backslashreplace").decode()
-    failure = failure_of(error)
-    if as_json:
-        try:
-            left_out = {} if of_pair else {"metadata": set(Metadata.model_fields)}
-            write_json(failure.model_dump_json(indent=2, exclude=left_out))
-            return
-        except OSError:
-            silence_output()
-    show_failure(err(), failure)
-
-
-def say_interrupted(*, as_json: bool, of_pair: bool = True) -> None:
-    if not as_json:
-        sys.stderr.write("interrupted\n")
-        return
-    before = "there was a verdict" if of_pair else "it was done"
-    told = Interrupted(f"interrupted before {before}; run it again")
-    say_failure(told, as_json=True, of_pair=of_pair)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.cli.checkup import SetupCheck
@@ -45,13 +45,10 @@ def doctor(
     from evenhand.cli.checkup import check_judges, check_set_up, settings_and_fault
     from evenhand.judging.config import JudgeConfig, read_addresses
 
-    try:
-        found, fault = settings_and_fault(os.environ)
-        chosen = JudgeConfig(judge=judge, base_url=read_addresses(base_url), timeout_s=timeout)
-        checks = list(check_set_up(found, os.environ, fault))
-        checks += session.run_async(check_judges(JudgeConfig.resolve(found, chosen)))
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json, of_pair=True)
+    found, fault = settings_and_fault(os.environ)
+    chosen = JudgeConfig(judge=judge, base_url=read_addresses(base_url), timeout_s=timeout)
+    checks = list(check_set_up(found, os.environ, fault))
+    checks += session.run_async(check_judges(JudgeConfig.resolve(found, chosen)))
     code = max(check.exit_code for check in checks)
     if as_json:
         shown = [{k: v for k, v in asdict(c).items() if k != "exit_code"} for c in checks]
@@ -97,10 +94,7 @@ def pull() -> None:
     from evenhand.judges.embedded_model import pull as pull_model
     from evenhand.settings import load_settings
 
-    try:
-        pull_model(load_settings().cache_dir, progress=session.write_text)
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+    pull_model(load_settings().cache_dir, progress=session.write_text)
 
 
 @models.command()
@@ -109,12 +103,9 @@ def path() -> None:
     from evenhand.judges.embedded_model import locate
     from evenhand.settings import load_settings
 
-    try:
-        found = locate(load_settings().cache_dir)
-        if found is None:
-            raise InputError("the embedded model is not there; run: evenhand models pull")
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+    found = locate(load_settings().cache_dir)
+    if found is None:
+        raise InputError("the embedded model is not there; run: evenhand models pull")
     session.write_text(str(found))
 
 
@@ -141,7 +132,4 @@ def serve(
             session.write_text(f"EVENHAND_JUDGE=openai:{endpoint.model}")
             await asyncio.Event().wait()
 
-    try:
-        session.run_async(served())
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
+    session.run_async(served())

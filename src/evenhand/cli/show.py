@@ -10,7 +10,6 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
-from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,13 +37,10 @@ def show(
     """Show one pair of a run whole: its texts, each judge's verdict, and every pass behind it."""
     from evenhand.report.records import report_pair
 
-    try:
-        with opened_store(store) as opened:
-            # One name is the pair's: the run is then the latest.
-            named = named_or_latest(opened, run if identifier is not None else None)
-            report = report_pair(opened, named, run if identifier is None else identifier)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    with opened_store(store) as opened:
+        # One name is the pair's: the run is then the latest.
+        named = named_or_latest(opened, run if identifier is not None else None)
+        report = report_pair(opened, named, run if identifier is None else identifier)
     if as_json:
         session.write_json(report.model_dump_json(indent=2))
     else:

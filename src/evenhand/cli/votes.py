@@ -13,7 +13,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, counted_share, number, percent
 from evenhand.cli.terminal import one_line, show_hanging
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,8 +42,7 @@ votes = typer.Typer(cls=_ShowByDefault, invoke_without_command=True, rich_markup
 def of_people(context: typer.Context) -> None:
     """Sum up people's votes on a run (evenhand votes RUN); import or export them."""
     if context.invoked_subcommand is None:
-        missing = InputError("no run is named; give one, as in evenhand votes RUN")
-        session.fail(missing, as_json=False)
+        raise InputError("no run is named; give one, as in evenhand votes RUN")
 
 
 @votes.command()
@@ -60,11 +59,8 @@ def show(
     from evenhand.cli.session import opened_store
     from evenhand.trust.votes import summarise_votes
 
-    try:
-        with opened_store(store) as opened:
-            found = summarise_votes(opened, name, level=level, seed=seed)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    with opened_store(store) as opened:
+        found = summarise_votes(opened, name, level=level, seed=seed)
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return
@@ -115,17 +111,14 @@ def import_file(
     from evenhand.report.files import unescape
     from evenhand.trust.vote_files import import_votes
 
-    try:
-        reading = VoteReading(
-            columns=mapped_columns(columns),
-            who=_named(who),
-            values=dict(_meant(each) for each in values or ()),
-            unescape=unescape,
-        )
-        with open_source(data_path(file)) as source, opened_store(store) as opened:
-            found = import_votes(opened, name, source, reading, bad_rows=bad_rows)
-    except EvenhandError as error:
-        session.fail(error, as_json=as_json)
+    reading = VoteReading(
+        columns=mapped_columns(columns),
+        who=_named(who),
+        values=dict(_meant(each) for each in values or ()),
+        unescape=unescape,
+    )
+    with open_source(data_path(file)) as source, opened_store(store) as opened:
+        found = import_votes(opened, name, source, reading, bad_rows=bad_rows)
     if as_json:
         session.write_json(found.model_dump_json(indent=2))
         return
@@ -176,8 +169,6 @@ def export(
     except BrokenPipeError:
         session.silence_output()
         return
-    except EvenhandError as error:
-        session.fail(error, as_json=False)
     session.write_text(f"{counted(count, 'vote')} in {one_line(file)}")
 
 
