@@ -39,7 +39,7 @@ from evenhand.serve.indexing import noted
 from evenhand.serve.pages.routes import PAGES
 from evenhand.serve.run_status import stamp_of
 from evenhand.store import open_store
-from evenhand.store.schema import kept_figures
+from evenhand.store.schema import report_cache
 
 PAIRS = 1_000_000
 LIMIT_MS = 300.0
@@ -92,8 +92,8 @@ _FILES = {
 
 _MISSING = (
     select(func.count())
-    .select_from(kept_figures)
-    .where(kept_figures.c.run_id > 0, kept_figures.c.computed_at.is_(None))
+    .select_from(report_cache)
+    .where(report_cache.c.run_id > 0, report_cache.c.computed_at.is_(None))
 )
 
 
@@ -154,7 +154,7 @@ def index(address: str | Path, run_id: int) -> tuple[float, float]:
         stamp = stamp_of(store, run)
         begun = time.monotonic()
         if store.index_state(run_id).stamp != stamp:
-            while store.mark_verdicts(run_id, noted=noted, limit=500, stamp=stamp):
+            while store.index_verdicts(run_id, noted=noted, limit=500, stamp=stamp):
                 pass
         marked = time.monotonic()
         while store.add_words(run_id, limit=500):

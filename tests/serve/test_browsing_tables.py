@@ -12,8 +12,7 @@ import pytest
 
 from evenhand.errors import InputError, NotFound
 from evenhand.report.conclusions import conclude
-from evenhand.serve import report_cache as kept_figures
-from evenhand.serve import reports
+from evenhand.serve import report_cache, reports
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.service import Service
@@ -189,7 +188,7 @@ async def test_a_figure_that_cannot_be_says_why(path: Path) -> None:
 async def test_a_figure_is_kept_and_worked_out_again_when_its_run_changes(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_figures, "_SMALL", 0)  # of a small one, the newer is there at once
+    monkeypatch.setattr(report_cache, "_SMALL", 0)  # of a small one, the newer is there at once
     with open_store(path) as store:
         begun = finished(store)
         run_id = str(begun.run_id)
@@ -216,7 +215,7 @@ async def test_a_run_that_ended_is_filled_and_worked_out_before_anybody_asks(pat
     with open_store(path) as store:
         run_id = finished(store).run_id
         async with served(path):
-            await until(lambda: store.index_state(run_id).marked == 30)
+            await until(lambda: store.index_state(run_id).indexed == 30)
             await until(lambda: store.words_coverage(run_id).whole)
             await until(lambda: _kept_whats(store) >= {"totals", "report", "conclusions"})
 
@@ -229,13 +228,13 @@ async def test_servers_of_one_store_fill_a_run_together(path: Path) -> None:
                 *(each.tables.page(str(run_id), TableQuery()) for each in (one, other) * 4)
             )
             assert {table.lines for table in tables} == {tables[0].lines}
-            await until(lambda: store.index_state(run_id).marked >= 600)
-        assert store.index_state(run_id).marked == 600
+            await until(lambda: store.index_state(run_id).indexed >= 600)
+        assert store.index_state(run_id).indexed == 600
 
 
 def _kept_whats(store: Store) -> set[str]:
     with store._reading() as connection:
         told = connection.exec_driver_sql(
-            "SELECT what FROM kept_figures WHERE computed_at IS NOT NULL"
+            "SELECT what FROM report_cache WHERE computed_at IS NOT NULL"
         )
         return set(told.scalars())

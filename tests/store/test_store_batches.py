@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from evenhand.store import NewPass, NewVerdict, Store
-from evenhand.store.batches import NewBatch, PassAsked, RequestAsked, RequestKept
+from evenhand.store.batches import NewBatch, OpenRequest, PassAsked, RequestAsked
 from store_values import Begun, begin, item, read_pass, win
 
 
@@ -45,7 +45,7 @@ def test_one_that_was_never_sent_leaves_nothing(store: Store) -> None:
     batch = intend(store, begun, "n", asked(1))
     store.batches.drop(batch)
     assert store.batches.of_run(begun.run_id) == []
-    assert store.batches.kept(begun.run_id, begun.judge_id, [1]) == {}
+    assert store.batches.open_requests(begun.run_id, begun.judge_id, [1]) == {}
 
 
 def test_answers_are_kept_and_what_lacks_one_is_asked_anew(store: Store) -> None:
@@ -57,9 +57,9 @@ def test_answers_are_kept_and_what_lacks_one_is_asked_anew(store: Store) -> None
     assert store.batches.count_came(begun.run_id, begun.judge_id) == 2
     assert store.batches.finish(batch) == 2
     assert store.batches.unfinished(begun.run_id) == []
-    assert store.batches.kept(begun.run_id, begun.judge_id, [1, 2]) == {
-        1: [RequestKept("original", 1, 1, None, '{"one":1}')],
-        2: [RequestKept("swapped", 1, 1, None, '{"four":4}')],
+    assert store.batches.open_requests(begun.run_id, begun.judge_id, [1, 2]) == {
+        1: [OpenRequest("original", 1, 1, None, '{"one":1}')],
+        2: [OpenRequest("swapped", 1, 1, None, '{"four":4}')],
     }
 
 
@@ -68,7 +68,7 @@ def test_a_request_that_was_asked_twice_is_kept_in_the_order_of_asking(store: St
     for nonce, form in (("a", None), ("b", "1,0")):
         batch = intend(store, begun, nonce, [RequestAsked(1, "original", 1, 1, form)])
         store.batches.receive(batch, [(1, f'"{nonce}"')])
-    (kept,) = store.batches.kept(begun.run_id, begun.judge_id, [1]).values()
+    (kept,) = store.batches.open_requests(begun.run_id, begun.judge_id, [1]).values()
     assert [(each.form, each.answer) for each in kept] == [(None, '"a"'), ("1,0", '"b"')]
 
 
@@ -82,12 +82,12 @@ def test_what_was_asked_for_a_pass_goes_when_the_pass_is_stored_and_not_before(
     original = NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("original"))
     told = PassAsked(begun.run_id, begun.judge_id, work.pair_id, "original", 1)
     store.write([original], [], settled=[told])
-    (kept,) = store.batches.kept(begun.run_id, begun.judge_id, [work.pair_id]).values()
+    (kept,) = store.batches.open_requests(begun.run_id, begun.judge_id, [work.pair_id]).values()
     assert [each.order for each in kept] == ["swapped"]
     swapped = NewPass(work.pair_id, begun.judge_id, begun.run_id, read_pass("swapped"))
     verdict = NewVerdict(begun.run_id, 1, begun.judge_id, win("A", []))
     store.write([swapped], [verdict], settled=[told._replace(order="swapped")])
-    assert store.batches.kept(begun.run_id, begun.judge_id, [work.pair_id]) == {}
+    assert store.batches.open_requests(begun.run_id, begun.judge_id, [work.pair_id]) == {}
 
 
 def test_another_runs_requests_are_its_own(store: Store) -> None:
@@ -95,4 +95,4 @@ def test_another_runs_requests_are_its_own(store: Store) -> None:
     second = begin(store, item("x"), name="second")
     intend(store, first, "n", asked(1))
     assert store.batches.unfinished(second.run_id) == []
-    assert store.batches.kept(second.run_id, second.judge_id, [1]) == {}
+    assert store.batches.open_requests(second.run_id, second.judge_id, [1]) == {}

@@ -37,9 +37,9 @@ def test_a_run_that_shares_nothing_leaves_nothing(store: Store) -> None:
     verdicts: tuple[Winner, ...] = ("A", "B")
     for verdict in verdicts:
         store.add_votes([NewVote(first.pair_id, "Ann", verdict)])
-    store.mark_verdicts(begun.run_id, noted=lambda *_: False)
+    store.index_verdicts(begun.run_id, noted=lambda *_: False)
     store.add_words(begun.run_id)
-    store.kept.take(ReportKey.of(begun.run_id, "totals", {}), "me")
+    store.report_cache.take(ReportKey.of(begun.run_id, "totals", {}), "me")
     batch = NewBatch(begun.run_id, begun.judge_id, "n", first_number=1, last_number=1)
     store.batches.intend(batch, [RequestAsked(first.pair_id, "original", 1, 1)])
     # All but the answers to requests and the ends of logins, which are of no run.

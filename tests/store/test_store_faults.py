@@ -154,7 +154,7 @@ def test_a_writer_that_is_killed_leaves_whole_batches(tmp_path: Path) -> None:
         tally = store.tally(1)
         assert 0 < tally.wins_a < 20_000
         assert tally.wins_a % 50 == 0
-        assert (tally.passes, tally.pending) == (2 * tally.wins_a, 20_000 - tally.wins_a)
+        assert (tally.used.passes, tally.pending) == (2 * tally.wins_a, 20_000 - tally.wins_a)
     assert integrity(path) == ["ok"]
 
 
@@ -184,7 +184,7 @@ def test_two_processes_that_write_the_same_in_other_orders_do_not_block(
         for thread in threads:
             thread.join()
     assert problems == []
-    assert store.tally(one.run_id).passes == 400
+    assert store.tally(one.run_id).used.passes == 400
 
 
 def test_a_store_that_another_process_locks_is_busy_and_then_free(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from evenhand.store import Store, open_store
-from evenhand.store.requests import KeptAnswer, KeptRequest, KeyedRequest
+from evenhand.store.requests import KeyedRequest, StoredRequest, StoredResponse
 
-ANSWER = KeptAnswer(202, b'{"id": "1"}\x00\xff', {"location": "/v1/runs/1"})
+ANSWER = StoredResponse(202, b'{"id": "1"}\x00\xff', {"location": "/v1/runs/1"})
 
 
 def request(key: str = "k", **changes: str) -> KeyedRequest:
@@ -20,7 +20,7 @@ def request(key: str = "k", **changes: str) -> KeyedRequest:
     return replace(made, **changes)
 
 
-def kept(store: Store, asked: KeyedRequest) -> KeptRequest:
+def kept(store: Store, asked: KeyedRequest) -> StoredRequest:
     found = store.begin_request(asked)
     assert found is not None
     return found
@@ -63,7 +63,7 @@ def test_only_who_began_it_can_end_it(store: Store) -> None:
     assert store.finish_request(first, ANSWER)
     # Once it is answered, it is answered.
     store.forget_request(first)
-    assert not store.finish_request(first, KeptAnswer(200, b""))
+    assert not store.finish_request(first, StoredResponse(200, b""))
     assert kept(store, request()).answer == ANSWER
 
 
@@ -77,7 +77,7 @@ def test_a_request_of_a_dead_process_is_taken_over_and_its_late_answer_dropped(
     heir = request()
     assert store.begin_request(heir) is None
     assert kept(store, request()).answer is None
-    assert not store.finish_request(dead, KeptAnswer(200, b"late"))
+    assert not store.finish_request(dead, StoredResponse(200, b"late"))
     assert store.finish_request(heir, ANSWER)
     assert kept(store, request()).answer == ANSWER
 

@@ -118,4 +118,4 @@ def test_verdicts_are_counted_as_in_a_tally(store: Store) -> None:
     counted, whole = store.count_verdicts(begun.run_id), store.tally(begun.run_id)
     assert (counted.wins_a, counted.wins_b, counted.pending, counted.pairs) == (1, 1, 1, 3)
     assert counted.judged == whole.judged
-    assert counted.passes == 0
+    assert counted.used.passes == 0

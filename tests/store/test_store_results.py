@@ -121,7 +121,7 @@ def test_outcomes_are_counted_apart_and_sums_are_of_what_is_known(store: Store) 
         made=expected,
     )
     assert tally.judged == 8
-    assert (tally.passes, tally.requests, tally.cost_usd) == (11, 14, 2.0)
+    assert (tally.used.passes, tally.used.requests, tally.used.cost_usd) == (11, 14, 2.0)
 
 
 def test_reused_passes_are_counted_as_used_and_not_as_made(store: Store) -> None:
@@ -132,7 +132,7 @@ def test_reused_passes_are_counted_as_used_and_not_as_made(store: Store) -> None
     store.write([], [NewVerdict(second.run_id, shared.number, second.judge_id, win("A", []))])
     second.settle(own, "B", cost_usd=0.5)
     tally = store.tally(second.run_id)
-    assert (tally.passes, tally.reused_passes) == (4, 2)
+    assert (tally.used.passes, tally.reused_passes) == (4, 2)
     assert (tally.used.cost_usd, tally.made.cost_usd) == (3.0, 1.0)
     assert (tally.used.requests, tally.made.requests) == (4, 2)
 
@@ -168,8 +168,8 @@ def test_a_tally_of_all_judges_is_the_sum_of_theirs(store: Store) -> None:
     assert (whole.pairs, mine.pairs, theirs.pairs) == (3, 3, 3)
     assert (whole.wins_a, whole.wins_b, whole.pending) == (3, 1, 2)
     assert (theirs.wins_a, theirs.wins_b, theirs.pending) == (0, 1, 2)
-    assert (mine.passes, theirs.passes, whole.passes) == (6, 1, 7)
-    assert (mine.cost_usd, theirs.cost_usd, whole.cost_usd) == (6.0, None, 6.0)
+    assert [each.used.passes for each in (mine, theirs, whole)] == [6, 1, 7]
+    assert [each.used.cost_usd for each in (mine, theirs, whole)] == [6.0, None, 6.0]
     assert (whole.used.unpriced_passes, theirs.used.unpriced_passes) == (1, 1)
 
 
@@ -182,5 +182,9 @@ def test_a_number_of_tokens_that_cannot_be_is_not_known(store: Store, tokens: in
     assert isinstance(whole.settled, Judged)
     assert whole.settled.passes[0].usage.input_tokens is None
     tally = store.tally(begun.run_id)
-    assert (tally.input_tokens, tally.output_tokens, tally.cost_usd) == (None, 2, None)
+    assert (tally.used.input_tokens, tally.used.output_tokens, tally.used.cost_usd) == (
+        None,
+        2,
+        None,
+    )
     assert (tally.used.uncounted_passes, tally.used.unpriced_passes) == (2, 2)

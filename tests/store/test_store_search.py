@@ -22,7 +22,8 @@ from evenhand.store import (
     VerdictRow,
     open_store,
 )
-from evenhand.store.verdict_table import RUN_START, VerdictFilter
+from evenhand.store.verdict_filter import VerdictFilter
+from evenhand.store.verdict_table import RUN_START
 from evenhand.store.verdicts import VerdictPlace
 from parts import examples
 from store_values import decided, item

@@ -36,7 +36,8 @@ from evenhand.store import (
     open_store,
 )
 from evenhand.store import verdict_table as table_search
-from evenhand.store.verdict_table import CriterionEnd, Sort, TablePlace, TableRow, VerdictFilter
+from evenhand.store.verdict_filter import CriterionEnd, VerdictFilter
+from evenhand.store.verdict_table import Sort, TablePlace, TableRow
 from parts import examples
 from store_values import begin, decided, failed_pass, failure, item, read_pass, unread_pass
 
@@ -67,7 +68,7 @@ def noted(response_a: str, response_b: str) -> bool:
 
 
 def mark_all(store: Store, run_id: int, *, limit: int = 7) -> None:
-    while store.mark_verdicts(run_id, noted=noted, limit=limit):
+    while store.index_verdicts(run_id, noted=noted, limit=limit):
         pass
     while store.add_words(run_id, limit=limit):
         pass
@@ -394,7 +395,7 @@ def test_a_table_shows_what_meets_the_conditions_in_its_order(
         if rows:
             before = backwards(store, run_id, wanted, start=rows[-1].place, **order)
             assert places(before) == expected[:-1]
-    counted = store.count_up_to(run_id, wanted)
+    counted = store.browse(run_id, wanted).count
     assert (counted.count, counted.more) == (len(expected), False)
 
 
@@ -447,7 +448,7 @@ def test_a_row_tells_the_label_that_most_people_gave_where_votes_count(store: St
 
 def test_counting_stops_where_it_is_told_to(store: Store) -> None:
     run_id = fill(store)
-    found = store.count_up_to(run_id, VerdictFilter(), 10)
+    found = store.browse(run_id, VerdictFilter(), count_to=10).count
     assert (found.count, found.more) == (10, True)
 
 
@@ -476,16 +477,16 @@ def test_a_second_judge_changes_what_the_first_differs_from(store: Store) -> Non
     }
     store.write([], [NewVerdict(run.id, number, one, facts["A"]) for number in (1, 2)])
     mark_all(store, run.id)
-    assert store.index_state(run.id).marked_to == 0
+    assert store.index_state(run.id).indexed_to == 0
     differing = VerdictFilter(judges_differ=True)
-    assert store.count_up_to(run.id, differing).count == 0
+    assert store.browse(run.id, differing).count.count == 0
     store.write(
         [], [NewVerdict(run.id, 1, two, facts["B"]), NewVerdict(run.id, 2, two, facts["A"])]
     )
     mark_all(store, run.id)
     assert places(list(store.browse(run.id, differing).rows)) == [(1, one), (1, two)]
     state = store.index_state(run.id)
-    assert (state.marked, state.marked_to) == (4, 2)
+    assert (state.indexed, state.indexed_to) == (4, 2)
 
 
 def test_verdicts_that_are_undone_leave_the_table_and_come_back_as_they_are_made_anew(
@@ -499,14 +500,14 @@ def test_verdicts_that_are_undone_leave_the_table_and_come_back_as_they_are_made
             begun.settle(work)
     mark_all(store, begun.run_id)
     assert store.retire(begun.run_id, {"unread"}) == 3
-    assert store.count_up_to(begun.run_id, VerdictFilter()).count == 6
-    assert store.index_state(begun.run_id).marked == 6
+    assert store.browse(begun.run_id, VerdictFilter()).count.count == 6
+    assert store.index_state(begun.run_id).indexed == 6
     begun.judge_all("B")
     mark_all(store, begun.run_id)
     rows = store.browse(begun.run_id, VerdictFilter(winner="B")).rows
     assert [row.number for row in rows] == [3, 6, 9]
     state = store.index_state(begun.run_id)
-    assert (state.marked, state.marked_to) == (9, 9)
+    assert (state.indexed, state.indexed_to) == (9, 9)
 
 
 def test_two_processes_mark_the_same_run(address: str) -> None:
@@ -514,13 +515,13 @@ def test_two_processes_mark_the_same_run(address: str) -> None:
         begun = begin(one, *(item(f"{number}") for number in range(40)))
         begun.judge_all()
         while any(
-            each.mark_verdicts(begun.run_id, noted=noted, limit=3, stamp="now")
+            each.index_verdicts(begun.run_id, noted=noted, limit=3, stamp="now")
             for each in (one, other)
         ):
             pass
         state = other.index_state(begun.run_id)
-        assert (state.marked, state.marked_to, state.stamp) == (40, 40, "now")
-        assert one.count_up_to(begun.run_id, VerdictFilter()).count == 40
+        assert (state.indexed, state.indexed_to, state.stamp) == (40, 40, "now")
+        assert one.browse(begun.run_id, VerdictFilter()).count.count == 40
 
 
 def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
@@ -532,7 +533,8 @@ def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
         begun.write(work, [unread_pass("original")], failure([], "invalid"))
     mark_all(store, begun.run_id, limit=2)
     found = [
-        store.count_up_to(begun.run_id, VerdictFilter(criterion=f"own {n}")).count for n in range(5)
+        store.browse(begun.run_id, VerdictFilter(criterion=f"own {n}")).count.count
+        for n in range(5)
     ]
     assert found == [1, 1, 1, 0, 0]
 
@@ -541,8 +543,8 @@ def test_pairs_that_share_no_criteria_can_all_be_filtered_up_to_a_bound(
     ("sort", "index"),
     [
         ("number", "PRIMARY KEY"),
-        ("confidence", "ix_verdict_marks_confidence"),
-        ("length", "ix_verdict_marks_longer"),
+        ("confidence", "ix_verdict_index_confidence"),
+        ("length", "ix_verdict_index_longer"),
     ],
 )
 @pytest.mark.parametrize("descending", [False, True])
@@ -559,7 +561,7 @@ def test_an_order_is_walked_along_its_index(
             for place in (None, first.next):
                 store.browse(run_id, wanted, sort=sort, descending=descending, after=place, limit=3)
 
-        walks = list(plans(store, look, "ORDER BY verdict_marks"))
+        walks = list(plans(store, look, "ORDER BY verdict_index"))
         assert len(walks) >= 2
         for told in walks:
             assert index in told
@@ -569,11 +571,11 @@ def test_an_order_is_walked_along_its_index(
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [
-        (VerdictFilter(criterion="accuracy"), "ix_verdict_marks_breakdown"),
-        (VerdictFilter(criterion_end="invalid"), "ix_verdict_marks_breakdown"),
-        (VerdictFilter(criterion="accuracy", criterion_end="other"), "ix_verdict_marks_breakdown"),
-        (VerdictFilter(model="left"), "ix_verdict_marks_contest"),
-        (VerdictFilter(model="left", criterion_end="model"), "ix_verdict_marks_contest"),
+        (VerdictFilter(criterion="accuracy"), "ix_verdict_index_breakdown"),
+        (VerdictFilter(criterion_end="invalid"), "ix_verdict_index_breakdown"),
+        (VerdictFilter(criterion="accuracy", criterion_end="other"), "ix_verdict_index_breakdown"),
+        (VerdictFilter(model="left"), "ix_verdict_index_contest"),
+        (VerdictFilter(model="left", criterion_end="model"), "ix_verdict_index_contest"),
     ],
 )
 def test_what_may_be_rare_is_found_by_an_index(
@@ -581,8 +583,8 @@ def test_what_may_be_rare_is_found_by_an_index(
 ) -> None:
     with open_store(tmp_path / "s.db") as store:
         run_id = fill(store)
-        gathered = list(plans(store, lambda: store.browse(run_id, wanted), "FROM verdict_marks"))
-        assert f"SEARCH verdict_marks USING COVERING INDEX {index}" in gathered[0]
+        gathered = list(plans(store, lambda: store.browse(run_id, wanted), "FROM verdict_index"))
+        assert f"SEARCH verdict_index USING COVERING INDEX {index}" in gathered[0]
 
 
 def plans(store: Store, look: Callable[[], object], of: str) -> Iterator[str]:
@@ -608,10 +610,10 @@ def test_failed_passes_that_are_tried_again_leave_no_marks(store: Store) -> None
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
     mark_all(store, begun.run_id)
     store.retire(begun.run_id, {"failed"})
-    assert store.count_up_to(begun.run_id, VerdictFilter()).count == 0
+    assert store.browse(begun.run_id, VerdictFilter()).count.count == 0
     begun.judge_all()
     mark_all(store, begun.run_id)
-    assert store.count_up_to(begun.run_id, VerdictFilter(winner="A")).count == 1
+    assert store.browse(begun.run_id, VerdictFilter(winner="A")).count.count == 1
 
 
 def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store) -> None:
@@ -621,4 +623,4 @@ def test_samples_that_another_run_asked_for_do_not_count_as_unread(store: Store)
     store.write([NewPass(work.pair_id, begun.judge_id, begun.run_id, second)], [])
     begun.write(work, [failed_pass("original")], failure([], "judge_timeout"))
     mark_all(store, begun.run_id)
-    assert store.count_up_to(begun.run_id, VerdictFilter(unread=True)).count == 0
+    assert store.browse(begun.run_id, VerdictFilter(unread=True)).count.count == 0

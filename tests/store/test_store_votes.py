@@ -24,7 +24,7 @@ from evenhand.store import (
     VoteColumns,
 )
 from evenhand.store.records import is_picked
-from evenhand.store.verdict_table import VerdictFilter
+from evenhand.store.verdict_filter import VerdictFilter
 from evenhand.trust.votes import item_votes
 from parts import examples
 from store_values import Begun, begin, item, texts
@@ -306,7 +306,7 @@ def test_every_reader_counts_the_same_votes_as_labels(store: Store) -> None:
     # Of A alone: three origins that are not escalated, each drawn at random, by chances or unknown.
     assert sum(labels) == 3 * 3
     assert store.right_and_wrong(begun.judge_id) == (9, 0)
-    while store.mark_verdicts(begun.run_id, noted=lambda *_: False):
+    while store.index_verdicts(begun.run_id, noted=lambda *_: False):
         pass
     counted = VerdictFilter(label="any", count_votes=True)
     page = store.browse(begun.run_id, counted, limit=100)

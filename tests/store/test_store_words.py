@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenhand.store import NewVerdict, Store, open_store
 from evenhand.store.full_text import phrases_of, places_of, words_of
-from evenhand.store.verdict_table import VerdictFilter
+from evenhand.store.verdict_filter import VerdictFilter
 from parts import examples
 from store_values import Begun, begin, item, win
 
@@ -41,7 +41,7 @@ def filled(store: Store) -> Begun:
 
 
 def fill(begun: Begun) -> None:
-    while begun.store.mark_verdicts(begun.run_id, noted=lambda *_: False, limit=4):
+    while begun.store.index_verdicts(begun.run_id, noted=lambda *_: False, limit=4):
         pass
     while begun.store.add_words(begun.run_id, limit=4):
         pass
@@ -220,4 +220,4 @@ def test_a_judge_more_shows_a_pair_twice(store: Store) -> None:
     store.set_run_judges(begun.run_id, [begun.judge_id, second.judge_id])
     store.write([], [NewVerdict(begun.run_id, 1, second.judge_id, win("B", []))])
     fill(begun)
-    assert store.count_up_to(begun.run_id, VerdictFilter(query="river")).count == 2
+    assert store.browse(begun.run_id, VerdictFilter(query="river")).count.count == 2

@@ -62,7 +62,7 @@ def test_a_second_write_changes_nothing(store: Store) -> None:
     begun.settle(work, "B")
     (whole,) = store.whole_verdicts(begun.run_id)
     assert whole.settled == win("A", [read_pass("original"), read_pass("swapped")])
-    assert store.tally(begun.run_id).passes == 2
+    assert store.tally(begun.run_id).used.passes == 2
 
 
 def test_a_batch_with_something_impossible_in_it_is_not_written_at_all(store: Store) -> None:
@@ -73,7 +73,7 @@ def test_a_batch_with_something_impossible_in_it_is_not_written_at_all(store: St
     with pytest.raises(StoreError, match=r"^store [^\n]+$"):
         store.write([made], [nobodys])
     assert begun.work()[0].passes == {}
-    assert store.tally(begun.run_id).passes == 0
+    assert store.tally(begun.run_id).used.passes == 0
 
 
 @settings(
@@ -99,7 +99,7 @@ def test_batches_in_any_order_and_any_number_of_times_come_to_the_same(
     assert [w.settled for w in whole] == [new.settled for new in verdicts]
     assert [s.made for w in whole for s in w.passes] == [new.made for new in passes]
     tally = store.tally(begun.run_id)
-    assert (tally.wins_a, tally.pending, tally.passes) == (4, 0, 8)
+    assert (tally.wins_a, tally.pending, tally.used.passes) == (4, 0, 8)
 
 
 def test_reading_goes_on_while_another_thread_writes(store: Store) -> None:

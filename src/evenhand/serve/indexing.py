@@ -53,12 +53,12 @@ def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> 
     small run is done then."""
     until = time.monotonic() + within_s
     stamp = stamp_of(store, run)
-    while not _is_marked(store, run, stamp):
-        marked = store.mark_verdicts(run.id, noted=noted, limit=_ITEMS_AT_ONCE, stamp=stamp)
-        if not marked or time.monotonic() > until:
+    while not _is_indexed(store, run, stamp):
+        indexed = store.index_verdicts(run.id, noted=noted, limit=_ITEMS_AT_ONCE, stamp=stamp)
+        if not indexed or time.monotonic() > until:
             break
     state = store.index_state(run.id)
-    total = state.marked
+    total = state.indexed
     if state.stamp != stamp:
         total = max(total, store.count_verdicts(run.id).judged)
     coverage = store.words_coverage(run.id)
@@ -67,10 +67,10 @@ def fill_some(store: Store, run: RunRecord, *, words: bool, within_s: float) -> 
         coverage = store.words_coverage(run.id)
         if not added or time.monotonic() > until:
             break
-    return IndexCoverage(Coverage(state.marked, total), coverage)
+    return IndexCoverage(Coverage(state.indexed, total), coverage)
 
 
-def _is_marked(store: Store, run: RunRecord, stamp: str) -> bool:
+def _is_indexed(store: Store, run: RunRecord, stamp: str) -> bool:
     return store.index_state(run.id).stamp == stamp
 
 
@@ -108,7 +108,7 @@ class Indexer:
         if self._filling is not None:
             await asyncio.gather(self._filling, return_exceptions=True)
             with contextlib.suppress(EvenhandError):
-                await asyncio.to_thread(self._store.kept.let_go, _SWEEP, self._owner)
+                await asyncio.to_thread(self._store.report_cache.let_go, _SWEEP, self._owner)
 
     async def _fill(self) -> None:
         while not self._ending:
@@ -149,8 +149,8 @@ class Indexer:
         return iter(sorted(self._looked_at, key=lambda run_id: -self._looked_at[run_id]))
 
     def _may_sweep(self) -> bool:
-        kept = self._store.kept
-        return kept.renew(_SWEEP, self._owner, leased_s=_SWEEP_LEASED_S) or kept.take(
+        leases = self._store.report_cache
+        return leases.renew(_SWEEP, self._owner, leased_s=_SWEEP_LEASED_S) or leases.take(
             _SWEEP, self._owner, leased_s=_SWEEP_LEASED_S
         )
 
@@ -159,15 +159,17 @@ class Indexer:
         if self._done.get(run.id) == stamp:
             return
 
-        def mark() -> int:
-            if _is_marked(self._store, run, stamp):
+        def index() -> int:
+            if _is_indexed(self._store, run, stamp):
                 return 0
-            return self._store.mark_verdicts(run.id, noted=noted, limit=_ITEMS_AT_ONCE, stamp=stamp)
+            return self._store.index_verdicts(
+                run.id, noted=noted, limit=_ITEMS_AT_ONCE, stamp=stamp
+            )
 
         def add_words() -> int:
             return self._store.add_words(run.id, limit=_ITEMS_AT_ONCE)
 
-        for work in (mark, add_words):
+        for work in (index, add_words):
             if not await self._all_of(work, run.id):
                 return
         if is_at_rest(run):

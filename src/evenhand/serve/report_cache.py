@@ -99,10 +99,10 @@ class _Cached(Generic[_T]):
         now = [store.run_at(run.id) or run for run in self._runs]
         parts = [__version__, *(stamp_of(store, run) for run in now)]
         if self._figure.depends_on == "votes":
-            parts.append(store.kept.votes_stamp())
+            parts.append(store.report_cache.votes_stamp())
         if self._figure.depends_on == "index":
-            parts.append(str(store.index_state(self._runs[0].id).marked))
-        return "; ".join(parts), store.kept.find(self.key)
+            parts.append(str(store.index_state(self._runs[0].id).indexed))
+        return "; ".join(parts), store.report_cache.find(self.key)
 
     def compute(self) -> tuple[bytes, ErrorBody | None]:
         """The figure as JSON, or why there is none."""
@@ -203,7 +203,7 @@ class ReportCache:
         return bool(done)
 
     async def _make(self, cached: _Cached[Any]) -> None:
-        kept, key = self._store.kept, cached.key
+        kept, key = self._store.report_cache, cached.key
         async with self._room:
             try:
                 # Before it is made: what changes meanwhile makes it old, and not new.
@@ -241,7 +241,7 @@ class ReportCache:
         while True:
             await asyncio.sleep(LEASED_S / 3)
             with contextlib.suppress(EvenhandError):
-                await asyncio.to_thread(self._store.kept.renew, key, self._owner)
+                await asyncio.to_thread(self._store.report_cache.renew, key, self._owner)
 
     async def prepare(self, figures: Sequence[Figure[Any]]) -> None:
         """Compute them before anybody asks, one after the other."""

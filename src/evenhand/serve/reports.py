@@ -267,7 +267,7 @@ class RunTotals(Model):
 
 def _read_totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
     run = runs[0]
-    counted = store.count_marked(run.id)
+    counted = store.count_indexed(run.id)
     pairs = store.count_items(run.id)
     job = store.jobs.find(run.id)
     offered = job.judges if job else ()

@@ -174,7 +174,7 @@ def _counted(store: Store, run: RunRecord) -> Mapping[str, Any]:
     key = ReportKey.of(run.id, "counts", {})
     stamp = f"{run.state} {run.updated_at.timestamp()}" if is_at_rest(run) else None
     if stamp is not None:
-        cached = store.kept.find(key)
+        cached = store.report_cache.find(key)
         if cached is not None and cached.stamp == stamp and cached.body is not None:
             kept: dict[str, Any] = orjson.loads(cached.body)
             return kept
@@ -184,8 +184,8 @@ def _counted(store: Store, run: RunRecord) -> Mapping[str, Any]:
         "skipped_rows": tally.skipped_rows,
         **{name: getattr(tally, name) for name in _COUNTS},
     }
-    if stamp is not None and tally.judged >= _MANY and store.kept.take(key, stamp):
-        store.kept.put(key, stamp, orjson.dumps(counted), stamp=stamp, took_s=0)
+    if stamp is not None and tally.judged >= _MANY and store.report_cache.take(key, stamp):
+        store.report_cache.put(key, stamp, orjson.dumps(counted), stamp=stamp, took_s=0)
     return counted
 
 

@@ -23,18 +23,9 @@ from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
-from evenhand.store.verdict_index import Coverage, Named
-from evenhand.store.verdict_table import (
-    RUN_START,
-    CriterionEnd,
-    Ends,
-    FoundVerdicts,
-    LabelIs,
-    Sort,
-    TablePlace,
-    TableRow,
-    VerdictFilter,
-)
+from evenhand.store.verdict_filter import CriterionEnd, Ends, LabelIs, Named, VerdictFilter
+from evenhand.store.verdict_index import Coverage
+from evenhand.store.verdict_table import RUN_START, Sort, TablePlace, TableRow, VerdictSlice
 from evenhand.store.verdicts import VerdictPlace
 
 if TYPE_CHECKING:
@@ -384,7 +375,7 @@ def read_page(
     return VerdictPage(verdicts=tuple(whole), next=_page_cursor(place))
 
 
-_Find = Callable[[VerdictPlace, int], FoundVerdicts]
+_Find = Callable[[VerdictPlace, int], VerdictSlice]
 
 
 def _by_verdicts(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
@@ -409,13 +400,13 @@ def _by_index(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
                 retry_after_s=5,
             )
 
-    def find(after: VerdictPlace, limit: int) -> FoundVerdicts:
+    def find(after: VerdictPlace, limit: int) -> VerdictSlice:
         # In the order of the items, which is what a table's places by number are.
         place = TablePlace(after.number, *after)
         page = store.browse(run.id, wanted, after=place, limit=limit)
         rows = store.verdicts_at(run.id, [VerdictPlace(*each.place[1:]) for each in page.rows])
         reached = None if page.next is None else VerdictPlace(*page.next[1:])
-        return FoundVerdicts(rows, reached)
+        return VerdictSlice(rows, reached)
 
     return find
 

@@ -72,7 +72,7 @@ class RequestAsked(NamedTuple):
     form: str | None = None  # in which of the judge's ways it was written
 
 
-class RequestKept(NamedTuple):
+class OpenRequest(NamedTuple):
     order: Order
     sample: int
     turn: int
@@ -161,9 +161,9 @@ class BatchStore:
         with self._reading() as connection:
             return {row.provider_id for row in connection.execute(known)}
 
-    def kept(
+    def open_requests(
         self, run_id: int, judge_id: int, pair_ids: Collection[int]
-    ) -> dict[int, list[RequestKept]]:
+    ) -> dict[int, list[OpenRequest]]:
         """What was asked about these pairs and not settled yet, oldest first."""
         row = batch_requests.c
         query = (
@@ -172,11 +172,11 @@ class BatchStore:
             .where(row.pair_id.in_(list(pair_ids)))
             .order_by(row.batch_id, row.place)
         )
-        found: defaultdict[int, list[RequestKept]] = defaultdict(list)
+        requests: defaultdict[int, list[OpenRequest]] = defaultdict(list)
         with self._reading() as connection:
-            for pair_id, *kept in connection.execute(query):
-                found[pair_id].append(RequestKept(*kept))
-        return found
+            for pair_id, *request in connection.execute(query):
+                requests[pair_id].append(OpenRequest(*request))
+        return requests
 
     def lacking(self, batch_id: int) -> set[int]:
         """The places that have no answer yet."""
@@ -227,6 +227,4 @@ def _of(batch_id: int) -> Any:
 
 
 def _record(row: Row[Any]) -> BatchRecord:
-    return BatchRecord(
-        **{name: getattr(row, name) for name in BatchRecord.__dataclass_fields__}  # same names
-    )
+    return BatchRecord(**row._mapping)

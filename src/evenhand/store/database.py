@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 
 from evenhand.store import postgres
 from evenhand.store.address import FileAddress, ServerAddress
-from evenhand.store.faults import rows_read, told_plainly
+from evenhand.store.faults import plain_errors, rows_read
 from evenhand.store.locks import (
     attend_by_server,
     hold_by_file,
@@ -60,15 +60,15 @@ class Database:
         self.close()
 
     @contextmanager
-    def faults_told(self) -> Iterator[None]:
+    def plain_errors(self) -> Iterator[None]:
         secrets = self._where.secrets if isinstance(self._where, ServerAddress) else ()
-        with told_plainly(self.address, secrets=secrets):
+        with plain_errors(self.address, secrets=secrets):
             yield
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with (
-            self.faults_told(),
+            self.plain_errors(),
             rows_read(self.address),
             self._reads.begin() as connection,
         ):
@@ -76,7 +76,7 @@ class Database:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with self.faults_told(), self._writes.begin() as connection:
+        with self.plain_errors(), self._writes.begin() as connection:
             yield connection
 
     @contextmanager
@@ -86,7 +86,7 @@ class Database:
             if isinstance(self._where, FileAddress):
                 held.enter_context(hold_by_file(self._where.path, run_id))
             else:
-                with self.faults_told():
+                with self.plain_errors():
                     held.enter_context(hold_by_server(self._reads, run_id, self.address))
             yield
 
@@ -95,7 +95,7 @@ class Database:
         """Work on a run that another process holds; several may. Ends with the process."""
         with ExitStack() as attending:
             if isinstance(self._where, ServerAddress):
-                with self.faults_told():
+                with self.plain_errors():
                     attending.enter_context(attend_by_server(self._reads, run_id))
             yield
 
@@ -103,5 +103,5 @@ class Database:
         """Whether somebody attends to the run: workers of a holder who is gone, maybe."""
         if isinstance(self._where, FileAddress):
             return False
-        with self.faults_told():
+        with self.plain_errors():
             return is_attended_at_server(self._reads, run_id)

@@ -34,12 +34,12 @@ from evenhand.store.schema import (
     items,
     jobs,
     judges,
-    kept_figures,
     pairs,
     passes,
     queue,
     replaced_passes,
     replaced_votes,
+    report_cache,
     run_breakdowns,
     run_contests,
     run_criteria,
@@ -47,14 +47,14 @@ from evenhand.store.schema import (
     run_judges,
     runs,
     skipped_rows,
-    verdict_marks,
+    verdict_index,
     verdicts,
     votes,
 )
 
 _BESIDE_ITEMS = (
     *(verdicts, queue, item_tags, skipped_rows, jobs),
-    *(verdict_marks, run_contests, run_criteria, run_breakdowns, run_indexes, kept_figures),
+    *(verdict_index, run_contests, run_criteria, run_breakdowns, run_indexes, report_cache),
     *(batch_requests, batches),
 )
 
@@ -91,7 +91,7 @@ class DeletionStore(Database):
         with self._writing() as connection:
             delete_run(connection, run_id, with_votes=with_votes)
         if isinstance(self._where, FileAddress):
-            with self.faults_told():
+            with self.plain_errors():
                 sqlite.shrink_log(self._writes)
 
     def texts_to_go(self, run_id: int) -> ForgottenTexts:
@@ -107,7 +107,7 @@ class DeletionStore(Database):
             with self._writing() as connection:
                 gone = forget_texts(connection, run.id)
             if isinstance(self._where, FileAddress):
-                with self.faults_told():
+                with self.plain_errors():
                     sqlite.wipe_free_space(self._writes)
         return gone
 
@@ -218,7 +218,7 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     connection.execute(update(verdicts).where(failed).values(error_message=FORGOTTEN))
     its_rows = skipped_rows.c.run_id == run_id
     connection.execute(update(skipped_rows).where(its_rows).values(reason=FORGOTTEN))
-    for table in (kept_figures, batch_requests):
+    for table in (report_cache, batch_requests):
         connection.execute(delete(table).where(table.c.run_id == run_id))
     drop_words(connection, own)
     # The error that stopped a run may quote an answer.

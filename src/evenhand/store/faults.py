@@ -74,7 +74,7 @@ _POSTGRES_WORDS: tuple[tuple[str, str], ...] = (
 
 
 @contextmanager
-def told_plainly(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[None]:
+def plain_errors(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[None]:
     """Turn the database's errors inside the block into a StoreError."""
     try:
         yield

@@ -62,7 +62,7 @@ class WordStore(Database):
             state = begin_index(connection, run_id)
             query = (
                 select(items.c.number, items.c.pair_id, items.c.length_a + items.c.length_b)
-                .where(items.c.run_id == run_id, items.c.number > state.worded_to)
+                .where(items.c.run_id == run_id, items.c.number > state.words_to)
                 .order_by(items.c.number)
                 .limit(limit)
             )
@@ -79,7 +79,7 @@ class WordStore(Database):
                 return 0
             for some in in_slices(sorted(set(pair_ids))):
                 _add_pairs(connection, some)
-            set_index(connection, run_id, worded_to=numbers[-1])
+            set_index(connection, run_id, words_to=numbers[-1])
         if self._growth:
             self._growth.note("search_docs", len(numbers))
         return len(numbers)
@@ -88,7 +88,7 @@ class WordStore(Database):
         """How many of the run's pairs can be found by their words."""
         with self._reading() as connection:
             state = index_state(connection, run_id)
-            return Coverage(state.worded_to, count_items(connection, run_id))
+            return Coverage(state.words_to, count_items(connection, run_id))
 
 
 def words_of(text: str, *, most: int = MOST_WORDS) -> Iterator[Word]:
@@ -170,9 +170,7 @@ def _neighbours(phrase: list[str]) -> list[str]:
     return [one + other for one, other in pairwise(phrase)] or phrase
 
 
-# Pairs by the words of their prompts and responses: FTS5 in SQLite, a tsvector in PostgreSQL.
-#
-# Like marks it is filled behind the runs, item by item; pairs that runs share are in it once.
+# Filled behind the runs, as the verdict index is; pairs that runs share are in it once.
 
 _PAGE_CHARACTERS = 4_000_000
 # The words themselves, under the ids of `search_docs`. It keeps no texts, and cannot delete.
@@ -297,12 +295,12 @@ def forget_words(connection: Connection, first: int, last: int) -> None:
         return
     # Without the texts FTS5 cannot delete. What is left over is found under no pair; where it is
     # more than what is not, all of it goes, and is made again behind the runs.
-    left = begin_index(connection, _STORE).marked + count
+    left = begin_index(connection, _STORE).indexed + count
     there = connection.execute(select(func.count()).select_from(search_docs)).scalar_one()
     if left > there + (_FEW_LEFT if there else 0):
         _drop_all_words(connection)
     else:
-        set_index(connection, _STORE, marked=left)
+        set_index(connection, _STORE, indexed=left)
 
 
 def drop_words(connection: Connection, pair_ids: Sequence[int]) -> None:
@@ -320,4 +318,4 @@ def _drop_all_words(connection: Connection) -> None:
     connection.execute(_EMPTY_FTS)
     connection.execute(delete(search_docs))
     connection.execute(delete(run_indexes).where(run_indexes.c.run_id == _STORE))
-    connection.execute(update(run_indexes).values(worded_to=0))
+    connection.execute(update(run_indexes).values(words_to=0))

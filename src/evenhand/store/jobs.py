@@ -172,16 +172,9 @@ def add_job(connection: Connection, run_id: int, job: NewJob, *, wanted: Wanted)
 
 @of_row("job", "run_id")
 def _job(row: RowMapping) -> JobRecord:
-    return JobRecord(
-        run_id=row["run_id"],
-        wanted=row["wanted"],
-        judges=tuple(orjson.loads(row["judges"])),
-        options=orjson.loads(row["options"]),
-        token=row["token"],
-        progress=orjson.loads(row["progress"]),
-        error=None if row["error"] is None else orjson.loads(row["error"]),
-        queued_at=moment(row["queued_at"]),
-        beat_at=None if row["beat_at"] is None else moment(row["beat_at"]),
-        created_at=moment(row["created_at"]),
-        updated_at=moment(row["updated_at"]),
-    )
+    values: dict[str, Any] = {**row}
+    for name in ("judges", "options", "progress", "error"):
+        values[name] = None if row[name] is None else orjson.loads(row[name])
+    for name in ("queued_at", "beat_at", "created_at", "updated_at"):
+        values[name] = None if row[name] is None else moment(row[name])
+    return JobRecord(**values | {"judges": tuple(values["judges"])})

@@ -443,26 +443,6 @@ class Tally:
     def judged(self) -> int:
         return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
 
-    @property
-    def passes(self) -> int:
-        return self.used.passes
-
-    @property
-    def requests(self) -> int:
-        return self.used.requests
-
-    @property
-    def input_tokens(self) -> int | None:
-        return self.used.input_tokens
-
-    @property
-    def output_tokens(self) -> int | None:
-        return self.used.output_tokens
-
-    @property
-    def cost_usd(self) -> float | None:
-        return self.used.cost_usd
-
 
 # What people said about pairs, as values. Nothing here knows of a database.
 

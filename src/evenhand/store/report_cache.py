@@ -15,7 +15,7 @@ import orjson
 from sqlalchemy import Connection, and_, delete, func, or_, select, update
 
 from evenhand.store.rows import insert_where_new
-from evenhand.store.schema import kept_figures, replaced_votes, votes
+from evenhand.store.schema import replaced_votes, report_cache, votes
 
 LEASED_S = 60.0
 # Of one run: parameters come from clients, who may think of very many.
@@ -57,7 +57,7 @@ class ReportCacheStore:
 
     def find(self, key: ReportKey) -> CachedReport | None:
         with self._reading() as connection:
-            row = connection.execute(select(kept_figures).where(_is(key))).mappings().first()
+            row = connection.execute(select(report_cache).where(_is(key))).mappings().first()
         if row is None:
             return None
         return CachedReport(
@@ -81,19 +81,19 @@ class ReportCacheStore:
             "asked_at": now,
             "failed": False,
         }
-        column = kept_figures.c
+        column = report_cache.c
         with self._writing() as connection:
-            if insert_where_new(connection, kept_figures, new):
+            if insert_where_new(connection, report_cache, new):
                 _drop_oldest(connection, key.run_id)
                 return True
             is_free = or_(column.owner.is_(None), column.leased_until <= now)
-            change = update(kept_figures).where(_is(key), is_free)
+            change = update(report_cache).where(_is(key), is_free)
             lease = {"owner": owner, "leased_until": now + leased_s, "asked_at": now}
             return bool(connection.execute(change.values(lease)).rowcount)
 
     def renew(self, key: ReportKey, owner: str, *, leased_s: float = LEASED_S) -> bool:
         """False where another has taken it over."""
-        change = update(kept_figures).where(_is(key), kept_figures.c.owner == owner)
+        change = update(report_cache).where(_is(key), report_cache.c.owner == owner)
         with self._writing() as connection:
             changed = connection.execute(change.values(leased_until=time.time() + leased_s))
         return bool(changed.rowcount)
@@ -117,13 +117,13 @@ class ReportCacheStore:
             "failed": failed,
             "body": body.decode(),
         }
-        change = update(kept_figures).where(_is(key), kept_figures.c.owner == owner)
+        change = update(report_cache).where(_is(key), report_cache.c.owner == owner)
         with self._writing() as connection:
             return bool(connection.execute(change.values(values)).rowcount)
 
     def let_go(self, key: ReportKey, owner: str) -> None:
         """It was not worked out after all."""
-        change = update(kept_figures).where(_is(key), kept_figures.c.owner == owner)
+        change = update(report_cache).where(_is(key), report_cache.c.owner == owner)
         with self._writing() as connection:
             connection.execute(change.values(owner=None))
 
@@ -136,7 +136,7 @@ class ReportCacheStore:
 
 
 def _is(key: ReportKey) -> Any:
-    column = kept_figures.c
+    column = report_cache.c
     return and_(
         column.run_id == key.run_id,
         column.what == key.what,
@@ -145,7 +145,7 @@ def _is(key: ReportKey) -> Any:
 
 
 def _drop_oldest(connection: Connection, run_id: int) -> None:
-    column = kept_figures.c
+    column = report_cache.c
     newest = (
         select(column.asked_at)
         .where(column.run_id == run_id)
@@ -156,5 +156,5 @@ def _drop_oldest(connection: Connection, run_id: int) -> None:
     bound = connection.execute(newest).scalar()
     if bound is not None:
         connection.execute(
-            delete(kept_figures).where(column.run_id == run_id, column.asked_at <= bound)
+            delete(report_cache).where(column.run_id == run_id, column.asked_at <= bound)
         )

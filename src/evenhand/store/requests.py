@@ -15,9 +15,7 @@ from evenhand.store.database import Database
 from evenhand.store.rows import insert_where_new
 from evenhand.store.schema import ended_sessions, idempotency, shorten
 
-# Requests that a client may send twice, and their answers, so that nothing is done twice.
-
-KEPT_S = 24 * 60 * 60
+RETAINED_S = 24 * 60 * 60
 # Longer than any answer takes; a process that died is known by having taken longer.
 LEASED_S = 15 * 60
 
@@ -35,38 +33,34 @@ class KeyedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredResponse:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRequest:
+class StoredRequest:
     """A request that came before under the same key; without an answer it is being answered."""
 
     path: str
     digest: str
     begun_at: float
     leased_until: float
-    answer: KeptAnswer | None
+    answer: StoredResponse | None
 
 
 class RequestStore(Database):
     """Answers to keep, and sessions that ended."""
 
     def begin_request(
-        self,
-        request: KeyedRequest,
-        *,
-        leased_s: float = LEASED_S,
-        kept_s: float = KEPT_S,
-    ) -> KeptRequest | None:
+        self, request: KeyedRequest, *, leased_s: float = LEASED_S
+    ) -> StoredRequest | None:
         """None: nobody has asked this yet, and the caller is to answer it."""
         with self._writing() as connection:
             now = time.time()
             its_row = _row_of(request)
-            outdated = and_(its_row, idempotency.c.begun_at < now - kept_s)
+            outdated = and_(its_row, idempotency.c.begun_at < now - RETAINED_S)
             connection.execute(delete(idempotency).where(outdated))
             mine = {"owner": request.owner, "begun_at": now, "leased_until": now + leased_s}
             values = {
@@ -94,12 +88,12 @@ class RequestStore(Database):
             answer = None
             if found["status"] is not None:
                 headers = orjson.loads(found["headers"])
-                answer = KeptAnswer(found["status"], bytes(found["body"]), headers)
-            return KeptRequest(
+                answer = StoredResponse(found["status"], bytes(found["body"]), headers)
+            return StoredRequest(
                 found["path"], found["digest"], found["begun_at"], found["leased_until"], answer
             )
 
-    def finish_request(self, request: KeyedRequest, answer: KeptAnswer) -> bool:
+    def finish_request(self, request: KeyedRequest, answer: StoredResponse) -> bool:
         """Keep the answer; False where the caller had lost the request to another."""
         with self._writing() as connection:
             values = {
@@ -116,9 +110,9 @@ class RequestStore(Database):
         with self._writing() as connection:
             connection.execute(delete(idempotency).where(_own(request)))
 
-    def forget_old_requests(self, *, kept_s: float = KEPT_S) -> int:
+    def forget_old_requests(self) -> int:
         with self._writing() as connection:
-            outdated = idempotency.c.begun_at < time.time() - kept_s
+            outdated = idempotency.c.begun_at < time.time() - RETAINED_S
             return connection.execute(delete(idempotency).where(outdated)).rowcount
 
     def end_session(self, session_id: str, *, ends_at: float) -> None:
@@ -141,6 +135,3 @@ def _own(request: KeyedRequest) -> ColumnElement[bool]:
     return and_(
         _row_of(request), idempotency.c.owner == request.owner, idempotency.c.status.is_(None)
     )
-
-
-# Logins that somebody ended, kept until they would have ended by themselves.

@@ -31,8 +31,6 @@ from evenhand.store.schema import (
     unprintable,
 )
 
-# Runs and judges: making, finding, changing them.
-
 _LONGEST_NAME = 200
 _RUN_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "fingerprint"), (str,)),
@@ -325,25 +323,15 @@ def _run(row: RowMapping) -> RunRecord:
             raise TypeError(f"its {name} is {row[name]!r:.80}")
     if row["state"] not in get_args(RunState):
         raise ValueError(f"its state is {row['state']!r:.80}")
+    values: dict[str, Any] = {**row}
     for name, kind in (("plan", dict), ("sources", list), ("summary", dict)):
-        if not isinstance(orjson.loads(row[name]), kind):
+        values[name] = orjson.loads(row[name])
+        if not isinstance(values[name], kind):
             raise TypeError(f"its {name} is {row[name]!r:.80}")
-    return RunRecord(
-        id=row["id"],
-        name=row["name"],
-        fingerprint=row["fingerprint"],
-        plan=orjson.loads(row["plan"]),
-        sources=tuple(orjson.loads(row["sources"])),
-        state=row["state"],
-        intake_done=row["intake_done"],
-        stopped_by=row["stopped_by"],
-        seconds=row["seconds"],
-        calls=row["calls"],
-        reused_passes=row["reused_passes"],
-        summary=orjson.loads(row["summary"]),
-        created_at=moment(row["created_at"]),
-        updated_at=moment(row["updated_at"]),
-    )
+    values["sources"] = tuple(values["sources"])
+    for name in ("created_at", "updated_at"):
+        values[name] = moment(row[name])
+    return RunRecord(**values)
 
 
 def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
@@ -358,25 +346,14 @@ def judges_of_run(connection: Connection, run_id: int) -> list[JudgeRecord]:
 
 @of_row("judge", "id", "name")
 def _judge(row: RowMapping) -> JudgeRecord:
-    return JudgeRecord(
-        id=row["id"],
-        key=row["key"],
-        name=row["name"],
-        prompt_version=row["prompt_version"],
-        locale=row["locale"],
-        mode=row["mode"],
-        settings=orjson.loads(row["settings"]),
-        created_at=moment(row["created_at"]),
-    )
-
-
-# What a run is made of, in a few numbers: its prompts, which models meet in it, and which earlier
-# runs it grew from.
+    read = {"settings": orjson.loads(row["settings"]), "created_at": moment(row["created_at"])}
+    return JudgeRecord(**{**row, **read})
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`models` are the two of each row as A and B, as often as that comes; in order of arrival."""
+    """What a run is made of. `models` are the two of each row as A and B, and how often they meet,
+    in order of arrival."""
 
     prompts: int
     models: tuple[tuple[str | None, str | None, int], ...]

@@ -99,8 +99,8 @@ class WordPositions(UserDefinedType[str]):
 # its beginning, and sums need not read past the numbers.
 
 VERSION_TABLE = "evenhand_schema"
-# Oldest first; the last is what this evenhand reads and writes. None before 0010 was released.
-REVISIONS = ("0010",)
+# Oldest first; the last is what this evenhand reads and writes. None before 0011 was released.
+REVISIONS = ("0011",)
 HEAD = REVISIONS[-1]
 
 # Only a plain INTEGER is SQLite's own row number.
@@ -381,8 +381,8 @@ idempotency = Table(
 
 # What tables of verdicts are filtered and sorted by, beside the verdicts and not among them: it is
 # filled behind them, so that judging does not wait for it.
-verdict_marks = Table(
-    "verdict_marks",
+verdict_index = Table(
+    "verdict_index",
     metadata,
     Column("run_id", _Key, nullable=False),
     Column("number", _Key, nullable=False),
@@ -396,19 +396,19 @@ verdict_marks = Table(
     PrimaryKeyConstraint("run_id", "number", "judge_id"),
     # With what is asked most often, so that a walk in this order need not look anything up.
     Index(
-        "ix_verdict_marks_confidence",
+        "ix_verdict_index_confidence",
         *("run_id", "confidence", "number", "judge_id", "ending", "flags"),
     ),
     Index(
-        "ix_verdict_marks_longer",
+        "ix_verdict_index_longer",
         *("run_id", "longer", "number", "judge_id", "ending", "flags", "confidence"),
     ),
     Index(
-        "ix_verdict_marks_contest",
+        "ix_verdict_index_contest",
         *("run_id", "contest", "number", "judge_id", "ending", "flags", "breakdown"),
     ),
     Index(
-        "ix_verdict_marks_breakdown",
+        "ix_verdict_index_breakdown",
         *("run_id", "breakdown", "number", "judge_id", "ending", "flags"),
     ),
     sqlite_with_rowid=False,
@@ -424,17 +424,17 @@ run_criteria = Table(
     PrimaryKeyConstraint("run_id", "place"),
 )
 
-# What marks name by one number: places of criteria, each with how it came out.
+# What the index names by one number: places of criteria, each with how it came out.
 run_breakdowns = Table(
     "run_breakdowns",
     metadata,
     Column("run_id", _Key, nullable=False),
     Column("breakdown", _Key, nullable=False),
-    Column("told", Text, nullable=False),
+    Column("outcomes", Text, nullable=False),
     PrimaryKeyConstraint("run_id", "breakdown"),
 )
 
-# The two models that marks name by one number, and numbers of their names, which may be long.
+# The two models that the index names by one number, and numbers of their names, which may be long.
 run_contests = Table(
     "run_contests",
     metadata,
@@ -454,10 +454,10 @@ run_indexes = Table(
     "run_indexes",
     metadata,
     Column("run_id", _Key, nullable=False, autoincrement=False),
-    Column("marked_to", _Key, nullable=False),  # every judge's verdicts up to this item are marked
-    Column("marked", _Key, nullable=False),  # verdicts in all
-    Column("stamp", Text),  # of the run when nothing was left to mark
-    Column("worded_to", _Key, nullable=False),  # the words of all items up to this are indexed
+    Column("indexed_to", _Key, nullable=False),  # every judge's verdicts up to this item
+    Column("indexed", _Key, nullable=False),  # verdicts in all
+    Column("stamp", Text),  # of the run when all of it was indexed
+    Column("words_to", _Key, nullable=False),  # the words of all items up to this are indexed
     PrimaryKeyConstraint("run_id"),
 )
 
@@ -479,8 +479,8 @@ Index(
 )
 
 # Figures that take long to work out, as they were when the run was as `stamp` says.
-kept_figures = Table(
-    "kept_figures",
+report_cache = Table(
+    "report_cache",
     metadata,
     Column("run_id", _Key, nullable=False),
     Column("what", Text, nullable=False),

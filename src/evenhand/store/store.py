@@ -42,7 +42,7 @@ def open_store(
         engines = postgres.open_engines(where.url, busy_timeout_s=busy_timeout_s)
     store = Store(where, *engines)
     try:
-        with store.faults_told():
+        with store.plain_errors():
             schema_version.bring_up(engines[1], where.shown, create=create)
     except BaseException:
         store.close()
@@ -69,4 +69,4 @@ class Store(
         super().__init__(where, reads, writes)
         self.jobs = JobStore(self._reading, self._writing)
         self.batches = BatchStore(self._reading, self._writing)
-        self.kept = ReportCacheStore(self._reading, self._writing)
+        self.report_cache = ReportCacheStore(self._reading, self._writing)

@@ -6,21 +6,18 @@ processes may share.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     RowMapping,
-    and_,
     delete,
     exists,
     func,
     insert,
-    or_,
     select,
     text,
     update,
@@ -42,78 +39,75 @@ from evenhand.store.schema import (
     run_contests,
     run_criteria,
     run_indexes,
-    verdict_marks,
+    verdict_index,
     verdicts,
 )
 
 # Which two models a verdict is about, as one number: what tables are filtered by models with.
-
 Models = tuple[str | None, str | None]
-# How many models a pair names: two, one and the same twice, one alone, none.
-Named = Literal["two", "same", "one", "none"]
 _CONTEST = run_contests.c
 
 
 class IndexStore(Database):
     """The index of verdicts, filled and counted."""
 
-    def mark_verdicts(
+    def index_verdicts(
         self, run_id: int, *, noted: Noted, limit: int = 500, stamp: str | None = None
     ) -> int:
-        """Mark the verdicts on up to `limit` further items; how many items that were, 0 at the end.
+        """Those on up to `limit` further items; how many items that were, 0 at the end.
 
-        `stamp` is how the run was before this: where nothing is left, that was marked whole.
+        `stamp` is how the run was before this: where nothing is left, all of that is indexed.
         """
         with self._writing() as connection:
             state = begin_index(connection, run_id)
-            numbers = _unmarked(connection, run_id, state.marked_to, limit)
+            numbers = _unindexed(connection, run_id, state.indexed_to, limit)
             if not numbers:
                 set_index(connection, run_id, stamp=stamp)
                 return 0
-            marks = _Marking(connection, run_id, noted).marks(numbers)
-            its_items = (verdict_marks.c.run_id == run_id) & verdict_marks.c.number.in_(numbers)
-            gone = connection.execute(delete(verdict_marks).where(its_items)).rowcount
-            connection.execute(insert(verdict_marks), marks)
+            rows = _IndexRows(connection, run_id, noted).of(numbers)
+            its_items = (verdict_index.c.run_id == run_id) & verdict_index.c.number.in_(numbers)
+            gone = connection.execute(delete(verdict_index).where(its_items)).rowcount
+            connection.execute(insert(verdict_index), rows)
             set_index(
                 connection,
                 run_id,
-                marked=state.marked + len(marks) - gone,
-                marked_to=_advanced(connection, run_id, state.marked_to),
+                indexed=state.indexed + len(rows) - gone,
+                indexed_to=_advanced(connection, run_id, state.indexed_to),
                 stamp=None,
             )
         if self._growth:
-            self._growth.note("verdict_marks", len(numbers))
+            self._growth.note("verdict_index", len(numbers))
         return len(numbers)
 
     def index_state(self, run_id: int) -> IndexState:
         with self._reading() as connection:
             return index_state(connection, run_id)
 
-    def count_marked(self, run_id: int) -> MarkTotals:
+    def count_indexed(self, run_id: int) -> IndexCounts:
         """The run's verdicts by all that tables are filtered by, in grouped queries."""
         with self._reading() as connection:
-            return MarkTotals(
+            return IndexCounts(
                 outcomes=_outcomes(connection, run_id),
                 endings=_endings(connection, run_id),
                 criteria=_criteria(connection, run_id),
                 tags=_tags(connection, run_id),
-                contests=tuple(contests_of(connection, run_id, most=MOST_CONTESTS + 1)),
+                contests=tuple(_contests_of(connection, run_id, most=MOST_CONTESTS + 1)),
             )
 
     def models_met(self, run_id: int, *, most: int) -> list[Models]:
-        """Which models meet as A and B, as far as verdicts are marked."""
+        """Which models meet as A and B, as far as verdicts are indexed."""
         with self._reading() as connection:
-            return contests_of(connection, run_id, most=most)
+            return _contests_of(connection, run_id, most=most)
 
 
 def name_key(name: str) -> int:
     """Names may be long."""
-    return numbered(name.encode())
+    return _digest(name.encode())
 
 
 def contest_key(models: Models) -> int:
     """Of a pair's two models in their order; the other order is another contest."""
-    return numbered(b"".join(b"-" if name is None else _sized(name) for name in models))
+    return _digest(b"".join(b"-" if name is None else _sized(name) for name in models))
 
 
 def _sized(name: str) -> bytes:
@@ -121,14 +115,14 @@ def _sized(name: str) -> bytes:
     return b"%d:%s" % (len(encoded), encoded)
 
 
-def numbered(told: bytes) -> int:
-    """What is told by a text of any length, in 64 bits."""
-    return int.from_bytes(blake2b(told, digest_size=8).digest(), "little", signed=True)
+def _digest(text: bytes) -> int:
+    """Of a text of any length, in 64 bits."""
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little", signed=True)
 
 
-def add_contests(connection: Connection, run_id: int, found: Iterable[Models]) -> None:
+def _add_contests(connection: Connection, run_id: int, new: Iterable[Models]) -> None:
     """Those that are new. Whoever adds them has the run's turn, so that nobody else does."""
-    by_key = {contest_key(models): models for models in found}
+    by_key = {contest_key(models): models for models in new}
     known: set[int] = set()
     for some in in_slices(list(by_key)):
         there = select(_CONTEST.contest).where(
@@ -147,8 +141,8 @@ def add_contests(connection: Connection, run_id: int, found: Iterable[Models]) -
     insert_new(connection, run_contests, tuple(_CONTEST.keys()), rows)
 
 
-def contests_of(connection: Connection, run_id: int, *, most: int) -> list[Models]:
-    """Who meets whom in a run, as far as its verdicts are marked; in no order that means much."""
+def _contests_of(connection: Connection, run_id: int, *, most: int) -> list[Models]:
+    """Who meets whom in a run, as far as its verdicts are indexed; in no order that means much."""
     query = (
         select(_CONTEST.model_a, _CONTEST.model_b)
         .where(_CONTEST.run_id == run_id)
@@ -158,63 +152,18 @@ def contests_of(connection: Connection, run_id: int, *, most: int) -> list[Model
     return [(model_a, model_b) for model_a, model_b in connection.execute(query)]
 
 
-def between(
-    contest: ColumnElement[int],
-    run_id: int,
-    *,
-    model: str | None,
-    against: str | None,
-    named: Named | None,
-) -> Iterator[ColumnElement[bool]]:
-    """That a verdict is about these models, wherever they stand."""
-    if model is not None and against is not None:
-        keys = {contest_key((model, against)), contest_key((against, model))}
-        yield contest.in_(sorted(keys))
-    else:
-        for name in (model, against):
-            if name is not None:
-                key = name_key(name)
-                yield contest.in_(_where(run_id, or_(_CONTEST.key_a == key, _CONTEST.key_b == key)))
-    if named is not None:
-        yield contest.in_(_where(run_id, _NAMED[named]))
-
-
-def with_model_as(
-    contest: ColumnElement[int], run_id: int, model: str, side: Literal["A", "B"]
-) -> ColumnElement[bool]:
-    """That the model stands there."""
-    column = _CONTEST.key_a if side == "A" else _CONTEST.key_b
-    return contest.in_(_where(run_id, column == name_key(model)))
-
-
-def _where(run_id: int, condition: ColumnElement[bool]) -> Any:
-    return select(_CONTEST.contest).where(_CONTEST.run_id == run_id, condition)
-
-
-_BOTH = and_(_CONTEST.key_a.is_not(None), _CONTEST.key_b.is_not(None))
-_NAMED: dict[Named, ColumnElement[bool]] = {
-    "two": and_(_BOTH, _CONTEST.key_a != _CONTEST.key_b),
-    "same": and_(_BOTH, _CONTEST.key_a == _CONTEST.key_b),
-    "one": or_(
-        and_(_CONTEST.key_a.is_(None), _CONTEST.key_b.is_not(None)),
-        and_(_CONTEST.key_a.is_not(None), _CONTEST.key_b.is_(None)),
-    ),
-    "none": and_(_CONTEST.key_a.is_(None), _CONTEST.key_b.is_(None)),
-}
-
-
 # How a verdict came out on each of its criteria, as one number: what tables are filtered by
 # criteria with. Few of the ways in which criteria can come out together occur in a run, so that a
 # filter looks at those first, and by an index at the verdicts that came out so.
 
 # A run whose rows have criteria of their own may have very many; filters offer the first of them.
 MOST_CRITERIA = 1000
-_LETTERS = {WIN_A: "a", WIN_B: "b", TIE: "t", INCONSISTENT: "i", INVALID: "x"}
-_CODES = {letter: code for code, letter in _LETTERS.items()}
+CRITERION_LETTERS = {WIN_A: "a", WIN_B: "b", TIE: "t", INCONSISTENT: "i", INVALID: "x"}
+_CODES = {letter: code for code, letter in CRITERION_LETTERS.items()}
 _BREAKDOWN = run_breakdowns.c
 
 
-class BreakdownWriter:
+class _BreakdownWriter:
     """Names criteria by their places in the run, and what they came to by a letter each.
 
     Whoever writes has the run's turn, so that nobody else gives a place.
@@ -225,21 +174,21 @@ class BreakdownWriter:
         self._run_id = run_id
         self._places = criteria_places(connection, run_id)
         self._placed = len(self._places)
-        self._told: dict[int, str] = {}
+        self._written: dict[int, str] = {}
 
     def key(self, criteria: Iterable[tuple[str, int]]) -> int:
         """Of criteria with the codes of their outcomes."""
-        written = []
+        parts = []
         for name, code in criteria:
             place = self._places.get(name)
             if place is None:
                 if len(self._places) == MOST_CRITERIA:
                     continue
                 place = self._places[name] = len(self._places)
-            written.append(f"{place}{_LETTERS[code]},")
-        told = f",{''.join(written)}"
-        key = numbered(told.encode())
-        self._told[key] = told
+            parts.append(f"{place}{CRITERION_LETTERS[code]},")
+        outcomes = f",{''.join(parts)}"
+        key = _digest(outcomes.encode())
+        self._written[key] = outcomes
         return key
 
     def write(self) -> None:
@@ -250,16 +199,16 @@ class BreakdownWriter:
             self._connection.execute(insert(run_criteria), rows)
             self._placed = len(self._places)
         known: set[int] = set()
-        for some in in_slices(list(self._told)):
+        for some in in_slices(list(self._written)):
             there = _BREAKDOWN.run_id == self._run_id, _BREAKDOWN.breakdown.in_(some)
             known.update(
                 self._connection.execute(select(_BREAKDOWN.breakdown).where(*there)).scalars()
             )
         rows_new = [
-            (self._run_id, key, told) for key, told in self._told.items() if key not in known
+            (self._run_id, key, text) for key, text in self._written.items() if key not in known
         ]
         insert_new(self._connection, run_breakdowns, tuple(_BREAKDOWN.keys()), rows_new)
-        self._told.clear()
+        self._written.clear()
 
 
 def criteria_places(connection: Connection, run_id: int) -> dict[str, int]:
@@ -268,38 +217,22 @@ def criteria_places(connection: Connection, run_id: int) -> dict[str, int]:
     return {row.name: row.place for row in connection.execute(query.order_by(run_criteria.c.place))}
 
 
-def breakdowns_of(connection: Connection, run_id: int) -> dict[int, tuple[tuple[str, int], ...]]:
+def _breakdowns_of(connection: Connection, run_id: int) -> dict[int, tuple[tuple[str, int], ...]]:
     """Criteria with the codes of their outcomes, by the number of the breakdown."""
     names = {place: name for name, place in criteria_places(connection, run_id).items()}
-    query = select(_BREAKDOWN.breakdown, _BREAKDOWN.told).where(_BREAKDOWN.run_id == run_id)
+    query = select(_BREAKDOWN.breakdown, _BREAKDOWN.outcomes).where(_BREAKDOWN.run_id == run_id)
     return {
         key: tuple(
-            (names[int(each[:-1])], _CODES[each[-1]]) for each in told.strip(",").split(",") if each
+            (names[int(each[:-1])], _CODES[each[-1]]) for each in text.strip(",").split(",") if each
         )
-        for key, told in connection.execute(query)
+        for key, text in connection.execute(query)
     }
 
 
-def came_out(
-    breakdown: ColumnElement[int],
-    run_id: int,
-    place: int | None,
-    codes: Iterable[int] | None,
-) -> ColumnElement[bool]:
-    """That the criterion at this place, or any, came out in one of these ways, or in any."""
-    ends: Iterator[str] = iter("_") if codes is None else (_LETTERS[code] for code in codes)
-    start = "%" if place is None else f"%,{place}"
-    such = or_(*(_BREAKDOWN.told.like(f"{start}{end},%") for end in ends))
-    return breakdown.in_(select(_BREAKDOWN.breakdown).where(_BREAKDOWN.run_id == run_id, such))
+# Rows are made behind the verdicts, some hundred items at a time, from whatever has none yet: a
+# process may die at any time, and several may do it at once.
 
-
-# Marks beside verdicts: all that a table of them is filtered and sorted by, as small numbers.
-#
-# They are made behind the verdicts, some hundred items at a time, from whatever has none yet. So a
-# process may die at any time, several may do it at once, and a run of an older store gets them
-# too.
-
-# Every outcome with every winner that it can have; a mark holds its place here.
+# Every outcome with every winner that it can have; the index holds a place here.
 ENDINGS: tuple[tuple[str, Winner | None], ...] = (
     ("win", "A"),
     ("win", "B"),
@@ -327,10 +260,10 @@ Noted = Callable[[str, str], bool]
 class IndexState:
     """How far what is filled behind a run has come."""
 
-    marked_to: int = 0
-    marked: int = 0
+    indexed_to: int = 0
+    indexed: int = 0
     stamp: str | None = None
-    worded_to: int = 0
+    words_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,15 +279,15 @@ class Coverage:
 
 
 def index_state(connection: Connection, run_id: int) -> IndexState:
-    found = connection.execute(select(run_indexes).where(run_indexes.c.run_id == run_id)).first()
-    return IndexState(*found[1:]) if found else IndexState()
+    row = connection.execute(select(run_indexes).where(run_indexes.c.run_id == run_id)).first()
+    return IndexState(*row[1:]) if row else IndexState()
 
 
 def begin_index(connection: Connection, run_id: int) -> IndexState:
     """Its state, for a transaction that goes on from there; others wait for their turn."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_TURN}, {run_id % 2**31})"))
-    new = {"run_id": run_id, "marked_to": 0, "marked": 0, "worded_to": 0}
+    new = {"run_id": run_id, "indexed_to": 0, "indexed": 0, "words_to": 0}
     insert_where_new(connection, run_indexes, new)
     return index_state(connection, run_id)
 
@@ -363,26 +296,26 @@ def set_index(connection: Connection, run_id: int, **values: Any) -> None:
     connection.execute(update(run_indexes).where(run_indexes.c.run_id == run_id).values(values))
 
 
-def _unmarked(connection: Connection, run_id: int, after: int, limit: int) -> list[int]:
-    """The first items with a verdict that has no mark, as many as fit into memory comfortably."""
+def _unindexed(connection: Connection, run_id: int, after: int, limit: int) -> list[int]:
+    """The first items with a verdict that is not indexed, as many as fit into memory."""
     column = verdicts.c
-    marked = exists().where(
-        verdict_marks.c.run_id == column.run_id,
-        verdict_marks.c.number == column.number,
-        verdict_marks.c.judge_id == column.judge_id,
+    indexed = exists().where(
+        verdict_index.c.run_id == column.run_id,
+        verdict_index.c.number == column.number,
+        verdict_index.c.judge_id == column.judge_id,
     )
     query = (
         select(column.number)
         .distinct()
-        .where(column.run_id == run_id, column.number > after, ~marked)
+        .where(column.run_id == run_id, column.number > after, ~indexed)
         .order_by(column.number)
         .limit(limit)
     )
-    found = list(connection.execute(query).scalars())
-    if not found:
+    first = list(connection.execute(query).scalars())
+    if not first:
         return []
     lengths = select(items.c.number, items.c.length_a + items.c.length_b).where(
-        items.c.run_id == run_id, items.c.number.in_(found)
+        items.c.run_id == run_id, items.c.number.in_(first)
     )
     numbers: list[int] = []
     characters = 0
@@ -395,9 +328,9 @@ def _unmarked(connection: Connection, run_id: int, after: int, limit: int) -> li
 
 
 def _advanced(connection: Connection, run_id: int, after: int) -> int:
-    """The last item before the first that is not marked for every judge."""
+    """The last item before the first that is not indexed for every judge."""
     judges = len(judges_of_run(connection, run_id))
-    column = verdict_marks.c
+    column = verdict_index.c
     query = (
         select(column.number, func.count())
         .where(column.run_id == run_id, column.number > after)
@@ -439,18 +372,18 @@ _VERDICTS = (
 _PAIRS = select(pairs.c.id, pairs.c.response_a, pairs.c.response_b, pairs.c.criteria)
 
 
-class _Marking:
-    """The marks of some items' verdicts."""
+class _IndexRows:
+    """Those of some items' verdicts."""
 
     def __init__(self, connection: Connection, run_id: int, noted: Noted) -> None:
         self._connection = connection
         self._run_id = run_id
         self._noted = noted
-        self._breakdowns = BreakdownWriter(connection, run_id)
+        self._breakdowns = _BreakdownWriter(connection, run_id)
 
-    def marks(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        found = _VERDICTS.where(verdicts.c.run_id == self._run_id, verdicts.c.number.in_(numbers))
-        rows = self._connection.execute(found).mappings().all()
+    def of(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        query = _VERDICTS.where(verdicts.c.run_id == self._run_id, verdicts.c.number.in_(numbers))
+        rows = self._connection.execute(query).mappings().all()
         noted: set[int] = set()
         criteria: dict[int, str] = {}
         wanted = _PAIRS.where(pairs.c.id.in_({row["pair_id"] for row in rows}))
@@ -460,7 +393,7 @@ class _Marking:
                 noted.add(pair_id)
         unread = self._unread(rows)
         differing = _differing(rows)
-        marks = []
+        indexed = []
         for row in rows:
             pair_id = row["pair_id"]
             flags = (
@@ -470,7 +403,7 @@ class _Marking:
                 | (UNREAD if (pair_id, row["judge_id"]) in unread else 0)
                 | (ABSTAINED if row["abstained"] else 0)
             )
-            marks.append(
+            indexed.append(
                 {
                     "run_id": self._run_id,
                     "number": row["number"],
@@ -485,12 +418,14 @@ class _Marking:
             )
         self._breakdowns.write()
         met = {(row["model_a"], row["model_b"]) for row in rows}
-        add_contests(self._connection, self._run_id, met)
-        return marks
+        _add_contests(self._connection, self._run_id, met)
+        return indexed
 
     def _breakdown(self, row: RowMapping, named: str) -> int:
-        told: Iterable[tuple[str, int]] = criteria_codes(row["by_criterion"])
-        return self._breakdowns.key(told or ((each.name, INVALID) for each in read_criteria(named)))
+        codes: Iterable[tuple[str, int]] = criteria_codes(row["by_criterion"])
+        return self._breakdowns.key(
+            codes or ((each.name, INVALID) for each in read_criteria(named))
+        )
 
     def _unread(self, rows: Sequence[RowMapping]) -> set[tuple[int, int]]:
         """Looked for only where it can be: a valid verdict of one sample rests on ballots alone."""
@@ -498,19 +433,19 @@ class _Marking:
         for row in rows:
             if row["outcome"] == "invalid" or row["samples"] > 1:
                 samples[row["judge_id"]][row["pair_id"]] = row["samples"]
-        found: set[tuple[int, int]] = set()
+        unread: set[tuple[int, int]] = set()
         for judge_id, of_pairs in samples.items():
             query = select(passes.c.pair_id, passes.c.sample).where(
                 passes.c.pair_id.in_(of_pairs),
                 passes.c.judge_id == judge_id,
                 passes.c.status == "unread",
             )
-            found |= {
+            unread |= {
                 (pair_id, judge_id)
                 for pair_id, sample in self._connection.execute(query)
                 if sample <= of_pairs[pair_id]
             }
-        return found
+        return unread
 
 
 def _agreement(row: RowMapping) -> int:
@@ -526,38 +461,38 @@ def _differing(rows: Sequence[RowMapping]) -> set[int]:
     for row in rows:
         if row["outcome"] != "invalid":
             ends[row["number"]].add((row["outcome"], row["winner"]))
-    return {number for number, found in ends.items() if len(found) > 1}
+    return {number for number, its_ends in ends.items() if len(its_ends) > 1}
 
 
-def forget_marks(connection: Connection, undone: Any) -> None:
+def unindex_verdicts(connection: Connection, undone: Any) -> None:
     """Of items whose verdicts are about to go; `undone` selects their runs and numbers."""
     places = undone.subquery()
     touched = exists().where(
-        places.c.run_id == verdict_marks.c.run_id, places.c.number == verdict_marks.c.number
+        places.c.run_id == verdict_index.c.run_id, places.c.number == verdict_index.c.number
     )
     firsts = select(places.c.run_id, func.min(places.c.number)).group_by(places.c.run_id)
     for run_id, first in sorted(tuple(row) for row in connection.execute(firsts)):
         state = begin_index(connection, run_id)
-        its_own = verdict_marks.c.run_id == run_id
-        gone = connection.execute(delete(verdict_marks).where(its_own, touched)).rowcount
+        its_own = verdict_index.c.run_id == run_id
+        gone = connection.execute(delete(verdict_index).where(its_own, touched)).rowcount
         set_index(
             connection,
             run_id,
-            marked=state.marked - gone,
-            marked_to=min(state.marked_to, first - 1),
+            indexed=state.indexed - gone,
+            indexed_to=min(state.indexed_to, first - 1),
             stamp=None,
         )
 
 
-# How many verdicts of a run each filter of its table would show: grouped queries over marks.
+# How many verdicts of a run each filter of its table would show: grouped queries over the index.
 
 MOST_TAGS = 1000
 MOST_CONTESTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class MarkTotals:
-    """By judge, then by outcome and winner, of all verdicts; of those that are marked, by judge,
+class IndexCounts:
+    """By judge, then by outcome and winner, of all verdicts; of those that are indexed, by judge,
     then by ending and flags, and by criterion and judge, then by its outcome's code."""
 
     outcomes: dict[int, Counter[tuple[str, str | None]]]
@@ -571,34 +506,34 @@ def _outcomes(connection: Connection, run_id: int) -> dict[int, Counter[tuple[st
     column = verdicts.c
     kind = (column.judge_id, column.outcome, column.winner)
     query = select(*kind, func.count()).where(column.run_id == run_id).group_by(*kind)
-    found: defaultdict[int, Counter[tuple[str, str | None]]] = defaultdict(Counter)
+    counts: defaultdict[int, Counter[tuple[str, str | None]]] = defaultdict(Counter)
     for judge_id, outcome, winner, count in connection.execute(query):
-        found[judge_id][outcome, winner] = count
-    return dict(found)
+        counts[judge_id][outcome, winner] = count
+    return dict(counts)
 
 
 def _endings(connection: Connection, run_id: int) -> dict[int, Counter[tuple[int, int]]]:
-    column = verdict_marks.c
+    column = verdict_index.c
     kind = (column.judge_id, column.ending, column.flags)
     query = select(*kind, func.count()).where(column.run_id == run_id).group_by(*kind)
-    found: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+    counts: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
     for judge_id, ending, flags, count in connection.execute(query):
-        found[judge_id][ending, flags] = count
-    return dict(found)
+        counts[judge_id][ending, flags] = count
+    return dict(counts)
 
 
 def _criteria(connection: Connection, run_id: int) -> dict[str, dict[int, Counter[int]]]:
-    column = verdict_marks.c
+    column = verdict_index.c
     kind = (column.breakdown, column.judge_id)
     query = select(*kind, func.count()).where(column.run_id == run_id).group_by(*kind)
-    told = breakdowns_of(connection, run_id)
-    found: dict[str, dict[int, Counter[int]]] = {
+    breakdowns = _breakdowns_of(connection, run_id)
+    counts: dict[str, dict[int, Counter[int]]] = {
         name: {} for name in criteria_places(connection, run_id)
     }
     for breakdown, judge_id, count in connection.execute(query):
-        for name, code in told[breakdown]:
-            found[name].setdefault(judge_id, Counter())[code] += count
-    return found
+        for name, code in breakdowns[breakdown]:
+            counts[name].setdefault(judge_id, Counter())[code] += count
+    return counts
 
 
 def _tags(connection: Connection, run_id: int) -> tuple[tuple[str, int], ...]:

@@ -186,31 +186,23 @@ class VoteStore(Database):
     ) -> list[ItemVote]:
         """A page after a place (item number, who); an empty one is the end. A vote on a pair that
         several items share stands with each of them."""
-        with self._reading() as connection:
-            number, who = after
-            query = (
-                select(items.c.number, items.c.key, items.c.full_key, votes)
-                .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
-                .where(items.c.run_id == run_id, items.c.number >= number)
-                .where((items.c.number > number) | (votes.c.who > who))
-                .order_by(items.c.number, votes.c.who)
-                .limit(limit)
-            )
-            return [
-                ItemVote(row["number"], row["full_key"] or row["key"], _stored(row))
-                for row in connection.execute(query).mappings()
-            ]
+        number, who = after
+        later = and_(items.c.number >= number, (items.c.number > number) | (votes.c.who > who))
+        return self._item_votes(run_id, later, limit)
 
     def votes_on_item(self, run_id: int, number: int, *, limit: int = 1000) -> list[ItemVote]:
         """Those on one item, by who."""
+        return self._item_votes(run_id, items.c.number == number, limit)
+
+    def _item_votes(self, run_id: int, wanted: ColumnElement[bool], limit: int) -> list[ItemVote]:
+        query = (
+            select(items.c.number, items.c.key, items.c.full_key, votes)
+            .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
+            .where(items.c.run_id == run_id, wanted)
+            .order_by(items.c.number, votes.c.who)
+            .limit(limit)
+        )
         with self._reading() as connection:
-            query = (
-                select(items.c.number, items.c.key, items.c.full_key, votes)
-                .join_from(items, votes, votes.c.pair_id == items.c.pair_id)
-                .where(items.c.run_id == run_id, items.c.number == number)
-                .order_by(votes.c.who)
-                .limit(limit)
-            )
             return [
                 ItemVote(row["number"], row["full_key"] or row["key"], _stored(row))
                 for row in connection.execute(query).mappings()

@@ -71,7 +71,7 @@ from evenhand.store.schema import (
     runs,
     verdicts,
 )
-from evenhand.store.verdict_index import forget_marks
+from evenhand.store.verdict_index import unindex_verdicts
 
 # What is left to judge, what was judged, and what is to be tried again.
 
@@ -231,12 +231,12 @@ class WorkStore(Database):
             touched = runs.c.id.in_(select(undone.c.run_id))
             now = time.time()
             connection.execute(update(runs).where(touched).values(state="stopped", updated_at=now))
-            forget_marks(connection, rests_on)
+            unindex_verdicts(connection, rests_on)
             connection.execute(delete(verdicts).where(key.in_(rests_on)))
             if "failed" in statuses:
                 # The pass that failed may have been made since, by another run.
                 judge_failed = and_(verdicts.c.run_id == run_id, verdicts.c.error_kind != "invalid")
-                forget_marks(
+                unindex_verdicts(
                     connection, select(verdicts.c.run_id, verdicts.c.number).where(judge_failed)
                 )
                 connection.execute(delete(verdicts).where(judge_failed))

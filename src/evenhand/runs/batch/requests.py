@@ -16,7 +16,7 @@ from evenhand.judges.batch import BATCH_RATE, AnsweredRequest, BatchApi, BatchLi
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.runs.estimate import Estimate, tokens_of
 from evenhand.store import Store, WorkItem
-from evenhand.store.batches import NewBatch, RequestAsked, RequestKept
+from evenhand.store.batches import NewBatch, OpenRequest, RequestAsked
 
 
 def counted_requests(count: int) -> str:
@@ -68,7 +68,7 @@ class CollectingJudge:
         self,
         judge: Judge,
         api: BatchApi,
-        kept: Sequence[RequestKept],
+        kept: Sequence[OpenRequest],
         *,
         attempts: int,
         price: Price | None,
@@ -77,7 +77,7 @@ class CollectingJudge:
         self._api = api
         self._attempts = attempts
         self._price = price
-        self._kept: defaultdict[tuple[Order, int, int], list[RequestKept]] = defaultdict(list)
+        self._kept: defaultdict[tuple[Order, int, int], list[OpenRequest]] = defaultdict(list)
         for each in kept:
             self._kept[each.order, each.sample, each.turn].append(each)
         self._turns: defaultdict[tuple[Order, int], int] = defaultdict(int)

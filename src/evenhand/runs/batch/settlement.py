@@ -69,7 +69,9 @@ class BatchSettler:
         """Store what these pairs have come to, all of it at once; what they lack is given back."""
         judge_id = self._run_judge.judge_id
         pair_ids = {work.pair_id for work in works}
-        kept = await asyncio.to_thread(self._store.batches.kept, self._run_id, judge_id, pair_ids)
+        kept = await asyncio.to_thread(
+            self._store.batches.open_requests, self._run_id, judge_id, pair_ids
+        )
         written = _Written([], [], [])
         lacking: list[tuple[WorkItem, list[WantedRequest]]] = []
         for work in works:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from evenhand.errors import Conflict, EvenhandError, InputError
 from evenhand.messages import Message
 from evenhand.serve.http.problems import problem_response
-from evenhand.store.requests import KeptAnswer, KeptRequest, KeyedRequest
+from evenhand.store.requests import KeyedRequest, StoredRequest, StoredResponse
 
 if TYPE_CHECKING:
     from evenhand.store import Store
@@ -97,7 +97,7 @@ def _digest(request: Request, content: bytes) -> str:
     return whole.hexdigest()
 
 
-def _told(before: KeptRequest, keyed: KeyedRequest) -> Response:
+def _told(before: StoredRequest, keyed: KeyedRequest) -> Response:
     if (before.path, before.digest) != (keyed.path, keyed.digest):
         raise InputError(
             Message("serve.used_another_request_each", header=HEADER, key=keyed.key[:40])
@@ -114,6 +114,6 @@ def _told(before: KeptRequest, keyed: KeyedRequest) -> Response:
     )
 
 
-def _kept(response: Response) -> KeptAnswer:
+def _kept(response: Response) -> StoredResponse:
     headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
-    return KeptAnswer(response.status_code, bytes(response.body), headers)
+    return StoredResponse(response.status_code, bytes(response.body), headers)

@@ -15,7 +15,7 @@ def test_the_same_parameters_name_the_same_figure_in_any_order() -> None:
 
 
 def test_one_takes_a_figure_and_the_others_wait_for_it(store: Store) -> None:
-    kept = store.kept
+    kept = store.report_cache
     assert kept.find(KEY) is None
     assert kept.take(KEY, "one")
     assert not kept.take(KEY, "other")
@@ -31,7 +31,7 @@ def test_one_takes_a_figure_and_the_others_wait_for_it(store: Store) -> None:
 
 
 def test_an_older_figure_stays_while_a_newer_one_is_worked_out(store: Store) -> None:
-    kept = store.kept
+    kept = store.report_cache
     kept.take(KEY, "one")
     kept.put(KEY, "one", b"1", stamp="then", took_s=1)
     assert kept.take(KEY, "other")
@@ -43,7 +43,7 @@ def test_an_older_figure_stays_while_a_newer_one_is_worked_out(store: Store) -> 
 
 
 def test_who_died_is_not_waited_for(store: Store) -> None:
-    kept = store.kept
+    kept = store.report_cache
     assert kept.take(KEY, "dead", leased_s=-1)
     found = kept.find(KEY)
     assert found is not None
@@ -56,24 +56,24 @@ def test_who_died_is_not_waited_for(store: Store) -> None:
 
 def test_clients_who_think_of_ever_new_parameters_fill_no_disk(store: Store) -> None:
     for level in range(MOST_OF_A_RUN + 50):
-        store.kept.take(ReportKey.of(1, "conclusions", {"level": level}), "me")
-    store.kept.take(ReportKey.of(2, "conclusions", {}), "me")
+        store.report_cache.take(ReportKey.of(1, "conclusions", {"level": level}), "me")
+    store.report_cache.take(ReportKey.of(2, "conclusions", {}), "me")
     there = [
-        store.kept.find(ReportKey.of(1, "conclusions", {"level": level})) is not None
+        store.report_cache.find(ReportKey.of(1, "conclusions", {"level": level})) is not None
         for level in range(MOST_OF_A_RUN + 50)
     ]
     assert sum(there) <= MOST_OF_A_RUN
     assert there[-1]
-    assert store.kept.find(ReportKey.of(2, "conclusions", {})) is not None
+    assert store.report_cache.find(ReportKey.of(2, "conclusions", {})) is not None
 
 
 def test_every_vote_changes_the_stamp_of_votes(store: Store) -> None:
     begun = begin(store, item("x"))
     (work,) = begun.work()
-    stamps = [store.kept.votes_stamp()]
+    stamps = [store.report_cache.votes_stamp()]
     for verdict in ("A", "B", None):
         store.add_votes([NewVote(work.pair_id, "Ann", verdict)])
-        stamps.append(store.kept.votes_stamp())
+        stamps.append(store.report_cache.votes_stamp())
     store.withdraw_vote(work.pair_id, "Ann")
-    stamps.append(store.kept.votes_stamp())
+    stamps.append(store.report_cache.votes_stamp())
     assert len(set(stamps)) == len(stamps)
