@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable
 
 from evenhand.contract import Pair, read_pair
 from evenhand.judges import Completion, JudgeCall, Traits
-from evenhand.judging.ballots import Ballot, PassResult, read_ballot
+from evenhand.judging.ballots import read_ballot
 from evenhand.judging.comparison import judge_pair, settle
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.decision import Decision, Judged, PassBallot, PassResult
 from evenhand.judging.explanation import VerdictContext, explain, notes_on
-from evenhand.judging.reconciliation import Decision, Judged, decide
+from evenhand.judging.reconciliation import decide
 from evenhand.prompts import Prompt, Template, built_in_template
 
 WORDS = "the quick brown fox explains why Response A answers what Response B leaves open " * 3
@@ -108,9 +109,9 @@ def main() -> None:
     first = read_ballot(ANSWER, criteria=pair.criteria)
     second = read_ballot(ANSWER, criteria=pair.criteria, order="swapped")
     agreeing = read_ballot(MIRRORED, criteria=pair.criteria, order="swapped")
-    assert isinstance(first, Ballot)
-    assert isinstance(second, Ballot)
-    assert isinstance(agreeing, Ballot)
+    assert isinstance(first, PassBallot)
+    assert isinstance(second, PassBallot)
+    assert isinstance(agreeing, PassBallot)
     rows = (
         ("pair: read from plain data", cpu_us(lambda: read_pair(PLAIN))),
         ("prompt: both orders", cpu_us(lambda: _both_orders(pair, template))),
@@ -140,7 +141,7 @@ def _read_swapped(pair: Pair) -> None:
     read_ballot(ANSWER, criteria=pair.criteria, order="swapped")
 
 
-def _explain(pair: Pair, *ballots: Ballot) -> None:
+def _explain(pair: Pair, *ballots: PassBallot) -> None:
     decision = decide(pair, ballots)
     assert isinstance(decision, Decision)
     explain(pair, Judged(decision, tuple(PassResult(each) for each in ballots)), CONTEXT)

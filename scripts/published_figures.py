@@ -17,7 +17,8 @@ from pathlib import Path
 
 from evenhand.contract import Winner
 from evenhand.judges.replay import Recording, ReplayJudge
-from evenhand.judging.ballots import Ballot, read_ballot
+from evenhand.judging.ballots import read_ballot
+from evenhand.judging.decision import PassBallot
 from evenhand.trust.published_rules import RuleName, apply_rule, as_recorded
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,7 +50,7 @@ def as_we_read(recording: Recording) -> Winner | None:
     if recording.raw is None:
         return as_recorded(recording)
     outcome = read_ballot(recording.raw, truncated=recording.finish == "length")
-    return outcome.winner if isinstance(outcome, Ballot) else None
+    return outcome.winner if isinstance(outcome, PassBallot) else None
 
 
 def compare(

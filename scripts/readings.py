@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenhand.contract import Unread
-from evenhand.judging.ballots import Ballot, read_ballot
+from evenhand.judging.ballots import read_ballot
+from evenhand.judging.decision import PassBallot
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -34,12 +35,12 @@ class Judged:
 
     set: str
     row: dict[str, Any]
-    outcome: Ballot | Unread
+    outcome: PassBallot | Unread
     acceptable: tuple[str | None, ...]
 
     @property
     def reading(self) -> str | None:
-        return self.outcome.winner if isinstance(self.outcome, Ballot) else None
+        return self.outcome.winner if isinstance(self.outcome, PassBallot) else None
 
     @property
     def kind(self) -> Class:

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evenhand.contract import Winner, flip_or_none
-from evenhand.judging.ballots import Ballot, read_ballot
+from evenhand.judging.ballots import read_ballot
+from evenhand.judging.decision import PassBallot
 from evenhand.stats.agreement.labels import agreement
 from evenhand.stats.agreement.raters import agreement_among
 from evenhand.stats.calibration.fit import cross_fitted, fit_calibration
@@ -120,7 +121,7 @@ def _passes(rows: list[Row]) -> dict[str, Passes]:
         winner: Winner | None = row["verdict_as_shown"]
         if row["raw"] is not None:
             outcome = read_ballot(row["raw"], truncated=row.get("finish_reason") == "length")
-            winner = outcome.winner if isinstance(outcome, Ballot) else None
+            winner = outcome.winner if isinstance(outcome, PassBallot) else None
         original = row["pass"] == "original"  # noqa: S105 - the order shown, no password
         mapped = winner if original else flip_or_none(winner)
         pairs.setdefault(row["id"], {})[row["pass"]] = mapped

@@ -19,16 +19,16 @@ from evenhand.contract import (
     criterion_key,
     flip_or_none,
 )
-from evenhand.judging import ballots
 from evenhand.judging.answers.results import (
     AnswerProtocol,
     ParsedAnalysis,
     ParsedCriterion,
     ParsedVerdict,
 )
-from evenhand.judging.ballots import PassResult, Reading, read_ballot
+from evenhand.judging.ballots import read_ballot
+from evenhand.judging.decision import Judged, PassBallot, PassResult, Reading
 from evenhand.judging.explanation import VerdictContext, explain
-from evenhand.judging.reconciliation import Judged, Unreconciled, decide
+from evenhand.judging.reconciliation import Unreconciled, decide
 
 CONTEXT = VerdictContext("judge", None, "en", "reasoned", "agreement", None, "stated")
 
@@ -61,7 +61,7 @@ def read(
     return whole
 
 
-def as_read(whole: Ballot, pair: Pair) -> ballots.Ballot:
+def as_read(whole: Ballot, pair: Pair) -> PassBallot:
     """The ballot as a reader would have made it of a text that says all this."""
     shown = whole if whole.order == "original" else whole.mirrored()
     by_key = {criterion_key(each.criterion): each for each in shown.criteria}
@@ -74,7 +74,7 @@ def as_read(whole: Ballot, pair: Pair) -> ballots.Ballot:
         won = [flip_or_none(winner) for winner in won]
         shares = [each and each.mirrored() for each in shares]
     a, b = shown.analysis.response_a, shown.analysis.response_b
-    return ballots.Ballot(
+    return PassBallot(
         order=whole.order,
         sample=whole.sample,
         winner=whole.winner,

@@ -25,8 +25,7 @@ from evenhand.contract import (
     Winner,
     criterion_key,
 )
-from evenhand.judging.ballots import Ballot, PassResult
-from evenhand.judging.reconciliation import CriterionDecision, Decision, Judged
+from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassBallot, PassResult
 from evenhand.store import (
     FailedPass,
     NewItem,
@@ -90,7 +89,9 @@ ITEM_FIELDS = ("label", "model_a", "model_b", "tags", "salt")
 
 
 def read_pass(order: Order, winner: Winner = "A", *, sample: int = 1, **usage: Any) -> PassResult:
-    stated = Ballot(order, sample, winner, 0.75, raw=f"say {winner}", confidence_source="stated")
+    stated = PassBallot(
+        order, sample, winner, 0.75, raw=f"say {winner}", confidence_source="stated"
+    )
     return PassResult(stated, usage=Usage(**({"requests": 1} | usage)), time_ms=2)
 
 
@@ -181,9 +182,9 @@ usages = _made(
 _probabilities = st.none() | _made(Probabilities, a=_shares, b=_shares, tie=_shares)
 
 
-def _ballots(order: Order, sample: int) -> st.SearchStrategy[Ballot]:
+def _ballots(order: Order, sample: int) -> st.SearchStrategy[PassBallot]:
     return _made(
-        Ballot,
+        PassBallot,
         order=st.just(order),
         sample=st.just(sample),
         winner=_winners,
@@ -198,7 +199,7 @@ def _ballots(order: Order, sample: int) -> st.SearchStrategy[Ballot]:
         protocol=st.sampled_from(["evenhand", "mt-bench", "letter", "recorded"]),
         flags=_some_texts,
         read_as=st.sampled_from([None, "mt-bench", "scores"]),
-    ) | _made(Ballot, order=st.just(order), sample=st.just(sample), winner=_winners, raw=texts)
+    ) | _made(PassBallot, order=st.just(order), sample=st.just(sample), winner=_winners, raw=texts)
 
 
 def _unreads(order: Order, sample: int) -> st.SearchStrategy[Unread]:

@@ -11,9 +11,9 @@ from typing import Any
 from evenhand.contract import ErrorBody, Order, Usage, Winner
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall, RetryPolicy
-from evenhand.judging.ballots import PassResult
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
 from evenhand.store import (
     FailedPass,

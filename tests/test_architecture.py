@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -71,3 +74,41 @@ def test_every_file_that_contributors_are_sent_to_is_there() -> None:
     assert {name for name in named if not any((at / name).is_file() for at in places)} == set()
     folders = set(re.findall(r"`(src/[\w/]+)/`", page))
     assert {name for name in folders if not (ROOT / name).is_dir()} == set()
+
+
+MODULES = {
+    "evenhand." + ".".join(path.relative_to(SOURCE).with_suffix("").parts): path
+    for path in SOURCE.rglob("*.py")
+}
+MODULES = {name.removesuffix(".__init__"): path for name, path in MODULES.items()}
+TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+
+
+def test_a_public_class_name_stands_in_one_module() -> None:
+    homes: dict[str, list[str]] = {}
+    for module, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Modules of ours that are imported with this one; what only types need is not."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            for each in node.names:
+                name = f"{node.module}.{each.name}"
+                yield name if name in MODULES else str(node.module)
+
+
+def test_the_longest_import_chain_has_at_most_twenty_modules() -> None:
+    @cache
+    def chain(module: str) -> tuple[str, ...]:
+        below = (chain(each) for each in _imported(TREES[module]) if each in MODULES)
+        return (module, *max(below, key=len, default=()))
+
+    longest = max(map(chain, MODULES), key=len)
+    assert len(longest) <= 20, longest

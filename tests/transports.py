@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.judges import openai
 from evenhand.judges.registry import TransportName
-from evenhand.judges.transport import Endpoint, Transport, open_transport
+from evenhand.judges.transport import JudgeEndpoint, Transport, open_transport
 from parts import missing
 
 
@@ -24,7 +24,7 @@ def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         missing("httptools is not installed; install the extra speed")
 
     def opened(
-        endpoint: Endpoint, headers: Mapping[str, str], *, name: TransportName | None = None
+        endpoint: JudgeEndpoint, headers: Mapping[str, str], *, name: TransportName | None = None
     ) -> Transport:
         # What httptools does not do, the default leaves to aiohttp.
         taken = name or (None if endpoint.proxy else fallback)

@@ -10,7 +10,7 @@ import pytest
 from scripts.verify_calibrated_runs import Judged, learned_on_half
 
 from command_line import Command
-from evenhand.judging.ballots import Ballot, PassResult
+from evenhand.judging.decision import PassBallot, PassResult
 from evenhand.store import open_store
 from evenhand.trust.labelled_verdicts import labelled_verdicts
 
@@ -113,7 +113,7 @@ def test_a_reward_models_margin_becomes_a_probability(
         abs(ballot.scores.a - ballot.scores.b)
         for row in rows
         if isinstance(made := row.passes[0].made, PassResult)
-        and isinstance(ballot := made.reading, Ballot)
+        and isinstance(ballot := made.reading, PassBallot)
         and ballot.scores
     ]
     sure = [row.row.confidence or 0.0 for row in rows]

@@ -90,7 +90,7 @@ def test_repaired_answer_is_shown_after_what_could_not_be_read(
     command: Command, store: Store
 ) -> None:
     from evenhand.contract import Unread
-    from evenhand.judging.ballots import PassResult
+    from evenhand.judging.decision import PassResult
     from evenhand.store import NewPass
 
     run_id = make_run(store, "mended", [Row("m", says("A"), judged=False)])

@@ -11,7 +11,7 @@ from command_line import Command
 from evenhand.contract import Unread
 from evenhand.errors import JudgeUnreadable
 from evenhand.judges import Judge, Traits
-from evenhand.judging.ballots import Ballot, PassResult
+from evenhand.judging.decision import PassBallot, PassResult
 from evenhand.messages import render
 from evenhand.runs.health import UnreadMonitor
 from evenhand.runs.stop import Stop
@@ -44,7 +44,7 @@ def told_by(
     """What comes of answers that are read (True) or not, and how many it took."""
     stop = Stop()
     watch = UnreadMonitor(judge, stop, keep_going=keep_going)
-    ballot = Ballot("original", 1, "A")
+    ballot = PassBallot("original", 1, "A")
     unread = Unread(order="original", kind="no_verdict", reason="no verdict", raw=NONSENSE)
     for count, read in enumerate(answers, start=1):
         watch.answered(PassResult(ballot if read else unread), in_flight=in_flight)

@@ -12,7 +12,7 @@ from yarl import URL
 
 from evenhand.errors import JudgeError, JudgeGarbled, JudgeTimeout
 from evenhand.judges.redaction import Redactor
-from evenhand.judges.transport import Endpoint
+from evenhand.judges.transport import JudgeEndpoint
 
 pytest.importorskip("httptools")
 
@@ -45,7 +45,7 @@ async def answering(
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     url = URL(f"http://127.0.0.1:{port}/")
-    endpoint = Endpoint(url, timeout_s=timeout_s, connect_timeout_s=2.0, redact=Redactor())
+    endpoint = JudgeEndpoint(url, timeout_s=timeout_s, connect_timeout_s=2.0, redact=Redactor())
     transport = HttptoolsTransport(endpoint, {})
     try:
         yield transport, ports

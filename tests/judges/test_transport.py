@@ -29,7 +29,7 @@ from evenhand.judges.redaction import Redactor
 from evenhand.judges.registry import JudgeOptions, TransportName
 from evenhand.judges.transport import (
     MAX_REPLY_BYTES,
-    Endpoint,
+    JudgeEndpoint,
     Transport,
     open_transport,
 )
@@ -66,7 +66,7 @@ def judge_at(url: str, *, api_key: str | None = None) -> OpenAIJudge:
 
 
 def opened(url: str = "http://127.0.0.1:9/v1", *, name: TransportName | None = None) -> Transport:
-    endpoint = Endpoint(URL(url), timeout_s=1.0, connect_timeout_s=1.0, redact=Redactor())
+    endpoint = JudgeEndpoint(URL(url), timeout_s=1.0, connect_timeout_s=1.0, redact=Redactor())
     return open_transport(endpoint, {"Authorization": "Bearer k"}, name=name)
 
 
@@ -112,7 +112,7 @@ def test_a_transport_of_another_name_is_refused() -> None:
 def test_no_repr_shows_what_an_address_hides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://ann:hunter22@127.0.0.1:1")
     url = URL("http://h/v1?api-key=SECRETQ")
-    endpoint = Endpoint(url, timeout_s=1.0, connect_timeout_s=1.0, redact=Redactor())
+    endpoint = JudgeEndpoint(url, timeout_s=1.0, connect_timeout_s=1.0, redact=Redactor())
     assert "hunter22" not in repr(endpoint)
     assert "SECRETQ" not in repr(endpoint)
 

@@ -14,10 +14,9 @@ from evenhand import RunOptions
 from evenhand.contract import Order, Outcome, Pair, Verdict
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, JudgeCall
-from evenhand.judging.ballots import Ballot, PassResult
 from evenhand.judging.comparison import Failed, judge_pair, settle
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.reconciliation import Judged
+from evenhand.judging.decision import Judged, PassBallot, PassResult
 from evenhand.report.conclusions import conclude
 from evenhand.report.records import read_run, report_pair
 from evenhand.store import Store, open_store
@@ -135,8 +134,8 @@ def test_a_ballot_is_in_the_callers_labels() -> None:
     pair, kept = make_pair(criteria=CRITERIA), Kept()
     asyncio.run(judge_pair(pair, plain("A"), JudgeConfig(), keeper=kept))
     first, second = [made.reading for made in kept.made]
-    assert isinstance(first, Ballot)
-    assert isinstance(second, Ballot)
+    assert isinstance(first, PassBallot)
+    assert isinstance(second, PassBallot)
     assert (first.order, first.winner, first.confidence, first.criteria) == (
         *("original", "A", 0.8),
         ("B", "B"),
@@ -165,7 +164,7 @@ def test_a_failure_and_every_stored_pass_show_the_whole_ballot() -> None:
         (row,) = read_run(store, "one")
         (judged,) = report_pair(store, "one", "x").judges
     assert isinstance(stored.made, PassResult)
-    assert isinstance(stored.made.reading, Ballot)
+    assert isinstance(stored.made.reading, PassBallot)
     assert stored.made.reading.prose is None  # it is in the text
     assert row.verdict.success is False
     for passes in (row.verdict.metadata.passes, judged.passes):

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from evenhand.contract import Analysis, Order
 from evenhand.judges import Completion
-from evenhand.judging.ballots import Ballot, read_completion
+from evenhand.judging.ballots import read_completion
+from evenhand.judging.decision import PassBallot
 from scripted import answer_json, make_pair
 
 PAIR = make_pair(criteria=["accuracy", "clarity"])
@@ -17,7 +18,7 @@ def test_a_stored_ballot_is_told_as_a_comparison_tells_it() -> None:
     orders: tuple[Order, ...] = ("original", "swapped")
     for order in orders:
         ballot = read_completion(Completion(ANSWER), pair=PAIR, order=order, sample=2)
-        assert isinstance(ballot, Ballot)
+        assert isinstance(ballot, PassBallot)
         stored = replace(ballot, prose=None)
         assert stored.to_contract(PAIR) == ballot.to_contract(PAIR)
         assert stored.to_contract(PAIR).analysis != Analysis()
@@ -27,12 +28,12 @@ def test_a_format_that_the_caller_named_is_read_as_that_again() -> None:
     text = "Clear and right. [[B]] Not [[A]]."
     completion = Completion(text)
     ballot = read_completion(completion, pair=PAIR, order="swapped", sample=1, protocol="mt-bench")
-    assert isinstance(ballot, Ballot)
+    assert isinstance(ballot, PassBallot)
     assert replace(ballot, prose=None).to_contract(PAIR) == ballot.to_contract(PAIR)
 
 
 def test_a_ballot_stays_where_its_text_would_now_be_read_otherwise() -> None:
-    ballot = Ballot("original", 1, "B", 0.25, ("TIE", "A"), ANSWER, confidence_source="stated")
+    ballot = PassBallot("original", 1, "B", 0.25, ("TIE", "A"), ANSWER, confidence_source="stated")
     whole = ballot.to_contract(PAIR)
     assert (whole.winner, whole.confidence, whole.confidence_source) == ("B", 0.25, "stated")
     assert [entry.winner for entry in whole.criteria] == ["TIE", "A"]
@@ -41,7 +42,7 @@ def test_a_ballot_stays_where_its_text_would_now_be_read_otherwise() -> None:
 
 
 def test_a_ballot_stays_where_its_text_could_no_longer_be_read() -> None:
-    whole = Ballot("swapped", 1, "TIE", None, ("A", None), "no answer").to_contract(PAIR)
+    whole = PassBallot("swapped", 1, "TIE", None, ("A", None), "no answer").to_contract(PAIR)
     assert (whole.order, whole.winner, whole.confidence_source) == ("swapped", "TIE", "none")
     assert [(entry.criterion, entry.winner) for entry in whole.criteria] == [
         ("accuracy", "A"),

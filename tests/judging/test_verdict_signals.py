@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Order, Pair, Probabilities, Scores, Unread, Winner, flip, flip_or_none
-from evenhand.judging.ballots import Ballot, Reading
-from evenhand.judging.reconciliation import Decision, decide
+from evenhand.judging.decision import Decision, PassBallot, Reading
+from evenhand.judging.reconciliation import decide
 from evenhand.judging.signals import SIGNALS, SignalValues, signals_of
 from scripted import make_pair
 
@@ -32,8 +32,8 @@ def ballot(
     criteria: tuple[Winner | None, ...] = (),
     scores: tuple[float, float] | None = None,
     strength: int | None = None,
-) -> Ballot:
-    return Ballot(
+) -> PassBallot:
+    return PassBallot(
         order,
         sample,
         winner,
@@ -46,7 +46,7 @@ def ballot(
     )
 
 
-def mirrored(ballot: Ballot) -> Ballot:
+def mirrored(ballot: PassBallot) -> PassBallot:
     """The same said of responses that have exchanged their names."""
     return replace(
         ballot,
@@ -201,7 +201,7 @@ def test_signals_are_the_same_when_the_responses_exchange_their_names(
             )
         )
     mirror = PAIR.model_copy(update={"response_a": PAIR.response_b, "response_b": PAIR.response_a})
-    turned: list[Reading] = [mirrored(each) for each in readings if isinstance(each, Ballot)]
+    turned: list[Reading] = [mirrored(each) for each in readings if isinstance(each, PassBallot)]
     how = "average" if average else "agreement"
     one = signals_of(PAIR, readings, decided(PAIR, readings, how=how))
     assert one == signals_of(mirror, turned, decided(mirror, turned, how=how))

@@ -18,7 +18,7 @@ from evenhand import RunOptions
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
 from evenhand.report.conclusions import Conclusion, conclude
-from evenhand.runs.stop_rules import UntilDecided
+from evenhand.runs.options import UntilDecided
 from evenhand.stats.always_valid import always_valid_interval
 from evenhand.stats.stopping.sequential import SequentialPlan, follow
 from evenhand.store import Store, open_store

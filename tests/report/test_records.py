@@ -9,7 +9,7 @@ from evenhand.contract import Failure, Outcome, Verdict
 from evenhand.errors import InputError
 from evenhand.judging.comparison import judge_pair
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.reconciliation import Judged
+from evenhand.judging.decision import Judged
 from evenhand.report.records import CriterionResult, RunRow, read_run
 from evenhand.store import NewPass, NewVerdict, Store
 from scripted import ScriptedJudge, make_pair

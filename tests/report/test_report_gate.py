@@ -19,7 +19,7 @@ from evenhand import RunOptions
 from evenhand.errors import InputError
 from evenhand.report.conclusions import Conclusion, Conclusions, SideRate, conclude
 from evenhand.report.gate import GateReport, gate_run, judge_gate, junit_xml, write_junit
-from evenhand.runs.stop_rules import UntilDecided
+from evenhand.runs.options import UntilDecided
 from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.rates.length_bias import length_effect
 from evenhand.stats.rates.position_bias import position_bias

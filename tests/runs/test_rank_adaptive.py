@@ -16,7 +16,8 @@ import evenhand
 from evenhand import Progress, RunOptions, RunSummary
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
-from evenhand.runs.stop_rules import RankAdaptive, RankingRule
+from evenhand.runs.options import RankAdaptive
+from evenhand.runs.stop_rules import RankingRule
 from evenhand.store import open_store
 from run_data import sums
 from scripted import ScriptedJudge, answer_json

@@ -13,8 +13,8 @@ import evenhand
 from evenhand import RunOptions, RunSummary
 from evenhand.errors import InputError
 from evenhand.judges import Completion, JudgeCall
+from evenhand.runs.options import UntilDecided
 from evenhand.runs.settled_prefix import SettledPrefix
-from evenhand.runs.stop_rules import UntilDecided
 from evenhand.stats.stopping.sequential import SequentialDecision, SequentialPlan, follow
 from evenhand.store import Store, open_store
 from run_data import adds_up_here, sums

@@ -16,7 +16,7 @@ from yarl import URL
 from command_line import run_command
 from evenhand.errors import EvenhandError, StoreError
 from evenhand.judges.redaction import Redactor
-from evenhand.judges.transport import Endpoint
+from evenhand.judges.transport import JudgeEndpoint
 from evenhand.serve.judges import AddressRedactor
 from http_service import PAIR, StartService, problem, start_service
 from live_server import wait_until
@@ -46,7 +46,7 @@ def test_no_fault_on_the_way_to_a_judge_tells_where_it_is(
     if proxied:
         monkeypatch.setenv("http_proxy", "http://proxy-7.inner.example:3128")
         monkeypatch.setenv("https_proxy", "http://proxy-7.inner.example:3128")
-    endpoint = Endpoint(URL(url), timeout_s=1, connect_timeout_s=1, redact=Redactor())
+    endpoint = JudgeEndpoint(URL(url), timeout_s=1, connect_timeout_s=1, redact=Redactor())
     assert (endpoint.proxy is not None) == proxied
     hide = AddressRedactor(url)
     faults = 0
@@ -81,7 +81,7 @@ def test_no_stored_fault_tells_where_another_server_of_its_fleet_was(
     forget_proxies(monkeypatch)
     if proxied:
         monkeypatch.setenv("http_proxy", "http://proxy-7.inner.example:3128")
-    endpoint = Endpoint(URL(url), timeout_s=1, connect_timeout_s=1, redact=Redactor())
+    endpoint = JudgeEndpoint(URL(url), timeout_s=1, connect_timeout_s=1, redact=Redactor())
     hide = AddressRedactor.of_record({"base_url": "http://first.example:8000/v1"})
     for name, method in inspect.getmembers(endpoint, inspect.ismethod):
         if name.startswith("_"):

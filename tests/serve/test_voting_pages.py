@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from evenhand.contract import Order, Winner
-from evenhand.judging.ballots import PassResult, read_ballot
-from evenhand.judging.reconciliation import Judged
+from evenhand.judging.ballots import read_ballot
+from evenhand.judging.decision import Judged, PassResult
 from evenhand.serve.config import ServerConfig, Token
 from evenhand.store import (
     NewItem,

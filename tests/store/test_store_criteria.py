@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from evenhand.contract import Outcome, Pair, Winner
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.decision import CriterionDecision, Judged
 from evenhand.judging.explanation import explain
-from evenhand.judging.reconciliation import CriterionDecision, Judged
 from evenhand.store import NewItem, NewVerdict, Settled, Store, columns, open_store
 from evenhand.store.intake import prompt_key
 from explained import CONTEXT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.contract import Outcome
-from evenhand.judging.reconciliation import Judged
+from evenhand.judging.decision import Judged
 from evenhand.store import NewItem, NewJudge, NewPass, NewVerdict, Spending, Store, Tally
 from store_values import begin, failed_pass, failure, item, read_pass, unread_pass, win
 

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import Pair, Winner
-from evenhand.judging.ballots import Ballot, PassResult
-from evenhand.judging.reconciliation import Judged
+from evenhand.judging.decision import Judged, PassBallot, PassResult
 from evenhand.store import FailedPass, NewItem, NewPass, NewVerdict, Store
 from evenhand.store.schema import escape, shorten, unescape
 from parts import examples
@@ -109,7 +108,7 @@ def test_a_response_of_fifty_megabytes_comes_back_whole(store: Store) -> None:
     (work,) = begun.work()
     assert work.pair.response_a == large
     made = [read_pass("original"), read_pass("swapped")]
-    assert isinstance(made[0].reading, Ballot)
+    assert isinstance(made[0].reading, PassBallot)
     made[0] = replace(made[0], reading=replace(made[0].reading, raw=large))
     begun.write(work, made, win("A", made))
     (whole,) = store.whole_verdicts(begun.run_id)

@@ -22,7 +22,7 @@ from evenhand.contract import (
     Outcome,
     Winner,
 )
-from evenhand.judging.reconciliation import CriterionDecision
+from evenhand.judging.decision import CriterionDecision
 from evenhand.store import (
     NewItem,
     NewJudge,

@@ -23,7 +23,7 @@ from evenhand.errors import InputError
 from evenhand.judges import JudgeCall
 from evenhand.judging.comparison import compare
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.reconciliation import Judged
+from evenhand.judging.decision import Judged
 from evenhand.report.abstentions import count_abstentions
 from evenhand.report.lookup import find_run
 from evenhand.stats.calibration.curves import Constant, Platt

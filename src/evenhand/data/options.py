@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from evenhand.contract import Criterion
+from evenhand.contract.pair import Criterion
 from evenhand.errors import SettingsError
 from evenhand.messages import Message
 

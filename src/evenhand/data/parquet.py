@@ -13,8 +13,7 @@ from typing import Any, BinaryIO
 
 from evenhand.data.options import ReadLimits
 from evenhand.data.records import RawRows, Table, Wanted, shortened
-from evenhand.data.remote import READ_AHEAD
-from evenhand.data.source import Source, after_row
+from evenhand.data.source import REMOTE_READ_AHEAD, Source, after_row
 from evenhand.errors import DataError, MissingExtra
 from evenhand.messages import Message
 
@@ -276,7 +275,7 @@ def _opened(source: Source, **options: Any) -> Any:
             source.path, pre_buffer=False, buffer_size=_READ_AHEAD, **options
         )
     held = source.content.open_anywhere()
-    return parquet.ParquetFile(held, pre_buffer=False, buffer_size=READ_AHEAD, **options)
+    return parquet.ParquetFile(held, pre_buffer=False, buffer_size=REMOTE_READ_AHEAD, **options)
 
 
 def _refuse_columns(source: Source, columns: tuple[str, ...]) -> None:

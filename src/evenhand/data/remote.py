@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
-from evenhand.data.source import DATA_ENDINGS, Source
+from evenhand.data.source import DATA_ENDINGS, REMOTE_READ_AHEAD, Source
 from evenhand.errors import DataError, DataUnreachable, MissingExtra
 from evenhand.messages import Message
 
@@ -98,8 +98,6 @@ def _kinds() -> tuple[type[Exception], ...]:
 
 # One object of a store as a file that is read at any place, and that outlives a cut connection.
 
-# Every read is a request of some 30 ms, so that few large ones are faster than many small ones.
-READ_AHEAD = 1 << 22
 # The store's own client has tried several times before each of these.
 _WAITS_S = (0.25, 1.0, 4.0)
 
@@ -114,7 +112,7 @@ class RemoteObject:
         self.name = name
 
     def open(self) -> BinaryIO:
-        return cast("BinaryIO", io.BufferedReader(RemoteFile(self), READ_AHEAD))
+        return cast("BinaryIO", io.BufferedReader(RemoteFile(self), REMOTE_READ_AHEAD))
 
     def open_anywhere(self) -> RemoteFile:
         """Without a buffer, for whoever jumps and has one of its own."""

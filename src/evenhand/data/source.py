@@ -25,6 +25,8 @@ from evenhand.messages import Message
 
 GZIP_MAGIC = b"\x1f\x8b"
 DATA_ENDINGS = (".jsonl", ".ndjson", ".jsonlines", ".json", ".csv", ".tsv", ".parquet")
+# Every read of a remote file is a request of some 30 ms: few large ones are faster than many small.
+REMOTE_READ_AHEAD = 1 << 22
 _BLOCK = 1 << 18
 _AT_ONCE = 16  # questions to a store, which takes its time for each
 _DATA_ENDING = re.compile(

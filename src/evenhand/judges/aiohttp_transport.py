@@ -15,7 +15,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from evenhand.errors import JudgeError
-from evenhand.judges.transport import MAX_REPLY_BYTES, Endpoint, Reply
+from evenhand.judges.transport import MAX_REPLY_BYTES, JudgeEndpoint, Reply
 
 # aiohttp warns of bodies above 1 MiB that are given as bytes; it streams a file in pieces.
 _STREAMED_FROM_BYTES = 1024 * 1024
@@ -26,7 +26,7 @@ _DNS_CACHE_S = 300
 class AiohttpTransport:
     """The session is made in the event loop of its first use."""
 
-    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
+    def __init__(self, endpoint: JudgeEndpoint, headers: Mapping[str, str]) -> None:
         self._endpoint = endpoint
         self._url = endpoint.url
         self._proxy = endpoint.proxy

@@ -17,7 +17,7 @@ from typing import cast
 import httptools
 
 from evenhand.errors import JudgeError, SettingsError
-from evenhand.judges.transport import MAX_REPLY_BYTES, Endpoint, Reply
+from evenhand.judges.transport import MAX_REPLY_BYTES, JudgeEndpoint, Reply
 from evenhand.messages import Message
 
 # A server closes what is idle for long, and a request that crosses that is lost.
@@ -31,7 +31,7 @@ _COMPRESSED = frozenset({"gzip", "x-gzip", "deflate"})
 
 
 class HttptoolsTransport:
-    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
+    def __init__(self, endpoint: JudgeEndpoint, headers: Mapping[str, str]) -> None:
         if endpoint.proxy is not None:
             raise SettingsError(Message("judges.transport_httptools_goes_proxy"))
         self.endpoint = endpoint
@@ -342,7 +342,7 @@ def _by_name(read: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in read}
 
 
-def _begin_of_request(endpoint: Endpoint, headers: Mapping[str, str]) -> bytes:
+def _begin_of_request(endpoint: JudgeEndpoint, headers: Mapping[str, str]) -> bytes:
     """Up to the length of the body, which alone differs from call to call."""
     url = endpoint.url
     host = f"[{url.host}]" if url.host and ":" in url.host else str(url.raw_host)

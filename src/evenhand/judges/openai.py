@@ -49,7 +49,7 @@ from evenhand.judges.chat_completions import (
 from evenhand.judges.protocol import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.redaction import Redactor, secrets_in
 from evenhand.judges.registry import JudgeName, JudgeOptions
-from evenhand.judges.transport import Endpoint, Reply, open_transport, read_base_url
+from evenhand.judges.transport import JudgeEndpoint, Reply, open_transport, read_base_url
 from evenhand.messages import Message
 
 LETTER_TOKENS = 1
@@ -121,7 +121,7 @@ class OpenAIJudge:
         if authorization is not None:
             headers["Authorization"] = authorization
         self._authorization = authorization
-        self._endpoint = Endpoint(
+        self._endpoint = JudgeEndpoint(
             URL(f"{self._base_url}/chat/completions", encoded=True).with_query(given.query),
             timeout_s=self._timeout_s,
             connect_timeout_s=connect_timeout_s,
@@ -201,7 +201,7 @@ class OpenAIJudge:
         """Whether the server can be asked; raises what is wrong with it. No model is asked."""
         from evenhand.judges.aiohttp_transport import AiohttpTransport
 
-        endpoint = Endpoint(
+        endpoint = JudgeEndpoint(
             self._models_url,
             timeout_s=timeout_s,
             connect_timeout_s=timeout_s,

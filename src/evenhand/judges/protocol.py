@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from evenhand.contract import Mode, Order, Pair, Usage, Winner
-from evenhand.prompts import ChatMessage, Segment
+from evenhand.prompts.template import ChatMessage, Segment
 
 __all__ = [
     "Account",

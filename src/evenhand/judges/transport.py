@@ -74,7 +74,7 @@ MAX_REPLY_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class JudgeEndpoint:
     """`proxy` is the one that the environment named when this was made. No repr shows a secret."""
 
     url: URL = field(repr=False)
@@ -263,7 +263,7 @@ class Transport(Protocol):
 
 
 def open_transport(
-    endpoint: Endpoint, headers: Mapping[str, str], *, name: TransportName | None = None
+    endpoint: JudgeEndpoint, headers: Mapping[str, str], *, name: TransportName | None = None
 ) -> Transport:
     """The one that is named; without a name httptools, where it is there and no proxy is."""
     if name == "httptools" or (name is None and endpoint.proxy is None):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from evenhand.contract import Failure, Metadata, Outcome, Pair, Verdict, read_pair
 from evenhand.errors import EvenhandError, InputError, NoVerdict
 from evenhand.judges import Judge
-from evenhand.judging.ballots import PassResult
 from evenhand.judging.config import Calibrator, JudgeConfig
+from evenhand.judging.decision import Decision, Judged, PassResult
 from evenhand.judging.explanation import explain, failed_metadata, failure_of
 from evenhand.judging.passes import Case, PassesFailed, PassKeeper, make_passes, milliseconds_since
-from evenhand.judging.reconciliation import Decision, Judged, Unreconciled, decide
+from evenhand.judging.reconciliation import Unreconciled, decide
 from evenhand.judging.signals import SignalValues, signals_of
 from evenhand.messages import Message
 

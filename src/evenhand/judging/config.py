@@ -12,14 +12,9 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from evenhand.contract import JudgedBy, Locale, Mode, Reconciling
 from evenhand.errors import InputError
-from evenhand.judges import (
-    Judge,
-    JudgeOptions,
-    RetryPolicy,
-    Traits,
-    open_judge,
-    traits_of,
-)
+from evenhand.judges.protocol import Judge, Traits
+from evenhand.judges.registry import JudgeOptions, open_judge, traits_of
+from evenhand.judges.retry import RetryPolicy
 from evenhand.judging.answers.results import PROTOCOLS
 from evenhand.judging.answers.results import AnswerProtocol as AnswerProtocol
 from evenhand.messages import Message

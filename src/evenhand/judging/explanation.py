@@ -30,12 +30,10 @@ from evenhand.contract import (
     Winner,
 )
 from evenhand.errors import EvenhandError
-from evenhand.judging.ballots import PassResult, add_usage
+from evenhand.judging.ballots import add_usage
+from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassResult
 from evenhand.judging.reconciliation import (
     Choices,
-    CriterionDecision,
-    Decision,
-    Judged,
     Unreconciled,
     by_order,
     canonical,

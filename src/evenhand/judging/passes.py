@@ -15,15 +15,9 @@ from evenhand.contract import ORDERS, Mode, Order, Pair, Reconciling, Unread, Us
 from evenhand.errors import JudgeError
 from evenhand.judges import Completion, Judge, JudgeCall, ask_with_retries
 from evenhand.judges.prices import cost_usd
-from evenhand.judging.ballots import (
-    Ballot,
-    PassResult,
-    Reading,
-    add_usage,
-    read_completion,
-    read_letters,
-)
+from evenhand.judging.ballots import add_usage, read_completion, read_letters
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.decision import PassBallot, PassResult, Reading
 from evenhand.judging.explanation import VerdictContext
 from evenhand.judging.reconciliation import shown_first
 from evenhand.messages import Message
@@ -206,7 +200,7 @@ async def _reasoned_pass(case: Case, order: Order, sample: int) -> PassResult:
         else:  # In a thread, so that nobody else waits for it.
             reading = await asyncio.to_thread(read)
         completions.append(completion)
-        if isinstance(reading, Ballot) or len(unread) == repairs or case.prompt is None:
+        if isinstance(reading, PassBallot) or len(unread) == repairs or case.prompt is None:
             return _pass(case, reading, completions, unread, begun)
         unread.append(reading)
         call = replace(call, messages=case.prompt.repair(messages, completion.text, reading.kind))

@@ -16,7 +16,6 @@ from evenhand import contract
 from evenhand.contract import (
     ORDERS,
     ConfidenceSource,
-    CriterionOutcome,
     DecidedBy,
     MeanProbabilities,
     Order,
@@ -28,57 +27,11 @@ from evenhand.contract import (
     Unread,
     Winner,
 )
-from evenhand.judging.ballots import Ballot, PassResult, Reading
+from evenhand.judging.decision import CriterionDecision, Decision, PassBallot, Reading
 from evenhand.messages import Message, chained
 from evenhand.messages.phrases import name_pass
 
 Choices = Mapping[Order, Winner | None]  # each order's own; None where its samples split evenly
-
-
-@dataclass(frozen=True, slots=True)
-class CriterionDecision:
-    """One criterion over all ballots; `winner` is None where an order is silent on it."""
-
-    name: str
-    outcome: Outcome
-    winner: Winner | None
-    first_pass_winner: Winner | None = None
-    second_pass_winner: Winner | None = None
-
-    def to_contract(self) -> CriterionOutcome:
-        return CriterionOutcome(
-            criterion=self.name,
-            outcome=self.outcome,
-            first_pass_winner=self.first_pass_winner,
-            second_pass_winner=self.second_pass_winner,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Who won, and how sure that is: what a run stores of a pair and statistics count, without a
-    word of prose. `explanation` has the words."""
-
-    outcome: Outcome
-    winner: Winner
-    confidence: float | None
-    confidence_source: ConfidenceSource
-    first_pass_winner: Winner | None = None  # None, both of them, where one order was shown
-    second_pass_winner: Winner | None = None
-    criteria: tuple[CriterionDecision, ...] = ()
-    decided_by: DecidedBy | None = None
-    probabilities: MeanProbabilities | None = None
-    abstained: bool = False  # less sure than its calibration promises
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A decision and the passes that it rests on: none where nobody was asked."""
-
-    decision: Decision
-    passes: tuple[PassResult, ...]
-    samples: int = 1
-    time_ms: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +51,7 @@ def decide(
     shows_first: Order | None = None,
 ) -> Decision | Unreconciled:
     """What the passes come to. `shows_first` (see `shown_first`) orders the reasons for none."""
-    ballots = by_order(pair, [each for each in readings if isinstance(each, Ballot)])
+    ballots = by_order(pair, [each for each in readings if isinstance(each, PassBallot)])
     silent = [order for order in canonical(pair, shows_first) if not ballots[order]]
     if silent:
         return Unreconciled(_why_silent(readings, silent))
@@ -110,7 +63,7 @@ def decide(
     return _average(pair, ballots, samples)
 
 
-_AnyBallot = TypeVar("_AnyBallot", Ballot, contract.Ballot)
+_AnyBallot = TypeVar("_AnyBallot", PassBallot, contract.Ballot)
 _sample = attrgetter("sample")
 
 
@@ -176,7 +129,7 @@ def _why_unread(readings: Iterable[Reading], order: Order) -> str:
 
 # By agreement: both orders choose the same, or the pair is inconsistent.
 
-_Ballots = Mapping[Order, Sequence[Ballot]]
+_Ballots = Mapping[Order, Sequence[PassBallot]]
 
 
 def _agree(pair: Pair, ballots: _Ballots) -> Decision | Unreconciled:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from evenhand.contract import Order, Outcome, Pair, Unread
-from evenhand.judging.ballots import Ballot, Reading
-from evenhand.judging.reconciliation import Decision
+from evenhand.judging.decision import Decision, PassBallot, Reading
 
 SIGNALS = (
     "stated",
@@ -70,7 +69,7 @@ def _margin(readings: Sequence[Reading], decision: Decision) -> float | None:
 def _towards_winner(
     readings: Sequence[Reading],
     decision: Decision,
-    towards_a: Callable[[Ballot], float | None],
+    towards_a: Callable[[PassBallot], float | None],
 ) -> float | None:
     """How far the passes lean to the winner on the judge's own scale, on average; for a tie, how
     far they are from one, below 0. None unless every ballot says it."""
@@ -90,11 +89,11 @@ def _towards_winner(
     return {"A": mean, "B": 0.0 - mean, "TIE": 0.0 - abs(mean)}[decision.winner]
 
 
-def _score_difference(ballot: Ballot) -> float | None:
+def _score_difference(ballot: PassBallot) -> float | None:
     return None if ballot.scores is None else ballot.scores.a - ballot.scores.b
 
 
-def _signed_strength(ballot: Ballot) -> float | None:
+def _signed_strength(ballot: PassBallot) -> float | None:
     if ballot.strength is None:
         return None
     return {"A": 1.0, "B": -1.0, "TIE": 0.0}[ballot.winner] * ballot.strength
@@ -114,7 +113,7 @@ def _sample_agreement(readings: Sequence[Reading], decision: Decision) -> float 
         return None
     naming: dict[Order, list[bool]] = {}
     for reading in readings:
-        named = isinstance(reading, Ballot) and reading.winner == decision.winner
+        named = isinstance(reading, PassBallot) and reading.winner == decision.winner
         naming.setdefault(reading.order, []).append(named)
     shares = [sum(named) / len(named) for named in naming.values()]
     return sum(shares) / len(shares)

@@ -5,15 +5,20 @@
 
 from evenhand.prompts.prompt import (
     LETTERS,
-    ChatMessage,
     Prompt,
-    Segment,
     answer_schema,
     marker_of,
     response_digests,
     text_digest,
 )
-from evenhand.prompts.template import Template, built_in_template, make_template, open_template
+from evenhand.prompts.template import (
+    ChatMessage,
+    Segment,
+    Template,
+    built_in_template,
+    make_template,
+    open_template,
+)
 
 __all__ = [
     "LETTERS",

@@ -8,31 +8,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from evenhand.contract import Order, Pair, UnreadKind
 from evenhand.errors import TemplateError
 from evenhand.messages import Message
-from evenhand.prompts.template import MATERIAL, PlainSection, Role, Slot, Template, Words, words_for
-
-
-# Named tuples and no dataclasses: a pair has two dozen of them, and a frozen dataclass takes three
-# times as long to make.
-class Segment(NamedTuple):
-    """A stretch of prompt. `judged` marks text that came from the caller and may be hostile."""
-
-    text: str
-    judged: bool = False
-
-
-class ChatMessage(NamedTuple):
-    role: Literal["system", "user", "assistant"]
-    segments: tuple[Segment, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join([segment.text for segment in self.segments])
-
+from evenhand.prompts.template import (
+    MATERIAL,
+    ChatMessage,
+    PlainSection,
+    Role,
+    Segment,
+    Slot,
+    Template,
+    Words,
+    words_for,
+)
 
 # A template with everything in it that does not depend on a pair's texts.
 

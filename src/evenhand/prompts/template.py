@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from evenhand.contract import Locale, Mode
 from evenhand.errors import TemplateError
@@ -48,6 +48,25 @@ def words_for(locale: Locale) -> Words:
 # Templates: where they come from, which slots they have, and the version that names them.
 
 Role = Literal["system", "user"]
+
+
+# Named tuples and no dataclasses: a pair has two dozen of them, and a frozen dataclass takes three
+# times as long to make.
+class Segment(NamedTuple):
+    """A stretch of prompt. `judged` marks text that came from the caller and may be hostile."""
+
+    text: str
+    judged: bool = False
+
+
+class ChatMessage(NamedTuple):
+    role: Literal["system", "user", "assistant"]
+    segments: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join([segment.text for segment in self.segments])
+
 
 # Slots that hold the caller's texts are fenced; the others are our own words.
 MATERIAL = ("criteria", "prompt", "context", "reference", "response_a", "response_b")

@@ -33,7 +33,7 @@ ProgressCallback = Callable[[int, int], None]
 _FATAL = (JudgeAuthentication, JudgeQuotaExceeded)
 
 
-class Comparisons:
+class ComparisonLog:
     """Everything that was asked, in the order in which it was."""
 
     def __init__(
@@ -203,7 +203,7 @@ async def rank_responses(
         return first.model_copy(update={"id": f"{one}-{other}", **texts})
 
     most = most_comparisons(len(distinct)) + (_most_checks(len(distinct)) if check else 0)
-    comparisons = Comparisons(
+    comparisons = ComparisonLog(
         pair, ask=ask, at_once=at_once, most=most, limit=max_comparisons, on_progress=on_progress
     )
     order = await _sorted(distinct, comparisons)
@@ -234,7 +234,7 @@ def _most_checks(count: int) -> int:
     return max(count - 1, 0) + max(count - 2, 0)
 
 
-async def _sorted(items: list[int], comparisons: Comparisons) -> Order:
+async def _sorted(items: list[int], comparisons: ComparisonLog) -> Order:
     sorting = merge_insertion(items)
     try:
         batch = next(sorting)
@@ -271,7 +271,7 @@ def _twins(responses: Sequence[str]) -> dict[int, list[int]]:
 
 
 def _ranked_responses(
-    places: Places, comparisons: Comparisons, *, repeated: int, begun: float
+    places: Places, comparisons: ComparisonLog, *, repeated: int, begun: float
 ) -> RankedResponses:
     made, heard = tuple(comparisons.made), comparisons.metadata
     return RankedResponses(

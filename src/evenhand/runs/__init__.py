@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from evenhand.runs.engine import judge_pairs, judge_stored
 from evenhand.runs.estimate import Estimate, Range
-from evenhand.runs.options import RunOptions
+from evenhand.runs.options import RankAdaptive, RunOptions, UntilDecided
 from evenhand.runs.plan import JudgePlan
 from evenhand.runs.progress import Observer, Progress
 from evenhand.runs.sources import ModelOutputs, PairFiles, Sources, given_pairs
 from evenhand.runs.stop import STOPPED_STATUS, Stop, StoppedBy
-from evenhand.runs.stop_rules import RankAdaptive, UntilDecided
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 
 __all__ = [

@@ -15,7 +15,7 @@ from evenhand.errors import (
 )
 from evenhand.judges import Judge
 from evenhand.judges.redaction import Redactor
-from evenhand.judging.ballots import PassResult
+from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
 from evenhand.runs.stop import Stop
 

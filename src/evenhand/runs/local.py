@@ -20,9 +20,9 @@ from evenhand.errors import (
 )
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
 from evenhand.judges.prices import Price, cost_usd
-from evenhand.judging.ballots import PassResult
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.decision import PassResult
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
 from evenhand.runs.executor import RunJudge

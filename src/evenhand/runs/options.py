@@ -10,11 +10,43 @@ from typing import Any, Literal
 from evenhand.errors import InputError
 from evenhand.judges.prices import Price
 from evenhand.messages import Message
-from evenhand.runs.stop_rules import RankAdaptive, UntilDecided
 
 Again = Literal["failed", "unread"]
 BadRows = Literal["stop", "skip"]
 ExecutorName = Literal["local", "ray"]
+
+
+@dataclass(frozen=True, slots=True)
+class UntilDecided:
+    """`alpha` is the chance of naming a winner where there is none."""
+
+    alpha: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise InputError(Message("runs.alpha_number_between_0", alpha=self.alpha))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"until_decided": {"alpha": self.alpha, "seed": self.seed}}
+
+
+@dataclass(frozen=True, slots=True)
+class RankAdaptive:
+    """At most `budget` pairs, or until the expected Kendall tau reaches `certainty`."""
+
+    budget: int
+    certainty: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if type(self.budget) is not int or self.budget < 1:
+            raise InputError(Message("runs.budget_number_pairs_from", budget=self.budget))
+        if not 0 < self.certainty < 1:
+            raise InputError(Message("runs.certainty_number_between_0", certainty=self.certainty))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"rank_adaptive": {"certainty": self.certainty, "seed": self.seed}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from evenhand.judges.protocol import identity_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
 from evenhand.runs.options import RunOptions
-from evenhand.runs.sources import Sources
 from evenhand.store import NewJudge, NewRun, RunRecord, Store
 
 if TYPE_CHECKING:
+    from evenhand.runs.sources import Sources
     from evenhand.store.jobs import NewJob
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from evenhand.contract import Failure, Outcome
-from evenhand.judging.ballots import PassResult
+from evenhand.judging.decision import PassResult
 from evenhand.runs.estimate import Estimate
 from evenhand.stats.always_valid import AlwaysValidInterval, always_valid_interval
 from evenhand.store import Settled

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 from evenhand.contract import Outcome
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
+from evenhand.runs.options import RankAdaptive, UntilDecided
 from evenhand.runs.stop import StoppedBy
 from evenhand.runs.supply import InOrder, InRandomOrder, Supply
 from evenhand.stats.stopping.sequential import SequentialDecision
@@ -101,21 +102,6 @@ class EveryPair:
 # answered fast is no random sample.
 
 
-@dataclass(frozen=True, slots=True)
-class UntilDecided:
-    """`alpha` is the chance of naming a winner where there is none."""
-
-    alpha: float = 0.05
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise InputError(Message("runs.alpha_number_between_0", alpha=self.alpha))
-
-    def as_json(self) -> dict[str, Any]:
-        return {"until_decided": {"alpha": self.alpha, "seed": self.seed}}
-
-
 class DecisionRule:
     def __init__(
         self,
@@ -188,24 +174,6 @@ class DecisionRule:
 
 # A pair that is chosen long before it is asked is chosen blindly.
 _FEWEST_OPEN, _OPEN_SHARE = 8, 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class RankAdaptive:
-    """At most `budget` pairs, or until the expected Kendall tau reaches `certainty`."""
-
-    budget: int
-    certainty: float = 0.95
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if type(self.budget) is not int or self.budget < 1:
-            raise InputError(Message("runs.budget_number_pairs_from", budget=self.budget))
-        if not 0 < self.certainty < 1:
-            raise InputError(Message("runs.certainty_number_between_0", certainty=self.certainty))
-
-    def as_json(self) -> dict[str, Any]:
-        return {"rank_adaptive": {"certainty": self.certainty, "seed": self.seed}}
 
 
 class RankingRule:

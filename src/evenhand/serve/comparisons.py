@@ -15,11 +15,11 @@ from typing import Any
 from evenhand.contract import ORDERS, Criterion, Order, Pair, Pass, Verdict, read_pair
 from evenhand.errors import EvenhandError, JudgeError, JudgeTimeout, ServerBusy, TooLarge
 from evenhand.judging import comparison as comparer
-from evenhand.judging.ballots import PassResult
+from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
 from evenhand.prompts import Prompt
 from evenhand.ranker.responses import RankedResponses, rank_responses
-from evenhand.runs import JudgePlan
+from evenhand.runs.plan import JudgePlan
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.security.limits import refuse_large, refuse_large_given, too_long

@@ -15,13 +15,13 @@ from yarl import URL
 
 from evenhand.contract import Locale, Mode
 from evenhand.contract.model import Model
-from evenhand.errors import InputError, JudgeError, SettingsError
+from evenhand.errors import EvenhandError, InputError, JudgeError, SettingsError
 from evenhand.judges import Completion, Judge, JudgeCall, Traits
 from evenhand.judges.protocol import identity_of, news_of
 from evenhand.judges.transport import proxy_for
 from evenhand.judging.config import Calibrator, JudgeConfig
 from evenhand.messages import Message, Sentence
-from evenhand.runs import JudgePlan
+from evenhand.runs.plan import JudgePlan
 from evenhand.serve.config import JudgeOffer, ServerConfig
 from evenhand.serve.logs import log
 from evenhand.settings import Settings
@@ -220,6 +220,16 @@ class JudgeCatalog:
         if plan is None:
             plan = self._plans[offer.name] = self._opened(offer)
         return plan
+
+    def offered_or_named(self) -> list[OfferView]:
+        """What a form may name; a judge that cannot be opened says so when it is used."""
+        try:
+            return self.offered()
+        except EvenhandError:
+            return [
+                OfferView(name=name, judge=name, mode="reasoned", locale="en")
+                for name in self.names
+            ]
 
     def offered(self) -> list[OfferView]:
         return [self._view(name) for name in self._offers]

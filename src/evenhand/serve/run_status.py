@@ -13,8 +13,9 @@ from evenhand.contract import ErrorBody
 from evenhand.errors import NotFound
 from evenhand.messages import Message, from_json, to_json
 from evenhand.report.lookup import nearest
-from evenhand.runs import Progress, RunSummary
+from evenhand.runs.progress import Progress
 from evenhand.runs.sources import note_on_partners, note_on_repeats
+from evenhand.runs.summary import RunSummary
 from evenhand.serve.values import RunStateView, RunStatus
 from evenhand.store import RunRecord, Store, Tally
 from evenhand.store.jobs import JobRecord

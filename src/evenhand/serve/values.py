@@ -63,6 +63,7 @@ AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})
 # Beyond what any run asks; what may be added up and stored stays within 64 bits.
 MOST_CALLS = 10**12
 MOST_RANKED = 100  # runs, in one ranking
+LONGEST_ID = 200
 
 _T = TypeVar("_T", bound=Model)
 
@@ -254,6 +255,16 @@ class RankRuns(RankFilters):
     replicates: int = Field(default=1000, ge=1, le=10_000)
     seed: int = Field(default=0, ge=0, le=2**31)
     elo_k: float | None = Field(default=None, gt=0, le=1000, allow_inf_nan=False)
+
+
+class RankQuery(RankFilters):
+    """The same as a page's address has it."""
+
+    run: Names = Field(default=(), max_length=MOST_RANKED)
+
+    def request(self, ids: tuple[str, ...]) -> RankRuns:
+        filters = self.model_dump(by_alias=False, include=set(RankFilters.model_fields))
+        return RankRuns(runs=ids, **filters)
 
 
 class AuditRun(Model):

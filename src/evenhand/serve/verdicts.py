@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -101,6 +101,10 @@ class TableQuery(VerdictFilters):
 
     sort: Sort = "number"
     descending: bool = False
+
+    def in_address(self) -> dict[str, Any]:
+        """The filters that are set, as an address has them."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 class TableLine(Model):

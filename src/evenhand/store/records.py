@@ -21,8 +21,7 @@ from evenhand.contract import (
     Usage,
     Winner,
 )
-from evenhand.judging.ballots import PassResult
-from evenhand.judging.reconciliation import Judged
+from evenhand.judging.decision import Judged, PassResult
 
 # Verdicts as columns of plain numbers, for statistics. `numpy.asarray` takes each without copying.
 #

@@ -28,8 +28,7 @@ from evenhand.contract import (
     Usage,
 )
 from evenhand.errors import InputError, StoreError
-from evenhand.judging.ballots import Ballot, PassResult
-from evenhand.judging.reconciliation import CriterionDecision, Decision, Judged
+from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassBallot, PassResult
 from evenhand.messages import WHOLE, from_text, to_text
 from evenhand.store.faults import of_row
 from evenhand.store.records import (
@@ -109,7 +108,7 @@ def _of_pass(made: PassResult) -> dict[str, Any]:
     return told
 
 
-def _of_ballot(ballot: Ballot) -> dict[str, Any]:
+def _of_ballot(ballot: PassBallot) -> dict[str, Any]:
     """The same of a ballot. Its prose is in the raw text, and is read from it for who looks."""
     told: dict[str, Any] = {}
     if ballot.criteria:
@@ -190,9 +189,9 @@ def _unread_of(row: RowMapping, told: dict[str, Any]) -> Unread:
     )
 
 
-def _ballot_of(row: RowMapping, told: dict[str, Any]) -> Ballot:
+def _ballot_of(row: RowMapping, told: dict[str, Any]) -> PassBallot:
     scores = told.get("scores")
-    return Ballot(
+    return PassBallot(
         order=row["shown_order"],
         sample=row["sample"],
         winner=row["winner"],

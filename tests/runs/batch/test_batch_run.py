@@ -28,9 +28,8 @@ from evenhand.errors import InputError
 from evenhand.judges.batch import BatchLimits
 from evenhand.judges.batch.anthropic import AnthropicBatches
 from evenhand.judges.batch.openai import OpenAIBatches
-from evenhand.judging.ballots import Ballot, PassResult
 from evenhand.judging.config import JudgeConfig
-from evenhand.judging.reconciliation import Judged
+from evenhand.judging.decision import Judged, PassBallot, PassResult
 from evenhand.runs import RankAdaptive, RunOptions, UntilDecided
 from evenhand.store import open_store
 from run_data import sums, wins_b
@@ -416,7 +415,7 @@ async def test_a_key_in_a_batchs_answers_is_never_stored(start: Start, at: Path)
     for judged in judged_items(at).values():
         for stored in judged.passes:
             assert isinstance(stored.made, PassResult)
-            assert isinstance(stored.made.reading, Ballot)
+            assert isinstance(stored.made.reading, PassBallot)
             assert stored.made.reading.raw.endswith("I was sent Bearer ***.")
     written = b"".join(path.read_bytes() for path in at.parent.glob(f"{at.name}*"))
     assert KEY.encode() not in written

@@ -19,8 +19,8 @@ from batch_providers import (
 )
 from batch_runs import KEY, QUICK, Hearer, Start, by_batch, judged_items, only_run
 from evenhand.judges import JudgeOptions, open_judge
-from evenhand.judging.ballots import Ballot, PassResult
 from evenhand.judging.config import JudgeConfig
+from evenhand.judging.decision import PassBallot, PassResult
 from evenhand.runs import Stop
 from evenhand.runs.batch.context import BatchTiming
 from evenhand.store import open_store
@@ -285,7 +285,7 @@ async def test_an_answer_may_hold_any_character(start: Start, at: Path) -> None:
     for judged in judged_items(at).values():
         for stored in judged.passes:
             assert isinstance(stored.made, PassResult)
-            assert isinstance(stored.made.reading, Ballot)
+            assert isinstance(stored.made.reading, PassBallot)
             assert stored.made.reading.raw == says("", {})
 
 

@@ -12,8 +12,8 @@ from evenhand.contract import ErrorBody, Order, Usage
 from evenhand.errors import JudgeAuthentication, JudgeError, JudgeQuotaExceeded
 from evenhand.judges import RetryPolicy
 from evenhand.judges.batch import BatchApi
-from evenhand.judging.ballots import PassResult
 from evenhand.judging.comparison import Failed, judge_pair
+from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
 from evenhand.runs.batch.requests import AnswerPending, CollectingJudge, WantedRequest
 from evenhand.runs.executor import RunJudge

@@ -19,8 +19,7 @@ from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.requests import Q, json_body, read_query, whole_body
 from evenhand.serve.service import Service
-
-LONGEST_ID = 200
+from evenhand.serve.values import LONGEST_ID
 
 
 @dataclass(frozen=True, slots=True)

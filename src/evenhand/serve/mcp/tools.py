@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
-class ProgressReporter:
+class ToolProgress:
     """What a tool tells; numbers that do not grow are not sent, as the protocol asks."""
 
     def __init__(self) -> None:
@@ -89,9 +89,9 @@ class ProgressReporter:
 
 
 @asynccontextmanager
-async def reporting(report: Report) -> AsyncIterator[ProgressReporter]:
+async def reporting(report: Report) -> AsyncIterator[ToolProgress]:
     """Progress that is sent while the body runs; the last of it before the body's end is told."""
-    progress = ProgressReporter()
+    progress = ToolProgress()
     sending = asyncio.ensure_future(progress.send(report))
     try:
         yield progress
@@ -113,7 +113,7 @@ class ToolCall:
 
     service: Service
     arguments: Mapping[str, Any]
-    progress: ProgressReporter
+    progress: ToolProgress
     token: str | None = None
 
 

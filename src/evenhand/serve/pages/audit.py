@@ -24,7 +24,7 @@ from evenhand.serve.pages.charts import (
     probe_shares,
 )
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.run import RunLinks, chart_view, given
+from evenhand.serve.pages.run import RunLinks, chart_view
 from evenhand.serve.reports import AuditReport, calibration
 from evenhand.serve.service import Service
 from evenhand.serve.values import RunStatus
@@ -46,7 +46,7 @@ class AuditQuery(Model):
 
 
 async def show_audit(visit: Visit) -> Filled | Response:
-    query = read_query(given(visit), AuditQuery)
+    query = read_query(visit.given(), AuditQuery)
     service = visit.service
     status = await service.run(visit.run_id)
     judges = await judges_of(service, status.id)
@@ -110,7 +110,7 @@ def _probe_runs(service: Service, run_id: str, judge: str | None) -> list[RunRec
 
 async def show_probes(visit: Visit) -> Filled | Response:
     service = visit.service
-    read_query(given(visit), Model)
+    read_query(visit.given(), Model)
     status = await service.run(visit.run_id)
     kept = await service.report_cache.get(await page_probes(service, status.id))
     chart = None
@@ -158,7 +158,7 @@ class NamedCalibration:
 
 
 async def show_calibration(visit: Visit) -> Filled | Response:
-    query = read_query(given(visit), CalibrationQuery)
+    query = read_query(visit.given(), CalibrationQuery)
     service = visit.service
     status = await service.run(visit.run_id)
     judges = await judges_of(service, status.id)

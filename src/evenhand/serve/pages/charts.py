@@ -32,13 +32,11 @@ from evenhand.serve import reports
 from evenhand.serve.comparisons import Admission
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.ranking import RankQuery
 from evenhand.serve.pages.rendering import Language, Wording
-from evenhand.serve.pages.run import given
 from evenhand.serve.report_cache import CachedFigure, Figure
 from evenhand.serve.reports import AuditReport
 from evenhand.serve.service import Service
-from evenhand.serve.values import AuditRun, ReportOptions
+from evenhand.serve.values import AuditRun, RankQuery, ReportOptions
 from evenhand.stats.estimates import EstimatedShare
 from evenhand.store import RunRecord
 from evenhand.trust.audit import Audit
@@ -204,14 +202,14 @@ class Drawable:
 
 async def run_chart(visit: Visit) -> Filled | Response:
     name, kind = _named(visit)
-    query = read_query(given(visit), RunChartQuery)
+    query = read_query(visit.given(), RunChartQuery)
     drawable = await _of_run(visit, name, query)
     return await _answer(visit, name, kind, drawable, dark=query.theme == "dark")
 
 
 async def rank_chart(visit: Visit) -> Filled | Response:
     name, kind = _named(visit)
-    query = read_query(given(visit), RankChartQuery)
+    query = read_query(visit.given(), RankChartQuery)
     if name not in ("leaderboard", "matrix"):
         raise _unknown(name)
     kept = await visit.service.report_cache.get(reports.ranking(query.request(query.run)))

@@ -13,17 +13,18 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import FastAPI
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
 from evenhand.errors import EvenhandError, NotFound
 from evenhand.messages import Message
-from evenhand.serve.http.endpoint import LONGEST_ID
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.pages.forms import Fields, read_form
 from evenhand.serve.pages.rendering import LANGUAGES, Language, preferred, render_template
 from evenhand.serve.security.access import Session
 from evenhand.serve.service import Service
+from evenhand.serve.values import LONGEST_ID
 
 LANGUAGE_COOKIE = "evenhand_language"
 _YEAR_S = 365 * 24 * 3600
@@ -65,6 +66,16 @@ class Visit:
         if len(run_id) > LONGEST_ID or not run_id.isprintable():
             raise NotFound(Message("serve.run_first_page_lists_them", run_id=run_id[:40]))
         return run_id
+
+    def given(self, *, beside: frozenset[str] = frozenset()) -> QueryParams:
+        """What an address says of this page: a field that a form left empty says nothing."""
+        return QueryParams(
+            [
+                (name, value)
+                for name, value in self.request.query_params.multi_items()
+                if value and name != "lang" and name not in beside
+            ]
+        )
 
     async def form(self) -> Fields:
         """What was posted, by our own page and in this session; Forbidden else."""

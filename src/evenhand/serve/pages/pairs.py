@@ -22,8 +22,6 @@ from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import address
-from evenhand.serve.pages.run import given
-from evenhand.serve.pages.runs import offered
 from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses, show_text
 from evenhand.serve.reports import totals
 from evenhand.serve.run_status import MOST_DIGITS, needed_run
@@ -38,12 +36,7 @@ BESIDE = frozenset({"cursor"})
 
 
 def table_query(visit: Visit, *, beside: frozenset[str] = BESIDE) -> TableQuery:
-    return read_query(given(visit, beside=beside), TableQuery)
-
-
-def told(query: TableQuery) -> dict[str, Any]:
-    """The filters that are set, as an address has them."""
-    return query.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return read_query(visit.given(beside=beside), TableQuery)
 
 
 async def list_pairs(visit: Visit) -> Filled | Response:
@@ -60,7 +53,7 @@ async def list_pairs(visit: Visit) -> Filled | Response:
         {
             "run": status,
             "query": query,
-            "given": told(query),
+            "given": query.in_address(),
             "table": table,
             "totals": counted.value,
             "cursor": cursor,
@@ -145,7 +138,7 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     status, shown, offers, beside = await asyncio.gather(
         service.run(str(run.id)),
         asyncio.to_thread(_read, service.store, run, number, raw=raw, marks=marks),
-        asyncio.to_thread(offered, service),
+        asyncio.to_thread(service.offers.offered_or_named),
         service.tables.neighbours(str(run.id), query, number),
     )
 
@@ -153,7 +146,7 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
         if number is None:
             return None
         views = {name: asked[name] for name in ("view", "marks") if asked.get(name)}
-        return address(f"/runs/{run.id}/pairs/{number}", **told(query), **views)
+        return address(f"/runs/{run.id}/pairs/{number}", **query.in_address(), **views)
 
     return Filled(
         "pair.html",
@@ -164,7 +157,7 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "offers": offers,
             "raw": raw,
             "marks": marks,
-            "table": address(f"/runs/{run.id}/pairs", **told(query)),
+            "table": address(f"/runs/{run.id}/pairs", **query.in_address()),
             "here": to(number),
             "previous": to(beside.previous),
             "next": to(beside.next),

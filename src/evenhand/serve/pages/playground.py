@@ -19,7 +19,6 @@ from evenhand.serve.http.problems import Problem, problem_of
 from evenhand.serve.pages.forms import Fields, read_form
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.pages.rendering import render_template
-from evenhand.serve.pages.runs import offered
 from evenhand.serve.security.limits import too_long
 from evenhand.serve.service import Service
 
@@ -131,7 +130,7 @@ async def compare(visit: Visit) -> Filled | Response:
 async def _filled(
     visit: Visit, attempt: PlaygroundForm, result: PlaygroundResult | None = None
 ) -> Filled:
-    offers = await asyncio.to_thread(offered, visit.service)
+    offers = await asyncio.to_thread(visit.service.offers.offered_or_named)
     # Where the judge answered and it is no verdict, nothing went wrong here.
     failed = result is not None and result.problem is not None and not result.invalid
     status = result.problem.status if failed and result is not None and result.problem else 200

@@ -15,10 +15,9 @@ from evenhand.report.ranking import RunRanking
 from evenhand.serve import reports
 from evenhand.serve.http.requests import read_query
 from evenhand.serve.pages.page import Filled, Page, Visit
-from evenhand.serve.pages.pairs import told
 from evenhand.serve.pages.rendering import Language, address
-from evenhand.serve.pages.run import ChartView, chart_view, given
-from evenhand.serve.values import MOST_RANKED, Names, RankFilters, RankRuns, RunStatus
+from evenhand.serve.pages.run import ChartView, chart_view
+from evenhand.serve.values import MOST_RANKED, Names, RankFilters, RankQuery, RunStatus
 from evenhand.serve.verdicts import TableQuery
 from evenhand.stats.ranking.result import IndistinguishableModels, RankedModel, Ranking
 
@@ -45,13 +44,6 @@ def pairs_behind(ids: tuple[str, ...], model: str, against: str | None, *, query
     return f"/rank/pairs?{urlencode(given)}"
 
 
-class RankQuery(RankFilters):
-    run: Names = Field(default=(), max_length=MOST_RANKED)
-
-    def request(self, ids: tuple[str, ...]) -> RankRuns:
-        return RankRuns(runs=ids, **self.model_dump(by_alias=False, include=_FILTERS))
-
-
 @dataclass(frozen=True, slots=True)
 class RankRow:
     """A model, and the next one where the two do not differ significantly."""
@@ -75,7 +67,7 @@ class MatrixCell:
 
 
 async def show_ranking(visit: Visit) -> Filled | Response:
-    query = read_query(given(visit), RankQuery)
+    query = read_query(visit.given(), RankQuery)
     service = visit.service
     listed, chosen = await asyncio.gather(
         service.runs(limit=MOST_RANKED),
@@ -176,7 +168,7 @@ class BehindQuery(TableQuery):
 
 async def list_behind(visit: Visit) -> Filled | Response:
     """How many verdicts of each run are behind a figure, and where they are."""
-    query = read_query(given(visit), BehindQuery)
+    query = read_query(visit.given(), BehindQuery)
     service = visit.service
     asked = TableQuery.model_validate(query.model_dump(exclude={"run"}))
     links = []
@@ -185,7 +177,7 @@ async def list_behind(visit: Visit) -> Filled | Response:
         if query.judge is not None and query.judge not in status.judges:
             continue  # it counts where there is such a judge
         table = await service.tables.page(status.id, asked, limit=1)
-        links.append((status, table, address(f"/runs/{status.id}/pairs", **told(asked))))
+        links.append((status, table, address(f"/runs/{status.id}/pairs", **asked.in_address())))
     indexing = any(not table.table.whole for _, table, _ in links)
     return Filled("ranking_pairs.html", {"query": query, "found": links, "indexing": indexing})
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlencode
 
 from pydantic import Field
-from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from evenhand.report.charts.data import ChartRow, RunChart, conclusion_rows
@@ -274,7 +273,7 @@ class RunQuery(ReportOptions):
 
 
 async def show_run(visit: Visit) -> Filled | Response:
-    query = read_query(given(visit), RunQuery)
+    query = read_query(visit.given(), RunQuery)
     status = await visit.service.run(visit.run_id)
     cache = visit.service.report_cache
     options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
@@ -310,17 +309,6 @@ async def show_run(visit: Visit) -> Filled | Response:
 async def show_progress(visit: Visit) -> Filled | Response:
     """How it stands alone, for the page that is open."""
     return Filled("_run_progress.html", {"run": await visit.service.run(visit.run_id)})
-
-
-def given(visit: Visit, *, beside: frozenset[str] = frozenset()) -> QueryParams:
-    """What an address says of this page: a field that a form left empty says nothing."""
-    return QueryParams(
-        [
-            (name, value)
-            for name, value in visit.request.query_params.multi_items()
-            if value and name != "lang" and name not in beside
-        ]
-    )
 
 
 def _chosen(conclusions: Conclusions | None, number: int) -> Conclusion | None:

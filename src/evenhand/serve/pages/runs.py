@@ -12,12 +12,11 @@ from weakref import WeakKeyDictionary
 from starlette.responses import RedirectResponse, Response
 
 from evenhand.contract.pair import at_field, field_of
-from evenhand.errors import EvenhandError, InputError
+from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
-from evenhand.serve.judges import OfferView
 from evenhand.serve.pages.forms import Fields, require_csrf, require_same_origin
 from evenhand.serve.pages.page import Filled, Page, Visit
 from evenhand.serve.report_cache import CachedFigure
@@ -73,7 +72,7 @@ _seen: WeakKeyDictionary[Service, dict[tuple[str, datetime], Glance]] = WeakKeyD
 
 async def list_runs(visit: Visit) -> Filled | Response:
     shown = await _listed(visit)
-    offers = await asyncio.to_thread(offered, visit.service)
+    offers = await asyncio.to_thread(visit.service.offers.offered_or_named)
     return Filled("runs.html", {**shown, "offers": offers})
 
 
@@ -103,17 +102,6 @@ async def _line(service: Service, status: RunStatus) -> RunListItem:
                 del seen[next(iter(seen))]
             seen[key] = glance
     return RunListItem(status, glance)
-
-
-def offered(service: Service) -> list[OfferView]:
-    """The judges that a form may name; one that cannot be opened says so when it is used."""
-    try:
-        return service.offers.offered()
-    except EvenhandError:
-        return [
-            OfferView(name=name, judge=name, mode="reasoned", locale="en")
-            for name in service.offers.names
-        ]
 
 
 async def start_run(visit: Visit) -> Filled | Response:

@@ -10,7 +10,7 @@ from evenhand.contract import Criterion, Pair
 from evenhand.data import BadRow, Record, Records
 from evenhand.errors import TooLarge
 from evenhand.messages import Message
-from evenhand.runs import Sources
+from evenhand.runs.sources import Sources
 from evenhand.serve.config import ServerLimits
 
 # In a JSON body that holds a run's pairs; no body may keep a processor for longer than an answer to

@@ -1,0 +1,231 @@
+"""The values of one comparison: what each pass came to, and the decision that rests on them. The
+store keeps them, so they load without what reads an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evenhand import contract
+from evenhand.contract import (
+    ConfidenceSource,
+    CriterionOutcome,
+    DecidedBy,
+    MeanProbabilities,
+    Order,
+    Outcome,
+    Pair,
+    Pass,
+    Probabilities,
+    Scores,
+    Unread,
+    Usage,
+    Winner,
+    rename,
+)
+from evenhand.judging.answers.results import (
+    PROTOCOLS,
+    AnswerProtocol,
+    ParsedAnalysis,
+    ParsedVerdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassBallot:
+    """What decides of one pass, in the caller's labels. `to_contract` adds the prose.
+
+    A run makes two of these for each pair and a store keeps them; hardly anybody ever looks at the
+    prose, which takes five times as long to put into the contract's types.
+    """
+
+    order: Order
+    sample: int
+    winner: Winner
+    confidence: float | None = None
+    # One for each criterion of the pair, in its order; empty where nothing was said of any.
+    criteria: tuple[Winner | None, ...] = ()
+    raw: str = ""
+    confidence_source: Literal["stated", "logprobs", "none"] = "none"
+    probabilities: Probabilities | None = None
+    criterion_probabilities: tuple[Probabilities | None, ...] = ()  # by the same places
+    scores: Scores | None = None
+    strength: int | None = None
+    protocol: str = "evenhand"
+    flags: tuple[str, ...] = ()
+    read_as: AnswerProtocol | None = None  # the format that the caller named; None: recognised
+    # As it was parsed, in the labels that the pass showed; None where it is from a store.
+    prose: ParsedVerdict | None = field(default=None, compare=False, repr=False)
+
+    def to_contract(self, pair: Pair) -> contract.Ballot:
+        """With its prose: as parsed, or as it is read again from the raw text. What was decided
+        stays decided, also where a later version would read the same text in another way."""
+        prose = self.prose or self._parsed_again(pair) or _NO_PROSE
+        own: Callable[[str], str] = str if self.order == "original" else rename
+        sides = (prose.response_a, prose.response_b)
+        reasoning, entries = prose.reasoning, prose.criteria
+        if self.order == "swapped":
+            sides = (prose.response_b, prose.response_a)
+            reasoning = _own_names(reasoning, prose.protocol)
+            entries = tuple(
+                [
+                    e._replace(a_assessment=e.b_assessment, b_assessment=e.a_assessment)
+                    for e in entries
+                ]
+            )
+        said: dict[str, Any] = {
+            "order": self.order,
+            "sample": self.sample,
+            "winner": self.winner,
+            "confidence": self.confidence,
+            "confidence_source": self.confidence_source,
+            "probabilities": self.probabilities,
+            "scores": self.scores,
+            "strength": self.strength,
+            "criteria": [
+                {"criterion": criterion.name, "winner": winner}
+                for criterion, winner in zip(pair.criteria, self.criteria, strict=False)
+            ],
+            "reasoning": own(reasoning),
+            "differentiators": [own(text) for text in prose.differentiators],
+            "analysis": {"response_a": _side(sides[0], own), "response_b": _side(sides[1], own)},
+            "protocol": self.protocol,
+            "flags": self.flags,
+            "raw": self.raw,
+        }
+        for told, entry in zip(said["criteria"], entries, strict=False):
+            told["reasoning"] = own(entry.reasoning)
+            told["a_assessment"] = own(entry.a_assessment)
+            told["b_assessment"] = own(entry.b_assessment)
+        for told, shares in zip(said["criteria"], self.criterion_probabilities, strict=False):
+            told["probabilities"] = shares
+        # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
+        # The backslash first: one character is found many times faster than three.
+        spelt = "\\" in self.raw and ("\\ud" in self.raw or "\\uD" in self.raw)
+        return contract.Ballot.model_validate(_whole_strings(said) if spelt else said)
+
+    def _parsed_again(self, pair: Pair) -> ParsedVerdict | None:
+        if self.protocol not in PROTOCOLS:
+            return None  # letters, and verdicts that came without a text, have no prose
+        from evenhand.judging.answers.reader import parse
+
+        parsed = parse(self.raw, pair.criteria, protocol=self.read_as)
+        return parsed if isinstance(parsed, ParsedVerdict) else None
+
+
+Reading = PassBallot | Unread
+_NO_PROSE = ParsedVerdict("TIE")
+
+
+def _side(analysis: ParsedAnalysis, own: Callable[[str], str]) -> dict[str, list[str]]:
+    return {
+        "strengths": [own(text) for text in analysis.strengths],
+        "weaknesses": [own(text) for text in analysis.weaknesses],
+    }
+
+
+def _own_names(reasoning: str, protocol: AnswerProtocol) -> str:
+    """Other protocols have other names for the responses, which are exchanged too."""
+    if protocol == "evenhand":
+        return reasoning
+    from evenhand.judging.answers.recognition import exchanged
+
+    return exchanged(reasoning, protocol)
+
+
+def _whole_strings(value: Any) -> Any:
+    from evenhand.judging.answers.reader import whole_characters
+
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, dict):
+        return {key: _whole_strings(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole_strings(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """One pass as it happened: what was read from it, and what it took."""
+
+    reading: Reading
+    usage: Usage = field(default_factory=Usage)
+    time_ms: float = 0
+    model: str | None = None
+    request_ids: tuple[str, ...] = ()
+    repaired: tuple[Unread, ...] = ()  # answers that could not be read, before this one
+
+    @property
+    def order(self) -> Order:
+        return self.reading.order
+
+    @property
+    def sample(self) -> int:
+        return self.reading.sample
+
+    @property
+    def unread(self) -> Unread | None:
+        return self.reading if isinstance(self.reading, Unread) else None
+
+    def to_contract(self, pair: Pair) -> Pass:
+        reading = self.reading
+        return Pass(
+            order=reading.order,
+            sample=reading.sample,
+            ballot=reading.to_contract(pair) if isinstance(reading, PassBallot) else None,
+            unread=reading if isinstance(reading, Unread) else None,
+            usage=self.usage,
+            time_ms=self.time_ms,
+            repaired=self.repaired,
+            model=self.model,
+            request_ids=self.request_ids,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionDecision:
+    """One criterion over all ballots; `winner` is None where an order is silent on it."""
+
+    name: str
+    outcome: Outcome
+    winner: Winner | None
+    first_pass_winner: Winner | None = None
+    second_pass_winner: Winner | None = None
+
+    def to_contract(self) -> CriterionOutcome:
+        return CriterionOutcome(
+            criterion=self.name,
+            outcome=self.outcome,
+            first_pass_winner=self.first_pass_winner,
+            second_pass_winner=self.second_pass_winner,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Who won, and how sure that is: what a run stores of a pair and statistics count, without a
+    word of prose. `explanation` has the words."""
+
+    outcome: Outcome
+    winner: Winner
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    first_pass_winner: Winner | None = None  # None, both of them, where one order was shown
+    second_pass_winner: Winner | None = None
+    criteria: tuple[CriterionDecision, ...] = ()
+    decided_by: DecidedBy | None = None
+    probabilities: MeanProbabilities | None = None
+    abstained: bool = False  # less sure than its calibration promises
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A decision and the passes that it rests on: none where nobody was asked."""
+
+    decision: Decision
+    passes: tuple[PassResult, ...]
+    samples: int = 1
+    time_ms: float = 0
