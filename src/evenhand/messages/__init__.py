@@ -5,7 +5,8 @@ A message is made where the fact is known and rendered where somebody reads it: 
 no command line are helped otherwise. Nothing reads a rendered sentence back.
 
 In a sentence `{n:count}` is 1,234, `{n:one|many}` goes by the number, `{x:number}` is 58 and
-`{x:percent}` 58 %, `{option:option}` and `{--max-tokens}` are an option as the reader knows it.
+`{x:percent}` 58 %, `{names:or}` is "a, b or c", `{option:option}` and `{--max-tokens}` are an
+option as the reader knows it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from numbers import Integral, Real
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
@@ -291,10 +293,9 @@ def _filled(code: str, values: Mapping[str, Any], language: Language, face: Face
 def _written(value: Any, conversion: str, spec: str, language: Language, face: Face) -> str:
     if isinstance(value, Message):
         value = _filled(value.code, value.values, language, face)
-    elif isinstance(value, (list, tuple)) and not conversion:
-        value = ("、" if language == "zh" else ", ").join(
-            _written(each, "", "", language, face) for each in value
-        )
+    elif isinstance(value, list):
+        each = [_written(one, conversion, "", language, face) for one in value]
+        return _listed(each, spec, language)
     if conversion == "r":
         value = repr(value)
     if spec == "count":
@@ -309,6 +310,17 @@ def _written(value: Any, conversion: str, spec: str, language: Language, face: F
         one, many = spec.split("|")
         return one if value == 1 else many
     return format(value, spec)
+
+
+_LAST: dict[Language, dict[str, str]] = {
+    "en": {"": ", ", "or": " or ", "and": " and "},
+    "zh": {"": "、", "or": "或 ", "and": "和 "},
+}
+
+
+def _listed(names: list[str], last: str, language: Language) -> str:
+    before = _LAST[language][""].join(names[:-1])
+    return _LAST[language][last].join([before, *names[-1:]]) if before else "".join(names)
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:
@@ -327,6 +339,10 @@ def _kept(value: Any) -> Any:
         return Message.of(value["code"], value["values"])
     if isinstance(value, (list, tuple)):
         return [_kept(each) for each in value]
+    if isinstance(value, Integral):  # of NumPy
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
     said = getattr(value, "message", None)  # of an error of ours
     return said if isinstance(said, Message) else str(value)
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from evenhand.contract import Outcome
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import StoreError
+from evenhand.messages import Message
 from evenhand.store.database import Database
 from evenhand.store.records import (
     BattleColumns,
@@ -48,10 +49,7 @@ CHOICES = WINNERS | {SPLIT: -2}
 
 class _Outcomes(dict[tuple[str, str | None], int]):
     def __missing__(self, told: tuple[str, str | None]) -> int:
-        raise StoreError(
-            f"a verdict is the outcome {told[0]!r} with the winner {told[1]!r}, which is none "
-            "that evenhand writes; restore the store from a backup"
-        )
+        raise StoreError(Message("store.outcome_unknown", outcome=told[0], winner=told[1]))
 
 
 OUTCOMES = _Outcomes(

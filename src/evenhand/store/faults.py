@@ -12,64 +12,44 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from sqlalchemy import RowMapping, exc
 
 from evenhand.errors import EvenhandError, InputError, StoreBusy, StoreError
+from evenhand.messages import Message
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_REMEDY = "restore the store from a backup, or delete the run"
 # What a value that evenhand never wrote makes of the code that reads it.
 _UNFIT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
-_KEPT = "what was stored before is intact"
-
 # By the beginning of SQLite's own name for the error; the first that fits.
 _SQLITE: tuple[tuple[str, type[StoreError], str], ...] = (
-    ("SQLITE_FULL", StoreError, f"is full: no room on its disk; make room ({_KEPT})"),
-    (
-        "SQLITE_BUSY",
-        StoreBusy,
-        "is locked by another process; wait until that is done, or name another store",
-    ),
-    ("SQLITE_LOCKED", StoreBusy, "is locked by another thread; wait until that is done"),
-    (
-        "SQLITE_READONLY",
-        StoreError,
-        "cannot be written: it is read-only; make it and its folder writable, "
-        "or name another store",
-    ),
-    (
-        "SQLITE_CANTOPEN",
-        StoreError,
-        "cannot be opened; look at the permissions of the file and its folder",
-    ),
-    ("SQLITE_NOTADB", StoreError, "is not an SQLite file; name another store"),
-    (
-        "SQLITE_CORRUPT",
-        StoreError,
-        "is damaged; restore it from a backup, or save what can be read with "
-        "sqlite3's .recover command",
-    ),
-    ("SQLITE_TOOBIG", StoreError, "cannot hold a text of that length (its limit is 1 GB)"),
-    ("SQLITE_PERM", StoreError, "cannot be used: permission denied; make it readable for you"),
+    ("SQLITE_FULL", StoreError, "store.full"),
+    ("SQLITE_BUSY", StoreBusy, "store.locked"),
+    ("SQLITE_LOCKED", StoreBusy, "store.in_use_by_thread"),
+    ("SQLITE_READONLY", StoreError, "store.read_only"),
+    ("SQLITE_CANTOPEN", StoreError, "store.not_permitted"),
+    ("SQLITE_NOTADB", StoreError, "store.not_sqlite"),
+    ("SQLITE_CORRUPT", StoreError, "store.damaged"),
+    ("SQLITE_TOOBIG", StoreError, "store.text_too_long"),
+    ("SQLITE_PERM", StoreError, "store.permission_denied"),
 )
 
 # By the beginning of the SQLSTATE.
 _POSTGRES: tuple[tuple[str, type[StoreError], str], ...] = (
-    ("53100", StoreError, f"is full: no room on the server's disk; make room ({_KEPT})"),
-    ("53300", StoreBusy, "has too many connections; close some, or raise max_connections"),
-    ("55P03", StoreBusy, "is locked by another process; wait until that is done"),
-    ("40", StoreBusy, "was being changed by another process; run the command again"),
-    ("57P", StoreError, "was shut down by its server; start it and run the command again"),
-    ("08", StoreError, "lost its connection; check the server and run the command again"),
-    ("25006", StoreError, "cannot be written: the server is read-only; name its primary"),
-    ("42501", StoreError, "may not be used by this user; grant it CREATE, SELECT, INSERT, …"),
-    ("28", StoreError, "refused the user or the password; correct them (PGPASSWORD, ~/.pgpass)"),
-    ("3D000", StoreError, "is a database that does not exist; create it (createdb)"),
+    ("53100", StoreError, "store.full"),
+    ("53300", StoreBusy, "store.too_many_connections"),
+    ("55P03", StoreBusy, "store.locked"),
+    ("40", StoreBusy, "store.being_changed"),
+    ("57P", StoreError, "store.shut_down"),
+    ("08", StoreError, "store.connection_lost"),
+    ("25006", StoreError, "store.server_read_only"),
+    ("42501", StoreError, "store.not_granted"),
+    ("28", StoreError, "store.login_refused"),
+    ("3D000", StoreError, "store.no_database"),
 )
 
 # A connection that was never made has no SQLSTATE, only words.
 _POSTGRES_WORDS: tuple[tuple[str, str], ...] = (
-    ("password", "refused the user or the password; correct them (PGPASSWORD, ~/.pgpass)"),
-    ("does not exist", "is not there; create the database and the user, or correct the URL"),
+    ("password", "store.login_refused"),
+    ("does not exist", "store.no_database"),
 )
 
 
@@ -79,13 +59,12 @@ def plain_errors(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
     try:
         yield
     except exc.TimeoutError:
-        raise StoreBusy(
-            f"store {address} is in use by another thread; wait until that is done"
-        ) from None
+        raise StoreBusy(Message("store.in_use_by_thread", address=address)) from None
     except exc.IntegrityError as error:
         raise StoreBusy(
-            f"store {address} was changed by another process "
-            f"({_one_line(error.orig, secrets)}); run the command again"
+            Message(
+                "store.changed_meanwhile", address=address, reason=_one_line(error.orig, secrets)
+            )
         ) from None
     except exc.DBAPIError as error:
         # The cause is dropped: it quotes the statement with its values.
@@ -94,7 +73,7 @@ def plain_errors(address: str, *, secrets: tuple[str, ...] = ()) -> Iterator[Non
         raise _plain(error, address, secrets) from None
     except exc.SQLAlchemyError as error:
         raise StoreError(
-            f"store {address} failed: {_one_line(error, secrets)}; report this"
+            Message("store.failed", address=address, reason=_one_line(error, secrets))
         ) from None
 
 
@@ -114,7 +93,12 @@ def of_row(
             except (*_UNFIT, OSError) as error:
                 place = ", ".join(f"{name} {row[name]!r:.80}" for name in columns if name in row)
                 raise StoreError(
-                    f"the store's {what} ({place}) is damaged: {_shown(error)}; {_REMEDY}"
+                    Message(
+                        "store.row_damaged",
+                        what=Message(f"record.{what}"),
+                        place=place,
+                        reason=_shown(error),
+                    )
                 ) from None
 
         return reading
@@ -137,7 +121,7 @@ def of_run(
 
     @wraps(read)
     def reading(store: S, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with rows_read(f"{store.address}, run {name!r},"):
+        with rows_read(Message("store.run_of", address=store.address, run=name)):
             return read(store, name, *args, **kwargs)
 
     return reading
@@ -152,12 +136,12 @@ def rows_read(address: str) -> Iterator[None]:
         raise
     except UnicodeEncodeError as error:  # of what is asked for, and not of what is there
         shown = error.object[:60].encode("utf-8", "backslashreplace").decode()
-        raise InputError(f"{shown!r} is not UTF-8; give it in UTF-8") from None
+        raise InputError(Message("store.asked_not_utf8", shown=shown)) from None
     except _UNFIT as error:
         if os.environ.get("EVENHAND_DEBUG"):
             raise
         raise StoreError(
-            f"store {address} holds a row that cannot be read: {_shown(error)}; {_REMEDY}"
+            Message("store.row_unreadable", address=address, reason=_shown(error))
         ) from None
 
 
@@ -169,31 +153,34 @@ def _shown(error: BaseException) -> str:
 def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) -> StoreError:
     sqlite_name = getattr(error, "sqlite_errorname", None)
     if isinstance(sqlite_name, str):
-        for begins, kind, rest in _SQLITE:
+        for begins, kind, code in _SQLITE:
             if sqlite_name.startswith(begins):
-                return kind(f"store {address} {rest}")
+                return kind(Message(code, address=address))
         return StoreError(
-            f"store {address} cannot be read or written "
-            f"({sqlite_name}: {_one_line(error, secrets)}); check its disk ({_KEPT})"
+            Message(
+                "store.disk_failed",
+                address=address,
+                name=sqlite_name,
+                reason=_one_line(error, secrets),
+            )
         )
     told = _one_line(error, secrets)
     if "Could not decode to UTF-8" in told:
         column = told.partition("column ")[2].partition(" ")[0] or "a column"
-        return StoreError(
-            f"store {address} holds a text that is not UTF-8 (column {column}); {_REMEDY}"
-        )
+        return StoreError(Message("store.text_not_utf8", address=address, column=column))
     sqlstate = getattr(error, "sqlstate", None) or ""
-    for begins, kind, rest in _POSTGRES:
+    for begins, kind, code in _POSTGRES:
         if sqlstate.startswith(begins):
-            return kind(f"store {address} {rest}")
+            return kind(Message(code, address=address))
     if not sqlstate:
-        for word, rest in _POSTGRES_WORDS:
+        for word, code in _POSTGRES_WORDS:
             if word in told:
-                return StoreError(f"store {address} {rest}: {told}")
-        return StoreError(
-            f"store {address} cannot be reached: {told}; start the server, or correct the URL"
-        )
-    return StoreError(f"store {address} failed ({sqlstate}: {told}); look at the server's log")
+                refused = Message(code, address=address)
+                return StoreError(Message("store.server_says", refused=refused, said=told))
+        return StoreError(Message("store.unreachable", address=address, reason=told))
+    return StoreError(
+        Message("store.server_failed", address=address, sqlstate=sqlstate, reason=told)
+    )
 
 
 def _one_line(error: BaseException | None, secrets: tuple[str, ...]) -> str:

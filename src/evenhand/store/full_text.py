@@ -14,6 +14,7 @@ from itertools import pairwise
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, text, update
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.store.database import Database
 from evenhand.store.rows import count_items, in_slices
 from evenhand.store.schema import items, pairs, run_indexes, search_docs
@@ -278,10 +279,7 @@ def _is_filled(connection: Connection) -> bool:
     if connection.dialect.name == "postgresql":
         return True
     if not is_searchable(connection):
-        raise InputError(
-            "this Python's SQLite was built without full-text search (FTS5); filter without words, "
-            "or keep the runs in PostgreSQL"
-        )
+        raise InputError(Message("store.no_full_text"))
     made = text("SELECT 1 FROM sqlite_master WHERE name = :name")
     return bool(connection.execute(made, {"name": _FTS}).scalar())
 

@@ -272,10 +272,7 @@ def _tags(item: NewItem) -> str | None:
 
 def _different(item: NewItem, source: str, row: int) -> DataError:
     if (source, row) == (item.source, item.row):
-        return DataError(
-            f"{source}, row {row} is not what it was when the run began: the file has changed; "
-            "restore it, or start another run"
-        )
+        return DataError(Message("store.file_changed", source=source, row=row))
     shown = item.key if len(item.key) <= 80 else f"{item.key[:79]}…"
     if source == item.source:
         return DataError(Message("store.id_twice", id=shown, row=row, row2=item.row))

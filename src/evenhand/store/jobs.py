@@ -13,6 +13,7 @@ import orjson
 from sqlalchemy import Connection, RowMapping, func, select, update
 
 from evenhand.errors import Conflict
+from evenhand.messages import Message
 from evenhand.store.faults import of_row
 from evenhand.store.rows import insert_where_new, moment, to_json
 from evenhand.store.schema import jobs
@@ -132,7 +133,7 @@ class JobStore:
                 select(jobs.c.wanted).where(its_row)
             ).scalar()
         if wanted is None:
-            raise Conflict(f"run {run_id} is not in the store any more; start it again")
+            raise Conflict(Message("store.run_gone", run_id=run_id))
         return wanted
 
     def let_go(

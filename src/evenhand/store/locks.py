@@ -18,16 +18,17 @@ from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from evenhand.errors import StoreBusy, StoreError
+from evenhand.messages import Message
 from evenhand.store.schema import runs, unescape
 
 # Holding a run, so that two processes do not judge the same pairs; let go when a process dies.
 
 
-def _busy(name: str, address: str, holder: str = "") -> StoreBusy:
-    return StoreBusy(
-        f"run {name} of store {address} is in use by another process{holder}; "
-        "wait until it is done, or stop it"
-    )
+def _busy(name: str, address: str, process: str = "") -> StoreBusy:
+    values = {"name": name, "address": address}
+    if process:
+        return StoreBusy(Message("store.run_in_use_by", process=process, **values))
+    return StoreBusy(Message("store.run_in_use", **values))
 
 
 @contextlib.contextmanager
@@ -51,14 +52,12 @@ def _locked(path: Path, run_id: int, address: str) -> int:
             descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise StoreError(
-                f"lock file {path} cannot be made: {why}; make the store's folder writable"
-            ) from None
+            raise StoreError(Message("store.lock_file_failed", path=path, why=why)) from None
         if not _try_lock(descriptor):
             holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
             os.close(descriptor)
             name = _name_in_file(Path(address), run_id)
-            raise _busy(name, address, f" ({holder})" if holder.isdigit() else "")
+            raise _busy(name, address, holder if holder.isdigit() else "")
         if _is_still_there(path, descriptor):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, b"%d\n" % os.getpid())
@@ -144,10 +143,7 @@ class Holds:
                 self._looked_at = now
                 self._lost = next((told for held, told in self._held if not _answers(held)), None)
             if self._lost is not None:
-                raise StoreError(
-                    f"the hold on {self._lost} was lost with its connection, and another process "
-                    "may have the run; check the server and run the command again"
-                )
+                raise StoreError(Message("store.hold_lost", run=self._lost))
 
 
 def _answers(connection: Connection) -> bool:
@@ -169,7 +165,7 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
         if not connection.execute(_IS_FREE, lock).scalar():
             raise _busy(name, address)
         try:
-            with holds.kept(connection, f"run {name} of store {address}"):
+            with holds.kept(connection, Message("store.run_at", name=name, address=address)):
                 yield
         finally:
             # With the connection the server would let go of it too, but only some time after, and

@@ -29,7 +29,7 @@ from evenhand.contract import (
 )
 from evenhand.errors import InputError, StoreError
 from evenhand.judging.decision import CriterionDecision, Decision, Judged, PassBallot, PassResult
-from evenhand.messages import WHOLE, from_text, to_text
+from evenhand.messages import WHOLE, Message, from_text, to_text
 from evenhand.store.faults import of_row
 from evenhand.store.records import (
     FailedPass,
@@ -282,10 +282,7 @@ def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
     if row["passes"]:
         behind = passes_behind(passes, swap_positions=row["swap_positions"], samples=row["samples"])
         if not behind:
-            raise StoreError(
-                f"the verdict on item {row['number']} rests on answers that the store does not "
-                "have; judge it anew with --fresh"
-            )
+            raise StoreError(Message("store.answers_missing", number=row["number"]))
     return Judged(decision, behind, row["samples"], told["time_ms"])
 
 
@@ -433,9 +430,7 @@ def to_json(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError as error:
-        raise InputError(
-            f"a plan or a setting cannot be stored ({error}); use plain JSON"
-        ) from None
+        raise InputError(Message("store.not_json", error=error)) from None
 
 
 def in_slices(values: Sequence[_T]) -> Iterator[Sequence[_T]]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import InputError, StoreError
+from evenhand.messages import Message
 from evenhand.store import postgres
 from evenhand.store.address import ServerAddress
 from evenhand.store.database import Database
@@ -266,10 +267,7 @@ def _each_run(connection: Connection) -> Iterator[RunRecord | StoreError]:
             except StoreError as error:
                 yield error
             except DBAPIError:
-                yield StoreError(
-                    f"the store's run (id {run_id}) is damaged: it holds a text that is not UTF-8; "
-                    "restore the store from a backup, or delete the run"
-                )
+                yield StoreError(Message("store.run_not_utf8", run_id=run_id))
             else:
                 if found is not None:
                     yield found
@@ -281,13 +279,13 @@ def update_run(connection: Connection, run_id: int, changes: Mapping[str, Any]) 
     values = {**changes, "updated_at": time.time()}
     done = connection.execute(update(runs).where(runs.c.id == run_id).values(values))
     if not done.rowcount:
-        raise InputError(f"run {run_id} is not in the store any more; start it again")
+        raise InputError(Message("store.run_gone", run_id=run_id))
 
 
 def needed_run(connection: Connection, name: str) -> RunRecord:
     run = find_run(connection, name)
     if run is None:
-        raise InputError(f"there is no run named {name!r} in the store; list them: evenhand runs")
+        raise InputError(Message("store.run_unknown", name=name))
     return run
 
 
@@ -295,25 +293,18 @@ def refuse_forgotten(connection: Connection, run_id: int) -> None:
     """A run without its texts can be judged by nobody."""
     run = run_at(connection, run_id)
     if run is not None and run.summary.get("forgotten_at"):
-        raise InputError(
-            f"the texts of run {run.name!r} were forgotten, so that it cannot be judged any more; "
-            "run its data again under another --name"
-        )
+        raise InputError(Message("store.texts_forgotten", name=run.name))
 
 
 def _refuse_name(connection: Connection, name: str) -> None:
     if not name.strip():
-        raise InputError("the run's name is blank; give it a name")
+        raise InputError(Message("store.run_name_blank"))
     if len(name) > _LONGEST_NAME:
-        raise InputError(
-            f"the run's name has {len(name)} characters; it may have {_LONGEST_NAME} at most"
-        )
+        raise InputError(Message("store.run_name_too_long", n=len(name), most=_LONGEST_NAME))
     if character := unprintable(name):
-        raise InputError(
-            f"the run's name holds {character}, a character that is not seen; leave it out"
-        )
+        raise InputError(Message("store.run_name_unprintable", character=character))
     if find_run(connection, name):
-        raise InputError(f"there is a run named {name!r} already; give another name, or delete it")
+        raise InputError(Message("store.run_name_taken", name=name))
 
 
 @of_row("run", "id", "name")

@@ -19,6 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import StoreError
+from evenhand.messages import Message
 from evenhand.store import sqlite
 from evenhand.store.schema import REVISIONS, VERSION_TABLE, metadata
 
@@ -83,14 +84,8 @@ def _refuse_unknown(address: str, found: str, revisions: tuple[str, ...]) -> Non
     if found in revisions:
         return
     if found < revisions[0]:
-        raise StoreError(
-            f"store {address} has schema {found}, from before the first release; export its runs "
-            "with the evenhand that made it, and name another store"
-        )
-    raise StoreError(
-        f"store {address} was written by a newer evenhand (schema {found}); "
-        "upgrade evenhand, or name another store"
-    )
+        raise StoreError(Message("store.schema_older", address=address, found=found))
+    raise StoreError(Message("store.schema_newer", address=address, found=found))
 
 
 def _refuse_others_tables(
@@ -102,17 +97,11 @@ def _refuse_others_tables(
         there &= set(tables.tables)
         encoding = connection.execute(text("SHOW server_encoding")).scalar()
         if encoding != "UTF8":
-            raise StoreError(
-                f"store {address} has the encoding {encoding}; "
-                "make the database with ENCODING 'UTF8', or name another store"
-            )
+            raise StoreError(Message("store.encoding_wrong", address=address, encoding=encoding))
     if there:
-        raise StoreError(
-            f"{address} is a database, but not evenhand's (it has a table {min(there)!r}); "
-            "name another store"
-        )
+        raise StoreError(Message("store.others_tables", address=address, table=min(there)))
     if not create:
-        raise StoreError(f"{address} is empty: no run was ever stored in it; name another store")
+        raise StoreError(Message("store.never_used", address=address))
 
 
 def _create(connection: Connection, schema: Schema) -> None:

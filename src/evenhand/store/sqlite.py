@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from evenhand.errors import StoreError
+from evenhand.messages import Message
 
 # A pass is some kilobytes. In pages of 4 KiB one fills a page and wastes the rest of it; larger
 # ones cost more where the index of the pairs' digests is written, which has no order.
@@ -20,7 +21,6 @@ _CACHE_KIB = 32 * 1024
 _WAL_PAGES = 4000
 _WAL_KEPT_BYTES = _WAL_PAGES * _PAGE_BYTES
 _SMALLEST_BYTES = 512  # one page, the smallest
-_OTHERWISE = "name another store"
 
 
 def prepare_file(path: Path, *, create: bool) -> None:
@@ -29,28 +29,25 @@ def prepare_file(path: Path, *, create: bool) -> None:
         found = os.stat(path)
     except FileNotFoundError:
         if not create:
-            raise StoreError(f"there is no store at {path}; {_OTHERWISE}") from None
+            raise StoreError(Message("store.not_there", path=path)) from None
         _make_folder(path.parent)
         _make_file(path)
         return
     except OSError as error:
-        raise StoreError(f"store {path} cannot be opened: {_why(error)}; {_OTHERWISE}") from None
+        raise StoreError(Message("store.open_failed", path=path, reason=_why(error))) from None
     if stat.S_ISDIR(found.st_mode):
-        raise StoreError(f"{path} is a directory; name a file in it, e.g. {path / 'evenhand.db'}")
+        raise StoreError(Message("store.is_directory", path=path, file=path / "evenhand.db"))
     if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is no regular file; {_OTHERWISE}")
+        raise StoreError(Message("store.no_regular_file", path=path))
     if 0 < found.st_size < _SMALLEST_BYTES:
         # Asked here, since SQLite takes a file of one byte for an empty one and writes over it.
-        raise StoreError(f"store {path} is not an SQLite file; {_OTHERWISE}")
+        raise StoreError(Message("store.not_sqlite", address=path))
     if found.st_size == 0 and create and os.access(path, os.W_OK):
         os.chmod(path, 0o600)
     # SQLite keeps its log beside the file.
     for needed in (path, path.parent):
         if not os.access(needed, os.R_OK | os.W_OK):
-            raise StoreError(
-                f"store {path} cannot be used: {needed} is not writable; "
-                f"make it so, or {_OTHERWISE}"
-            )
+            raise StoreError(Message("store.not_writable", path=path, needed=needed))
 
 
 def _make_folder(folder: Path) -> None:
@@ -61,9 +58,11 @@ def _make_folder(folder: Path) -> None:
         for each in reversed(missing[:-1]):
             each.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"folder {folder} cannot be made: {_why(error)}; {_OTHERWISE}") from None
+        raise StoreError(
+            Message("store.folder_failed", folder=folder, reason=_why(error))
+        ) from None
     if not folder.is_dir():
-        raise StoreError(f"{folder} is no folder, so no store can be in it; {_OTHERWISE}")
+        raise StoreError(Message("store.no_folder", folder=folder))
 
 
 def _make_file(path: Path) -> None:
@@ -72,7 +71,7 @@ def _make_file(path: Path) -> None:
     except FileExistsError:
         pass  # another process was faster; it is as good as ours
     except OSError as error:
-        raise StoreError(f"store {path} cannot be made: {_why(error)}; {_OTHERWISE}") from None
+        raise StoreError(Message("store.make_failed", path=path, reason=_why(error))) from None
 
 
 def _why(error: OSError) -> str:

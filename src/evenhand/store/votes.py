@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from evenhand.contract import Winner
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.store.columns import WINNERS, Coded, of_its_item
 from evenhand.store.database import Database
 from evenhand.store.records import (
@@ -221,21 +222,14 @@ class VoteStore(Database):
 
 def check_vote(vote: NewVote) -> None:
     if not vote.who.strip() or len(vote.who) > LONGEST_NAME:
-        raise InputError(
-            f"who has {len(vote.who)} characters; name the person in 1 to {LONGEST_NAME}"
-        )
+        raise InputError(Message("store.voter_too_long", n=len(vote.who), most=LONGEST_NAME))
     for name, text in (("who", vote.who), ("comment", vote.comment)):
         if text is not None and not _is_text(text):
-            raise InputError(
-                f"{name} is {text[:40]!r}, which is no text that could be written; "
-                "give it in UTF-8, without half of a surrogate pair"
-            )
+            raise InputError(Message("store.text_unwritable", name=name, text=text[:40]))
     if vote.both_bad and vote.verdict != "TIE":
-        raise InputError(f"both are bad and {vote.verdict} won; give the verdict TIE")
+        raise InputError(Message("store.bad_but_won", verdict=vote.verdict))
     if vote.chance is not None and not 0 < vote.chance <= 1:
-        raise InputError(
-            f"chance is {vote.chance}; give the chance of being drawn, above 0 and at most 1"
-        )
+        raise InputError(Message("store.chance_outside", chance=vote.chance))
 
 
 def _said(vote: NewVote) -> str | None:

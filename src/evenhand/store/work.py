@@ -34,6 +34,7 @@ from sqlalchemy import (
 
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.store.batches import PassAsked, forget
 from evenhand.store.columns import OUTCOMES, code_outcomes, of_its_item
 from evenhand.store.database import Database
@@ -418,7 +419,7 @@ def _contest(
     if numbers is None:
         return 0
     if model_a is None or model_b is None:
-        raise InputError(f"item {number} does not name both its models; name them in the data")
+        raise InputError(Message("store.models_unnamed", number=number))
     return contest_of(numbers, model_a, model_b)
 
 
