@@ -132,7 +132,9 @@ def check_setting(where: str, name: str, value: object) -> object:
     """The value, where it is one that the setting takes; `where` is what people gave it as."""
     if name in _CHOICES:
         if value not in _CHOICES[name]:
-            raise SettingsError(f"{where} is {value!r}; it takes {' or '.join(_CHOICES[name])}")
+            raise SettingsError(
+                Message("settings.no_choice", where=where, value=value, choices=_CHOICES[name])
+            )
     elif name == "base_url" and isinstance(value, (list, tuple)):
         if not value or not all(isinstance(each, str) and each.strip() for each in value):
             raise SettingsError(Message("settings.list_addresses_e_g", where=where))

@@ -126,6 +126,56 @@ def test_what_is_made_is_in_the_catalogue_with_its_values() -> None:
     assert differ == []
 
 
+def error_names() -> set[str]:
+    """Of classes that people are shown; `MissingExtra` makes its own message."""
+    names, before = {"EvenhandError"}, 0
+    while before != len(names):
+        before = len(names)
+        for _, tree in trees():
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef) and any(
+                    ast.unparse(base).split(".")[-1] in names for base in node.bases
+                ):
+                    names.add(node.name)
+    return names - {"MissingExtra"}
+
+
+def test_an_error_is_made_of_a_message() -> None:
+    """A sentence written where an error is made has one language and one reader."""
+    names = error_names()
+    plain = [
+        f"{path.relative_to(SOURCES)}:{node.lineno}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in names
+        if node.args and isinstance(node.args[0], ast.Constant | ast.JoinedStr | ast.BinOp)
+    ]
+    assert plain == []
+
+
+def test_no_room_below_the_edges_names_a_command_line_option() -> None:
+    """`{--option}` in a catalogue is what its reader calls it."""
+    edges = ("cli", "serve", "api.py", "skill", "demo", "tools.py", "checkup.py")
+    of_pip = "judges/embedded_model.py"
+    named = []
+    for path, tree in trees():
+        place = path.relative_to(SOURCES).as_posix()
+        if place.startswith(edges) or place == of_pip:
+            continue
+        bare = {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        named += [
+            f"{place}:{node.lineno}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if node not in bare and re.search(r"(?<![\w-])--[a-z]", node.value)
+        ]
+    assert named == []
+
+
 def test_an_option_is_called_as_the_reader_calls_it() -> None:
     assert option("max-tokens", "cli") == "--max-tokens"
     assert option("max-tokens", "http") == "maxTokens"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 import service_examples
@@ -53,6 +54,11 @@ def test_document_names_every_endpoint_once() -> None:
     assert set(OPERATIONS) == {f"{each.method} {each.path}" for each in ENDPOINTS}
     names = [operation["operationId"] for operation in OPERATIONS.values()]
     assert len(set(names)) == len(names)
+
+
+def test_to_write_the_document_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    make_app(ServerConfig()).openapi()
+    assert caplog.records == []
 
 
 def test_every_reference_leads_somewhere() -> None:

@@ -209,15 +209,15 @@ def test_groups_that_cannot_be_joined_are_still_asked_within() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"batch": 0}, "batch is 0; give at least 1 pair"),
-        ({"budget": -1}, "budget is -1; give 0 pairs or more"),
+        ({"batch": 0}, "batch is 0; give at least 1"),
+        ({"budget": -1}, "budget is -1; give at least 0"),
         (
             {"asked": 4},
             "asked is 4, but 10 pairs are completed or in flight; count all that were sent",
         ),
-        ({"rule": StoppingRule(target=1.0)}, "target is 1; give a certainty between 0 and 1"),
-        ({"rule": StoppingRule(target=float("nan"))}, "target is nan; give a certainty"),
-        ({"prior_deviation": 0.0}, "prior_deviation is 0; give a positive number"),
+        ({"rule": StoppingRule(target=1.0)}, "certainty is 1.0; give a share between 0 and 1"),
+        ({"rule": StoppingRule(target=float("nan"))}, "certainty is nan; give a share"),
+        ({"prior_deviation": 0.0}, "prior_deviation is 0.0; give a positive number"),
         ({"dispersion": float("nan")}, "dispersion is nan; give a positive number"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_weight_scales_the_move() -> None:
     [
         (([], [], []), {}, "there are no battles"),
         ((["x"], ["x"], ["A"]), {}, "compared with itself in row 1"),
-        ((["x"], ["y"], ["A"]), {"k": 0}, "k is 0; it takes a positive number"),
+        ((["x"], ["y"], ["A"]), {"k": 0}, "k is 0; give a positive number"),
         ((["x"], ["y"], ["A"]), {"scale": -400}, "scale is -400"),
         ((["x"], ["y"], ["A"]), {"weight": [-1]}, "weight is -1 in row 1"),
     ],

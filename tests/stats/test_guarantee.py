@@ -139,9 +139,9 @@ def test_a_good_judge_is_trusted_with_most_verdicts() -> None:
 
 
 def test_a_target_beyond_1_is_an_error() -> None:
-    with pytest.raises(InputError, match="the agreement aimed at is 90"):
+    with pytest.raises(InputError, match="min_agreement is 90"):
         guarantee_agreement([0.5], [1], target=90)
-    with pytest.raises(InputError, match="the error level is 0"):
+    with pytest.raises(InputError, match="error_level is 0"):
         guarantee_agreement([0.5], [1], error_level=0)
     with pytest.raises(InputError, match=r"confidences has 85\.0 in row 0"):
         guarantee_agreement([85], [1])

@@ -263,13 +263,13 @@ def test_a_plan_with_rows_keeps_its_power_in_simulated_runs() -> None:
         (lambda: plan_pairs(float("nan")), "win rate of nan"),
         (lambda: plan_pairs(0.6, certainty=Certainty(alpha=0)), "alpha is 0"),
         (lambda: plan_pairs(0.6, certainty=Certainty(power=1)), "power is 1"),
-        (lambda: plan_pairs(0.6, shape=StudyDesign(tie_share=1)), "tie share is 1"),
+        (lambda: plan_pairs(0.6, shape=StudyDesign(tie_share=1)), "tie_share is 1"),
         (lambda: plan_pairs(0.6, shape=StudyDesign(correlation=-0.1)), "correlation is -0.1"),
         (lambda: plan_pairs(0.6, shape=StudyDesign(judges=0)), "judges is 0"),
         (lambda: plan_pairs(0.50001), "larger difference"),
         (
             lambda: plan_pairs(0.6, shape=StudyDesign(inconsistent_share=1)),
-            "inconsistent share is 1",
+            "inconsistent_share is 1",
         ),
         (
             lambda: plan_pairs(0.6, shape=StudyDesign(inconsistent_share=0.5, tie_share=0.5)),
@@ -278,14 +278,14 @@ def test_a_plan_with_rows_keeps_its_power_in_simulated_runs() -> None:
         # Of the agreeing 0.5, 0.4 are ties and 0.1 are won: (0.1 + 0.2)/0.5 = 0.6 at most.
         (
             lambda: plan_pairs(0.61, shape=StudyDesign(inconsistent_share=0.5, tie_share=0.4)),
-            "40% ties and 50% inconsistent cannot be planned for; .* from 0.4 to 0.6",
+            "40 % ties and 50 % inconsistent cannot be planned for; .* from 0.4 to 0.6",
         ),
-        (lambda: plan_pairs(0.6, min_win_rate=1), "minimum win rate is 1; give one between"),
+        (lambda: plan_pairs(0.6, min_win_rate=1), "min_win_rate is 1; give a share between"),
         (lambda: plan_pairs(0.45, min_win_rate=0.45), "never passes a gate at 0.45; .* above 0.45"),
         # 0.5 + 0.7·(0.63 - 0.5) = 0.591 is shown; 0.1/0.7 above 0.5 would do.
         (
             lambda: plan_pairs(0.63, min_win_rate=0.6, shape=StudyDesign(inconsistent_share=0.3)),
-            r"30% inconsistent never passes a gate at 0.6; give one above 0.6429, up to 1",
+            r"30 % inconsistent never passes a gate at 0.6; give one above 0.6429, up to 1",
         ),
         (
             lambda: plan_pairs(0.9, min_win_rate=0.45, shape=StudyDesign(inconsistent_share=0.5)),
@@ -310,7 +310,7 @@ def test_a_plan_with_rows_keeps_its_power_in_simulated_runs() -> None:
             lambda: plan_pairs(0.6, shape=StudyDesign(inconsistent_share=0.2, orders=1)),
             "one order cannot be inconsistent",
         ),
-        (lambda: detectable_difference(0), "0 prompts"),
+        (lambda: detectable_difference(0), "prompts is 0"),
     ],
 )
 def test_a_mistake_is_named(call: object, fact: str) -> None:

@@ -305,7 +305,7 @@ def test_a_higher_level_is_wider() -> None:
         ({"outcomes": [0], "level": 1 - 1e-16}, "give a share between 0 and 1, e.g. 0.95"),
         ({"outcomes": [0], "level": float("nan")}, "level is nan; give a share"),
         ({"outcomes": [0], "prompts": [["x"]]}, "prompts has labels that are lists"),
-        ({"outcomes": [0], "ties": "third"}, "ties is 'third'; give \"half\""),
+        ({"outcomes": [0], "ties": "third"}, "ties is 'third'; give 'half'"),
     ],
 )
 def test_a_callers_mistake_names_the_fact_and_the_remedy(

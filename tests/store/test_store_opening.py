@@ -152,7 +152,9 @@ AS_ANOTHER_USER = """
 import os, sys
 import alembic.command, evenhand.store.store
 from evenhand.errors import StoreError
+from evenhand.messages import catalogue
 from evenhand.store import open_store
+catalogue("en")
 if os.geteuid() == 0:
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)

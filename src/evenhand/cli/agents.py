@@ -15,6 +15,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.serve import ConfigFile, OfferedJudges, chosen_offers
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.serve.config import ServerConfig
@@ -103,7 +104,7 @@ def skill(
         session.write_text(skill_texts()["SKILL.md"].decode().rstrip("\n"))
         return
     if directory is not None and (agent or of_user):
-        raise InputError("--dir names the folder itself; leave out --agent and --user")
+        raise InputError(Message("command.dir_names_folder"))
     folders = [directory] if directory else skill_folders(agent or (), of_user=of_user)
     for written in write_skill(folders, force=force):
         session.write_text(f"{written.state:<9}  {written.folder}")

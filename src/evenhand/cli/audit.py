@@ -14,6 +14,7 @@ from evenhand.cli.figures import number, share, value
 from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.cli.terminal import one_line
 from evenhand.errors import DataError, InputError, Status
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -131,9 +132,7 @@ def audit(
             _tell_rule(figures, as_json=as_json)
             return
     if labelled is None:
-        raise InputError(
-            "nothing to audit; give a file of labelled pairs with --judge, or a run's name"
-        )
+        raise InputError(Message("command.nothing_to_audit"))
     run = labelled
     if data is None:
         refuse_unknown_file(named_store(limits.store), run)
@@ -239,11 +238,8 @@ def refuse_judging_options(context: typer.Context, run: str) -> None:
     ]
     if given:
         options = {param.name: param.opts[0] for param in context.command.params}
-        named = ", ".join(options[name] for name in given)
-        raise InputError(
-            f"{named} would judge a file of pairs, and there is no file {run!r}: a run is audited "
-            "as it was judged; leave it out, or name the file"
-        )
+        named = [options[name] for name in given]
+        raise InputError(Message("command.run_judged_already", options=named, run=run))
 
 
 def refuse_unknown_file(address: str | None, run: str) -> None:
@@ -259,7 +255,7 @@ def refuse_unknown_file(address: str | None, run: str) -> None:
     except StoreError:
         known = False
     if not known:
-        raise InputError(f"there is neither a file {run!r} nor a run of that name; check the path")
+        raise InputError(Message("command.no_file_or_run", run=run))
 
 
 def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
@@ -280,10 +276,7 @@ def need_labels(data: Source, reading: ReadOptions, store: str | None) -> None:
             return
     refuse_one_sided(data.name, in_one_order)
     if not in_one_order and not _any_vote(store):
-        raise DataError(
-            f"{data.name} has no labels; it needs a column label (A, B or TIE; --map label=COLUMN "
-            "names it), or people's votes on its pairs (evenhand run, then evenhand label)"
-        )
+        raise DataError(Message("command.no_labels", name=data.name))
 
 
 def has_labels(data: Source, reading: ReadOptions) -> bool:
@@ -335,9 +328,7 @@ def figures_by_rule(
     from evenhand.trust.published_rules import NEEDS_LABELS, apply_rule, labels_of, recordings_of
 
     if judge is None or not judge.strip().startswith("replay:"):
-        raise InputError(
-            f"--rule {rule} is for recorded judges; give the file of pairs and --judge replay:FILE"
-        )
+        raise InputError(Message("command.rule_needs_recordings", rule=rule))
     labels = None
     if data is not None:
         reading = ReadOptions(columns=mapped_columns(columns), criteria_needed=False)

@@ -12,6 +12,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, interval, number, p_value, percent, rate
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,9 +97,11 @@ def calibrate(
     )
 
     if error_level is not None and min_agreement is None:
-        raise InputError("--error-level belongs to --min-agreement; give both, or neither")
+        raise InputError(
+            Message("command.both_or_neither", option="--error-level", other="--min-agreement")
+        )
     if save is not None and CALIBRATION_FILES.path(save).exists() and not force:
-        raise InputError(f"the calibration {save!r} is there already; give --force to replace it")
+        raise InputError(Message("command.calibration_there", save=save))
     with opened_store(store) as opened:
         found = calibrate_run(
             opened,

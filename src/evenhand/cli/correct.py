@@ -12,6 +12,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import SCALE, bar, counted, interval, number, percent, rate
 from evenhand.cli.terminal import one_line, print_table, show_hanging
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,7 +81,7 @@ def correct(
     from evenhand.cli.session import opened_store
 
     if draw is None and (output is not None or force):
-        raise InputError("--output and --force go with --draw; give it too, or leave them out")
+        raise InputError(Message("command.belong_to_draw"))
     with opened_store(store) as opened:
         if draw is not None:
             from evenhand.trust.label_samples import draw_pairs, write_draw

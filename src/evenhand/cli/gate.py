@@ -12,6 +12,7 @@ from evenhand.cli import session
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.report.gate import GateReport, Ruling
@@ -86,7 +87,9 @@ def gate(
 
     _named_once(name, latest=latest)
     if labels_are is not None and not corrected:
-        raise InputError("--labels-are belongs to --corrected; give both, or neither")
+        raise InputError(
+            Message("command.both_or_neither", option="--labels-are", other="--corrected")
+        )
     limits = ConclusionLimits(
         max_invalid=max_invalid,
         max_skipped=max_skipped,
@@ -133,9 +136,9 @@ def gate(
 def _named_once(name: str | None, *, latest: bool) -> None:
     """A shared store in CI must not gate the wrong run because somebody forgot its name."""
     if name is None and not latest:
-        raise InputError("name the run to gate, or take the latest of the store with --latest")
+        raise InputError(Message("command.no_run_to_gate"))
     if name is not None and latest:
-        raise InputError(f"--latest and run {name!r} are both given; give one of them")
+        raise InputError(Message("command.latest_and_run", name=name))
 
 
 def _show(ruled: GateReport) -> None:

@@ -76,22 +76,24 @@ def read_document(name: str) -> dict[str, Any]:
 
     from evenhand.contract.json_text import RepeatedKey, refuse_repeated_key
 
-    text = _decode(_read_bytes(name, "the document"), name)
+    text = _decode(_read_bytes(name, Message("command.the_document")), name)
     if not text.strip():
-        raise InputError(f"{_shown(name)} is empty; it takes one JSON object")
+        raise InputError(Message("command.document_empty", name=_shown(name)))
     try:
         document = json.loads(text)
         refuse_repeated_key(text.encode("utf-8", "surrogatepass"), document)
     except RecursionError:
-        raise InputError(
-            f"{_shown(name)} is nested too deeply; it takes one pair, a flat JSON object"
-        ) from None
+        raise InputError(Message("command.document_too_deep", name=_shown(name))) from None
     except RepeatedKey as error:
-        raise InputError(f"{_shown(name)}: {error}") from None
+        raise InputError(
+            Message("command.document_refused", name=_shown(name), error=error)
+        ) from None
     except ValueError as error:
-        raise InputError(f"{_shown(name)} is not JSON: {error}; it takes one object") from None
+        raise InputError(
+            Message("command.document_not_json", name=_shown(name), error=error)
+        ) from None
     if not isinstance(document, dict):
-        raise InputError(f"{_shown(name)} holds no JSON object; it takes one pair")
+        raise InputError(Message("command.document_no_object", name=_shown(name)))
     return document
 
 
@@ -111,12 +113,10 @@ def _merged(document: dict[str, Any], given: dict[str, Any], *, criteria_needed:
         field = Pair.model_fields[name]
         for spelling in spellings(name, field.validation_alias):
             if spelling in document:
-                raise InputError(f"{spelling} is in the document and given as an option; keep one")
+                raise InputError(Message("command.given_twice", spelling=spelling))
     values = {**document, **given}
     if not values:
-        raise InputError(
-            "nothing to compare; give --prompt, --a, --b and -c, or a JSON document (- for stdin)"
-        )
+        raise InputError(Message("command.nothing_to_compare"))
     try:
         return read_pair(values, criteria_needed=criteria_needed)
     except InputError as error:
@@ -128,29 +128,29 @@ def _merged(document: dict[str, Any], given: dict[str, Any], *, criteria_needed:
 
 
 def _refuse_second_reader(document: str | None, options: dict[str, str | None]) -> None:
-    readers = ["the document"] if document == "-" else []
+    readers: list[str] = [Message("command.the_document")] if document == "-" else []
     readers += [option for option, value in options.items() if value == "@-"]
     if len(readers) > 1:
-        raise InputError(
-            f"{' and '.join(readers)} would both read standard input; give one of them as a file"
-        )
+        raise InputError(Message("command.stdin_read_twice", readers=readers))
 
 
 def _read_bytes(name: str, option: str) -> bytes:
     if name == "-":
         if sys.stdin is None:
-            raise InputError("standard input is closed; give a file instead")
+            raise InputError(Message("command.stdin_closed"))
         return sys.stdin.buffer.read()
     if not name:
-        raise InputError(f"{option} names no file; write @FILE, or @@ for a text that begins so")
+        raise InputError(Message("command.no_file_named", option=option))
     try:
         return Path(name).expanduser().read_bytes()
     except OSError as error:
         raise InputError(
-            f"{option}: {name} cannot be read ({error.strerror or error}); check the path"
+            Message(
+                "command.file_unreadable", option=option, name=name, reason=error.strerror or error
+            )
         ) from None
     except (RuntimeError, ValueError):  # no such user's home; a NUL in the name
-        raise InputError(f"{option}: {name!r} is no file name; check it") from None
+        raise InputError(Message("command.no_file_name", option=option, name=name)) from None
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -158,12 +158,12 @@ def _decode(data: bytes, name: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{_shown(name)} is not UTF-8 (byte {error.start + 1}); save it as UTF-8"
+            Message("command.file_not_utf8", name=_shown(name), byte=error.start + 1)
         ) from None
 
 
 def _shown(name: str) -> str:
-    return "standard input" if name == "-" else name
+    return Message("command.standard_input") if name == "-" else name
 
 
 # What the options of a run say about its data: the files, how rows become pairs, the price.
@@ -193,7 +193,7 @@ def mapped_columns(given: list[str] | None) -> dict[str, str]:
 def _mapped(entry: str) -> tuple[str, str]:
     field, equals, column = entry.partition("=")
     if not equals or not field.strip():
-        raise InputError(f"--map {entry!r} is not FIELD=COLUMN; give e.g. --map prompt=question")
+        raise InputError(Message("command.map_malformed", entry=entry))
     return field.strip(), column.strip()
 
 
@@ -210,26 +210,26 @@ def read_sources(given: DataFiles, reading: ReadOptions, *, prompts: Prompts = "
 
     a, b = given.a, given.b
     if (a is None) != (b is None):
-        raise InputError(f"{'--b' if b is None else '--a'} is missing; give both files")
+        raise InputError(
+            Message("command.other_file_missing", option="--b" if b is None else "--a")
+        )
     files = [a, b] if a is not None and b is not None else list(given.outputs or ())
     ways = [bool(given.pairs), a is not None, bool(given.outputs)]
     if sum(ways) > 1:
-        raise InputError("give either PAIRS, or --a and --b, or --outputs; not two of them")
+        raise InputError(Message("command.data_given_twice"))
     if a is not None and given.baseline is not None:
-        raise InputError("--baseline belongs to --outputs; with --a and --b, A is --a")
+        raise InputError(Message("command.baseline_of_outputs"))
     if given.pairs:
         for option, value in (("--baseline", given.baseline), ("--questions", given.questions)):
             if value is not None:
-                raise InputError(f"{option} belongs to --a/--b and --outputs, not to PAIRS")
+                raise InputError(Message("command.belongs_to_outputs", option=option))
         if prompts != "all":
-            raise InputError("--prompts belongs to --a/--b and --outputs, not to PAIRS")
+            raise InputError(Message("command.belongs_to_outputs", option="--prompts"))
         return PairFiles.of([data_path(each) for each in given.pairs], reading)
     if not files:
-        raise InputError(
-            "nothing to judge; give a file of pairs (- for standard input), or --a OLD --b NEW"
-        )
+        raise InputError(Message("command.nothing_to_judge"))
     if len(files) < 2:
-        raise InputError("--outputs names one file; a comparison needs two or more")
+        raise InputError(Message("command.one_output"))
     return ModelOutputs(
         tuple([open_source(data_path(file)) for file in files]),
         reading,
@@ -245,7 +245,7 @@ def data_path(given: str | Path) -> Path | str:
     if str(given) != "-":
         return url_in(given) or Path(given).expanduser()
     if sys.stdin is None:
-        raise InputError("standard input is closed; give a file instead")
+        raise InputError(Message("command.stdin_closed"))
     return "-"
 
 
@@ -262,7 +262,11 @@ def calibrations_of(
     """
     if not names:
         if forced:
-            raise InputError("--force-calibration belongs to --calibration; give both, or neither")
+            raise InputError(
+                Message(
+                    "command.both_or_neither", option="--force-calibration", other="--calibration"
+                )
+            )
         return [None] * len(judges)
     from evenhand.trust.calibration import open_calibration
 
@@ -281,6 +285,6 @@ def calibrations_of(
             strange.append((name, opened))
     for name, opened in strange:
         if None not in taken:
-            raise InputError(f"calibration {name!r} is one too many; give one for a judge")
+            raise InputError(Message("command.calibration_too_many", name=name))
         taken[taken.index(None)] = opened
     return taken

@@ -14,6 +14,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import RateLine, counted, number, percent, share, show_rates, value
 from evenhand.cli.terminal import one_line, print_table, show_hanging
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +92,7 @@ def jury(
     from evenhand.trust.panels import open_jury, save_jury
 
     if use is not None and weights is not None:
-        raise InputError("--use brings its own weights; leave --weights out, or --use")
+        raise InputError(Message("command.use_has_weights"))
     saved = None if use is None else open_jury(use)
     with opened_store(store) as opened:
         sitting = evaluate_jury(
@@ -106,10 +107,7 @@ def jury(
             level=level,
         )
     if use is None and len(sitting.report.judges) == 1:
-        raise InputError(
-            f"run {names[0]!r} has one judge, which is no jury; name another run over the "
-            "same pairs too"
-        )
+        raise InputError(Message("command.one_judge_no_jury", name=names[0]))
     kept = None if save is None else save_jury(sitting.poll.saved, save, overwrite=force)
     rows = None
     if output is not None:

@@ -17,6 +17,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, number
 from evenhand.cli.terminal import one_line, plain
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,12 +80,9 @@ def label(
     from evenhand.trust.labelling import begin_labelling
 
     if drawn is not None and only is not None:
-        raise InputError("--drawn says which pairs, and so does --only; give one of them")
+        raise InputError(Message("command.drawn_and_only"))
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError(
-            "voting needs a terminal, and there is none; run it in one, or bring votes in "
-            "from a file with evenhand votes import"
-        )
+        raise InputError(Message("command.no_terminal"))
     person = _person(who)
     with opened_store(store) as opened:
         run = find_run(opened, name)
@@ -122,12 +120,12 @@ def _person(given: str | None) -> str:
         try:
             given = getpass.getuser()
         except (KeyError, OSError):
-            raise InputError("nobody knows your name; give --who NAME") from None
+            raise InputError(Message("command.who_unknown")) from None
     person = given.strip()
     if not 0 < len(person) <= LONGEST_NAME:
-        raise InputError(f"--who has {len(person)} characters; give 1 to {LONGEST_NAME}")
+        raise InputError(Message("command.who_too_long", n=len(person), most=LONGEST_NAME))
     if character := unprintable(person):
-        raise InputError(f"--who holds {character}, a character that is not seen; leave it out")
+        raise InputError(Message("command.who_unprintable", character=character))
     return person
 
 

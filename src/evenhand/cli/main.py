@@ -38,7 +38,7 @@ from evenhand.errors import (
     Status,
     exit_code,
 )
-from evenhand.messages import speaking_to
+from evenhand.messages import Message, speaking_to
 
 # typer checks choices with pydantic, which puts this before what is wrong.
 _PYDANTICS_OWN = "Value error, "
@@ -127,13 +127,13 @@ def _run() -> int:
         return left.code if isinstance(left.code, int) else Status.OK
     except typer.TyperException as problem:
         text = " ".join(problem.format_message().split()).rstrip(".").replace(_PYDANTICS_OWN, "", 1)
-        error = InputError(f"{text}; see evenhand --help")
+        error = InputError(Message("command.usage", text=text))
     except (KeyboardInterrupt, typer.Abort):
         error = _interrupted(of_pair)
     except EvenhandError as problem:
         error = problem
     except OSError as problem:
-        error = InputError(_about(problem))
+        error = InputError(_on_disk(problem))
     except Exception as problem:  # whatever it is, it is our fault and no news for the caller
         if os.environ.get("EVENHAND_DEBUG"):
             raise
@@ -143,8 +143,9 @@ def _run() -> int:
 
 
 def _interrupted(of_pair: bool) -> Interrupted:
-    before = "there was a verdict" if of_pair else "it was done"
-    return Interrupted(f"interrupted before {before}; run it again")
+    return Interrupted(
+        Message("command.interrupted_before_verdict" if of_pair else "command.interrupted")
+    )
 
 
 def _show_error(error: EvenhandError, *, as_json: bool, of_pair: bool) -> None:
@@ -168,9 +169,11 @@ def _show_error(error: EvenhandError, *, as_json: bool, of_pair: bool) -> None:
         show_failure(session.err(), failure)
 
 
-def _about(error: OSError) -> str:
-    where = f" ({error.filename})" if error.filename else ""
-    return f"{error.strerror or error}{where}; check the disk, the path and its permissions"
+def _on_disk(error: OSError) -> Message:
+    reason = error.strerror or str(error)
+    if error.filename:
+        return Message("command.file_failed", reason=reason, file=error.filename)
+    return Message("command.disk_failed", reason=reason)
 
 
 def _not_utf8() -> InputError | None:
@@ -178,13 +181,12 @@ def _not_utf8() -> InputError | None:
     for place, word in enumerate(sys.argv[1:], start=1):
         if not _is_text(word):
             return InputError(
-                f"argument {place} ({_in_bytes(word)}) is not UTF-8; write it in UTF-8, "
-                "or put it into a file"
+                Message("command.argument_not_utf8", place=place, word=_in_bytes(word))
             )
     for name, value in os.environ.items():
         if not _is_text(value) and name.startswith(("EVENHAND_", "OPENAI_")):
             return SettingsError(
-                f"the environment variable {name} ({_in_bytes(value)}) is not UTF-8; correct it"
+                Message("command.variable_not_utf8", name=name, value=_in_bytes(value))
             )
     return None
 
@@ -203,10 +205,7 @@ def _in_bytes(value: str) -> str:
 
 def _bug(error: Exception) -> EvenhandError:
     said = " ".join(str(error).split())[:200]
-    return EvenhandError(
-        f"this is a bug in evenhand: {type(error).__name__}: {said}; "
-        "run again with EVENHAND_DEBUG=1 and report what it shows"
-    )
+    return EvenhandError(Message("command.bug", said=said, kind=type(error).__name__))
 
 
 def _flush() -> None:

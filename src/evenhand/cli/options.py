@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 import typer
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.contract import Locale
@@ -463,10 +464,7 @@ class JudgeChoices:
 def open_judge(config: JudgeConfig) -> Judge:
     """The one that the command or the settings name."""
     if config.judge is None:
-        raise InputError(
-            "no judge is named; give --judge openai:MODEL (or set EVENHAND_JUDGE); "
-            "--judge local works without a key, to try things out"
-        )
+        raise InputError(Message("command.no_judge"))
     return config.open_judge()
 
 

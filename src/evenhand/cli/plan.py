@@ -13,6 +13,7 @@ from evenhand.cli.figures import counted, dollars, number
 from evenhand.cli.options import JudgeChoices, PairRules, open_judge
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -159,7 +160,7 @@ def plan(
     cost = known.call_cost if known else None
     named = len(judge or ()) or (1 if data else None)
     if judges is not None and named is not None and judges != named:
-        raise InputError(f"--judges is {judges}, but {named} are named; leave it out")
+        raise InputError(Message("command.judges_differ", judges=judges, named=named))
     if tokens is not None and priced is not None:
         cost = _by_price(tokens, priced)
     if data:
@@ -215,27 +216,25 @@ def _check(
     price: str | None,
 ) -> None:
     if win_rates and pairs is not None:
-        raise InputError("give either --win-rate or --pairs: one is found from the other")
+        raise InputError(Message("command.win_rate_or_pairs"))
     ways = [
         name for name, given in (("PAIRS", data), ("--like", like), ("--tokens", tokens)) if given
     ]
     if len(ways) > 1:
-        raise InputError(
-            f"the cost is known from one of {' and '.join(ways)}; leave the others out"
-        )
+        raise InputError(Message("command.cost_known_twice", ways=ways))
     if store is not None and like is None:
-        raise InputError("--store belongs to --like; leave it out")
+        raise InputError(Message("command.belongs_to", option="--store", other="--like"))
     if tokens is not None and price is None:
-        raise InputError("--tokens needs --price INPUT/OUTPUT, in dollars for a million tokens")
+        raise InputError(Message("command.tokens_need_price"))
     if price is not None and not ways:
-        raise InputError("--price needs the tokens of a call; give --tokens, --like RUN, or PAIRS")
+        raise InputError(Message("command.price_needs_tokens"))
 
 
 def _check_estimated(data: list[str] | None, **given: object) -> None:
     for name, value in given.items():
         if value and not data:
             option = {"columns": "map", "criteria": "criterion"}.get(name, name.replace("_", "-"))
-            raise InputError(f"--{option} belongs to PAIRS; give a file to estimate the cost from")
+            raise InputError(Message("command.belongs_to_pairs", option=option))
 
 
 def _like(name: str, address: str | None, price: Price | None) -> LikeRun:
@@ -251,9 +250,7 @@ def _by_price(tokens: str, price: Price) -> CallCost:
 
     first, _, second = tokens.partition("/")
     if not (first.strip().isdecimal() and second.strip().isdecimal()):
-        raise InputError(
-            f"--tokens {tokens!r} is not INPUT/OUTPUT; give whole numbers, e.g. --tokens 900/400"
-        )
+        raise InputError(Message("command.tokens_malformed", tokens=tokens))
     return cost_by_price(price, input_tokens=int(first), output_tokens=int(second))
 
 

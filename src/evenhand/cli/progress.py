@@ -18,6 +18,7 @@ from evenhand.cli.figures import counted, dollars, number, running_rate, seconds
 from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
 from evenhand.judges.protocol import news_of
+from evenhand.messages import Message
 from evenhand.runs import Observer
 
 if TYPE_CHECKING:
@@ -154,16 +155,13 @@ class ProgressLog(Observer):
         if limit is None or cost is None or cost.high <= limit:
             return
         if self._as_json or not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
-            raise InputError(
-                f"the run may cost {dollars(cost.high)}, above --confirm-above {limit:g}; "
-                "give --yes to go on, or --max-cost to cap it"
-            )
+            raise InputError(Message("command.costs_more", limit=limit, cost=dollars(cost.high)))
         sys.stderr.write("go on? [y/N] ")
         sys.stderr.flush()
         with _ordinary_interrupts():
             said = sys.stdin.readline()
         if said.strip().lower() not in ("y", "yes"):
-            raise InputError("not begun, as asked; --max-cost caps what a run may spend")
+            raise InputError(Message("command.not_begun"))
 
     def announce(self, what: str) -> None:
         self.say(what)

@@ -11,6 +11,7 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.options import JudgeChoices, PairTexts, grouped
 from evenhand.errors import InputError, JudgeAuthentication
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.judging.config import JudgeConfig
@@ -46,8 +47,12 @@ def prompt(
     chosen_mode = config.mode or traits.modes[0]
     if chosen_mode not in traits.modes:
         raise InputError(
-            f"judge {config.judge} cannot answer in {chosen_mode} mode; "
-            f"use --mode {traits.modes[0]}"
+            Message(
+                "command.mode_unavailable",
+                judge=config.judge,
+                mode=chosen_mode,
+                other=traits.modes[0],
+            )
         )
     filled = Prompt.of(pair, config.template_for(chosen_mode))
 

@@ -14,6 +14,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, number
 from evenhand.cli.terminal import one_line, print_table, show_hanging
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -155,9 +156,9 @@ def rank(
 ) -> None:
     """Rank models by the verdicts of runs, or by a file of battles, with intervals."""
     of_file = {"--map": columns, "--bad-rows": bad_rows}
-    _belong(of_file, battles is not None, "--battles")
+    _belong(of_file, battles is not None, "command.belongs_to_battles")
     of_runs = {"--judge": judge, "--store": store, "--inconsistent": inconsistent}
-    _belong(of_runs, battles is None, "runs, and not to --battles")
+    _belong(of_runs, battles is None, "command.belongs_to_runs")
     fitted: dict[str, Any] = {
         "--ties": ties,
         "--intervals": intervals,
@@ -165,10 +166,10 @@ def rank(
         "--scale": scale,
     }
     fitted |= {"--prior": prior, "--plot": plot, "--matrix": matrix or None}
-    _belong(fitted, not elo, "a fitted ranking, and not to --elo")
+    _belong(fitted, not elo, "command.belongs_to_fit")
     drawn = {"--replicates": replicates, "--seed": seed}
-    _belong(drawn, intervals == "bootstrap", "--intervals bootstrap")
-    _belong({"--k": k}, elo, "--elo")
+    _belong(drawn, intervals == "bootstrap", "command.belongs_to_bootstrap")
+    _belong({"--k": k}, elo, "command.belongs_to_elo")
     options = _options(
         ties=ties,
         inconsistent=inconsistent,
@@ -184,7 +185,7 @@ def rank(
         _check_kind(plot)
     if battles is not None:
         if runs:
-            raise InputError("give either runs or --battles, not both")
+            raise InputError(Message("command.runs_or_battles"))
         ranked = _of_file(battles, options, columns, tag, skip_bad_rows=bad_rows == "skip")
     else:
         ranked = _of_runs(runs, options, store, judge, tag)
@@ -199,10 +200,10 @@ def rank(
         session.write_text(f"\nchart in {one_line(str(plot))}")
 
 
-def _belong(given: dict[str, Any], fits: bool, to: str) -> None:
+def _belong(given: dict[str, Any], fits: bool, code: str) -> None:
     for option, value in given.items():
         if value is not None and not fits:
-            raise InputError(f"{option} belongs to {to}; leave it out")
+            raise InputError(Message(code, option=option))
 
 
 def _options(**given: Any) -> RankOptions:

@@ -27,6 +27,7 @@ from evenhand.cli.figures import (
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +88,7 @@ def report(
     written: HtmlReport | None = None
     for option, value in (("--pairs", pairs), ("--locale", locale)):
         if value is not None and html is None:
-            raise InputError(f"{option} belongs to --html; leave it out")
+            raise InputError(Message("command.belongs_to", option=option, other="--html"))
     with opened_store(store) as opened:
         limits = ConclusionLimits(
             max_invalid=max_invalid,

@@ -11,6 +11,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.judging.config import JudgeConfig
@@ -218,14 +219,9 @@ class StopChoices:
     def fields(self, *, one_order: bool) -> dict[str, Any]:
         """As `RunOptions` names them."""
         if self.seed is not None and not (self.until_decided or self.rank_adaptive):
-            raise InputError(
-                "--seed belongs to --until-decided and --rank-adaptive, which ask in a random "
-                "order; leave it out"
-            )
+            raise InputError(Message("command.seed_of_random_order"))
         if self.until_decided and one_order:
-            raise InputError(
-                "--until-decided needs both orders, since one decides nothing; leave out --no-swap"
-            )
+            raise InputError(Message("command.decided_needs_both_orders"))
         return {"until_decided": self._until_decided(), "rank_adaptive": self._rank_adaptive()}
 
     def _until_decided(self) -> UntilDecided | None:
@@ -233,7 +229,9 @@ class StopChoices:
 
         if not self.until_decided:
             if self.alpha is not None:
-                raise InputError("--alpha belongs to --until-decided; give both, or neither")
+                raise InputError(
+                    Message("command.both_or_neither", option="--alpha", other="--until-decided")
+                )
             return None
         default = UntilDecided()
         alpha = default.alpha if self.alpha is None else self.alpha
@@ -245,12 +243,12 @@ class StopChoices:
         if not self.rank_adaptive:
             for option, value in (("--budget", self.budget), ("--certainty", self.certainty)):
                 if value is not None:
-                    raise InputError(f"{option} belongs to --rank-adaptive; give both, or neither")
+                    raise InputError(
+                        Message("command.both_or_neither", option=option, other="--rank-adaptive")
+                    )
             return None
         if self.budget is None:
-            raise InputError(
-                "--rank-adaptive needs --budget, the most pairs to ask; give e.g. 2000"
-            )
+            raise InputError(Message("command.adaptive_needs_budget"))
         asked = RankAdaptive(self.budget, seed=self.seed or 0)
         return asked if self.certainty is None else replace(asked, certainty=self.certainty)
 
@@ -299,9 +297,11 @@ def run(
 
     named: list[str | None] = [*judge] if judge else [None]
     if escalate and len(named) > 1:
-        raise InputError(f"--escalate goes on from one judge, and {len(named)} are named; name one")
+        raise InputError(Message("command.escalate_one_judge", n=len(named)))
     if for_people is not None and not escalate:
-        raise InputError("--for-people belongs to --escalate; give both, or neither")
+        raise InputError(
+            Message("command.both_or_neither", option="--for-people", other="--escalate")
+        )
     named += escalate or []
     configs = [config_of(each, alone=len(named) == 1) for each in named]
     reading = read_options(

@@ -19,6 +19,7 @@ from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.session import named_store, opened_store
 from evenhand.cli.terminal import one_line, print_table, print_where_it_fits, show_hanging
 from evenhand.errors import InputError, StoreError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -187,7 +188,7 @@ def delete(
                 f"; {counted(there, 'request')} at a provider's batch API will be paid for and "
                 "never collected (run --batch --cancel-batches gives them up)"
             )
-        if not yes and not _confirmed(f"deleting {goes}", name):
+        if not yes and not _confirmed(f"deleting {goes}", "command.delete_unasked", name):
             session.write_text("nothing was deleted")
             return
         opened.delete_run(name, with_votes=with_votes)
@@ -215,17 +216,16 @@ def forget(
         if gone.shared_pairs:
             shared = counted(gone.shared_pairs, "pair")
             goes += f"; {shared} of other runs too keep their texts and passes"
-        if not yes and not _confirmed(f"forgetting {goes}", name):
+        if not yes and not _confirmed(f"forgetting {goes}", "command.forget_unasked", name):
             session.write_text("nothing was forgotten")
             return
         opened.forget_texts(name)
     session.write_text(f"forgot {goes}")
 
 
-def _confirmed(what: str, name: str) -> bool:
+def _confirmed(what: str, unasked: str, name: str) -> bool:
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
-        doing = what.partition(" ")[0]
-        raise InputError(f"{doing} run {name!r} needs a yes, and nobody can be asked; give --yes")
+        raise InputError(Message(unasked, name=name))
     sys.stderr.write(f"{what}\ngo on? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -10,6 +10,7 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.serve.config import JudgeOffer, ServerConfig
@@ -118,7 +119,7 @@ def chosen_offers(
         return offers_of(named, base_url=base_url)
     if config is not None:
         if base_url:
-            raise InputError("--base-url belongs to --judge; in the config file it is base_url")
+            raise InputError(Message("command.base_url_of_judge"))
         return None
     settled = load_settings().judge
     return offers_of([settled], base_url=base_url) if settled else None

@@ -15,6 +15,7 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from evenhand.cli.checkup import SetupCheck
@@ -105,7 +106,7 @@ def path() -> None:
 
     found = locate(load_settings().cache_dir)
     if found is None:
-        raise InputError("the embedded model is not there; run: evenhand models pull")
+        raise InputError(Message("command.no_embedded_model"))
     session.write_text(str(found))
 
 

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -221,7 +222,7 @@ def printed(form: Format) -> Iterator[BinaryIO]:
     sys.stdout.flush()
     if form == "parquet":
         if terminal:
-            raise InputError("a terminal cannot show Parquet; give -o FILE")
+            raise InputError(Message("command.parquet_on_terminal"))
         yield sys.stdout.buffer
     else:
         shown = (clean if form == "csv" else escape) if terminal else str

@@ -14,6 +14,7 @@ from evenhand.cli import session
 from evenhand.cli.figures import counted, counted_share, number, percent
 from evenhand.cli.terminal import one_line, show_hanging
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +43,7 @@ votes = typer.Typer(cls=_ShowByDefault, invoke_without_command=True, rich_markup
 def of_people(context: typer.Context) -> None:
     """Sum up people's votes on a run (evenhand votes RUN); import or export them."""
     if context.invoked_subcommand is None:
-        raise InputError("no run is named; give one, as in evenhand votes RUN")
+        raise InputError(Message("command.no_run_for_votes"))
 
 
 @votes.command()
@@ -128,14 +129,14 @@ def import_file(
 
 def _named(who: str | None) -> str | None:
     if who is not None and not who.strip():
-        raise InputError("--who is empty; give a name")
+        raise InputError(Message("command.who_empty"))
     return who.strip() if who else None
 
 
 def _meant(entry: str) -> tuple[str, str]:
     spelled, equals, verdict = entry.rpartition("=")
     if not equals or not spelled.strip():
-        raise InputError(f"--value {entry!r} is not SPELLING=VERDICT; give e.g. --value 0=TIE")
+        raise InputError(Message("command.value_malformed", entry=entry))
     return spelled.strip(), verdict.strip()
 
 

@@ -127,11 +127,11 @@ async def serve_local(
             LlamaServer, file, n_ctx=n_ctx, name=name, api_key=key, port=port
         )
     except RuntimeError:
-        at = f" at port {port}" if port else ""
-        raise InputError(
-            f"{file} could not be served{at}; check that the file is a whole model"
-            + (" and the port is free" if port else "")
-        ) from None
+        if port:
+            raise InputError(
+                Message("judges.model_not_served_at_port", file=file, port=port)
+            ) from None
+        raise InputError(Message("judges.model_not_served", file=file)) from None
     try:
         yield LocalEndpoint(base_url=f"{native.address}/v1", api_key=key, model=name)
     finally:

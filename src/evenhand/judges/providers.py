@@ -299,8 +299,7 @@ def _provider(name: str, *, api_key: str | None, base_url: str | None) -> Provid
         return infer_provider_class(name)(**given)
     except TypeError:
         raise InputError(
-            f"the provider {name} does not take {' and '.join(given)}; "
-            "configure it by its own environment variables"
+            Message("judges.provider_configured_otherwise", name=name, given=list(given))
         ) from None
 
 

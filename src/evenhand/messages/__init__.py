@@ -293,7 +293,7 @@ def _filled(code: str, values: Mapping[str, Any], language: Language, face: Face
 def _written(value: Any, conversion: str, spec: str, language: Language, face: Face) -> str:
     if isinstance(value, Message):
         value = _filled(value.code, value.values, language, face)
-    elif isinstance(value, list):
+    elif isinstance(value, list) and (spec or not conversion):
         each = [_written(one, conversion, "", language, face) for one in value]
         return _listed(each, spec, language)
     if conversion == "r":

@@ -14,6 +14,7 @@ from typing import Literal
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def always_valid_interval(
     """
     for name, count in (("wins", wins), ("halves", halves), ("losses", losses)):
         if count < 0:
-            raise InputError(f"{name} is {count}; give a count of 0 or more")
+            raise InputError(Message("stats.at_least", name=name, value=count, least=0))
     counts = {1.0: wins, 0.5: halves, 0.0: losses}
     mirrored = {1.0: losses, 0.5: halves, 0.0: wins}
     return _interval(
@@ -128,7 +129,7 @@ def always_valid_interval_of_counts(
     """The same from how often each score was seen."""
     for score in counts:
         if not 0 <= score <= 1:
-            raise InputError(f"score {score} is outside 0 to 1; give A's mean score of a prompt")
+            raise InputError(Message("stats.score_outside", score=score))
     # Sorted, so that the same scores give the same bits in whatever order they came.
     kept = {score: counts[score] for score in sorted(counts) if counts[score]}
     mirrored = {1 - score: count for score, count in reversed(kept.items())}
@@ -148,10 +149,10 @@ def always_valid_p(
     look, 14 % by the fifth, 19 % by the tenth (Armitage, McPherson and Rowe 1969).
     """
     if not 0 < claim < 1:
-        raise InputError(f"the claim is {claim}; give a mean score between 0 and 1, such as 0.5")
+        raise InputError(Message("stats.claim_outside", claim=claim))
     for score in counts:
         if not 0 <= score <= 1:
-            raise InputError(f"score {score} is outside 0 to 1; give A's mean score of a prompt")
+            raise InputError(Message("stats.score_outside", score=score))
     kept = {score: counts[score] for score in sorted(counts) if counts[score]}
     if not kept:
         return 1.0
@@ -163,7 +164,7 @@ def _interval(
     counts: dict[float, int], mirrored: dict[float, int], *, level: float, bets: Bets
 ) -> AlwaysValidInterval | None:
     if not 0 < level < 1:
-        raise InputError(f"level is {level}; give one between 0 and 1, such as 0.95")
+        raise InputError(Message("stats.level_outside", level=level))
     number = sum(counts.values())
     if number == 0:
         return None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 Floats: TypeAlias = NDArray[np.float64]
 CellCodes: TypeAlias = NDArray[Any]
@@ -88,23 +89,29 @@ def float_column(
 ) -> Floats:
     """Finite numbers within the limits; with `missing`, None and NaN stand for no number."""
     if high < math.inf:
-        wanted = f"numbers from {low:g} to {high:g}"
+        wanted = Message("stats.numbers_between", low=low, high=high)
+    elif low > -math.inf:
+        wanted = Message("stats.numbers_from", low=low)
     else:
-        wanted = "finite numbers" if low == -math.inf else f"numbers of {low:g} or more"
+        wanted = Message("stats.numbers_finite")
     if missing:
-        wanted += ", or None"
+        wanted = Message("stats.or_none", wanted=wanted)
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} is no column of numbers; give {wanted}, one a row") from None
+        raise InputError(Message("stats.no_numbers", name=name, wanted=wanted)) from None
     if column.ndim != 1:
-        raise InputError(f"{name} has {column.ndim} dimensions; give {wanted}, one a row")
+        raise InputError(
+            Message("stats.numbers_not_one_column", name=name, ndim=column.ndim, wanted=wanted)
+        )
     fine = np.isfinite(column) & (column >= low) & (column <= high)
     if missing:
         fine |= np.isnan(column)
     if not fine.all():
         row = int(np.argmin(fine))
-        raise InputError(f"{name} has {column[row]} in row {row}; give {wanted}")
+        raise InputError(
+            Message("stats.number_outside", name=name, row=row, wanted=wanted, value=column[row])
+        )
     return column
 
 
@@ -113,11 +120,11 @@ def mask_column(values: Any, rows: int, *, name: str, default: bool) -> NDArray[
         return np.full(rows, default)
     mask = np.asarray(values)
     if mask.ndim != 1 or mask.size != rows:
-        raise InputError(f"{name} has shape {mask.shape} and not ({rows},); give one a row")
+        raise InputError(Message("stats.mask_shape", name=name, rows=rows, shape=str(mask.shape)))
     if mask.size == 0:
         return np.zeros(0, dtype=np.bool_)
     if mask.dtype != np.bool_:
-        raise InputError(f"{name} are {mask.dtype} and not true or false; give one a row")
+        raise InputError(Message("stats.mask_kind", name=name, dtype=mask.dtype))
     return mask
 
 
@@ -137,11 +144,9 @@ def whole_numbers(column: Any) -> NDArray[Any] | None:
 
 def length(column: Any, name: str) -> int:
     if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
-        raise InputError(
-            f"{name} is a {type(column).__name__}; it takes a list or an array, one cell a row"
-        )
+        raise InputError(Message("stats.no_column", name=name, kind=type(column).__name__))
     if getattr(column, "ndim", 1) != 1:
-        raise InputError(f"{name} has {column.ndim} dimensions; it takes one, one cell a row")
+        raise InputError(Message("stats.column_dimensions", name=name, ndim=column.ndim))
     return len(column)
 
 
@@ -285,9 +290,7 @@ def _hashable(cell: Any) -> Any:
     try:
         hash(cell)
     except TypeError:
-        raise InputError(
-            f"a cell is a {type(cell).__name__}; columns take texts or numbers"
-        ) from None
+        raise InputError(Message("stats.cell_kind", kind=type(cell).__name__)) from None
     return cell
 
 
@@ -384,6 +387,6 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def _missing(name: str, row: int, value: Any) -> str:
-    shown = "NaN" if isinstance(value, float) else value
-    return f"{name} is {shown} in row {row + 1}; give every row a value, or leave the row out"
+def _missing(name: str, row: int, value: Any) -> Message:
+    shown = "NaN" if isinstance(value, float) else str(value)
+    return Message("stats.cell_missing", name=name, value=shown, row=row + 1)

@@ -14,6 +14,7 @@ from scipy.special import bdtr, bdtrc, betaincinv
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.stats.columns import Floats
 
 # Enough halvings to come from 1 to the last bit of a double.
@@ -208,7 +209,7 @@ def sign_test_p(wins: int, losses: int) -> float:
     A p-value too small for a double is given as the smallest one: never 0.
     """
     if wins < 0 or losses < 0:
-        raise InputError(f"the sign test got {wins} wins and {losses} losses; give counts")
+        raise InputError(Message("stats.sign_test_counts", wins=wins, losses=losses))
     tail = float(bdtr(min(wins, losses), wins + losses, 0.5))
     return max(sys.float_info.min, min(1.0, 2 * tail))
 
@@ -220,7 +221,7 @@ def holm_adjusted(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     is no member of the family."""
     for p_value in p_values:
         if p_value is not None and not 0 <= p_value <= 1:
-            raise InputError(f"a p-value is {p_value}; give numbers from 0 to 1")
+            raise InputError(Message("stats.p_value_outside", p_value=p_value))
     known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     least = 0.0

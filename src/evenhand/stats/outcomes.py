@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import INVALID, WIN_A
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 
 OUTCOME_KINDS = 5
 
@@ -48,16 +49,18 @@ def outcome_codes(outcomes: Codes) -> NDArray[np.int8]:
 def code_array(values: Codes, *, name: str, low: int, high: int) -> NDArray[np.integer[Any]]:
     array = np.frombuffer(values, dtype=np.int8) if isinstance(values, bytes) else _array(values)
     if array.ndim != 1:
-        raise InputError(f"{name} has {array.ndim} dimensions; give one code a row")
+        raise InputError(Message("stats.codes_not_one_column", name=name, ndim=array.ndim))
     if array.size == 0:
         return np.zeros(0, dtype=np.int8)
     if array.dtype.kind not in "iu":
         raise InputError(
-            f"{name} are {array.dtype} and not whole numbers; give codes from {low} to {high}"
+            Message("stats.codes_no_integers", name=name, dtype=array.dtype, low=low, high=high)
         )
     if int(array.min()) < low or int(array.max()) > high:
         row = int(np.argmax((array < low) | (array > high)))
-        raise InputError(f"{name} has {array[row]} in row {row}; give codes from {low} to {high}")
+        raise InputError(
+            Message("stats.code_outside", name=name, row=row, low=low, high=high, value=array[row])
+        )
     return array
 
 
@@ -65,15 +68,13 @@ def same_length(rows: int, **columns: Any) -> None:
     """Columns of unequal length cannot belong together."""
     for name, column in columns.items():
         if column is not None and len(column) != rows:
-            raise InputError(
-                f"{name} has length {len(column)} and the outcomes have {rows}; give one a row"
-            )
+            raise InputError(Message("stats.length_differs", name=name, n=len(column), rows=rows))
 
 
 def confidence_level(level: float) -> float:
     # A level that rounds to 1 halfway to its quantile is as good as 1.
     if not (level > 0 and 0.5 + level / 2 < 1):
-        raise InputError(f"level is {level}; give a share between 0 and 1, e.g. 0.95")
+        raise InputError(Message("stats.level_outside", level=level))
     return level
 
 
@@ -81,4 +82,4 @@ def _array(values: Any) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError:
-        raise InputError("the codes are not one plain column; give one code a row") from None
+        raise InputError(Message("stats.codes_no_column")) from None

@@ -35,39 +35,30 @@ if TYPE_CHECKING:
 
 @cache
 def _typical() -> dict[int, errors.EvenhandError]:
+    busy = Message("serve.comparisons_being_judged_wait", in_flight=64, n=128)
+    no_connection = Message(
+        "judges.connection_s_check_base", host="judge.example", connect_timeout_s=10
+    )
     return {
-        401: errors.Unauthorized("the request has no token; send Authorization: Bearer TOKEN"),
-        402: errors.CapReached("the judge's calls would cost more than is allowed; raise maxCost"),
-        403: errors.Forbidden(
-            "pages of 'https://example.org' may not call this server; its operator "
-            "can name them in allowed_origins"
-        ),
-        404: errors.NotFound("there is no run '7'; GET /v1/runs lists them"),
-        408: errors.TooSlow("the body stopped at 512 bytes for 60 s; send it faster"),
+        401: errors.Unauthorized(Message("serve.request_token_send_authorization")),
+        402: errors.CapReached(Message("runs.reached_max_cost", max_cost=5.0)),
+        403: errors.Forbidden(Message("serve.pages_may_call_server", origin="https://example.org")),
+        404: errors.NotFound(Message("serve.run_unknown", wanted="7")),
+        408: errors.TooSlow(Message("serve.body_stopped_bytes_s", size=512, timeout_s=60)),
         409: errors.Conflict(
-            "the request with the Idempotency-Key 'night-7' is still being answered; "
-            "ask again in a moment"
+            Message("serve.request_still_being_answered", header=HEADER, key="night-7")
         ),
-        413: errors.TooLarge(
-            "the body is larger than 32 MiB; send less, or upload it as a run's file"
-        ),
-        415: errors.WrongMediaType(
-            "the body's content type is text/xml; send JSON with Content-Type: application/json"
-        ),
+        413: errors.TooLarge(Message("serve.body_larger_than_send", size="32 MiB")),
+        415: errors.WrongMediaType(Message("serve.body_no_json", kind="text/xml")),
         422: errors.InputError(Message("serve.criteria_empty_name_least")),
-        429: errors.ServerBusy(
-            "64 comparisons are being judged and 128 wait; ask again later, or ask fewer at once",
-            retry_after_s=3,
-        ),
+        429: errors.ServerBusy(busy, retry_after_s=3),
         500: errors.EvenhandError(Message("serve.server_met_error_own")),
         501: errors.MissingExtra("pyarrow", "parquet"),
-        502: errors.JudgeUnreachable("no connection to the judge could be made; try again later"),
-        503: errors.StoreBusy("another process has the store in use; try again"),
-        504: errors.JudgeTimeout(
-            "the judge gave no answer within 60 s; try again, or allow it longer"
-        ),
+        502: errors.JudgeUnreachable(no_connection),
+        503: errors.Interrupted(Message("serve.server_shutting_down_ask")),
+        504: errors.JudgeTimeout(Message("serve.verdict_within_s_all", compare_timeout_s=60)),
         507: errors.NoRoom(
-            "the server cannot keep the upload (No space left on device); send it later"
+            Message("serve.server_keep_upload_operator", strerror="No space left on device")
         ),
     }
 

@@ -46,12 +46,9 @@ async def json_body(request: Request, *, limit_bytes: int) -> bytes:
     """The bytes of a body that says it is JSON, without its byte order mark."""
     kind, given = media_type_of(request)
     if kind != "application/json" and not (kind.startswith("application/") and "+json" in kind):
-        raise WrongMediaType(
-            f"the body's content type is {kind[:60] or 'missing'}; "
-            "send JSON with Content-Type: application/json"
-        )
+        raise WrongMediaType(Message("serve.body_no_json", kind=kind[:60] or "missing"))
     if given.get("charset", "").lower() not in _UTF_8:
-        raise WrongMediaType(f"the body's charset is {given['charset'][:40]}; send UTF-8")
+        raise WrongMediaType(Message("serve.body_charset", charset=given["charset"][:40]))
     refuse_encoded(request)
     body = await whole_body(request, limit_bytes=limit_bytes)
     return body.removeprefix(BOM)

@@ -173,9 +173,9 @@ async def start_run(call: HttpCall[StartRun]) -> Response:
     elif kind == "application/json":
         return await _start_with_pairs(call)
     else:
-        takes = f"{LINES[0]}, {FORM} or application/json"
+        takes = [LINES[0], FORM, "application/json"]
         raise WrongMediaType(
-            f"the body's content type is {kind[:60] or 'missing'}; send pairs as {takes}"
+            Message("serve.body_no_pairs", kind=kind[:60] or "missing", takes=takes)
         )
     try:
         return await _started(call, spool.upload, call.query, spool.digest)

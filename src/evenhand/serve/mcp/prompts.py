@@ -123,7 +123,7 @@ def complete_argument(argument: str, begun: str) -> list[str]:
 def _language(given: str) -> Locale:
     chosen = next((language for language in _LANGUAGES if language == given), None)
     if chosen is None:
-        raise InputError(f"language is not known; give {' or '.join(_LANGUAGES)}")
+        raise InputError(Message("serve.language_unknown", languages=_LANGUAGES))
     return chosen
 
 

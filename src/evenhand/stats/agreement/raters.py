@@ -96,15 +96,11 @@ def rating_table(ratings: NDArray[np.integer[Any]] | list[list[int]]) -> NDArray
     try:
         table = np.asarray(ratings)
     except ValueError:
-        raise InputError(
-            "ratings has rows of unequal length; give -1 where one is missing"
-        ) from None
+        raise InputError(Message("stats.ratings_ragged")) from None
     if table.size == 0:
         return np.zeros((table.shape[0] if table.ndim == 2 else 0, 0), dtype=np.int8)
     if table.ndim != 2:
-        raise InputError(
-            f"ratings has {table.ndim} dimensions; give a row a unit, a column a rater"
-        )
+        raise InputError(Message("stats.ratings_no_table", ndim=table.ndim))
     code_array(table.ravel(), name="ratings", low=MISSING, high=MOST_CLASSES)
     return table
 
@@ -129,7 +125,9 @@ def _alpha(
 ) -> Krippendorff:
     confidence_level(level)
     if resamples < FEWEST_RESAMPLES:
-        raise InputError(f"resamples is {resamples}; give at least {FEWEST_RESAMPLES}")
+        raise InputError(
+            Message("stats.at_least", value=resamples, least=FEWEST_RESAMPLES, name="resamples")
+        )
     sizes = counts.sum(axis=1)
     paired = sizes >= 2
     counts, sizes = counts[paired], sizes[paired]

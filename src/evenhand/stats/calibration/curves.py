@@ -17,6 +17,7 @@ from scipy.special import expit, logit
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.stats.columns import Floats, float_column
 from evenhand.stats.logistic_regression import fit_ridge
 
@@ -31,9 +32,7 @@ def signal_columns(signals: Signals, *, rows: int | None = None) -> dict[str, Fl
         column = float_column(given, name=f"signal {name!r}", missing=True)
         rows = column.size if rows is None else rows
         if column.size != rows:
-            raise InputError(
-                f"signal {name!r} has length {column.size} and the others {rows}; give one a row"
-            )
+            raise InputError(Message("stats.signal_length", name=name, size=column.size, rows=rows))
         columns[name] = column
     return columns
 
@@ -44,7 +43,7 @@ def right_or_wrong(correct: Sequence[Any] | NDArray[Any]) -> Floats:
     between = (right != 0) & (right != 1)
     if between.any():
         row = int(np.argmax(between))
-        raise InputError(f"correct has {right[row]} in row {row}; give 0 or 1")
+        raise InputError(Message("stats.correct_outside", row=row, value=right[row]))
     return right
 
 

@@ -235,11 +235,11 @@ def fit_calibration(
     prompt's rows are never in two folds.
     """
     if method not in METHODS:
-        raise InputError(f"method is {method!r}; give one of {', '.join(METHODS)}")
+        raise InputError(Message("stats.method_unknown", method=method, methods=list(METHODS)))
     right = right_or_wrong(correct)
     same_length(right.size, prompts=prompts)
     if right.size == 0:
-        raise InputError("there are no labelled verdicts; give at least one")
+        raise InputError(Message("stats.no_labelled_verdicts"))
     columns = signal_columns(signals, rows=right.size)
     groups = np.arange(right.size) if prompts is None else label_codes(prompts)[0]
     count = int(groups.max()) + 1
@@ -300,7 +300,7 @@ def cross_fitted(
     groups = np.arange(right.size) if prompts is None else label_codes(prompts)[0]
     count = int(groups.max(initial=-1)) + 1
     if count < 2:
-        raise InputError(f"{count} prompts cannot be parted; give at least 2")
+        raise InputError(Message("stats.prompts_inseparable", count=count))
     fold = prompt_folds(groups, count, folds=min(count, FOLDS_OF_MANY), seed=seed + 1)
     predicted = np.empty(right.size)
     for number in range(int(fold.max()) + 1):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.stats.columns import Floats, float_column, mask_column
 from evenhand.stats.outcomes import code_array
 from evenhand.stats.seeded_order import order_key
@@ -36,9 +37,7 @@ def gather_labels(
     rows = code_array(label_pairs, name="label_pairs", low=0, high=pairs - 1).astype(np.intp)
     scores = float_column(label_scores, name="label_scores", low=0, high=1)
     if scores.size != rows.size:
-        raise InputError(
-            f"label_scores has length {scores.size} and label_pairs {rows.size}; give one a label"
-        )
+        raise InputError(Message("stats.label_lengths", scores=scores.size, pairs=rows.size))
     unsure = mask_column(escalated, rows.size, name="escalated", default=False)
     known = mask_column(decided, rows.size, name="label_decided", default=True)
     usable = known & ~unsure
@@ -63,14 +62,11 @@ def _label_chances(chances: Any, kept: NDArray[np.intp], pairs: int) -> Floats:
         return np.full(kept.size, kept.size / pairs if pairs else 1.0)
     column = float_column(chances, name="chances")
     if column.size != pairs:
-        raise InputError(f"chances has length {column.size} and there are {pairs} pairs; give all")
+        raise InputError(Message("stats.chances_length", size=column.size, pairs=pairs))
     own = column[kept]
     if own.size and not (own.min() > 0 and own.max() <= 1):
         place = int(np.argmax((own <= 0) | (own > 1)))
-        raise InputError(
-            f"chances has {own[place]} in row {kept[place]}, which is labelled; give its chance of"
-            " being drawn, above 0 and at most 1"
-        )
+        raise InputError(Message("stats.chance_outside", value=own[place], row=kept[place]))
     return own
 
 
@@ -103,9 +99,7 @@ class LabelDraw:
     def chances_after(self, number: int) -> Floats:
         """The chances if the first `number` pairs of the queue were labelled, and no others."""
         if not 0 <= number <= self.queue.size:
-            raise InputError(
-                f"{number} pairs of {self.queue.size} cannot be labelled; give a number within"
-            )
+            raise InputError(Message("stats.more_than_queue", number=number, size=self.queue.size))
         return _draw_chances(self._keys, self._sizes, self.queue, number)
 
 
@@ -132,9 +126,9 @@ def draw_labels(
     """
     doubt = float_column(doubts, name="doubts", low=0)
     if not 0 < even_share <= 1:
-        raise InputError(f"even_share is {even_share}; give a share above 0 and at most 1")
+        raise InputError(Message("stats.even_share_outside", even_share=even_share))
     if number < 0 or drawn_before < 0:
-        raise InputError(f"number is {number} and drawn_before {drawn_before}; give none below 0")
+        raise InputError(Message("stats.draw_negative", number=number, drawn_before=drawn_before))
     sizes = _sizes(doubt, even_share)
     keys = _uniform(doubt.size, ids, seed) / sizes
     queue = np.argsort(keys, kind="stable")
@@ -169,7 +163,7 @@ def joint_chances(first: Any, second: Any) -> Floats:
     """A pair's chance of being in one of two draws whose seeds (or sources) are independent."""
     one, other = float_column(first, name="first"), float_column(second, name="second")
     if one.size != other.size:
-        raise InputError(f"the draws are of {one.size} and {other.size} pairs; give the same pairs")
+        raise InputError(Message("stats.draws_differ", size=one.size, size2=other.size))
     chances: Floats = 1.0 - (1.0 - one) * (1.0 - other)
     return chances
 
@@ -198,9 +192,9 @@ def _uniform(pairs: int, ids: Sequence[str] | None, seed: int) -> Floats:
     if ids is None:
         return 1.0 - np.random.default_rng(seed).random(pairs)
     if len(ids) != pairs:
-        raise InputError(f"ids has length {len(ids)} and there are {pairs} doubts; give one a pair")
+        raise InputError(Message("stats.ids_length", n=len(ids), pairs=pairs))
     if len(set(ids)) != pairs:
-        raise InputError("ids has one id twice; give every pair its own")
+        raise InputError(Message("stats.id_twice"))
     # By another name than in the order in which people label a run: with the same seed that draw
     # and this one are independent, as `joint_chances` needs.
     keys = np.array([order_key(f"drawn\0{own}", seed=seed) for own in ids], dtype=np.float64)

@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Sentence
+from evenhand.messages import Message, Sentence
 from evenhand.stats.clusters import Labels, label_codes, not_enough, row_clusters
 from evenhand.stats.columns import Floats
 from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share, mean_of_rows
@@ -108,12 +108,18 @@ def learn_jury(
     names = tuple(judges) if judges is not None else tuple(map(str, range(codes.shape[1])))
     if len(names) != codes.shape[1]:
         raise InputError(
-            f"judges has {len(names)} names and the votes {codes.shape[1]} columns; give one each"
+            Message("stats.judges_and_votes_differ", n=len(names), columns=codes.shape[1])
         )
     if method not in ("majority", "learned", "naive Bayes"):
-        raise InputError(f'method is {method!r}; give "majority", "learned" or "naive Bayes"')
+        raise InputError(
+            Message(
+                "stats.method_unknown",
+                method=method,
+                methods=["majority", "learned", "naive Bayes"],
+            )
+        )
     if folds < 2:
-        raise InputError(f"folds is {folds}; give 2 or more")
+        raise InputError(Message("stats.at_least", value=folds, name="folds", least=2))
     prompt = np.arange(labels.size) if prompts is None else label_codes(prompts)[0]
     usable = (labels >= 0) & (codes >= 0).any(axis=1)
     codes, labels = codes[usable], labels[usable]
@@ -268,7 +274,7 @@ def jury_accuracy(
     labels = code_array(label_winners, name="label_winners", low=-1, high=2).astype(np.int8)
     same_length(codes.shape[0], label_winners=labels, prompts=prompts)
     if folds < 2:
-        raise InputError(f"folds is {folds}; give 2 or more")
+        raise InputError(Message("stats.at_least", value=folds, name="folds", least=2))
     known = labels >= 0
     cluster, count, independent = row_clusters(prompts, known)
     codes, labels = codes[known], labels[known]

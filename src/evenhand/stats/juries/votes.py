@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.stats.columns import Floats
 from evenhand.stats.outcomes import code_array
 
@@ -234,12 +235,12 @@ def vote_table(votes: Any, *, judges: int | None = None) -> Winners:
     try:
         table = np.asarray(votes)
     except ValueError:
-        raise InputError("votes has rows of unequal length; give each judge a column") from None
+        raise InputError(Message("stats.votes_ragged")) from None
     if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
-        raise InputError("votes is no table of codes; give a row a pair and a column a judge")
+        raise InputError(Message("stats.votes_no_table"))
     if judges is not None and table.shape[1] != judges:
-        raise InputError(f"votes has {table.shape[1]} columns; give one for each of {judges}")
+        raise InputError(Message("stats.votes_columns", judges=judges, columns=table.shape[1]))
     if table.shape[1] == 0:
-        raise InputError("votes has no column; give at least one judge")
+        raise InputError(Message("stats.votes_empty"))
     code_array(table.reshape(-1), name="votes", low=NO_VOTE, high=VOTE_TIE)
     return table.astype(np.int8, copy=False)

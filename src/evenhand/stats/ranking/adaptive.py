@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Sentence
+from evenhand.messages import Message, Sentence
 from evenhand.stats.columns import Floats
 from evenhand.stats.ranking.posterior import (
     RankCertainty,
@@ -78,17 +78,25 @@ def count_pairs(
     """Check the tables; what cannot be is an InputError that names the pair."""
     names = tuple(models)
     if len(names) < 2:
-        raise InputError(f"{len(names)} models have no order to find; give at least 2")
+        raise InputError(Message("stats.too_few_models", n=len(names)))
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"model {twice[0]!r} is named twice; give each model one name")
+        raise InputError(Message("stats.model_twice", name=twice[0]))
     won = _table("scores", scores, names=names)
     games = won + won.T
-    _refuse(names, np.abs(games - np.round(games)) > _WHOLE, games, "comparisons", "whole numbers")
+    _refuse(
+        names,
+        np.abs(games - np.round(games)) > _WHOLE,
+        games,
+        "comparisons",
+        "stats.counts_no_integers",
+    )
     counted_ties = None
     if ties is not None:
         counted_ties = _counts("ties", ties, names=names)
-        _refuse(names, counted_ties > 2 * won + _WHOLE, counted_ties, "ties", "at most the games")
+        _refuse(
+            names, counted_ties > 2 * won + _WHOLE, counted_ties, "ties", "stats.ties_above_games"
+        )
     flying = np.zeros_like(won) if in_flight is None else in_flight
     return PairCounts(
         models=names,
@@ -103,23 +111,26 @@ def _table(what: str, table: ArrayLike, *, names: tuple[str, ...]) -> Floats:
     try:
         values = np.array(table, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{what} is no table of numbers ({error}); give one number a pair"
-        ) from None
+        raise InputError(Message("stats.no_table", what=what, error=error)) from None
     if values.shape != (len(names), len(names)):
         raise InputError(
-            f"{what} has shape {values.shape} for {len(names)} models;"
-            f" give {len(names)} rows of {len(names)}"
+            Message("stats.table_shape", what=what, n=len(names), shape=str(values.shape))
         )
-    _refuse(names, ~np.isfinite(values) | (values < 0), values, what, "0 or more")
-    _refuse(names, np.eye(len(names), dtype=bool) & (values != 0), values, what, "0 with itself")
+    _refuse(names, ~np.isfinite(values) | (values < 0), values, what, "stats.counts_negative_pair")
+    _refuse(
+        names,
+        np.eye(len(names), dtype=bool) & (values != 0),
+        values,
+        what,
+        "stats.counts_with_itself",
+    )
     return values
 
 
 def _counts(what: str, table: ArrayLike, *, names: tuple[str, ...]) -> NDArray[np.int64]:
     values = _table(what, table, names=names)
-    _refuse(names, values != np.round(values), values, what, "whole numbers")
-    _refuse(names, values != values.T, values, what, "the same from either side")
+    _refuse(names, values != np.round(values), values, what, "stats.counts_no_integers")
+    _refuse(names, values != values.T, values, what, "stats.counts_lopsided")
     return values.astype(np.int64)
 
 
@@ -128,14 +139,12 @@ def _refuse(
     wrong: NDArray[np.bool_],
     values: NDArray[Any],
     what: str,
-    rule: str,
+    code: str,
 ) -> None:
     if wrong.any():
         first, second = (int(i) for i in np.argwhere(wrong)[0])
-        raise InputError(
-            f"{what} of {names[first]!r} and {names[second]!r} is {values[first, second]:g};"
-            f" it takes {rule}"
-        )
+        models = {"one": names[first], "other": names[second]}
+        raise InputError(Message(code, name=what, value=values[first, second], **models))
 
 
 # Where the next comparisons go: to the pairs whose result is most likely to settle an order.
@@ -436,19 +445,16 @@ def _check(
     counts: PairCounts, *, batch: int, budget: int | None, asked: int, rule: StoppingRule | None
 ) -> None:
     if batch < 1:
-        raise InputError(f"batch is {batch}; give at least 1 pair")
+        raise InputError(Message("stats.at_least", value=batch, name="batch", least=1))
     if budget is not None and budget < 0:
-        raise InputError(f"budget is {budget}; give 0 pairs or more")
+        raise InputError(Message("stats.at_least", value=budget, name="budget", least=0))
     known = counts.completed + counts.waiting
     if asked < known:
-        raise InputError(
-            f"asked is {asked}, but {known} pairs are completed or in flight;"
-            " count all that were sent"
-        )
+        raise InputError(Message("stats.asked_too_few", asked=asked, known=known))
     if rule is not None and not 0.0 < rule.target < 1.0:
-        raise InputError(f"target is {rule.target:g}; give a certainty between 0 and 1")
+        raise InputError(Message("stats.share_outside", value=rule.target, name="certainty"))
 
 
 def _check_positive(what: str, value: float | None) -> None:
     if value is not None and not 0.0 < value < float("inf"):
-        raise InputError(f"{what} is {value:g}; give a positive number")
+        raise InputError(Message("stats.not_positive", value=value, name=what))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.stats.columns import CellCodes, Encoded, encode, length, numbers, whole_numbers
 from evenhand.stats.ranking.tally import BattleTally, Entries, tally_of_outcomes, tally_of_rows
 
@@ -23,7 +24,6 @@ _WORDS: Mapping[str, float] = {
     **dict.fromkeys(("tie", "tied", "draw", "equal", "a=b", "tiebothbad", "bothbad"), 0.5),
     "bothgood": 0.5,
 }
-WINNERS_TAKEN = "A, B, TIE, the name of one of the two models, or a preference for A from 0 to 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def read_winners(
         model = models.get(str(value))
         if word is None and model is None:
             row = int(np.argmax(encoded.codes == code))
-            raise InputError(f"winner is {value!r} in row {row + 1}; it takes {WINNERS_TAKEN}")
+            raise InputError(Message("stats.winner_unknown", value=value, row=row + 1))
         kinds[code] = np.nan if word is None else word
         if model is not None:
             named.append((code, model))
@@ -83,17 +83,11 @@ def _read_name(
     wrong = np.isnan(by_name) & np.isnan(by_word)
     if wrong.any():
         row = int(rows[np.argmax(wrong)])
-        raise InputError(
-            f"winner is {value!r} in row {row + 1}, which is neither of its models; "
-            f"it takes {WINNERS_TAKEN}"
-        )
+        raise InputError(Message("stats.winner_no_model", value=value, row=row + 1))
     unlike = ~np.isnan(by_name) & ~np.isnan(by_word) & (by_name != by_word)
     if unlike.any():
         row = int(rows[np.argmax(unlike)])
-        raise InputError(
-            f"winner {value!r} in row {row + 1} could mean a side or the model of that name; "
-            "give preferences from 0 to 1 instead"
-        )
+        raise InputError(Message("stats.winner_ambiguous", value=value, row=row + 1))
     each[rows] = np.where(np.isnan(by_name), by_word, by_name)
 
 
@@ -104,9 +98,7 @@ def _of_numbers(given: NDArray[np.float64]) -> Preferences:
         block = given[start : start + _WINNER_BLOCK]
         if not (block.min() >= 0 and block.max() <= 1):  # NaN is neither
             row = start + int(np.argmin((block >= 0) & (block <= 1)))
-            raise InputError(
-                f"winner is {given[row]:g} in row {row + 1}; a preference for A is from 0 to 1"
-            )
+            raise InputError(Message("stats.preference_outside", row=row + 1, value=given[row]))
         if halved:
             halves = block * 2
             halved = bool((np.trunc(halves) == halves).all())
@@ -193,7 +185,7 @@ def _checked(
 ) -> Battles:
     weights = None if weight is None else _read_weights(weight)
     if weights is not None and not weights.any():
-        raise InputError("every weight is 0; give at least one battle a positive weight")
+        raise InputError(Message("stats.weights_all_zero"))
     first, second = a.astype(np.intp), b.astype(np.intp)
     refuse_self(first == second, names, a, b)
     score = preferences.each()
@@ -208,7 +200,7 @@ def encode_models(
         names = tuple(models)
         if len(set(names)) != len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"models names {twice!r} twice; name each model once")
+            raise InputError(Message("stats.model_listed_twice", name=twice))
         coded = (whole_numbers(model_a), whole_numbers(model_b))
         if coded[0] is not None and coded[1] is not None:
             for name, column in (("model_a", coded[0]), ("model_b", coded[1])):
@@ -234,20 +226,14 @@ def _placed(column: Encoded, name: str, places: Mapping[str, int]) -> CellCodes:
         place = places.get(str(value))
         if place is None:
             row = int(np.argmax(column.codes == code))
-            raise InputError(
-                f"{name} is {value!r} in row {row + 1}, which is not among the given models; "
-                "add it to models, or leave models out"
-            )
+            raise InputError(Message("stats.model_unlisted", name=name, value=value, row=row + 1))
         table[code] = place
     return table.take(column.codes)
 
 
 def _limited(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(names) > MODELS_MAX:
-        raise InputError(
-            f"there are {len(names):,} models, and a ranking takes at most {MODELS_MAX:,}; "
-            "is model_a or model_b another column?"
-        )
+        raise InputError(Message("stats.too_many_models", n=len(names), most=MODELS_MAX))
     return names
 
 
@@ -256,8 +242,9 @@ def _check_places(column: NDArray[Any], name: str, size: int) -> None:
     if column.size and column.view(f"u{column.dtype.itemsize}").max() >= size:
         row = int(np.argmax((column < 0) | (column >= size)))
         raise InputError(
-            f"{name} is {column[row]} in row {row + 1}, but there are {size} models; "
-            "codes are places in models, from 0"
+            Message(
+                "stats.model_code_outside", name=name, row=row + 1, size=size, value=column[row]
+            )
         )
 
 
@@ -270,27 +257,29 @@ def _check_lengths(**columns: Any) -> None:
     lengths = {name: length(column, name) for name, column in columns.items() if column is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
-        raise InputError(f"the columns differ in length ({listed}); give one cell a row in each")
+        raise InputError(Message("stats.columns_differ", lengths=listed))
     if not next(iter(lengths.values())):
-        raise InputError("there are no battles; give at least one row")
+        raise InputError(Message("stats.no_battles"))
 
 
 def _read_weights(weight: Any) -> NDArray[np.float64]:
     weights = numbers(weight, "weight")
     if weights is None:
-        raise InputError("weight holds no numbers; give one number of at least 0 a row")
+        raise InputError(Message("stats.column_without_numbers", name="weight"))
     fine = np.isfinite(weights) & (weights >= 0)
     if not fine.all():
         row = int(np.argmin(fine))
-        raise InputError(
-            f"weight is {weights[row]:g} in row {row + 1}; it takes a number of at least 0"
-        )
+        raise InputError(Message("stats.weight_negative", row=row + 1, weight=weights[row]))
     least, most = weights.min(where=weights > 0, initial=np.inf), weights.max(initial=0.0)
     if most > _LARGEST_WEIGHT or least < most / _WIDEST_WEIGHTS:
         raise InputError(
-            f"weights go from {least:g} to {most:g}, and no fit can tell battles so far apart; "
-            f"give none above {_LARGEST_WEIGHT:g}, and leave out rows that weigh less than "
-            f"1/{_WIDEST_WEIGHTS:g} of the heaviest"
+            Message(
+                "stats.weights_too_wide",
+                least=least,
+                most=most,
+                largest=_LARGEST_WEIGHT,
+                widest=_WIDEST_WEIGHTS,
+            )
         )
     return weights
 
@@ -324,7 +313,7 @@ def refuse_self(met: NDArray[Any], names: tuple[str, ...], a: CellCodes, b: Cell
     if own.any():
         row = int(np.argmax(np.asarray(a) == np.asarray(b)))
         raise InputError(
-            f"{names[int(a[row])]!r} is compared with itself in row {row + 1}; leave such rows out"
+            Message("stats.model_against_itself", row=row + 1, name=names[int(a[row])])
         )
 
 
@@ -379,7 +368,7 @@ def tally_counts(
         3, size, size
     )
     if not outcomes.any():
-        raise InputError("every count is 0; give at least one battle")
+        raise InputError(Message("stats.counts_all_zero"))
     refuse_self(outcomes.sum(axis=0), names, a, b)
     entries = None
     if prompt is not None:
@@ -391,14 +380,14 @@ def tally_counts(
 def _count_column(column: Any, name: str) -> NDArray[np.int64]:
     given = numbers(column, name)
     if given is None:
-        raise InputError(f"{name} holds no numbers; give one count of at least 0 a row")
+        raise InputError(Message("stats.column_without_numbers", name=name))
     with np.errstate(invalid="ignore"):
         counts = given.astype(np.int64)
     fine = (counts == given) & (counts >= 0)
     if not fine.all():
         row = int(np.argmin(fine))
         raise InputError(
-            f"{name} is {given[row]:g} in row {row + 1}; it takes a whole number of at least 0"
+            Message("stats.count_no_integer", name=name, row=row + 1, value=given[row])
         )
     return counts
 

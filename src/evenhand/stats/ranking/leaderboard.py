@@ -319,17 +319,14 @@ def _options(
         ("scale", scale, get_args(Scale)),
     ):
         if value not in kinds:
-            taken = ", ".join(map(repr, kinds))
-            raise InputError(f"{name} is {value!r}; it takes one of {taken}")
+            raise InputError(Message("stats.choice_unknown", name=name, value=value, taken=kinds))
     if not 0 < level < 1:
-        raise InputError(f"level is {level}; it takes a share between 0 and 1, e.g. 0.95")
+        raise InputError(Message("stats.level_outside", level=level))
     # Less than that is nothing beside a battle, and leaves the equations without a solution.
     if prior and not _LEAST_PRIOR <= prior < float("inf"):
-        raise InputError(
-            f"prior is {prior}; it takes a number of virtual ties: 0, or from {_LEAST_PRIOR}"
-        )
+        raise InputError(Message("stats.prior_outside", prior=prior, least=_LEAST_PRIOR))
     if replicates < 100:
-        raise InputError(f"replicates is {replicates}; an interval takes at least 100")
+        raise InputError(Message("stats.at_least", value=replicates, name="replicates", least=100))
     return RankingOptions(ties, intervals, level, scale, prior, replicates, seed)
 
 
@@ -339,10 +336,7 @@ def _rank(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) -> Rank
     prior = asked.prior if asked.prior is not None else 0.0
     if (not links.strong or unsettled) and not prior:
         if asked.prior is not None:
-            raise InputError(
-                "prior is 0, but the battles alone give no finite scores "
-                f"({describe_gaps(links, tally.models)}); leave prior out, or give a positive one"
-            )
+            raise InputError(Message("stats.prior_needed", gaps=describe_gaps(links, tally.models)))
         prior = PRIOR
     fit = _fit(tally, asked.ties, prior)
     anchored = fit.strength - fit.strength[links.main].mean()
@@ -400,16 +394,11 @@ def _rank(tally: BattleTally, asked: RankingOptions, *, by_prompt: bool) -> Rank
 def _refuse_or_examine_ties(tally: BattleTally) -> bool:
     """Whether Davidson's model has no finite estimate although the battles are connected."""
     if tally.fractional:
-        raise InputError(
-            "Davidson's model takes wins and ties, and winner holds other preferences than 0, "
-            '0.5 and 1; use ties="half"'
-        )
+        raise InputError(Message("stats.davidson_preferences"))
     if not tally.tied.any():
         return False
     if not tally.wins.any():
-        raise InputError(
-            'every battle is a tie, and Davidson\'s model needs one that is not; use ties="half"'
-        )
+        raise InputError(Message("stats.davidson_all_ties"))
     return not ties_settled(tally.wins, tally.tied)
 
 

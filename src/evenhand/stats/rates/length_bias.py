@@ -309,7 +309,7 @@ def length_effect(
         difficulty=difficulty,
     )
     if models is not None and difficulty is not None:
-        raise InputError("models and difficulty are both given; models tell the difficulty")
+        raise InputError(Message("stats.models_and_difficulty"))
     ease = None if difficulty is None else float_column(difficulty, name="difficulty")
     difference = float_column(length_a, name="length_a", low=0) - float_column(
         length_b, name="length_b", low=0

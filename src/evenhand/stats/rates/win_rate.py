@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Sentence
+from evenhand.messages import Message, Sentence
 from evenhand.stats.always_valid import always_valid_interval_of_counts
 from evenhand.stats.clusters import (
     FEWEST_PAIRS,
@@ -152,7 +152,11 @@ def win_rate(
     the interval with ties and inconsistent pairs as half.
     """
     if ties not in ("half", "excluded", "wins"):
-        raise InputError(f'ties is {ties!r}; give "half", "excluded" or "wins"')
+        raise InputError(
+            Message(
+                "stats.choice_unknown", value=ties, name="ties", taken=["half", "excluded", "wins"]
+            )
+        )
     confidence_level(level)
     known = circumstances or Circumstances()
     codes = outcome_codes(outcomes)
@@ -203,7 +207,7 @@ def win_rate_of_counts(
     """The same for independent rows that are counted already."""
     row = [counts.wins_a, counts.wins_b, counts.ties, counts.inconsistent, counts.invalid]
     if min(row) < 0:
-        raise InputError(f"the counts are {row}; give none below 0")
+        raise InputError(Message("stats.counts_negative", row=str(row)))
     return win_rate(np.repeat(np.arange(OUTCOME_KINDS, dtype=np.int8), row), ties=ties, level=level)
 
 

@@ -14,6 +14,7 @@ from scipy.special import bdtr, bdtrik, gammaln, ndtr, ndtri, xlog1py, xlogy
 
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
+from evenhand.messages import Message
 from evenhand.stats.always_valid import planned_bets
 from evenhand.stats.intervals import constrained_variance
 from evenhand.stats.rates.win_rate import CAUTION
@@ -324,21 +325,35 @@ def plan_pairs(
     certainty, shape = certainty or Certainty(), shape or StudyDesign()
     check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
     most = shape.highest_win_rate
-    halves = f"{shape.tie_share:.0%} ties"
+    halves = Message("plan.ties", ties=shape.tie_share)
     if shape.inconsistent_share:
-        halves += f" and {shape.inconsistent_share:.0%} inconsistent"
+        inconsistent = shape.inconsistent_share
+        halves = Message(
+            "plan.ties_and_inconsistent", ties=shape.tie_share, inconsistent=inconsistent
+        )
     true_rate = win_rate
     if min_win_rate == 0.5:
         true_rate = max(win_rate, 1 - win_rate)
         if not 0.5 < true_rate <= most:
             raise InputError(
-                f"a win rate of {win_rate} with {halves} cannot be planned for; "
-                f"give one other than 0.5, from {1 - most:.3g} to {most:.3g}"
+                Message(
+                    "plan.win_rate_impossible",
+                    win_rate=win_rate,
+                    halves=halves,
+                    most=most,
+                    least=1 - most,
+                )
             )
     elif not shape.lowest_win_rate(min_win_rate) < win_rate <= most:
         raise InputError(
-            f"a win rate of {win_rate} with {halves} never passes a gate at {min_win_rate}; give "
-            f"one above {shape.lowest_win_rate(min_win_rate):.4g}, up to {most:.4g}"
+            Message(
+                "plan.win_rate_fails",
+                win_rate=win_rate,
+                halves=halves,
+                min_win_rate=min_win_rate,
+                most=most,
+                least=shape.lowest_win_rate(min_win_rate),
+            )
         )
 
     def power(prompts: int) -> float:
@@ -367,7 +382,7 @@ def detectable_difference(
     certainty, shape = certainty or Certainty(), shape or StudyDesign()
     check_plan(certainty, shape, min_win_rate, early_stopping=early_stopping)
     if prompts < 1:
-        raise InputError(f"a plan for {prompts} prompts was asked for; give 1 or more")
+        raise InputError(Message("stats.at_least", value=prompts, name="prompts", least=1))
 
     def chances(win_rate: float) -> Chances:
         if early_stopping:
@@ -405,9 +420,7 @@ def _least(power: Callable[[int], float], certainty: Certainty, start: int) -> i
     while power(high) < certainty.power:
         low, high, step = high, high + step, 2 * step
         if high > _MOST:
-            raise InputError(
-                f"more than {_MOST:,} prompts would be needed; plan for a larger difference"
-            )
+            raise InputError(Message("plan.too_many_prompts", most=_MOST))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if power(middle) >= certainty.power else (middle, high)
@@ -449,44 +462,41 @@ def check_plan(
     for name, value in (
         ("alpha", certainty.alpha),
         ("power", certainty.power),
-        ("minimum win rate", min_win_rate),
+        ("min-win-rate", min_win_rate),
     ):
         if not 0 < value < 1:
-            raise InputError(f"{name} is {value}; give one between 0 and 1")
+            raise InputError(Message("stats.share_outside", name=name, value=value))
     ties, inconsistent = shape.tie_share, shape.inconsistent_share
-    for name, value, highest in (
-        ("tie share", ties, "below 1"),
-        ("inconsistent share", inconsistent, "below 1"),
-        ("correlation", shape.correlation, "1"),
-    ):
-        if not 0 <= value <= 1 or (value == 1 and highest != "1"):
-            raise InputError(f"{name} is {value}; give one from 0 to {highest}")
+    for name, value in (("tie-share", ties), ("inconsistent-share", inconsistent)):
+        if not 0 <= value < 1:
+            raise InputError(Message("stats.share_not_below_one", name=name, value=value))
+    if not 0 <= shape.correlation <= 1:
+        raise InputError(Message("plan.correlation_outside", value=shape.correlation))
     for name in ("rows_per_prompt", "orders", "samples", "judges"):
-        if getattr(shape, name) < 1:
-            raise InputError(f"{name} is {getattr(shape, name)}; give 1 or more")
+        if (number := getattr(shape, name)) < 1:
+            option = name.replace("_", "-")
+            raise InputError(Message("stats.at_least", name=option, value=number, least=1))
     if ties + inconsistent >= 1:
-        raise InputError(
-            f"{ties:.0%} ties and {inconsistent:.0%} inconsistent pairs leave none with a winner; "
-            "give shares of all pairs that add up to less than 1"
-        )
+        raise InputError(Message("plan.no_winners_left", ties=ties, inconsistent=inconsistent))
     if inconsistent and shape.orders == 1:
-        raise InputError(
-            f"inconsistent share is {inconsistent:.3g}, but one order cannot be inconsistent; "
-            "plan for both orders, or for a share of 0"
-        )
+        raise InputError(Message("plan.one_order_inconsistent", inconsistent=inconsistent))
     if early_stopping and min_win_rate != 0.5:
-        raise InputError(
-            f"minimum win rate is {min_win_rate}, but a run that ends once it is decided tests "
-            "against 0.5 alone; plan for 0.5, or for a fixed number of pairs"
-        )
+        raise InputError(Message("plan.decided_tests_half", min_win_rate=min_win_rate))
     if min_win_rate < 0.5 and shape.shares(0.5).flip_share >= 0.5:
         raise InputError(
-            f"{inconsistent:.0%} inconsistent pairs with {ties:.0%} ties: from half of those "
-            f"without a tie on, a gate at {min_win_rate} is always undecided; plan for 0.5, or "
-            "take a judge that follows the position less"
+            Message(
+                "plan.always_undecided",
+                inconsistent=inconsistent,
+                ties=ties,
+                min_win_rate=min_win_rate,
+            )
         )
     if shape.lowest_win_rate(min_win_rate) >= shape.highest_win_rate:
         raise InputError(
-            f"no win rate passes a gate at {min_win_rate} with {ties:.0%} ties and "
-            f"{inconsistent:.0%} inconsistent pairs; give a lower one"
+            Message(
+                "plan.gate_out_of_reach",
+                min_win_rate=min_win_rate,
+                ties=ties,
+                inconsistent=inconsistent,
+            )
         )

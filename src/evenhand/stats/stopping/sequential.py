@@ -142,9 +142,7 @@ class SequentialTest:
         if self._decision is not None:
             return self._decision
         if self._prompts == self.plan.planned:
-            raise InputError(
-                f"more scores came than the {self.plan.planned} prompts planned; end with final()"
-            )
+            raise InputError(Message("stats.more_than_planned", planned=self.plan.planned))
         if score is not None:
             self._bet(float(score))
         self._prompts += 1
@@ -169,14 +167,13 @@ class SequentialTest:
             return self._decision
         if self._prompts < self.plan.planned:
             raise InputError(
-                f"the final test was asked for after {self._prompts} of {self.plan.planned} "
-                "planned prompts; go on, or take look() for what is known now"
+                Message("stats.final_too_early", prompts=self._prompts, planned=self.plan.planned)
             )
         return self._describe_end()
 
     def _bet(self, score: float) -> None:
         if not 0 <= score <= 1:
-            raise InputError(f"score {score} is outside 0 to 1; give A's mean score of a prompt")
+            raise InputError(Message("stats.score_outside", score=score))
         self._counts[score] += 1
         null = self.plan.null_rate
         # Against 0.5, as in most runs, a tie returns every stake as it was.
