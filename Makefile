@@ -78,17 +78,18 @@ readings: .venv/.test-all ## Read every recorded completion and count the misrea
 figures: .venv/.test-all ## The published figures, by their authors' rules and by ours
 	$(BIN)/python scripts/published_figures.py
 
-lock: ## Pin the requirements anew (needs uv)
-	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
-	  --extra local -o requirements/demo.txt
-	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
+LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-annotate --no-header
+
+lock: .venv/bin/uv ## Pin the requirements anew
+	$(LOCK) --upgrade requirements/uv.in -o requirements/uv.txt
+	$(LOCK) --upgrade pyproject.toml requirements/build.in --extra local \
+	  -o requirements/demo.txt
+	$(LOCK) --upgrade pyproject.toml requirements/build.in \
 	  --extra local --extra postgres --extra parquet --extra telemetry --extra providers \
 	  --extra tools --extra plot --extra serve --extra speed --extra ray --group test-all \
 	  -c requirements/demo.txt -o requirements/test-all.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-annotate --no-header pyproject.toml requirements/build.in \
+	$(LOCK) pyproject.toml requirements/build.in \
 	  --extra postgres --extra parquet --extra telemetry --extra plot --extra serve --extra speed \
 	  --group test -c requirements/test-all.txt -o requirements/test.txt
 
@@ -101,16 +102,16 @@ clean: ## Remove the environment and every cache in the tree
 	  { echo "evenhand needs Python 3.11 or newer; run: make PYTHON=python3.11 …" >&2; exit 2; }
 	$(PYTHON) -m venv .venv
 
-.venv/.demo: requirements/demo.txt pyproject.toml | .venv/bin/python
-	$(PIP) install --no-compile --require-hashes -r requirements/demo.txt
-	$(PIP) install --no-deps --no-build-isolation -e .
+.venv/bin/uv: requirements/uv.txt | .venv/bin/python
+	$(PIP) install --no-compile --require-hashes -r $<
 	@touch $@
 
-.venv/.test .venv/.test-all: .venv/.%: requirements/%.txt pyproject.toml | .venv/bin/python
-	$(PIP) install --no-compile --require-hashes -r $<
-	@# Faster than pip, which takes one core. A package may hold what is no Python of this version.
-	@$(BIN)/python -W ignore -m compileall -q -j 2 .venv/lib || true
-	$(PIP) install --no-deps --no-build-isolation -e .
+# uv takes seconds where pip takes a minute. Only pip reads pip's own settings, such as an index.
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+.venv/.demo .venv/.test .venv/.test-all: .venv/.%: requirements/%.txt pyproject.toml | .venv/bin/uv
+	$(UV) --require-hashes -r $< || $(PIP) install --no-compile --require-hashes -r $<
+	$(UV) --no-deps --no-build-isolation -e .
 	@touch $@
 
 # The packages of the JavaScript example and of the browser tests, by the node that the tests bring.
