@@ -23,6 +23,8 @@ class Served:
     """`limits`, and lines above them, go into its config file; `environment` adds to a plain
     one."""
 
+    popen: type[subprocess.Popen[str]] = subprocess.Popen
+
     def __init__(
         self,
         judge_url: str,
@@ -50,7 +52,7 @@ class Served:
         self.code: int | None = None
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
+        self._process = self.popen(
             self._words,
             cwd=self._folder,
             env=self._environment,

@@ -20,7 +20,7 @@ from browser_data import (
     hostile_rows,
     simple_rows,
 )
-from door_server import BIN, shell, started_server
+from door_server import shell, started_server
 from evenhand.store import NewVote, open_store
 from servers import JudgeServer, Reply, SeenRequest, error_reply
 
@@ -62,7 +62,7 @@ def served(
     ]
     config.write_text(f'store = "{directory / "site.db"}"\n' + "".join(offers), "utf-8")
     surroundings = shell(directory, OPENAI_API_KEY="sk-loopback", **more)
-    command = [str(BIN / "evenhand"), "serve", "--config", str(config)]
+    command = ["evenhand", "serve", "--config", str(config)]
     with started_server(command, directory, surroundings, log=log) as address:
         yield address
 

@@ -23,6 +23,7 @@ from jsonschema import Draft202012Validator
 
 from evenhand.cli.main import main
 from evenhand.tools import output_schema
+from forked import ForkedCommand
 from scripted import answer_json
 from servers import (
     JudgeServer,
@@ -127,8 +128,12 @@ def start_command(
     stdin: int = subprocess.DEVNULL,
     stdout: int = subprocess.PIPE,
     stderr: int = subprocess.PIPE,
+    anew: bool = False,
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    """Forked, unless it is to start anew, or an interpreter would go by what is set."""
+    of_interpreter = [name for name in more or {} if name.startswith(("LC_", "PYTHON"))]
+    start = subprocess.Popen if anew or of_interpreter else ForkedCommand
+    return start(
         [sys.executable, "-m", "evenhand", *arguments],
         cwd=directory,
         env=environment(directory, **(more or {})),

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenhand.cli.main import main
+from forked import ForkedCommand
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What only a real shell understands; everything else is run in this process, which is faster.
@@ -143,7 +144,7 @@ class Shell:
     def _serve(self, words: list[str]) -> None:
         """In the background, on a port that is free; its address then stands for the usual one."""
         self.close()
-        self._server = subprocess.Popen(
+        self._server = ForkedCommand(
             [sys.executable, "-m", "evenhand", *words, "--port", "0"],
             cwd=self.directory,
             env=self.environment,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from command_line import environment
 from door_judge import knows_56
+from forked import ForkedCommand
 from servers import JudgeServer, Reply, Script, Scripted, SeenRequest, error_reply
 
 BIN = Path(sys.executable).parent
@@ -57,8 +58,9 @@ def started_server(
 ) -> Iterator[str]:
     """A process that is a server, and says its address; until the test is done with it."""
     with (directory / log).open("wb") as kept:
-        process = subprocess.Popen(
-            [*arguments, "--port", "0"],  # the usual one may be taken
+        assert arguments[0] == "evenhand"
+        process = ForkedCommand(
+            [sys.executable, "-m", *arguments, "--port", "0"],  # the usual one may be taken
             cwd=directory,
             env=dict(surroundings),
             stdin=subprocess.DEVNULL,
@@ -79,7 +81,7 @@ def started_server(
 def opened_door(directory: Path, **more: str) -> Iterator[Door]:
     """`evenhand serve` in this environment, with a judge behind it."""
     with ChangingJudge() as judge:
-        served = (str(BIN / "evenhand"), "serve", "--judge", "openai:loopback")
+        served = ("evenhand", "serve", "--judge", "openai:loopback")
         surroundings = shell(directory, OPENAI_API_KEY="sk-loopback", **more)
         with started_server([*served, "--base-url", judge.url], directory, surroundings) as address:
             yield Door(address, judge)

@@ -24,6 +24,7 @@ import typer
 from command_line import environment
 from doc_blocks import Block, Shell, blocks_of, looks_like, steps_of
 from evenhand.cli.main import app
+from forked import write_command
 from run_data import write_lines
 from scripted import answer_json
 from servers import JudgeServer, Reply, SeenRequest, chat_reply
@@ -96,7 +97,11 @@ def make_files(directory: Path) -> None:
 
 
 def surroundings(directory: Path, server: JudgeServer) -> dict[str, str]:
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    (directory / "bin").mkdir(exist_ok=True)
+    write_command(directory / "bin")
+    path = os.pathsep.join(
+        (str(directory / "bin"), str(Path(sys.executable).parent), os.environ["PATH"])
+    )
     more = {
         "PATH": path,
         "COLUMNS": "100",

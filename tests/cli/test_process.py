@@ -93,7 +93,7 @@ def test_reader_that_leaves_early_does_not_change_the_exit_code(tmp_path: Path) 
     reading, writing = os.pipe()
     os.close(reading)
     for arguments, code in ((LONGER, 0), ((*LONGER, "--json"), 0), (("compare", "--json"), 2)):
-        process = start_command(arguments, tmp_path, stdout=writing)
+        process = start_command(arguments, tmp_path, stdout=writing, anew=True)
         _, err = process.communicate(timeout=120)
         assert process.returncode == code
         assert b"Traceback" not in err
@@ -102,7 +102,7 @@ def test_reader_that_leaves_early_does_not_change_the_exit_code(tmp_path: Path) 
 
 
 def test_output_can_be_piped_to_head(tmp_path: Path) -> None:
-    process = start_command(("schema", "output"), tmp_path)
+    process = start_command(("schema", "output"), tmp_path, anew=True)
     assert process.stdout is not None
     assert process.stdout.readline() == b"{\n"
     process.stdout.close()
@@ -152,7 +152,7 @@ def test_closed_standard_input_is_bad_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [LONGER, (*LONGER, "--json"), ("compare", "--json")])
 def test_full_disk_is_one_line_and_exit_code_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
-        process = start_command(arguments, tmp_path, stdout=full.fileno())
+        process = start_command(arguments, tmp_path, stdout=full.fileno(), anew=True)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 2
     assert err.decode().splitlines()[-1].startswith("error  ")

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from command_line import environment
 from door_judge import knows_56
 from evenhand.cli.main import app
 from evenhand.skill import skill_texts
+from forked import write_command
 from run_data import write_lines
 from servers import JudgeServer
 
@@ -77,7 +77,8 @@ def prepare(directory: Path) -> None:
 
 def surroundings(directory: Path, server: JudgeServer) -> dict[str, str]:
     """A user's shell: the command in PATH, and a judge that is set up."""
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    write_command(directory)
+    path = os.pathsep.join((str(directory), os.environ["PATH"]))
     more = {
         "PATH": path,
         "XDG_DATA_HOME": str(directory / "data"),

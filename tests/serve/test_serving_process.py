@@ -20,12 +20,17 @@ from benchmarks.serve_pairs import bodies
 from benchmarks.served import Served
 
 from evenhand.cli.main import main
+from forked import ForkedCommand
 from live_server import wait_until
 from postgres_server import PASSWORD, PostgresServer
 from run_data import sums
 
 SECRET = "token-0123456789abcdef"
 JSON = {"Content-Type": "application/json"}
+
+
+class ForkedServer(Served):
+    popen = ForkedCommand
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +50,18 @@ def compare(served: Served, *, headers: dict[str, str] | None = None) -> httpx.R
 
 
 def command(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "evenhand", "serve", *words],
+    started = [sys.executable, "-m", "evenhand", "serve", *words]
+    with ForkedCommand(
+        started,
         cwd=cwd,
         env=loopback_environment() | {"XDG_CONFIG_HOME": str(cwd / "no-config")} | environment,
-        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
-        check=False,
-    )
+    ) as process:
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(started, process.returncode, out, err)
 
 
 def test_it_says_where_it_is_answers_and_ends_in_good_order(
@@ -114,7 +122,7 @@ def test_a_judge_that_is_none_says_so_before_it_listens(tmp_path: Path) -> None:
 
 def test_a_judges_caveat_is_said_at_the_start(tmp_path: Path, judge: LoopbackServer) -> None:
     options = ("--judge", "baseline:longer")
-    with Served(judge.url, tmp_path, options=options) as served:
+    with ForkedServer(judge.url, tmp_path, options=options) as served:
         pass
     assert "note  baseline:longer: " in served.log
 
@@ -154,7 +162,7 @@ def test_what_is_in_flight_is_finished_at_the_end(
 ) -> None:
     with LoopbackServer(answer="short", delay_ms=1500) as judge:
         options = ("--workers", str(workers))
-        with Served(judge.url, tmp_path, options=options) as served:
+        with ForkedServer(judge.url, tmp_path, options=options) as served:
             asking = Asking(served)
             assert wait_until(lambda: judge.count().waiting == 2)
             served.signal(sent)
@@ -169,7 +177,7 @@ def test_what_is_in_flight_is_finished_at_the_end(
 def test_a_second_signal_ends_it_at_once(tmp_path: Path, workers: int) -> None:
     with LoopbackServer(answer="short", delay_ms=60_000) as judge:
         options = ("--workers", str(workers))
-        with Served(judge.url, tmp_path, options=options) as served:
+        with ForkedServer(judge.url, tmp_path, options=options) as served:
             asking = Asking(served)
             assert wait_until(lambda: judge.count().waiting == 2)
             served.signal(signal.SIGTERM)
@@ -184,7 +192,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, workers: int) -> None:
 
 def test_what_does_not_end_in_time_is_ended(tmp_path: Path) -> None:
     with LoopbackServer(answer="short", delay_ms=60_000) as judge:
-        with Served(judge.url, tmp_path, limits={"shutdown_s": 1}) as served:
+        with ForkedServer(judge.url, tmp_path, limits={"shutdown_s": 1}) as served:
             asking = Asking(served)
             assert wait_until(lambda: judge.count().waiting == 2)
             served.signal(signal.SIGTERM)
@@ -216,7 +224,7 @@ def test_workers_share_a_rate_limit_and_add_up_their_metrics(
     judge: LoopbackServer, tmp_path: Path
 ) -> None:
     bearer = {"Authorization": f"Bearer {SECRET}"}
-    with Served(
+    with ForkedServer(
         judge.url,
         tmp_path,
         limits={"requests_per_minute": 12, "failures_per_minute": 1},
@@ -236,7 +244,7 @@ def test_workers_share_a_rate_limit_and_add_up_their_metrics(
 
 
 def test_a_worker_that_dies_is_replaced(judge: LoopbackServer, tmp_path: Path) -> None:
-    with Served(judge.url, tmp_path, options=("--workers", "2")) as served:
+    with ForkedServer(judge.url, tmp_path, options=("--workers", "2")) as served:
         before = workers_of(served.pid)
         assert len(before) == 2
         assert wait_until(lambda: served.cpu_s() >= 0)
@@ -255,7 +263,7 @@ def _age() -> None:
 def test_workers_do_not_outlive_a_parent_that_was_killed(
     judge: LoopbackServer, tmp_path: Path
 ) -> None:
-    with Served(judge.url, tmp_path, options=("--workers", "2")) as served:
+    with ForkedServer(judge.url, tmp_path, options=("--workers", "2")) as served:
         workers = workers_of(served.pid)
         served.signal(signal.SIGKILL)
         assert wait_until(lambda: not any(_alive(pid) for pid in workers), within_s=30)
@@ -270,7 +278,7 @@ def _alive(pid: int) -> bool:
 
 
 def test_the_log_is_json_where_it_is_wanted(judge: LoopbackServer, tmp_path: Path) -> None:
-    with Served(judge.url, tmp_path, options=("--log-json",)) as served:
+    with ForkedServer(judge.url, tmp_path, options=("--log-json",)) as served:
         assert compare(served).status_code == 200
     lines = [json.loads(line) for line in served.log.splitlines() if line.startswith("{")]
     (told,) = [line for line in lines if line.get("path") == "/v1/compare"]
@@ -296,7 +304,7 @@ def judged_by_workers(served: Served) -> dict[str, Any]:
 
 def test_workers_judge_runs_over_one_sqlite_store(judge: LoopbackServer, tmp_path: Path) -> None:
     judge.reset()
-    with Served(judge.url, tmp_path, options=("--workers", "2")) as served:
+    with ForkedServer(judge.url, tmp_path, options=("--workers", "2")) as served:
         told = judged_by_workers(served)
     assert (told["pairs"], told["done"], told["calls"]) == (20, 20, 40)
     assert judge.count().requests == 40
@@ -308,7 +316,7 @@ def test_workers_judge_runs_over_one_postgresql_store(
 ) -> None:
     judge.reset()
     options = ("--workers", "2", "--store", fresh_database)
-    with Served(judge.url, tmp_path, options=options) as served:
+    with ForkedServer(judge.url, tmp_path, options=options) as served:
         told = judged_by_workers(served)
     assert (told["pairs"], told["done"], told["calls"]) == (20, 20, 40)
     assert judge.count().requests == 40
