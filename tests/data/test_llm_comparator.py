@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
@@ -13,8 +12,8 @@ from evenhand.data import (
     ComparatorRating,
     ReadOptions,
     Record,
+    llm_comparator_blocks,
     read_pairs,
-    write_llm_comparator,
 )
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
@@ -83,15 +82,13 @@ def test_what_is_written_has_all_that_the_app_reads_and_comes_back(write: Write)
         )
         for score in (1.5, -1.5, None)
     ]
-    out = io.BytesIO()
-    count = write_llm_comparator(
-        out,
+    blocks = llm_comparator_blocks(
         iter(examples),
         names=("M", "N"),
         custom_field_types={"id": "string", "label": "category"},
     )
-    assert count == 3
-    document = json.loads(out.getvalue())
+    out = b"".join(blocks)
+    document = json.loads(out)
     assert document["metadata"] == {
         "source_path": "evenhand",
         "custom_fields_schema": [
@@ -108,7 +105,7 @@ def test_what_is_written_has_all_that_the_app_reads_and_comes_back(write: Write)
         ]
         assert all(rating["custom_fields"] == {} for rating in written["individual_rater_scores"])
         assert written["rationale_list"] == [{"rationale": "because", "similarities": []}]
-    records = list(read_pairs([write("x.json", out.getvalue())], READING))
+    records = list(read_pairs([write("x.json", out)], READING))
     assert [
         (
             record.key,
@@ -123,6 +120,4 @@ def test_what_is_written_has_all_that_the_app_reads_and_comes_back(write: Write)
 
 
 def test_no_examples_are_still_a_document() -> None:
-    out = io.BytesIO()
-    assert write_llm_comparator(out, [], names=("M", "N")) == 0
-    assert json.loads(out.getvalue())["examples"] == []
+    assert json.loads(b"".join(llm_comparator_blocks([], names=("M", "N"))))["examples"] == []

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.contract import ErrorBody, Failure, Metadata, Outcome
-from evenhand.report.export import write_jsonl, write_parquet
-from evenhand.report.files import escape, unescape, write_csv
+from evenhand.report.export import json_lines, parquet_blocks
+from evenhand.report.files import csv_lines, escape, unescape
 from evenhand.report.records import CriterionResult, RunRow
 
 # They come without types.
@@ -95,29 +95,26 @@ def table_of(rows: list[RunRow]) -> list[dict[str, Any]]:
 
 @given(SOME)
 def test_jsonl_gives_every_row_back(rows: list[RunRow]) -> None:
-    stream = io.BytesIO()
-    assert write_jsonl(stream, rows) == len(rows)
-    lines = stream.getvalue().splitlines(keepends=True)
+    written = b"".join(json_lines(rows))
+    lines = written.splitlines(keepends=True)
     assert [RunRow.model_validate_json(line) for line in lines] == rows
 
 
 @settings(deadline=None)  # the first one loads pyarrow
 @given(SOME)
 def test_parquet_gives_every_row_back(rows: list[RunRow]) -> None:
-    stream = io.BytesIO()
-    assert write_parquet(stream, rows) == len(rows)
-    assert pq.read_table(pa.BufferReader(stream.getvalue())).to_pylist() == table_of(rows)
+    written = b"".join(parquet_blocks(rows))
+    assert pq.read_table(pa.BufferReader(written)).to_pylist() == table_of(rows)
 
 
-def read_csv(stream: io.BytesIO) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(stream.getvalue().decode(), newline=""), strict=True))
+def read_csv(written: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(written.decode(), newline=""), strict=True))
 
 
 @given(SOME)
 def test_csv_gives_every_row_back_once_unescaped(rows: list[RunRow]) -> None:
-    stream = io.BytesIO()
-    assert write_csv(stream, rows) == len(rows)
-    for cells, expected in zip(read_csv(stream), table_of(rows), strict=True):
+    written = b"".join(csv_lines(rows))
+    for cells, expected in zip(read_csv(written), table_of(rows), strict=True):
         assert list(cells) == list(expected)
         for column, value in expected.items():
             cell = cells[column]
@@ -135,9 +132,8 @@ def test_csv_gives_every_row_back_once_unescaped(rows: list[RunRow]) -> None:
 
 @given(SOME)
 def test_no_text_cell_of_a_csv_file_is_taken_for_a_formula(rows: list[RunRow]) -> None:
-    stream = io.BytesIO()
-    write_csv(stream, rows)
-    for cells in read_csv(stream):
+    written = b"".join(csv_lines(rows))
+    for cells in read_csv(written):
         assert all(is_harmless(cell) for column, cell in cells.items() if column not in NUMBERS)
 
 
@@ -177,26 +173,23 @@ def test_what_is_harmless_stays_as_it_is(text: str) -> None:
 
 
 def test_empty_text_and_nothing_are_told_apart_in_csv(one_row: RunRow) -> None:
-    stream = io.BytesIO()
     row = one_row.model_copy(update={"model_a": "", "model_b": None, "label": None})
-    write_csv(stream, [row])
-    assert b',,"",,' in stream.getvalue()  # label, modelA, modelB
+    written = b"".join(csv_lines([row]))
+    assert b',,"",,' in written  # label, modelA, modelB
 
 
 def test_parquet_is_written_in_groups_of_bounded_size(one_row: RunRow) -> None:
     long = one_row.model_copy(update={"response_a": "x" * 6_000_000})
-    stream = io.BytesIO()
     # two short rows and three long ones make 18 million characters, and the rest a group of its own
-    write_parquet(stream, [one_row, one_row, long, long, long, one_row])
-    file = pq.ParquetFile(pa.BufferReader(stream.getvalue()))
+    written = b"".join(parquet_blocks([one_row, one_row, long, long, long, one_row]))
+    file = pq.ParquetFile(pa.BufferReader(written))
     groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
     assert groups == [5, 1]
 
 
 def test_parquet_has_a_type_for_every_column() -> None:
-    stream = io.BytesIO()
-    write_parquet(stream, [])
-    schema = pq.read_schema(pa.BufferReader(stream.getvalue()))
+    written = b"".join(parquet_blocks([]))
+    schema = pq.read_schema(pa.BufferReader(written))
     told = {name: str(schema.field(name).type) for name in schema.names}
     assert told["prompt"] == told["outcome"] == "string"
     assert told["row"] == told["inputTokens"] == "int64"
@@ -208,7 +201,6 @@ def test_parquet_has_a_type_for_every_column() -> None:
 
 
 def test_csv_of_no_rows_still_names_its_columns() -> None:
-    stream = io.BytesIO()
-    assert write_csv(stream, []) == 0
-    assert stream.getvalue().startswith(b"run,id,row,source,judge,prompt,responseA,responseB,")
-    assert stream.getvalue().endswith(b",costUsd,timeMs\n")
+    written = b"".join(csv_lines([]))
+    assert written.startswith(b"run,id,row,source,judge,prompt,responseA,responseB,")
+    assert written.endswith(b",costUsd,timeMs\n")

@@ -20,6 +20,7 @@ from evenhand.serve.values import AuditRun, RankRuns
 from evenhand.serve.verdicts import TableQuery
 from evenhand.settings import Settings
 from evenhand.store import Store, open_store
+from evenhand.store.verdict_table import CountUpTo
 from store_values import Begun, begin, item
 
 
@@ -79,13 +80,14 @@ async def test_a_table_is_paged_to_its_end_and_back(path: Path) -> None:
         pages = [await service.tables.page(run_id, query, limit=8)]
         while pages[-1].next:
             pages.append(await service.tables.page(run_id, query, cursor=pages[-1].next, limit=8))
-        numbers = [line.number for page in pages for line in page.lines]
+        numbers = [line.number for page in pages for line in page.rows]
         assert numbers == list(range(30, 0, -1))
-        assert (pages[0].count, pages[0].counted_more, pages[0].previous) == (30, False, None)
-        assert (pages[0].table.whole, pages[0].words) == (True, None)
+        assert (pages[0].count, pages[0].previous) == (CountUpTo(30, more=False), None)
+        assert (pages[0].indexed.whole, pages[0].words) == (True, None)
         back = await service.tables.page(run_id, query, cursor=pages[2].previous, limit=8)
-        assert back.lines == pages[1].lines
-        assert [line.number async for line in service.tables.each(run_id, query)] == numbers
+        assert back.rows == pages[1].rows
+        every = await asyncio.to_thread(list, service.tables.each(run_id, query))
+        assert [row.number for row in every] == numbers
 
 
 async def test_words_are_searched_at_once_in_a_small_run(path: Path) -> None:
@@ -93,7 +95,7 @@ async def test_words_are_searched_at_once_in_a_small_run(path: Path) -> None:
         run_id = str(finished(store).run_id)
     async with served(path, background=False) as service:
         table = await service.tables.page(run_id, TableQuery(query="RIVER 7", tag=None))
-        assert [line.id for line in table.lines] == ["7"]
+        assert [line.id for line in table.rows] == ["7"]
         assert table.words is not None
         assert table.words.whole
 
@@ -105,11 +107,11 @@ async def test_neighbours_are_those_of_the_filtered_table(path: Path) -> None:
         even = TableQuery(tag="even", sort="length", descending=True)
         await service.tables.page(run_id, even)
         beside = await service.tables.neighbours(run_id, even, 10)
-        assert (beside.previous, beside.next) == (12, 8)
+        assert beside == (12, 8)
         beside = await service.tables.neighbours(run_id, even, 30)
-        assert (beside.previous, beside.next) == (None, 28)
+        assert beside == (None, 28)
         beside = await service.tables.neighbours(run_id, even, 99)
-        assert (beside.previous, beside.next) == (None, None)
+        assert beside == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ async def test_servers_of_one_store_fill_a_run_together(path: Path) -> None:
             tables = await asyncio.gather(
                 *(each.tables.page(str(run_id), TableQuery()) for each in (one, other) * 4)
             )
-            assert {table.lines for table in tables} == {tables[0].lines}
+            assert {table.rows for table in tables} == {tables[0].rows}
             await until(lambda: store.index_state(run_id).indexed >= 600)
         assert store.index_state(run_id).indexed == 600
 

@@ -6,7 +6,7 @@
 writes that tool's JSON. `options` is what a caller chooses.
 """
 
-from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, write_llm_comparator
+from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, llm_comparator_blocks
 from evenhand.data.options import ReadLimits, ReadOptions
 from evenhand.data.outputs import OutputFile, read_outputs
 from evenhand.data.pairs import ReadPosition, pairs_from, read_files, read_pairs
@@ -26,11 +26,11 @@ __all__ = [
     "Source",
     "Unpaired",
     "file_digest",
+    "llm_comparator_blocks",
     "open_source",
     "pairs_from",
     "read_files",
     "read_outputs",
     "read_pairs",
     "spool",
-    "write_llm_comparator",
 ]

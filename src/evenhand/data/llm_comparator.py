@@ -6,9 +6,9 @@ A score above 0 says that A is better, below 0 that B is, and 0 that they tie; i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
@@ -41,27 +41,24 @@ class ComparatorExample:
     custom_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_llm_comparator(
-    stream: BinaryIO,
+def llm_comparator_blocks(
     examples: Iterable[ComparatorExample],
     *,
     names: tuple[str, str],
     source_path: str = "evenhand",
     custom_field_types: Mapping[str, str] | None = None,
-) -> int:
-    """Write one example at a time, and say how many there were."""
+) -> Iterator[bytes]:
+    """The document, one example at a time."""
     schema = [{"name": name, "type": kind} for name, kind in (custom_field_types or {}).items()]
     metadata = {"source_path": source_path, "custom_fields_schema": schema}
     models = [{"name": name} for name in names]
-    stream.write(b'{"metadata":%b,\n' % orjson.dumps(metadata))
-    stream.write(b'"models":%b,\n' % orjson.dumps(models))
-    stream.write(b'"examples":[')
-    count = 0
-    for count, example in enumerate(examples, 1):
-        stream.write(b"\n" if count == 1 else b",\n")
-        stream.write(orjson.dumps(_written(example)))
-    stream.write(b"\n]}\n")
-    return count
+    yield b'{"metadata":%b,\n"models":%b,\n"examples":[' % (
+        orjson.dumps(metadata),
+        orjson.dumps(models),
+    )
+    for place, example in enumerate(examples):
+        yield (b",\n" if place else b"\n") + orjson.dumps(_written(example))
+    yield b"\n]}\n"
 
 
 def _written(example: ComparatorExample) -> dict[str, Any]:

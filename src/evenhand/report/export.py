@@ -9,22 +9,19 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
 from evenhand.contract import Pass, Winner
-from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, write_llm_comparator
+from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, llm_comparator_blocks
 from evenhand.errors import InputError, MissingExtra
 from evenhand.messages import Message
-from evenhand.report.files import atomic_file, write_csv
+from evenhand.report.files import atomic_file, csv_lines
 from evenhand.report.lookup import find_run
 from evenhand.report.records import COLUMNS, ONLY_IN_FULL, RunRow, rows_of
 from evenhand.store import RunRecord, Store
 from evenhand.store.faults import of_run
 
 
-def write_jsonl(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
-    count = 0
+def json_lines(rows: Iterable[RunRow]) -> Iterator[bytes]:
     for row in rows:
-        count += 1
-        stream.write(f"{row.model_dump_json()}\n".encode())
-    return count
+        yield f"{row.model_dump_json()}\n".encode()
 
 
 # A run as LLM Comparator opens it: an example for each row, a rating for each pass.
@@ -42,12 +39,11 @@ _FIELDS = {
 }
 
 
-def write_comparator(
-    stream: BinaryIO, rows: Iterable[RunRow], *, names: tuple[str, str] | None, run: str
-) -> int:
+def comparator_blocks(
+    rows: Iterable[RunRow], *, names: tuple[str, str] | None, run: str
+) -> Iterator[bytes]:
     """`names` are the two models', where every row has the same two."""
-    return write_llm_comparator(
-        stream,
+    return llm_comparator_blocks(
         map(_example, rows),
         names=names or _UNNAMED,
         source_path=f"evenhand run {run}",
@@ -96,22 +92,22 @@ _GROUP_CHARACTERS = 16_000_000
 _LONG_TEXTS = ("id", "prompt", "response_a", "response_b", "reasoning", "error_message")
 
 
-def write_parquet(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
+def parquet_blocks(rows: Iterable[RunRow]) -> Iterator[bytes]:
     arrow, parquet = load_pyarrow()
     schema = _schema(arrow)
-    count = 0
+    sink = _Sink()
     short = [column for name, column in COLUMNS.items() if name not in _LONG_TEXTS]
     with parquet.ParquetWriter(
-        _Counted(stream),
+        sink,
         schema,
         compression="zstd",
         use_dictionary=short,
         write_statistics=short,
     ) as writer:
         for group in _groups(rows):
-            count += len(group)
             writer.write_table(arrow.Table.from_pylist(group, schema=schema))
-    return count
+            yield sink.take()
+    yield sink.take()
 
 
 def load_pyarrow() -> tuple[Any, Any]:
@@ -153,17 +149,21 @@ def _groups(rows: Iterable[RunRow]) -> Iterator[list[dict[str, Any]]]:
         yield group
 
 
-class _Counted:
-    """Parquet asks how far it has come, which a pipe does not know."""
+class _Sink:
+    """What was written since it was last taken. Parquet asks how far it has come in all."""
 
     closed = False
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    def __init__(self) -> None:
+        self._block = bytearray()
         self._written = 0
 
+    def take(self) -> bytes:
+        block, self._block = bytes(self._block), bytearray()
+        return block
+
     def write(self, data: bytes) -> int:
-        self._stream.write(data)
+        self._block += data
         self._written += len(data)
         return len(data)
 
@@ -171,10 +171,10 @@ class _Counted:
         return self._written
 
     def flush(self) -> None:
-        self._stream.flush()
+        pass
 
     def close(self) -> None:
-        """The stream is closed by whoever opened it."""
+        pass
 
     def writable(self) -> bool:
         return True
@@ -251,16 +251,29 @@ def _known(format: str | None) -> Format | None:  # noqa: A002
 
 
 def _write(store: Store, run: RunRecord, stream: BinaryIO, chosen: Format) -> int:
-    rows = rows_of(store, run)
+    count = 0
+
+    def counted() -> Iterator[RunRow]:
+        nonlocal count
+        for count, row in enumerate(rows_of(store, run), start=1):  # noqa: B007 - told at the end
+            yield row
+
+    stream.writelines(_blocks(store, run, counted(), chosen))
+    return count
+
+
+def _blocks(
+    store: Store, run: RunRecord, rows: Iterable[RunRow], chosen: Format
+) -> Iterator[bytes]:
     match chosen:
         case "jsonl":
-            return write_jsonl(stream, rows)
+            return json_lines(rows)
         case "csv":
-            return write_csv(stream, rows)
+            return csv_lines(rows)
         case "parquet":
-            return write_parquet(stream, rows)
+            return parquet_blocks(rows)
         case "llm-comparator":
-            return write_comparator(stream, rows, names=models_of(store, run), run=run.name)
+            return comparator_blocks(rows, names=models_of(store, run), run=run.name)
 
 
 def models_of(store: Store, run: RunRecord) -> tuple[str, str] | None:

@@ -104,14 +104,11 @@ def _is_acted_upon(text: str) -> bool:
     return False
 
 
-def write_csv(stream: BinaryIO, rows: Iterable[RunRow]) -> int:
-    stream.write(_line(COLUMNS.values()))
-    count = 0
+def csv_lines(rows: Iterable[RunRow]) -> Iterator[bytes]:
+    yield _line(COLUMNS.values())
     for row in rows:
-        count += 1
         values = row.model_dump(mode="json", by_alias=False, exclude=set(ONLY_IN_FULL))
-        stream.write(_line(_cell(values[name]) for name in COLUMNS))
-    return count
+        yield _line(_cell(values[name]) for name in COLUMNS)
 
 
 def csv_line(values: Iterable[Any]) -> bytes:

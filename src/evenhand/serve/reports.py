@@ -18,6 +18,7 @@ from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.report_cache import Figure
 from evenhand.serve.run_status import recorded_judge
 from evenhand.serve.values import AuditRun, RankRuns, ReportOptions, RunStatus
+from evenhand.serve.verdicts import client_names
 from evenhand.store import RunRecord, Store
 from evenhand.store.verdict_index import (
     ABSTAINED,
@@ -269,10 +270,10 @@ def _read_totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
     run = runs[0]
     counted = store.count_indexed(run.id)
     pairs = store.count_items(run.id)
-    job = store.jobs.find(run.id)
-    offered = job.judges if job else ()
+    recorded = store.run_judges(run.id)
+    names = client_names(store, run, recorded)
     judges = []
-    for place, judge in enumerate(store.run_judges(run.id)):
+    for judge in recorded:
         ends = counted.outcomes.get(judge.id, Counter())
         flags: Counter[int] = Counter()
         for (_, each), count in counted.endings.get(judge.id, Counter()).items():
@@ -286,7 +287,7 @@ def _read_totals(store: Store, runs: Sequence[RunRecord]) -> RunTotals:
 
         judges.append(
             JudgeTotals(
-                judge=offered[place] if place < len(offered) else judge.name,
+                judge=names[judge.id],
                 wins_a=ends["win", "A"],
                 wins_b=ends["win", "B"],
                 ties=of("tie"),

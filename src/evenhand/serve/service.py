@@ -298,13 +298,10 @@ class Service:
         """A page may be short, even empty, before the end: `next` is null only there."""
 
         def read() -> VerdictPage:
-            run = needed_run(self.store, run_id)
-            job = self.store.jobs.find(run.id)
             return read_page(
                 self.store,
-                run,
+                needed_run(self.store, run_id),
                 filters or VerdictFilters(),
-                offered=job.judges if job else (),
                 cursor=cursor,
                 limit=max(1, min(limit, self.config.limits.page_rows)),
                 full=full,

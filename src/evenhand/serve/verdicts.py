@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import Field, model_validator
@@ -18,14 +19,21 @@ from evenhand.contract.pair import Text
 from evenhand.errors import InputError, ServerBusy
 from evenhand.messages import Message
 from evenhand.report.records import RunRow, row_of
-from evenhand.serve.indexing import fill_some
+from evenhand.serve.indexing import IndexCoverage, fill_some
 from evenhand.serve.judges import AddressRedactor
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.values import Share, VerdictLine, VerdictPage
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 from evenhand.store.verdict_filter import CriterionEnd, Ends, LabelIs, Named, VerdictFilter
 from evenhand.store.verdict_index import Coverage
-from evenhand.store.verdict_table import RUN_START, Sort, TablePlace, TableRow, VerdictSlice
+from evenhand.store.verdict_table import (
+    RUN_START,
+    CountUpTo,
+    Sort,
+    TablePlace,
+    TableRow,
+    VerdictSlice,
+)
 from evenhand.store.verdicts import VerdictPlace
 
 if TYPE_CHECKING:
@@ -107,59 +115,26 @@ class TableQuery(VerdictFilters):
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
-class TableLine(Model):
-    """One judge's verdict on one pair; `prompt` is its beginning."""
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """`next` and `previous` are cursors; `names` are what clients call the judges. `words` is None
+    where nothing is searched for."""
 
-    number: int
-    id: str
-    judge: str
-    outcome: Outcome
-    winner: Winner | None
-    confidence: float | None
-    label: Winner | None
-    label_voted: bool
-    disagrees: bool | None
-    judges_differ: bool
-    noted: bool
-    unread: bool
-    abstained: bool
-    model_a: str | None
-    model_b: str | None
-    tags: tuple[str, ...]
-    length_a: int
-    length_b: int
-    prompt: str
-
-
-class IndexProgress(Model):
-    """How much of the run an index holds; pages say so where it is not whole."""
-
-    done: int
-    total: int
-    whole: bool
-
-
-class PairTable(Model):
-    """`next` and `previous` are cursors. `count` is exact unless `counted_more` ("10,000+")."""
-
-    lines: tuple[TableLine, ...]
+    rows: tuple[TableRow, ...]
+    names: Mapping[int, str]
     next: str | None
     previous: str | None
-    count: int
-    counted_more: bool
-    table: IndexProgress  # verdicts that can be filtered and sorted so far
-    words: IndexProgress | None  # pairs that can be searched so far; None where nothing is searched
+    count: CountUpTo
+    indexed: Coverage  # verdicts that can be filtered and sorted so far
+    words: Coverage | None  # pairs that can be searched so far
 
-
-class AdjacentPairs(Model):
-    """The pairs before and after one in a filtered table, for j and k; None at the ends."""
-
-    previous: int | None
-    next: int | None
+    @property
+    def whole(self) -> bool:
+        return self.indexed.whole and (self.words is None or self.words.whole)
 
 
 class VerdictBrowser:
-    """`service.tables`; `looked_at` is told of every run that somebody browses."""
+    """`looked_at` is told of every run that somebody browses and that is not indexed yet."""
 
     def __init__(self, store: Store, *, looked_at: Callable[[int], None]) -> None:
         self._store = store
@@ -169,71 +144,68 @@ class VerdictBrowser:
         self, run_id: str, query: TableQuery, *, cursor: str | None = None, limit: int = 50
     ) -> PairTable:
         """A page of the table, from a cursor on; InputError where that is none of this table's."""
+        return await asyncio.to_thread(self._page, run_id, query, cursor, limit)
+
+    def _page(self, run_id: str, query: TableQuery, cursor: str | None, limit: int) -> PairTable:
         after, before = _read_cursor(cursor, query.sort)
-
-        def read() -> PairTable:
-            run, judges, names = self._run(run_id)
-            filled = fill_some(
-                self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S
-            )
-            if not (filled.table.whole and filled.words.whole):
-                self._looked_at(run.id)
-            page = self._store.browse(
-                run.id,
-                verdict_filter(query, judges, names),
-                sort=query.sort,
-                descending=query.descending,
-                after=after,
-                before=before,
-                limit=max(1, min(limit, _MOST_LINES)),
-            )
-            return PairTable(
-                lines=tuple(_line(row, names[row.judge_id]) for row in page.rows),
-                next=_cursor("a", page.next),
-                previous=_cursor("b", page.previous),
-                count=page.count.count,
-                counted_more=page.count.more,
-                table=_progress(filled.table),
-                words=None if query.query is None else _progress(filled.words),
-            )
-
-        return await asyncio.to_thread(read)
+        run, judges, names = self._run(run_id)
+        filled = self._fill(run, words=query.query is not None)
+        page = self._store.browse(
+            run.id,
+            verdict_filter(query, judges, names),
+            sort=query.sort,
+            descending=query.descending,
+            after=after,
+            before=before,
+            limit=max(1, min(limit, _MOST_LINES)),
+        )
+        return PairTable(
+            rows=page.rows,
+            names=names,
+            next=_cursor("a", page.next),
+            previous=_cursor("b", page.previous),
+            count=page.count,
+            indexed=filled.table,
+            words=None if query.query is None else filled.words,
+        )
 
     async def prepare(self, run_id: str) -> None:
         """Fill what is missing for a moment, for a page whose figures come from it."""
+        await asyncio.to_thread(lambda: self._fill(needed_run(self._store, run_id), words=False))
 
-        def fill() -> None:
-            run = needed_run(self._store, run_id)
-            if not fill_some(self._store, run, words=False, within_s=_FILLED_WITHIN_S).table.whole:
-                self._looked_at(run.id)
+    def _fill(self, run: RunRecord, *, words: bool) -> IndexCoverage:
+        filled = fill_some(self._store, run, words=words, within_s=_FILLED_WITHIN_S)
+        if not (filled.table.whole and filled.words.whole):
+            self._looked_at(run.id)
+        return filled
 
-        await asyncio.to_thread(fill)
-
-    async def each(self, run_id: str, query: TableQuery) -> AsyncIterator[TableLine]:
-        """All of the table, a page in memory at a time: for files."""
+    def each(self, run_id: str, query: TableQuery) -> Iterator[TableRow]:
+        """All of the table once it is indexed, a page in memory at a time; for a thread."""
+        while not self._page(run_id, query, None, 1).whole:
+            pass
         cursor: str | None = None
         while True:
-            page = await self.page(run_id, query, cursor=cursor, limit=_MOST_LINES)
-            for line in page.lines:
-                yield line
+            page = self._page(run_id, query, cursor, _MOST_LINES)
+            yield from page.rows
             cursor = page.next
             if cursor is None:
                 return
 
     async def neighbours(
-        self, run_id: str, query: TableQuery, number: int, *, judge: str | None = None
-    ) -> AdjacentPairs:
-        """`judge` where a pair stands in the table several times, and one of them is meant."""
+        self, run_id: str, query: TableQuery, number: int
+    ) -> tuple[int | None, int | None]:
+        """The pairs before and after one in a filtered table, for j and k; None at the ends."""
 
-        def read() -> AdjacentPairs:
+        def read() -> tuple[int | None, int | None]:
             run, judges, names = self._run(run_id)
             # Whoever was sent the address of a pair has not been to the table.
             fill_some(self._store, run, words=query.query is not None, within_s=_FILLED_WITHIN_S)
             wanted = verdict_filter(query, judges, names)
-            meant = wanted.judge_ids if judge is None else _judge_ids(judge, judges, names)
-            place = self._store.place_of(run.id, number, judge_ids=meant, sort=query.sort)
+            place = self._store.place_of(
+                run.id, number, judge_ids=wanted.judge_ids, sort=query.sort
+            )
             if place is None:
-                return AdjacentPairs(previous=None, next=None)
+                return None, None
 
             def nearest(*, back: bool) -> int | None:
                 page = self._store.browse(
@@ -249,20 +221,21 @@ class VerdictBrowser:
                 rows = page.rows[::-1] if back else page.rows
                 return next((row.number for row in rows if row.number != number), None)
 
-            return AdjacentPairs(previous=nearest(back=True), next=nearest(back=False))
+            return nearest(back=True), nearest(back=False)
 
         return await asyncio.to_thread(read)
 
     def _run(self, run_id: str) -> tuple[RunRecord, list[JudgeRecord], dict[int, str]]:
         """The run, its judges, and what clients call them."""
         run = needed_run(self._store, run_id)
-        job = self._store.jobs.find(run.id)
         judges = self._store.run_judges(run.id)
-        return run, judges, _client_names(judges, job.judges if job else ())
+        return run, judges, client_names(self._store, run, judges)
 
 
-def _client_names(judges: Sequence[JudgeRecord], offered: Sequence[str]) -> dict[int, str]:
-    """What clients call the run's judges: `offered` are the names of a server's, in their order."""
+def client_names(store: Store, run: RunRecord, judges: Sequence[JudgeRecord]) -> dict[int, str]:
+    """What clients call the run's judges: by their offers' names, where a server began it."""
+    job = store.jobs.find(run.id)
+    offered = job.judges if job else ()
     return {
         judge.id: offered[place] if place < len(offered) else judge.name
         for place, judge in enumerate(judges)
@@ -289,15 +262,6 @@ def verdict_filter(
     return VerdictFilter(
         judge_ids=None if judge is None else _judge_ids(judge, judges, names), **given
     )
-
-
-def _line(row: TableRow, judge: str) -> TableLine:
-    told = {name: getattr(row, name) for name in TableLine.model_fields if name != "judge"}
-    return TableLine(judge=judge, **told)
-
-
-def _progress(covered: Coverage) -> IndexProgress:
-    return IndexProgress(done=covered.done, total=covered.total, whole=covered.whole)
 
 
 def _cursor(way: str, place: TablePlace | None) -> str | None:
@@ -344,14 +308,12 @@ def read_page(
     run: RunRecord,
     filters: VerdictFilters,
     *,
-    offered: Sequence[str],
     cursor: str | None,
     limit: int,
     full: bool,
 ) -> VerdictPage:
-    """`offered` are the names that clients know the run's judges by, in their order."""
     judges = store.run_judges(run.id)
-    names = _client_names(judges, offered)
+    names = client_names(store, run, judges)
     wanted = verdict_filter(filters, judges, names)
     after, before = _read_cursor(cursor, "number")
     if before is not None:

@@ -5,18 +5,18 @@ and the filtered table as a file.
 from __future__ import annotations
 
 import asyncio
-import io
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal, cast
+from itertools import chain, islice
+from typing import Any, Literal
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from evenhand.contract import Verdict
 from evenhand.errors import EvenhandError, InputError, NotFound
 from evenhand.messages import Message
-from evenhand.report.export import load_pyarrow, write_comparator, write_jsonl, write_parquet
-from evenhand.report.files import write_csv
+from evenhand.report.export import comparator_blocks, json_lines, load_pyarrow, parquet_blocks
+from evenhand.report.files import csv_lines
 from evenhand.report.records import PairReport, RunRow, row_of, whole_pair
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import read_query
@@ -26,8 +26,8 @@ from evenhand.serve.pages.texts import ShownResponses, ShownText, show_responses
 from evenhand.serve.reports import totals
 from evenhand.serve.run_status import MOST_DIGITS, needed_run
 from evenhand.serve.service import Service
-from evenhand.serve.verdicts import TableLine, TableQuery
-from evenhand.store import ItemVote, JudgeRecord, RunRecord, Store
+from evenhand.serve.verdicts import TableQuery, client_names
+from evenhand.store import ItemVote, RunRecord, Store
 from evenhand.store.verdicts import VerdictPlace
 
 ROWS = 50
@@ -57,8 +57,7 @@ async def list_pairs(visit: Visit) -> Filled | Response:
             "table": table,
             "totals": counted.value,
             "cursor": cursor,
-            "indexing": not table.table.whole
-            or (table.words is not None and not table.words.whole),
+            "indexing": not table.whole,
         },
     )
 
@@ -135,7 +134,7 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     raw, marks = asked.get("view") == "raw", asked.get("marks") != "off"
     run, number = await asyncio.to_thread(_place, visit)
     service = visit.service
-    status, shown, offers, beside = await asyncio.gather(
+    status, shown, offers, (previous, following) = await asyncio.gather(
         service.run(str(run.id)),
         asyncio.to_thread(_read, service.store, run, number, raw=raw, marks=marks),
         asyncio.to_thread(service.offers.offered_or_named),
@@ -159,8 +158,8 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
             "marks": marks,
             "table": address(f"/runs/{run.id}/pairs", **query.in_address()),
             "here": to(number),
-            "previous": to(beside.previous),
-            "next": to(beside.next),
+            "previous": to(previous),
+            "next": to(following),
             **values,
         },
     )
@@ -207,81 +206,6 @@ PAIR_PAGES = (
 )
 
 
-# What a thread writes, sent as it is written: a file that nobody has to hold whole.
-
-_BLOCK = 1 << 16
-_WAITING = 4  # blocks; then the thread waits for whoever reads
-
-
-class _GivenUp(OSError):
-    """Nobody reads any more."""
-
-
-class _Pipe(io.RawIOBase):
-    """The thread's end: gathered to blocks, since writers write a few bytes at a time."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, blocks: asyncio.Queue[bytes]) -> None:
-        super().__init__()
-        self._loop = loop
-        self._blocks = blocks
-        self._gathered = bytearray()
-        self.given_up = False
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: object) -> int:
-        if self.given_up:
-            raise _GivenUp
-        chunk = memoryview(cast("bytes", data)).cast("B")
-        self._gathered += chunk
-        if len(self._gathered) >= _BLOCK:
-            self.send()
-        return len(chunk)
-
-    def send(self) -> None:
-        if not self._gathered:
-            return
-        block, self._gathered = bytes(self._gathered), bytearray()
-        sent = asyncio.run_coroutine_threadsafe(self._blocks.put(block), self._loop)
-        while not self.given_up:
-            try:
-                sent.result(timeout=0.5)
-            except TimeoutError:
-                continue
-            return
-        sent.cancel()
-        raise _GivenUp
-
-
-async def piped(write: Callable[[BinaryIO], object]) -> AsyncIterator[bytes]:
-    """`write` runs in a thread; it ends with an error where nobody reads any more."""
-    blocks: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
-    pipe = _Pipe(asyncio.get_running_loop(), blocks)
-
-    def work() -> None:
-        write(cast("BinaryIO", pipe))
-        pipe.send()
-
-    writing = asyncio.create_task(asyncio.to_thread(work))
-    try:
-        while True:
-            reading = asyncio.create_task(blocks.get())
-            await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                yield reading.result()
-                continue
-            reading.cancel()
-            while not blocks.empty():
-                yield blocks.get_nowait()
-            writing.result()
-            return
-    finally:
-        pipe.given_up = True
-        # A thread cannot be broken off; it ends at its next block, and what it meets is no news.
-        writing.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-
 # `/runs/{id}/pairs.csv` and its like: the filtered table as a file, with texts and reasoning, a
 # few rows in memory at a time.
 
@@ -293,92 +217,20 @@ _TYPES: dict[Ending, str] = {
     "llm-comparator.json": "application/json",
 }
 _ROWS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class _Export:
-    """One run's table on its way into a file."""
-
-    service: Service
-    run: RunRecord
-    query: TableQuery
-    judges: dict[str, JudgeRecord]  # by the name that the table has for them
-
-    @classmethod
-    async def of(cls, visit: Visit) -> _Export:
-        service, query = visit.service, table_query(visit)
-        run_id = visit.run_id
-
-        def read() -> _Export:
-            run = needed_run(service.store, run_id)
-            job = service.store.jobs.find(run.id)
-            offered = job.judges if job else ()
-            judges = {
-                offered[place] if place < len(offered) else judge.name: judge
-                for place, judge in enumerate(service.store.run_judges(run.id))
-            }
-            return cls(service, run, query, judges)
-
-        export = await asyncio.to_thread(read)
-        # What is wrong with the filters is told before a file has begun.
-        await service.tables.page(str(run_id), query, limit=1)
-        return export
-
-    async def models(self) -> tuple[str, str] | None:
-        """The two models, where all pairs are between the same two in the same places."""
-        await self._indexed()
-        met = await asyncio.to_thread(self.service.store.models_met, self.run.id, most=2)
-        (model_a, model_b) = met[0] if len(met) == 1 else (None, None)
-        return None if model_a is None or model_b is None else (model_a, model_b)
-
-    async def batches(self) -> AsyncIterator[list[RunRow]]:
-        await self._indexed()
-        lines: list[TableLine] = []
-        async for line in self.service.tables.each(str(self.run.id), self.query):
-            lines.append(line)
-            if len(lines) == _ROWS:
-                yield await asyncio.to_thread(self._whole, lines)
-                lines = []
-        if lines:
-            yield await asyncio.to_thread(self._whole, lines)
-
-    async def _indexed(self) -> None:
-        """A file holds all that there is: what is not in the table yet comes into it first."""
-        while True:
-            page = await self.service.tables.page(str(self.run.id), self.query, limit=1)
-            if page.table.whole and (page.words is None or page.words.whole):
-                return
-
-    def _whole(self, lines: list[TableLine]) -> list[RunRow]:
-        """In the table's order, which is not that of the store."""
-        names = {judge.id: name for name, judge in self.judges.items()}
-        places = [VerdictPlace(line.number, self.judges[line.judge].id) for line in lines]
-        values = {
-            VerdictPlace(whole.row.item.number, whole.row.judge_id): whole
-            for whole in self.service.store.whole_verdicts_at(self.run.id, places)
-        }
-        return [
-            row_of(
-                values[place], run=self.run, judge=self.judges[names[place.judge_id]]
-            ).model_copy(update={"judge": names[place.judge_id]})
-            for place in places
-            if place in values  # somebody may have had it judged anew meanwhile
-        ]
+_BLOCK = 1 << 16
 
 
 def _exporting(ending: Ending) -> Callable[[Visit], Awaitable[Filled | Response]]:
     async def export(visit: Visit) -> Filled | Response:
+        service, query = visit.service, table_query(visit)
         if ending == "parquet":
             await asyncio.to_thread(load_pyarrow)  # without it, an error that says what to do
-        exported = await _Export.of(visit)
-        blocks = (
-            _as_lines(exported, ending)
-            if ending in ("csv", "jsonl")
-            else _as_file(exported, ending)
-        )
-        name = f"evenhand-run-{exported.run.id}.{ending}"
+        run = await asyncio.to_thread(needed_run, service.store, visit.run_id)
+        # What is wrong with the filters is told before a file has begun.
+        await service.tables.page(str(run.id), query, limit=1)
+        name = f"evenhand-run-{run.id}.{ending}"
         return StreamingResponse(
-            blocks,
+            _gathered(_file(service, run, query, ending)),
             media_type=_TYPES[ending],
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
@@ -386,48 +238,58 @@ def _exporting(ending: Ending) -> Callable[[Visit], Awaitable[Filled | Response]
     return export
 
 
-async def _as_lines(export: _Export, ending: Ending) -> AsyncIterator[bytes]:
-    """Formats whose rows stand for themselves are sent as they are read."""
-    headed = False
-    if ending == "csv":
-        yield _written(write_csv, [])
-        headed = True
-    async for rows in export.batches():
-        written = await asyncio.to_thread(_written, write_csv if headed else write_jsonl, rows)
-        yield written.partition(b"\n")[2] if headed else written
+def _file(service: Service, run: RunRecord, query: TableQuery, ending: Ending) -> Iterator[bytes]:
+    rows = _whole_rows(service, run, query)
+    match ending:
+        case "csv":
+            return csv_lines(rows)
+        case "jsonl":
+            return json_lines(rows)
+        case "parquet":
+            return parquet_blocks(rows)
+        case "llm-comparator.json":
+            return _comparator_file(service.store, run, rows)
 
 
-def _written(write: Callable[[BinaryIO, Iterable[RunRow]], int], rows: list[RunRow]) -> bytes:
-    stream = io.BytesIO()
-    write(stream, rows)
-    return stream.getvalue()
+def _comparator_file(store: Store, run: RunRecord, rows: Iterator[RunRow]) -> Iterator[bytes]:
+    """It names the two models, where all pairs are between the same two in the same places."""
+    first = next(rows, None)  # once there is one, all of the run is indexed
+    met = store.models_met(run.id, most=2)
+    model_a, model_b = met[0] if len(met) == 1 else (None, None)
+    names = None if model_a is None or model_b is None else (model_a, model_b)
+    yield from comparator_blocks(
+        chain(() if first is None else (first,), rows), names=names, run=run.name
+    )
 
 
-async def _as_file(export: _Export, ending: Ending) -> AsyncIterator[bytes]:
-    """Others have a frame around their rows, and are sent as they are written all the same."""
-    loop = asyncio.get_running_loop()
-    names = await export.models()
-    batches = export.batches()
-
-    def rows() -> Iterator[RunRow]:
-        while True:
-            step = asyncio.run_coroutine_threadsafe(_next(batches), loop).result()
-            if step is None:
-                return
-            yield from step
-
-    def write(stream: BinaryIO) -> None:
-        if ending == "parquet":
-            write_parquet(stream, rows())
-        else:
-            write_comparator(stream, rows(), names=names, run=export.run.name)
-
-    async for block in piped(write):
-        yield block
+def _whole_rows(service: Service, run: RunRecord, query: TableQuery) -> Iterator[RunRow]:
+    """In the table's order, which is not that of the store."""
+    store = service.store
+    judges = store.run_judges(run.id)
+    names = client_names(store, run, judges)
+    recorded = {judge.id: judge for judge in judges}
+    table = service.tables.each(str(run.id), query)
+    while batch := [VerdictPlace(row.number, row.judge_id) for row in islice(table, _ROWS)]:
+        values = {
+            VerdictPlace(whole.row.item.number, whole.row.judge_id): whole
+            for whole in store.whole_verdicts_at(run.id, batch)
+        }
+        for place in batch:
+            if place in values:  # somebody may have had it judged anew meanwhile
+                row = row_of(values[place], run=run, judge=recorded[place.judge_id])
+                yield row.model_copy(update={"judge": names[place.judge_id]})
 
 
-async def _next(batches: AsyncIterator[list[RunRow]]) -> list[RunRow] | None:
-    return await anext(batches, None)
+def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Each block is read in a thread and sent by itself, and a row is little."""
+    block = bytearray()
+    for piece in pieces:
+        block += piece
+        if len(block) >= _BLOCK:
+            yield bytes(block)
+            block.clear()
+    if block:
+        yield bytes(block)
 
 
 EXPORT_PAGES = tuple(
