@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from evenhand.errors import ServerBusy
-from evenhand.serve import routing as late_pages
+from evenhand.serve import app as late_pages
 from evenhand.serve.app import make_app
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.mcp import endpoint as mcp_endpoint

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.errors import ServerBusy
+from evenhand.messages import Message
 from evenhand.serve import verdicts as browsing
 from evenhand.serve.indexing import IndexCoverage
 from evenhand.serve.report_cache import CachedFigure, Figure, ReportCache
@@ -114,7 +115,9 @@ def test_a_busy_server_is_asked_again_by_the_page(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def busy(*_: Any, **__: Any) -> Any:
-        raise ServerBusy("4 requests are being answered; ask again later", retry_after_s=6.2)
+        raise ServerBusy(
+            Message("serve.requests_being_answered_ask", in_flight=4), retry_after_s=6.2
+        )
 
     monkeypatch.setattr(browsing.VerdictBrowser, "page", busy)
     answer = visitor.ask("/runs/1/pairs", **{"Accept-Language": "zh"})

@@ -18,7 +18,6 @@ _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _KEYS = re.compile(_STRING + rb"(?:[ \t\r\n]*+(:))?", re.DOTALL)
 _KEYS_AND_BRACES = re.compile(_STRING + rb"(?:[ \t\r\n]*+(:))?|[{}]", re.DOTALL)
 _OBJECT_COST = 4  # an object with one member takes four times what an empty list does
-_LONG_STRING = 16  # shorter ones hold too little to be looked into
 
 
 class RepeatedKey(ValueError):
@@ -51,9 +50,7 @@ def refuse_many_values(text: bytes, most: int) -> None:
     # Much of it may stand inside strings. A loop, and no single call: others get their turn.
     cost = _cost(text, 0, len(text))
     for match in _STRINGS.finditer(text):
-        start, end = match.span()
-        if end - start > _LONG_STRING:
-            cost -= _cost(text, start, end)
+        cost -= _cost(text, *match.span())
     if cost > most:
         raise TooManyValues(most)
 

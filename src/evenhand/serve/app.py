@@ -4,14 +4,15 @@ it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Scope
+from starlette.routing import BaseRoute, Match, NoMatchFound, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenhand.errors import EvenhandError
 from evenhand.serve.config import ServerConfig
@@ -21,23 +22,24 @@ from evenhand.serve.http.endpoint import Endpoint
 from evenhand.serve.http.health import ENDPOINTS as HEALTH
 from evenhand.serve.http.problems import UnexpectedErrors, add_handlers
 from evenhand.serve.http.reports import ENDPOINTS as REPORTS
-from evenhand.serve.http.runs import RUN_ENDPOINTS as RUNS
-from evenhand.serve.http.runs import START_ENDPOINTS as START
+from evenhand.serve.http.runs import ENDPOINTS as RUNS
 from evenhand.serve.mcp.endpoint import McpEndpoint
-from evenhand.serve.routing import HeadRequests, LazyPages
+from evenhand.serve.security.access import is_page
 from evenhand.serve.security.guard import Guard, refusal_of
 from evenhand.serve.security.policy import RequestInfo, RequestPolicy
 from evenhand.serve.service import Service
 from evenhand.serve.startup import refuse_without
 
 if TYPE_CHECKING:
+    from starlette.datastructures import URLPath
+
+    from evenhand.serve.pages.page import Page
     from evenhand.settings import Settings
 
 
 # The most used one first: routes are tried in their order.
 ENDPOINTS: tuple[Endpoint[Any], ...] = (
     *COMPARE,
-    *START,
     *RUNS,
     *REPORTS,
     *HEALTH,
@@ -97,3 +99,63 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
 
 def _tell(scope: Scope, error: EvenhandError) -> Response:
     return refusal_of(RequestInfo(scope), scope, error)
+
+
+class HeadRequests:
+    """An event stream is told at once that its client is gone, so that it ends with its head."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        ended = False
+
+        async def gone() -> Message:
+            return {"type": "http.disconnect"}
+
+        async def head_alone(message: Message) -> None:
+            nonlocal ended
+            if message["type"] == "http.response.start":
+                await send(message)
+            elif not ended and not message.get("more_body", False):
+                ended = True
+                await send({"type": "http.response.body", "body": b""})
+
+        await self._app({**scope, "method": "GET"}, gone, head_alone)
+        if not ended:
+            await send({"type": "http.response.body", "body": b""})
+
+
+class LazyPages(BaseRoute):
+    """Stands for every page until the first visit, which loads them: templates and statistics come
+    along, and a server that only programs call needs neither."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._loading = asyncio.Lock()
+        self._loaded = False
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        stands_for = not self._loaded and scope["type"] == "http" and is_page(scope["path"])
+        return (Match.FULL if stands_for else Match.NONE), {}
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Those who come at once wait for the same loading, and are then routed anew."""
+        async with self._loading:
+            if not self._loaded:
+                for page in await asyncio.to_thread(_pages):
+                    page.add_to(self._app)
+                self._loaded = True
+        await self._app.router(scope, receive, send)
+
+
+def _pages() -> tuple[Page, ...]:
+    from evenhand.serve.pages.routes import PAGES
+
+    return PAGES

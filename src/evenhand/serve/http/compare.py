@@ -12,13 +12,13 @@ from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
 from evenhand.serve.http.endpoint import (
     BodySpec,
-    Endpoint,
     HttpCall,
     ResponseSpec,
     answer,
+    endpoint,
+    key_of,
     unless_gone,
 )
-from evenhand.serve.http.idempotency import key_of, once
 from evenhand.serve.http.requests import parsed
 from evenhand.serve.security.limits import values_of_a_pair
 
@@ -29,6 +29,21 @@ class CompareQuery(Model):
     )
 
 
+@endpoint(
+    "POST",
+    "/v1/compare",
+    "compare",
+    "Compare two responses to a prompt",
+    CompareQuery,
+    bodies={"application/json": BodySpec(model=Pair, examples=("pair", "pair-in-full"))},
+    answers={
+        200: ResponseSpec(
+            "The verdict: a win, a tie or an inconsistent pair", Verdict, example="verdict"
+        )
+    },
+    refusals=(402, 501, 502, 504),
+    tag="compare",
+)
 async def compare(call: HttpCall[CompareQuery]) -> Response:
     """Which of two responses is better, judged in both orders. The body is the contract's input
     (names in either case), the answer its output. The comparison ends when its client goes away,
@@ -42,26 +57,7 @@ async def compare(call: HttpCall[CompareQuery]) -> Response:
 
     if key_of(call.request) is None:
         return await unless_gone(call.request, judged())
-    return await once(
-        call.request, judged, store=call.service.store, token=call.token, content=body
-    )
+    return await call.once(judged, body)
 
 
-ENDPOINTS = (
-    Endpoint(
-        method="POST",
-        path="/v1/compare",
-        name="compare",
-        summary="Compare two responses to a prompt",
-        work=compare,
-        query=CompareQuery,
-        bodies={"application/json": BodySpec(model=Pair, examples=("pair", "pair-in-full"))},
-        answers={
-            200: ResponseSpec(
-                "The verdict: a win, a tie or an inconsistent pair", Verdict, example="verdict"
-            )
-        },
-        refusals=(402, 501, 502, 504),
-        tag="compare",
-    ),
-)
+ENDPOINTS = (compare,)

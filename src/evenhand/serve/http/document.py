@@ -23,8 +23,7 @@ from starlette.routing import Route
 from evenhand import errors
 from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.http import problems
-from evenhand.serve.http.endpoint import BodySpec, Endpoint, ResponseSpec
-from evenhand.serve.http.idempotency import HEADER
+from evenhand.serve.http.endpoint import HEADER, BodySpec, Endpoint, ResponseSpec
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import parameters
 from evenhand.serve.values import LONGEST_ID

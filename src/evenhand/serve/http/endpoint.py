@@ -1,8 +1,12 @@
-"""What an endpoint is: an address, what it takes and gives, and the work behind it."""
+"""What an endpoint is: an address, what it takes and gives, and the work behind it. With an
+Idempotency-Key, a request that is sent again gets the first one's answer, from any worker.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
@@ -12,14 +16,25 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive
 
 from evenhand.contract.model import Model
-from evenhand.errors import NotFound
+from evenhand.errors import Conflict, EvenhandError, InputError, NotFound
 from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.config import ServerLimits
+from evenhand.serve.http.problems import problem_response
 from evenhand.serve.http.requests import Q, json_body, read_query, whole_body
 from evenhand.serve.service import Service
 from evenhand.serve.values import LONGEST_ID
+from evenhand.store.requests import KeyedRequest, StoredRequest, StoredResponse
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+
+_LONGEST_KEY = 255
+_KEPT_HEADERS = ("content-type", "location", "cache-control")
+# Of a request that is still being answered: it is worth asking again soon.
+_ASK_AGAIN_S = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +68,37 @@ class HttpCall(Generic[Q]):
 
     async def any_body(self) -> bytes:
         return await whole_body(self.request, limit_bytes=self._limit_bytes)
+
+    async def once(self, work: Callable[[], Awaitable[Response]], content: bytes) -> Response:
+        """The answer of `work`, or that of the request which came with this key before.
+
+        Kept are answers that would be the same again: not those of a full or failing server. With
+        a key the work goes on when its client is gone, since that will come back for the answer.
+        """
+        key = key_of(self.request)
+        if key is None:
+            return await work()
+        store = self.service.store
+        keyed = KeyedRequest(
+            token=self.token or "",
+            key=key,
+            path=f"{self.request.method} {self.request.url.path}",
+            digest=_digest(self.request, content),
+            owner=secrets.token_hex(16),
+        )
+        before = await asyncio.to_thread(store.begin_request, keyed)
+        if before is not None:
+            return _replayed(before, keyed)
+        try:
+            response = await _settled(work)
+            if response.status_code < 500 and response.status_code != 429:
+                await asyncio.to_thread(store.finish_request, keyed, _kept(response))
+                return response
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(store.forget_request, keyed))
+            raise
+        await asyncio.to_thread(store.forget_request, keyed)
+        return response
 
     @property
     def limits(self) -> ServerLimits:
@@ -99,8 +145,8 @@ class Endpoint(Generic[Q]):
     path: str
     name: str
     summary: str
-    work: Callable[[HttpCall[Q]], Awaitable[Response]]
     query: type[Q]
+    work: Callable[[HttpCall[Q]], Awaitable[Response]]
     answers: Mapping[int, ResponseSpec]
     refusals: tuple[int, ...] = ()
     bodies: Mapping[str, BodySpec] = field(default_factory=dict)
@@ -125,6 +171,15 @@ class Endpoint(Generic[Q]):
         )
 
 
+def endpoint(
+    method: str, path: str, name: str, summary: str, query: type[Q], **more: Any
+) -> Callable[[Callable[[HttpCall[Q]], Awaitable[Response]]], Endpoint[Q]]:
+    """Its function's docstring describes it to clients; `more` are the endpoint's other fields."""
+    return lambda work: Endpoint(
+        method=method, path=path, name=name, summary=summary, query=query, work=work, **more
+    )
+
+
 def answer(
     value: BaseModel, status: int = 200, *, headers: Mapping[str, str] | None = None
 ) -> Response:
@@ -139,7 +194,7 @@ def answer(
 async def unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> Response:
     """Work that is worth nothing without its client: it is cancelled when that goes away."""
     task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_until_gone(request))
+    gone = asyncio.ensure_future(until_gone(request.receive))
     either: set[asyncio.Future[Any]] = {task, gone}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -152,6 +207,58 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> 
     return Response(status_code=499)  # nobody reads it; logs tell it from an answer
 
 
-async def _until_gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
+async def until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def key_of(request: Request) -> str | None:
+    key = request.headers.get(HEADER)
+    if key is not None and not (
+        0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable()
+    ):
+        raise InputError(
+            Message(
+                "serve.characters_others_than_ascii",
+                header=HEADER,
+                n=len(key),
+                longest_key=_LONGEST_KEY,
+            )
+        )
+    return key
+
+
+async def _settled(work: Callable[[], Awaitable[Response]]) -> Response:
+    """A refusal is an answer like any other: it is told again as it was told first."""
+    try:
+        return await work()
+    except EvenhandError as error:
+        return problem_response(error)
+
+
+def _digest(request: Request, content: bytes) -> str:
+    whole = hashlib.sha256(request.scope["query_string"] + b"\n")
+    whole.update(content)
+    return whole.hexdigest()
+
+
+def _replayed(before: StoredRequest, keyed: KeyedRequest) -> Response:
+    if (before.path, before.digest) != (keyed.path, keyed.digest):
+        raise InputError(
+            Message("serve.used_another_request_each", header=HEADER, key=keyed.key[:40])
+        )
+    if before.answer is None:
+        busy = Conflict(
+            Message("serve.request_still_being_answered", header=HEADER, key=keyed.key[:40])
+        )
+        return problem_response(busy, headers={"Retry-After": str(_ASK_AGAIN_S)})
+    return Response(
+        before.answer.body,
+        status_code=before.answer.status,
+        headers={**before.answer.headers, REPLAYED: "true"},
+    )
+
+
+def _kept(response: Response) -> StoredResponse:
+    headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    return StoredResponse(response.status_code, bytes(response.body), headers)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError
-from evenhand.serve.http.endpoint import Endpoint, HttpCall, ResponseSpec, answer
+from evenhand.serve.http.endpoint import Endpoint, HttpCall, ResponseSpec, answer, endpoint
 from evenhand.serve.http.requests import NoQuery
 from evenhand.serve.judges import OfferView
 from evenhand.serve.values import Readiness
@@ -25,22 +25,72 @@ class Health(Model):
     status: Literal["ok"] = "ok"
 
 
+@endpoint(
+    "GET",
+    "/v1/judges",
+    "listJudges",
+    "List the judges",
+    NoQuery,
+    answers={200: ResponseSpec("The judges on offer", JudgeList, example="judges")},
+    tag="compare",
+)
 async def judges(call: HttpCall[NoQuery]) -> Response:
     """The judges that clients may name, without their addresses and keys."""
     return answer(JudgeList(judges=tuple(call.service.offers.offered())))
 
 
+@endpoint(
+    "GET",
+    "/healthz",
+    "healthz",
+    "Whether it lives",
+    NoQuery,
+    answers={200: ResponseSpec("It does", Health, example="health")},
+    tag="operation",
+)
 async def healthz(call: HttpCall[NoQuery]) -> Response:
     """Whether the process answers at all; it needs no token and touches nothing."""
     return answer(Health())
 
 
+@endpoint(
+    "GET",
+    "/readyz",
+    "readyz",
+    "Whether it can serve",
+    NoQuery,
+    answers={
+        200: ResponseSpec("It can", Readiness, example="ready"),
+        503: ResponseSpec(
+            "It cannot, and why",
+            Readiness,
+            example="not-ready",
+        ),
+    },
+    tag="operation",
+)
 async def readyz(call: HttpCall[NoQuery]) -> Response:
     """Whether the store answers and a judge is configured; if not, why."""
     readiness = await call.service.ready()
     return answer(readiness, 200 if readiness.ready else 503)
 
 
+@endpoint(
+    "GET",
+    "/metrics",
+    "metrics",
+    "What it counts",
+    NoQuery,
+    answers={
+        200: ResponseSpec(
+            "Prometheus' text format",
+            schema={"type": "string"},
+            media_type="text/plain",
+            example="metrics",
+        )
+    },
+    tag="operation",
+)
 async def metrics(call: HttpCall[NoQuery]) -> Response:
     """Counters, gauges and histograms for Prometheus."""
     from evenhand.serve.metrics import CONTENT_TYPE
@@ -53,59 +103,4 @@ async def metrics(call: HttpCall[NoQuery]) -> Response:
     return Response(exposition, headers={"Content-Type": CONTENT_TYPE})
 
 
-ENDPOINTS: tuple[Endpoint[Any], ...] = (
-    Endpoint(
-        method="GET",
-        path="/v1/judges",
-        name="listJudges",
-        summary="List the judges",
-        work=judges,
-        query=NoQuery,
-        answers={200: ResponseSpec("The judges on offer", JudgeList, example="judges")},
-        tag="compare",
-    ),
-    Endpoint(
-        method="GET",
-        path="/healthz",
-        name="healthz",
-        summary="Whether it lives",
-        work=healthz,
-        query=NoQuery,
-        answers={200: ResponseSpec("It does", Health, example="health")},
-        tag="operation",
-    ),
-    Endpoint(
-        method="GET",
-        path="/readyz",
-        name="readyz",
-        summary="Whether it can serve",
-        work=readyz,
-        query=NoQuery,
-        answers={
-            200: ResponseSpec("It can", Readiness, example="ready"),
-            503: ResponseSpec(
-                "It cannot, and why",
-                Readiness,
-                example="not-ready",
-            ),
-        },
-        tag="operation",
-    ),
-    Endpoint(
-        method="GET",
-        path="/metrics",
-        name="metrics",
-        summary="What it counts",
-        work=metrics,
-        query=NoQuery,
-        answers={
-            200: ResponseSpec(
-                "Prometheus' text format",
-                schema={"type": "string"},
-                media_type="text/plain",
-                example="metrics",
-            )
-        },
-        tag="operation",
-    ),
-)
+ENDPOINTS: tuple[Endpoint[Any], ...] = (judges, healthz, readyz, metrics)

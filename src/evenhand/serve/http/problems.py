@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 from starlette import types as asgi
 from starlette.exceptions import HTTPException
@@ -101,12 +100,6 @@ def add_handlers(app: FastAPI, *, tell: Telling) -> None:
         assert isinstance(error, EvenhandError)  # noqa: S101 - registered for these alone
         return problem_response(error)
 
-    async def of_validation(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101
-        # Where it came from (query, body, header …) is not part of a field's name.
-        details = [{**each, "loc": each["loc"][1:]} for each in error.errors()]
-        return problem_response(InputError(complaint(details)))
-
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
         if error.status_code == 405:
@@ -114,7 +107,6 @@ def add_handlers(app: FastAPI, *, tell: Telling) -> None:
         return tell(request.scope, _named(request, error))
 
     app.add_exception_handler(EvenhandError, of_ours)
-    app.add_exception_handler(RequestValidationError, of_validation)
     app.add_exception_handler(HTTPException, of_http)
 
 
@@ -165,8 +157,6 @@ def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()
         if known and len(first["loc"]) == 1:
             return Message("complaint.unknown_field", where=where, known=list(known))
         return Message("complaint.unknown_inner_field", where=where)
-    if kind == "json_invalid":
-        return Message("complaint.not_json", reason=message.removeprefix("Invalid JSON: "))
     value = _kind_of(first.get("input"))
     limit = _LIMITS.get(kind)
     if limit is not None:

@@ -19,13 +19,12 @@ from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import complaint
 from evenhand.serve.security.limits import (
     PAIRS_VALUES,
-    refuse_many_values,
+    many_values,
     refuse_wide,
     values_of_a_pair,
 )
 
 BOM = b"\xef\xbb\xbf"
-_VALUES_MAX = 1_000_000  # each takes up to a hundred bytes of memory
 _UTF_8 = frozenset({"", "utf-8", "utf8", "us-ascii"})
 
 M = TypeVar("M", bound=Model)
@@ -74,13 +73,12 @@ def refuse_encoded(request: Request) -> None:
 def parsed(body: bytes, *, most_values: int) -> Any:
     if not body.strip():
         raise InputError(Message("serve.body_empty_send_json"))
-    refuse_many_values(body, most_values)
     try:
-        return load_json(body, most_values=_VALUES_MAX)
+        return load_json(body, most_values=most_values)
     except RepeatedKey as error:
         raise InputError(Message("serve.body_ambiguous_error", error=error)) from None
-    except TooManyValues as error:
-        raise TooLarge(Message("serve.body_too_much_once", error=error)) from None
+    except TooManyValues:
+        raise many_values(most_values) from None
     except orjson.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError(Message("serve.body_json_utf_8", msg=error.msg, place=place)) from None

@@ -18,8 +18,16 @@ from evenhand.contract.model import Model
 from evenhand.errors import EvenhandError, InputError, WrongMediaType
 from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.config import ServerLimits
-from evenhand.serve.http.endpoint import BodySpec, Endpoint, HttpCall, ResponseSpec, answer
-from evenhand.serve.http.idempotency import key_of, once
+from evenhand.serve.http.endpoint import (
+    BodySpec,
+    Endpoint,
+    HttpCall,
+    ResponseSpec,
+    answer,
+    endpoint,
+    key_of,
+    until_gone,
+)
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import NoQuery, media_type_of, read_body
 from evenhand.serve.http.uploads import FORM, LINES, spool_form, spool_lines
@@ -109,7 +117,7 @@ class _EventStream(Response):
         self._blocks = blocks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(_until_gone(receive))
+        gone = asyncio.ensure_future(until_gone(receive))
         step: asyncio.Future[bytes | None] | None = None
         try:
             await send(
@@ -142,11 +150,6 @@ async def _next(blocks: AsyncIterator[bytes]) -> bytes | None:
     return await anext(blocks, None)
 
 
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
     left = [task for task in tasks if task is not None]
     for task in left:
@@ -154,9 +157,48 @@ async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-# `POST /v1/runs`: pairs come in, as lines, as a file or as JSON.
+_PAIR_LINES = {"type": "string", "format": "binary", "description": "One pair a line, as JSON"}
+_FORM = {
+    "type": "object",
+    "required": ["file"],
+    "additionalProperties": False,
+    "properties": {
+        "file": {
+            "type": "string",
+            "format": "binary",
+            "description": "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz",
+        }
+    },
+}
 
 
+@endpoint(
+    "POST",
+    "/v1/runs",
+    "startRun",
+    "Judge many pairs in the background",
+    StartRun,
+    bodies={
+        "application/x-ndjson": BodySpec(schema=_PAIR_LINES, examples=("lines",)),
+        FORM: BodySpec(schema=_FORM),
+        "application/json": BodySpec(model=StartRunWithPairs, examples=("start-run",)),
+    },
+    answers={
+        202: ResponseSpec(
+            "All pairs are stored and wait to be judged",
+            RunStatus,
+            example="started-run",
+            headers={"Location": "Where the run's status is"},
+        ),
+        200: ResponseSpec(
+            "The same run was there already",
+            RunStatus,
+            example="run",
+            headers={"Location": "Where the run's status is"},
+        ),
+    },
+    refusals=(402, 501, 507),
+)
 async def start_run(call: HttpCall[StartRun]) -> Response:
     """Pairs to be judged in the background: as JSON lines (streamed, options in the query), as a
     form with a file of any format that `evenhand run` reads (likewise), or as JSON with the
@@ -206,60 +248,26 @@ async def _started(
         place = {"Location": f"/v1/runs/{status.id}"}
         return answer(status, 200 if status.found else 202, headers=place)
 
-    return await once(
-        call.request, started, store=call.service.store, token=call.token, content=content
-    )
+    return await call.once(started, content)
 
-
-_PAIR_LINES = {"type": "string", "format": "binary", "description": "One pair a line, as JSON"}
-_FORM = {
-    "type": "object",
-    "required": ["file"],
-    "additionalProperties": False,
-    "properties": {
-        "file": {
-            "type": "string",
-            "format": "binary",
-            "description": "JSON lines, JSON, CSV, TSV or Parquet, by the name's ending; or .gz",
-        }
-    },
-}
-
-START_ENDPOINTS: tuple[Endpoint[Any], ...] = (
-    Endpoint(
-        method="POST",
-        path="/v1/runs",
-        name="startRun",
-        summary="Judge many pairs in the background",
-        work=start_run,
-        query=StartRun,
-        bodies={
-            "application/x-ndjson": BodySpec(schema=_PAIR_LINES, examples=("lines",)),
-            FORM: BodySpec(schema=_FORM),
-            "application/json": BodySpec(model=StartRunWithPairs, examples=("start-run",)),
-        },
-        answers={
-            202: ResponseSpec(
-                "All pairs are stored and wait to be judged",
-                RunStatus,
-                example="started-run",
-                headers={"Location": "Where the run's status is"},
-            ),
-            200: ResponseSpec(
-                "The same run was there already",
-                RunStatus,
-                example="run",
-                headers={"Location": "Where the run's status is"},
-            ),
-        },
-        refusals=(402, 501, 507),
-    ),
-)
-
-
-# `/v1/runs`: many pairs, judged in the background; their progress, verdicts, end.
 
 _MOST_ROWS = 10_000
+
+
+_STATUS = ResponseSpec("The run's status", RunStatus, example="run")
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string", "enum": ["progress", "end", "problem"]},
+        "id": {"type": "string"},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "description": "The run's status as JSON; of a `problem`, that",
+        },
+        "retry": {"type": "integer"},
+    },
+}
 
 
 class RunsQuery(Model):
@@ -283,6 +291,14 @@ class VerdictsQuery(VerdictFilters):
         )
 
 
+@endpoint(
+    "GET",
+    "/v1/runs",
+    "listRuns",
+    "List runs",
+    RunsQuery,
+    answers={200: ResponseSpec("Runs, newest first", RunPage, example="run-page")},
+)
 async def list_runs(call: HttpCall[RunsQuery]) -> Response:
     """Runs, newest first, page by page: those of the command line in the same store too."""
     query = call.query
@@ -290,12 +306,36 @@ async def list_runs(call: HttpCall[RunsQuery]) -> Response:
     return answer(await call.service.runs(after=query.after, limit=limit, state=query.state))
 
 
+@endpoint(
+    "GET",
+    "/v1/runs/{id}",
+    "showRun",
+    "Show a run's progress",
+    NoQuery,
+    answers={200: _STATUS},
+)
 async def show_run(call: HttpCall[NoQuery]) -> Response:
     """A run's progress: how many pairs came to which outcome, what they cost, how long the rest
     will take."""
     return answer(await call.service.run(call.run_id))
 
 
+@endpoint(
+    "GET",
+    "/v1/runs/{id}/events",
+    "followRun",
+    "Follow a run as it goes",
+    NoQuery,
+    answers={
+        200: ResponseSpec(
+            "Events, each of this kind, until the run is at rest",
+            schema=_EVENT,
+            media_type="text/event-stream",
+            example="event",
+        ),
+        204: ResponseSpec("The end was told already: Last-Event-ID was that of the event `end`"),
+    },
+)
 async def follow_run(call: HttpCall[NoQuery]) -> Response:
     """Server-sent events: `progress` with the run's status, now and whenever it changes, and
     `end` with the last one; a comment every 15 seconds in between. `Last-Event-ID` is accepted:
@@ -304,6 +344,14 @@ async def follow_run(call: HttpCall[NoQuery]) -> Response:
     return await event_stream(statuses, last_id=call.request.headers.get("last-event-id"))
 
 
+@endpoint(
+    "GET",
+    "/v1/runs/{id}/verdicts",
+    "listVerdicts",
+    "List a run's verdicts",
+    VerdictsQuery,
+    answers={200: ResponseSpec("Verdicts", VerdictPage, example="verdict-page")},
+)
 async def list_verdicts(call: HttpCall[VerdictsQuery]) -> Response:
     """A run's verdicts by the order of its pairs, page by page. Every filter that is given must
     hold. A page may be short before the end: `next` is null only there."""
@@ -315,6 +363,14 @@ async def list_verdicts(call: HttpCall[VerdictsQuery]) -> Response:
     return answer(page)
 
 
+@endpoint(
+    "POST",
+    "/v1/runs/{id}/cancel",
+    "cancelRun",
+    "Stop a run",
+    NoQuery,
+    answers={200: _STATUS},
+)
 async def cancel_run(call: HttpCall[NoQuery]) -> Response:
     """No further pair is begun; what is in flight is still stored. A run at rest stays as it is."""
 
@@ -324,6 +380,14 @@ async def cancel_run(call: HttpCall[NoQuery]) -> Response:
     return await _without_body(call, cancelled)
 
 
+@endpoint(
+    "POST",
+    "/v1/runs/{id}/resume",
+    "resumeRun",
+    "Let a stopped run go on",
+    NoQuery,
+    answers={200: _STATUS},
+)
 async def resume_run(call: HttpCall[NoQuery]) -> Response:
     """A stopped or failed run goes on where it was; nothing is judged twice."""
 
@@ -339,87 +403,16 @@ async def _without_body(
     body = await call.any_body()
     if body.strip() not in (b"", b"{}"):
         raise InputError(Message("serve.body_send_without", path=call.request.url.path))
-    return await once(call.request, work, store=call.service.store, token=call.token, content=b"")
+    return await call.once(work, b"")
 
 
-_STATUS = ResponseSpec("The run's status", RunStatus, example="run")
-_EVENT = {
-    "type": "object",
-    "properties": {
-        "event": {"type": "string", "enum": ["progress", "end", "problem"]},
-        "id": {"type": "string"},
-        "data": {
-            "type": "string",
-            "contentMediaType": "application/json",
-            "description": "The run's status as JSON; of a `problem`, that",
-        },
-        "retry": {"type": "integer"},
-    },
-}
-
-RUN_ENDPOINTS: tuple[Endpoint[Any], ...] = (
-    Endpoint(
-        method="GET",
-        path="/v1/runs",
-        name="listRuns",
-        summary="List runs",
-        work=list_runs,
-        query=RunsQuery,
-        answers={200: ResponseSpec("Runs, newest first", RunPage, example="run-page")},
-    ),
-    Endpoint(
-        method="GET",
-        path="/v1/runs/{id}",
-        name="showRun",
-        summary="Show a run's progress",
-        work=show_run,
-        query=NoQuery,
-        answers={200: _STATUS},
-    ),
-    Endpoint(
-        method="GET",
-        path="/v1/runs/{id}/events",
-        name="followRun",
-        summary="Follow a run as it goes",
-        work=follow_run,
-        query=NoQuery,
-        answers={
-            200: ResponseSpec(
-                "Events, each of this kind, until the run is at rest",
-                schema=_EVENT,
-                media_type="text/event-stream",
-                example="event",
-            ),
-            204: ResponseSpec(
-                "The end was told already: Last-Event-ID was that of the event `end`"
-            ),
-        },
-    ),
-    Endpoint(
-        method="GET",
-        path="/v1/runs/{id}/verdicts",
-        name="listVerdicts",
-        summary="List a run's verdicts",
-        work=list_verdicts,
-        query=VerdictsQuery,
-        answers={200: ResponseSpec("Verdicts", VerdictPage, example="verdict-page")},
-    ),
-    Endpoint(
-        method="POST",
-        path="/v1/runs/{id}/cancel",
-        name="cancelRun",
-        summary="Stop a run",
-        work=cancel_run,
-        query=NoQuery,
-        answers={200: _STATUS},
-    ),
-    Endpoint(
-        method="POST",
-        path="/v1/runs/{id}/resume",
-        name="resumeRun",
-        summary="Let a stopped run go on",
-        work=resume_run,
-        query=NoQuery,
-        answers={200: _STATUS},
-    ),
+# The most used one first: routes are tried in their order.
+ENDPOINTS: tuple[Endpoint[Any], ...] = (
+    start_run,
+    list_runs,
+    show_run,
+    follow_run,
+    list_verdicts,
+    cancel_run,
+    resume_run,
 )

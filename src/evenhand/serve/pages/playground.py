@@ -16,8 +16,7 @@ from evenhand.errors import EvenhandError, InputError, NoVerdict, TooLarge
 from evenhand.messages import Message
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import Problem, problem_of
-from evenhand.serve.pages.forms import Fields, read_form
-from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.page import Fields, Filled, Page, Visit, read_form
 from evenhand.serve.pages.rendering import render_template
 from evenhand.serve.security.limits import too_long
 from evenhand.serve.service import Service

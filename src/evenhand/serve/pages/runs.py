@@ -17,8 +17,7 @@ from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.serve.http.requests import media_type_of
 from evenhand.serve.http.uploads import FORM, spool_form
-from evenhand.serve.pages.forms import Fields, require_csrf, require_same_origin
-from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.page import Fields, Filled, Page, Visit, require_csrf, require_same_origin
 from evenhand.serve.report_cache import CachedFigure
 from evenhand.serve.reports import conclusions
 from evenhand.serve.service import Service

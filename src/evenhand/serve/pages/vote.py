@@ -12,8 +12,7 @@ from evenhand.contract import Pair
 from evenhand.errors import Conflict, InputError, NotFound
 from evenhand.messages import Message
 from evenhand.serve import reports
-from evenhand.serve.pages.forms import Fields
-from evenhand.serve.pages.page import Filled, Page, Visit
+from evenhand.serve.pages.page import Fields, Filled, Page, Visit
 from evenhand.serve.pages.texts import show_responses, show_text
 from evenhand.serve.run_status import MOST_DIGITS
 from evenhand.serve.voting import CHOICES, LONGEST_COMMENT, Choice, VoteQuestion

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.contract import Criterion, Pair
+from evenhand.contract import Criterion, Pair, json_text
 from evenhand.data import BadRow, Record, Records
 from evenhand.errors import TooLarge
 from evenhand.messages import Message
 from evenhand.runs.sources import Sources
 from evenhand.serve.config import ServerLimits
 
-# In a JSON body that holds a run's pairs; no body may keep a processor for longer than an answer to
-# somebody else may wait, and it is values that take time, not characters.
+# In a JSON body that holds a run's pairs, an object being worth four; no body may keep a processor
+# for longer than an answer to somebody else may wait, and values take time, not characters.
 PAIRS_VALUES = 500_000
 MCP_VALUES = 100_000  # the protocol's library reads it on the event loop
 _NAME_CHARS = 1000  # of a criterion: names are folded and matched again and again
@@ -34,32 +34,14 @@ def values_of_a_pair(limits: ServerLimits) -> int:
 
 
 def refuse_many_values(body: bytes, most: int) -> None:
-    """Before it is parsed: whoever parses holds everybody else up, and a few bytes of JSON become
-    a hundred of memory. A value follows a comma or opens a list or an object, outside strings."""
-    if sum(map(body.count, (b",", b"[", b"{"))) < most:
-        return  # not even with the texts' own commas
-    found = begin = 0
-    while True:
-        quote = body.find(b'"', begin)
-        end = len(body) if quote < 0 else quote
-        found += sum(body.count(sign, begin, end) for sign in (b",", b"[", b"{"))
-        if found >= most:
-            raise TooLarge(Message("serve.body_more_than_values", most=most))
-        if quote < 0:
-            return
-        begin = _after_string(body, quote)
+    try:
+        json_text.refuse_many_values(body, most)
+    except json_text.TooManyValues:
+        raise many_values(most) from None
 
 
-def _after_string(body: bytes, quote: int) -> int:
-    while True:
-        quote = body.find(b'"', quote + 1)
-        if quote < 0:
-            return len(body)  # it is cut off, which its parser will tell
-        before = quote
-        while body[before - 1] == 0x5C:  # a backslash
-            before -= 1
-        if (quote - before) % 2 == 0:
-            return quote + 1
+def many_values(most: int) -> TooLarge:
+    return TooLarge(Message("serve.body_more_than_values", most=most))
 
 
 def refuse_wide(given: Mapping[str, Any], limits: ServerLimits, *, rows: str | None = None) -> None:
