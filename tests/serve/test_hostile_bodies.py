@@ -20,7 +20,7 @@ from evenhand.serve.app import ENDPOINTS
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import problem_of
 from evenhand.serve.http.requests import parameters
-from evenhand.serve.pages import forms
+from evenhand.serve.pages import page as forms
 from evenhand.serve.security.limits import refuse_many_values, refuse_wide, values_of_a_pair
 from evenhand.serve.values import StartRunWithPairs, read_value
 from http_service import PAIR, HttpService, StartService, problem, start_service

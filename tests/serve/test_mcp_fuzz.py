@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from door_judge import knows_56
 from evenhand.serve.mcp.server import make_server
-from evenhand.serve.mcp.tools import service_tools
+from evenhand.serve.mcp.tools import TOOLS as SERVED
 from evenhand.serve.service import Service
 from evenhand.settings import Settings
 from http_service import StartService, start_service
@@ -84,7 +84,7 @@ METHODS = st.sampled_from(
         *("tasks/list", "sampling/createMessage", "__init__", "rpc.discover"),
     ]
 ) | st.text(max_size=20)
-TOOLS = tuple(service_tools())
+TOOLS = tuple(SERVED)
 VALID: dict[str, dict[str, Any]] = {
     "pairwiseCompare": PAIR,
     "rankResponses": {"prompt": "p", "responses": ["54", "56"], "criteria": ["accuracy"]},
@@ -213,7 +213,7 @@ async def test_tools_called_wrongly_give_what_their_schemas_say(
 ) -> None:
     server = start_server(knows_56)
     config = a_config(server.url, tmp_path / "s.db", field_chars=10_000)
-    schemas = {name: tool.definition.output_schema for name, tool in service_tools().items()}
+    schemas = {name: tool.definition.output_schema for name, tool in SERVED.items()}
     loop = asyncio.get_running_loop()
     async with (
         Service.opened(config, Settings()) as service,

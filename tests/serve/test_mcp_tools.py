@@ -372,9 +372,9 @@ async def test_a_bug_is_told_without_its_text(
 
 
 def test_the_schema_of_a_result_takes_no_other_shape() -> None:
-    from evenhand.serve.mcp.tools import service_tools
+    from evenhand.serve.mcp.tools import TOOLS
 
-    for tool in service_tools().values():
+    for tool in TOOLS.values():
         schema = tool.definition.output_schema
         assert schema is not None
         with pytest.raises(ValidationError):
@@ -382,11 +382,11 @@ def test_the_schema_of_a_result_takes_no_other_shape() -> None:
 
 
 def test_the_list_of_tools_leaves_an_agents_context_for_its_work() -> None:
-    from evenhand.serve.mcp.tools import service_tools
+    from evenhand.serve.mcp.tools import TOOLS
 
     listed = [
         tool.definition.model_dump_json(by_alias=True, exclude_unset=True)
-        for tool in service_tools().values()
+        for tool in TOOLS.values()
     ]
     assert sum(map(len, listed)) < 25_000
 
@@ -422,11 +422,11 @@ def fields_of(schema: dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[
 
 def test_every_tool_prompt_and_resource_is_documented() -> None:
     from evenhand.serve.mcp import prompts, resources
-    from evenhand.serve.mcp.tools import service_tools
+    from evenhand.serve.mcp.tools import TOOLS
 
     page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")
     told = set(re.findall(r"`([^`\n]+)`", page.replace("```", "")))
-    assert set(service_tools()) <= told
+    assert set(TOOLS) <= told
     for prompt in prompts.list_prompts():
         assert prompt.name in told
         assert {argument.name for argument in prompt.arguments or ()} <= told

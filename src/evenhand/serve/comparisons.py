@@ -37,8 +37,6 @@ class ServiceObserver:
         """A background run was let go of: finished, stopped, failed, or queued for later."""
 
 
-# How many comparisons are judged at once, and how many may wait for it: both bounded.
-
 # Of the last comparison's time in the mean of all; some ten of them say how fast it goes.
 _NEWEST_SHARE = 0.1
 
@@ -156,8 +154,6 @@ def _ending() -> ServerBusy:
     return ServerBusy(Message("serve.server_shutting_down_ask"), retry_after_s=5)
 
 
-# What a judge is shown, as one text: for agents that want to see it before they trust it.
-
 # Stands where a client's texts would.
 EXAMPLE = Pair(
     prompt="‹the prompt›",
@@ -189,8 +185,6 @@ def prompt_text(pair: Pair, plan: JudgePlan) -> str:
     parts.append(f"──── {filled.template.version} ────")
     return "\n".join(parts)
 
-
-# Comparisons of clients: admitted in turn, within the limits and in time.
 
 # So many are made, of so many.
 OnProgress = Callable[[int, int], None]

@@ -129,8 +129,6 @@ def _rank_adaptive(asked: StartRun) -> RankAdaptive | None:
     return wanted if asked.certainty is None else replace(wanted, certainty=asked.certainty)
 
 
-# One background run while this process has it: judged, told of once a second, let go of.
-
 REPORTED_EVERY_S = 1.0
 
 

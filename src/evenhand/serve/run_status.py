@@ -65,8 +65,6 @@ def stamp_of(store: Store, run: RunRecord) -> str:
     return f"{run.state} {store.count_verdicts(run.id).judged}"
 
 
-# How a run stands, from its record and its job: what every edge tells of it.
-
 # Whoever judges a run tells of it once a second; silent for so long, it is taken for dead.
 SILENT_S = 10.0
 

@@ -244,8 +244,6 @@ async def check(config: ServerConfig) -> list[str]:
     return [f"{each.name}: {each.caveat}" for each in offered if each.caveat]
 
 
-# Several server processes behind one socket, over one store; one that dies is replaced.
-
 _READY = b"ready"
 _LOOK_EVERY_S = 0.2
 # One that dies so soon may well do so again: the next is given a little longer to come, each time.

@@ -202,8 +202,6 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str)
         ) from None
 
 
-# From an upload to a run in the store, all of it or nothing: what is answered survives a kill.
-
 # The same data may be coming in by another request, or another process.
 _LOOKED_EVERY_S = 0.1
 _AWAITED_S = 120.0
@@ -331,8 +329,6 @@ class RunIntake:
 def _broken_off() -> Interrupted:
     return Interrupted(Message("serve.server_stopped_while_pairs"))
 
-
-# The store's runs as clients see them: listed, looked at, cancelled, resumed. For threads.
 
 _COUNTED_AT_ONCE = 1000
 

@@ -54,8 +54,6 @@ def error_body(error: EvenhandError) -> ErrorBody:
     )
 
 
-# What clients send and what they get, beside the contract's own types: one set for every edge.
-
 RunStateView = Literal["reading", "queued", "judging", "finished", "stopped", "failed"]
 # A run in one of these changes no more, unless somebody resumes it.
 AT_REST: frozenset[RunStateView] = frozenset({"finished", "stopped", "failed"})

@@ -95,8 +95,6 @@ class VerdictFilters(Model):
         return self
 
 
-# A run's verdicts as pages show them: a table with filters, and what stands beside a pair.
-
 # A page waits so long for what is not indexed yet; a run of some thousand pairs is done by then.
 _FILLED_WITHIN_S = 0.1
 _MOST_LINES = 1000
@@ -294,8 +292,6 @@ def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, Tab
     place = TablePlace(key, int(found[3]), int(found[4]))
     return (place, None) if found[1] == "a" else (None, place)
 
-
-# A run's verdicts for clients: filtered, a page at a time, light or with all their texts.
 
 # Nothing may be found for long; the client gets what there is by then, and asks on.
 _SEARCHED_FOR_S = 1.0

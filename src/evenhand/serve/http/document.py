@@ -76,8 +76,6 @@ def example(name: str) -> Any:
     return orjson.loads(folder.joinpath(f"{name}.json").read_bytes())
 
 
-# The OpenAPI document: what endpoints say of themselves, with the schemas of our own types.
-
 _SCHEMAS = "#/components/schemas/"
 # What the guard, and the server itself, may answer to any request.
 _ALWAYS = (401, 403, 422, 429, 500, 503)

@@ -97,8 +97,6 @@ def read_body(body: bytes, model: type[M], limits: ServerLimits, *, rows: str | 
         raise InputError(complaint(error.errors(include_url=False), known=known)) from None
 
 
-# Query parameters: read into a value by the same rules as a body, and described for OpenAPI.
-
 Q = TypeVar("Q", bound=Model)
 
 

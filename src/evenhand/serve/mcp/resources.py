@@ -190,8 +190,6 @@ def _one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-# What agents can read: the judging prompt, the judges, and runs with their reports.
-
 _SCHEME = "evenhand://"
 _JSON = "application/json"
 _MARKDOWN = "text/markdown"

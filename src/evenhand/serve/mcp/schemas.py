@@ -54,8 +54,6 @@ class AuditWanted(AuditRun):
         return AuditRun.model_validate(known)
 
 
-# What agents are told of the tools: when to use each, and what its outcomes mean.
-
 INSTRUCTIONS = (
     "evenhand is an even-handed judge of answers: every comparison is made in both orders, so the "
     "order in which you give two answers does not matter. Use pairwiseCompare for two answers, "

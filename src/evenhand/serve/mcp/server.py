@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 
 from evenhand.serve.mcp import prompts, resources
 from evenhand.serve.mcp.schemas import INSTRUCTIONS
-from evenhand.serve.mcp.tools import ToolCall, bug, failed, reporting, service_tools
+from evenhand.serve.mcp.tools import TOOLS, ToolCall, bug, failed, reporting
 from evenhand.serve.security.limits import refuse_wide
 from evenhand.serve.values import for_clients, presentable
 
@@ -41,21 +41,20 @@ _HINTS: dict[Any, CacheHint] = {
 
 def make_server(service: Service) -> Server[Any]:
     """The low-level server with every tool, prompt and resource, for any transport."""
-    tools = service_tools()
     to_operator = service.offers.shows_addresses
 
     def refusing(method: str) -> AbstractContextManager[None]:
         return _refusing(method, to_operator=to_operator)
 
     async def list_tools(_: Context, __: _Page) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.definition for tool in tools.values()])
+        return types.ListToolsResult(tools=[tool.definition for tool in TOOLS.values()])
 
     async def call_tool(
         context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool = tools.get(params.name)
+        tool = TOOLS.get(params.name)
         if tool is None:
-            known = ", ".join(tools)
+            known = ", ".join(TOOLS)
             raise MCPError(types.INVALID_PARAMS, f"there is no such tool; the tools are {known}")
         try:
             async with reporting(context.session.report_progress) as progress:
@@ -107,7 +106,7 @@ def make_server(service: Service) -> Server[Any]:
         instructions=INSTRUCTIONS,
         cache_hints=_HINTS,
         get_tool_input_schema=lambda name: (
-            tools[name].definition.input_schema if name in tools else None
+            TOOLS[name].definition.input_schema if name in TOOLS else None
         ),
         on_list_tools=list_tools,
         on_call_tool=call_tool,

@@ -149,8 +149,6 @@ async def standard_wire(*, longest_line: int) -> AsyncIterator[Wire]:
         os.dup2(writes, 1)
 
 
-# MCP over standard input and output: one client, until its input ends or a signal comes.
-
 logger = logging.getLogger(__name__)
 
 _Received = MemoryObjectReceiveStream[SessionMessage | Exception]

@@ -104,9 +104,6 @@ async def reporting(report: Report) -> AsyncIterator[ToolProgress]:
                 await sending
 
 
-# One call of a tool, and what several of them do with a run.
-
-
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """By whom (a token's name), with what, and whom to tell of progress."""
@@ -135,8 +132,6 @@ async def follow(call: ToolCall, status: RunStatus, *, wait_s: float | None) -> 
         pass
     return status
 
-
-# What a tool gives back: structured, with a text beside it; failures in the contract's shape.
 
 logger = logging.getLogger(__name__)
 
@@ -184,8 +179,6 @@ def bug(error: Exception, *, where: str) -> EvenhandError:
     logger.error("%s failed: %s", where, trail_of(error))
     return EvenhandError(Message("serve.bug_evenhand_report_server", name=type(error).__name__))
 
-
-# `auditJudge`: a run whose pairs have labels, or labelled pairs that are judged first.
 
 _LABELS = frozenset(plain(name) for name in PAIR_FIELDS["label"])
 # Held until they are done, as the event loop itself does not.
@@ -248,9 +241,6 @@ def _labelled(pair: Mapping[str, Any]) -> bool:
     return any(plain(name) in _LABELS and value not in (None, "") for name, value in pair.items())
 
 
-# The tools that agents call, each a thin edge over the service.
-
-
 @dataclass(frozen=True, slots=True)
 class ServiceTool:
     definition: Tool
@@ -258,11 +248,51 @@ class ServiceTool:
     rows: str | None = None  # the field that holds many pairs, which are looked at one by one
 
 
+def tool(
+    name: str,
+    *,
+    takes: type[Model] | Schema,
+    gives: Schema,
+    reads_only: bool,
+    open_world: bool,
+    rows: str | None = None,
+) -> Callable[[Callable[[ToolCall], Awaitable[ToolAnswer]]], ServiceTool]:
+    title, description = descriptions.TOOLS[name]
+    definition = Tool(
+        name=name,
+        title=title,
+        description=description,
+        input_schema=takes if isinstance(takes, dict) else input_schema(takes),
+        output_schema=gives,
+        annotations=ToolAnnotations(
+            read_only_hint=reads_only,
+            destructive_hint=False,
+            idempotent_hint=True,
+            open_world_hint=open_world,
+        ),
+    )
+    return lambda answer: ServiceTool(definition, answer, rows)
+
+
+@tool(
+    contract_tools.NAME,
+    takes=contract_tools.input_schema(),
+    gives=compare_schema(),
+    reads_only=True,
+    open_world=True,
+)
 async def _compare(call: ToolCall) -> ToolAnswer:
     on_progress = call.progress.of("passes")
     return verdict_answer(await call.service.compare(call.arguments, on_progress=on_progress))
 
 
+@tool(
+    "rankResponses",
+    takes=RankResponses,
+    gives=or_failure(RANKING),
+    reads_only=True,
+    open_world=True,
+)
 async def _rank(call: ToolCall) -> ToolAnswer:
     request = read_value(RankResponses, call.arguments)
     on_progress = call.progress.of("comparisons")
@@ -270,12 +300,27 @@ async def _rank(call: ToolCall) -> ToolAnswer:
     return ToolAnswer(ranked, ranking_lines(ranked))
 
 
+@tool(
+    "startRun",
+    takes=StartRunWithPairs,
+    gives=or_failure(STATUS),
+    reads_only=False,
+    open_world=True,
+    rows="pairs",
+)
 async def _start(call: ToolCall) -> ToolAnswer:
     wanted = read_value(StartRunWithPairs, call.arguments)
     status = await start(call, wanted.pairs, wanted.options())
     return ToolAnswer(status, status_line(status))
 
 
+@tool(
+    "runStatus",
+    takes=StatusWanted,
+    gives=or_failure(STATUS),
+    reads_only=True,
+    open_world=False,
+)
 async def _status(call: ToolCall) -> ToolAnswer:
     wanted = read_value(StatusWanted, call.arguments)
     status = await call.service.run(wanted.run)
@@ -284,115 +329,47 @@ async def _status(call: ToolCall) -> ToolAnswer:
     return ToolAnswer(status, status_line(status))
 
 
+@tool(
+    "cancelRun",
+    takes=RunWanted,
+    gives=or_failure(STATUS),
+    reads_only=False,
+    open_world=False,
+)
 async def _cancel(call: ToolCall) -> ToolAnswer:
     wanted = read_value(RunWanted, call.arguments)
     status = await call.service.cancel(wanted.run)
     return ToolAnswer(status, status_line(status))
 
 
+@tool(
+    "runReport",
+    takes=ReportWanted,
+    gives=or_failure(REPORT),
+    reads_only=True,
+    open_world=False,
+)
 async def _report(call: ToolCall) -> ToolAnswer:
     wanted = read_value(ReportWanted, call.arguments)
     report = await call.service.report(wanted.run, wanted.options())
     return ToolAnswer(report, report_page(report))
 
 
+@tool(
+    "auditJudge",
+    takes=AuditWanted,
+    gives=or_failure(AUDIT),
+    reads_only=False,
+    open_world=True,
+    rows="pairs",
+)
 async def _audit(call: ToolCall) -> ToolAnswer:
     audited = await audit(call)
     return ToolAnswer(audited, audit_page(audited))
 
 
-def _tool(
-    name: str,
-    answer: Callable[[ToolCall], Awaitable[ToolAnswer]],
-    *,
-    takes: type[Model] | Schema,
-    gives: Schema,
-    reads_only: bool,
-    open_world: bool,
-    repeatable: bool = True,
-    destructive: bool = False,
-    rows: str | None = None,
-) -> ServiceTool:
-    title, description = descriptions.TOOLS[name]
-    return ServiceTool(
-        Tool(
-            name=name,
-            title=title,
-            description=description,
-            input_schema=takes if isinstance(takes, dict) else input_schema(takes),
-            output_schema=gives,
-            annotations=ToolAnnotations(
-                read_only_hint=reads_only,
-                destructive_hint=destructive,
-                idempotent_hint=repeatable,
-                open_world_hint=open_world,
-            ),
-        ),
-        answer,
-        rows,
-    )
-
-
-def service_tools() -> dict[str, ServiceTool]:
-    """By name, in the order in which they are listed."""
-    made = (
-        _tool(
-            contract_tools.NAME,
-            _compare,
-            takes=contract_tools.input_schema(),
-            gives=compare_schema(),
-            reads_only=True,
-            open_world=True,
-        ),
-        _tool(
-            "rankResponses",
-            _rank,
-            takes=RankResponses,
-            gives=or_failure(RANKING),
-            reads_only=True,
-            open_world=True,
-        ),
-        _tool(
-            "startRun",
-            _start,
-            takes=StartRunWithPairs,
-            gives=or_failure(STATUS),
-            reads_only=False,
-            open_world=True,
-            rows="pairs",
-        ),
-        _tool(
-            "runStatus",
-            _status,
-            takes=StatusWanted,
-            gives=or_failure(STATUS),
-            reads_only=True,
-            open_world=False,
-        ),
-        _tool(
-            "cancelRun",
-            _cancel,
-            takes=RunWanted,
-            gives=or_failure(STATUS),
-            reads_only=False,
-            open_world=False,
-        ),
-        _tool(
-            "runReport",
-            _report,
-            takes=ReportWanted,
-            gives=or_failure(REPORT),
-            reads_only=True,
-            open_world=False,
-        ),
-        _tool(
-            "auditJudge",
-            _audit,
-            takes=AuditWanted,
-            gives=or_failure(AUDIT),
-            reads_only=False,
-            open_world=True,
-            rows="pairs",
-        ),
-    )
-    return {tool.definition.name: tool for tool in made}
+# By name, in the order in which they are listed.
+TOOLS: dict[str, ServiceTool] = {
+    each.definition.name: each
+    for each in (_compare, _rank, _start, _status, _cancel, _report, _audit)
+}

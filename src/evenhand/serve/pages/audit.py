@@ -141,9 +141,6 @@ AUDIT_PAGES = (
 )
 
 
-# `/runs/{id}/calibration`: whether a judge's confidence can be believed, and what calibrating it
-# on the run's labels changes.
-
 _MOST_FILES = 50
 
 

@@ -162,8 +162,6 @@ def drawings_of(state: State) -> Drawings:
     return made
 
 
-# `/runs/{id}/charts/…` and `/rank/charts/…`: the charts of the pages, as SVG, PNG and CSV.
-
 _V = TypeVar("_V", bound=Model)
 Kind = Literal["svg", "png", "csv"]
 _TYPES: dict[Kind, str] = {

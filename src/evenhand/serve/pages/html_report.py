@@ -151,9 +151,6 @@ def _charts(
         )
 
 
-# `evenhand report --html`: a run as one file that needs no network and no server. Figures and the
-# first pairs are plain HTML; a script of ours, and no other, makes all pairs browsable.
-
 # Read without a script; more would make a page that nobody scrolls through.
 _READ_PLAINLY = 20
 # With more of them each one's own section would be a book; the table has them all.

@@ -93,8 +93,6 @@ def _text_limit(lengths: Sequence[int]) -> int:
     return _TEXT_LIMITS[-1]
 
 
-# One pair of a report in one file, with everything that its judges and people said of it.
-
 _READ_AT_ONCE = 64
 _BEGINNING = 120
 # A judge that never ends its answer says nothing new in the rest of it.
@@ -367,8 +365,6 @@ def _orders(position: PositionConsistency) -> list[Any]:
     return [position.first_pass_winner, position.second_pass_winner, position.consistent]
 
 
-# Pairs of a report in one file, packed some together; by several processes if there are many.
-
 # A process takes a second to come up: fewer parts are packed sooner without.
 _PARTS_FOR_PROCESSES = 40
 _MOST_PROCESSES = 8
@@ -467,8 +463,6 @@ def _part(packed: tuple[str, frozenset[str]], pairs: Sequence[ReportPair]) -> Pa
     return PackedPairs(*packed, light)
 
 
-# In several processes ------------------------------------------------------------------------
-
 _reader: PairReader | None = None
 
 
@@ -483,10 +477,6 @@ def _made(numbers: Sequence[int]) -> PackedPairs:
     assert _reader is not None  # noqa: S101 - _begin came first
     pairs = tuple(_reader.read(numbers))
     return _part(_packed(pairs), pairs)
-
-
-# The pairs that a report in one file holds: a table of them that a browser sorts and filters, and
-# their texts in packed parts that it opens one at a time.
 
 
 @dataclass(slots=True)

@@ -296,8 +296,6 @@ def shown(visit: Visit, filled: Filled, *, place: Place) -> Response:
     return response
 
 
-# Our own style sheet, script and icon, from inside the package.
-
 _TYPES = {
     "evenhand.css": "text/css; charset=utf-8",
     "evenhand.js": "text/javascript; charset=utf-8",

@@ -65,8 +65,6 @@ async def list_pairs(visit: Visit) -> Filled | Response:
 TABLE_PAGES = (Page(path="/runs/{id}/pairs", name="pairsPage", work=list_pairs, place="runs"),)
 
 
-# `/runs/{id}/pairs/{number}`: one pair whole, and what each judge said of it in both orders.
-
 _BESIDE = frozenset({"cursor", "view", "marks"})
 _MOST_VOTES = 200
 
@@ -205,9 +203,6 @@ PAIR_PAGES = (
     ),
 )
 
-
-# `/runs/{id}/pairs.csv` and its like: the filtered table as a file, with texts and reasoning, a
-# few rows in memory at a time.
 
 Ending = Literal["csv", "jsonl", "parquet", "llm-comparator.json"]
 _TYPES: dict[Ending, str] = {

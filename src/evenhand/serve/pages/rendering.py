@@ -338,9 +338,6 @@ def _told(value: float | None, digits: int) -> str:
     return "—" if value is None else f"{value + 0.0:.{digits}f}"
 
 
-# A template and its values to HTML. Everything is escaped unless it was made here as HTML.
-
-
 @cache
 def environment() -> Environment:
     made = Environment(

@@ -261,8 +261,6 @@ def _cell(row: ChartRow, say: Wording) -> FigureCell:
     )
 
 
-# `/runs/{id}`: what a run came to, how sure that is, what it took; each figure leads to pairs.
-
 _SHOWN_AT_MOST = 200
 
 

@@ -356,8 +356,6 @@ def _escaped(token: Token) -> str:
     return str(escape(token.content))
 
 
-# Prompts and responses as a page shows them: rendered or raw, and what differs marked.
-
 # A response may have 50 million signs; a page that shows more than this helps nobody.
 MOST_SHOWN = 300_000
 
