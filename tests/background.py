@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from evenhand.serve.comparisons import ServiceObserver
 from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits
 from evenhand.serve.runs import Upload
 from evenhand.serve.service import Service
@@ -27,10 +28,15 @@ def config(url: str, store: str, *offers: JudgeOffer, **limits: Any) -> ServerCo
 
 @asynccontextmanager
 async def opened(
-    url: str, store: str, *offers: JudgeOffer, background: bool = True, **limits: Any
+    url: str,
+    store: str,
+    *offers: JudgeOffer,
+    background: bool = True,
+    observer: ServiceObserver | None = None,
+    **limits: Any,
 ) -> AsyncIterator[Service]:
     made = config(url, store, *offers, **limits)
-    async with Service.opened(made, SETTINGS, background=background) as service:
+    async with Service.opened(made, SETTINGS, background=background, observer=observer) as service:
         yield service
 
 

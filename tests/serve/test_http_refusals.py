@@ -68,7 +68,7 @@ def test_fault_of_the_server_tells_and_logs_no_texts(
     async def fails(*args: Any, **kwargs: Any) -> None:
         raise ValueError(f"cannot digest {args}")
 
-    monkeypatch.setattr(service.app.state.service, "compare", fails)
+    monkeypatch.setattr(service.app.state.service.comparisons, "compare", fails)
     with caplog.at_level(logging.INFO):
         answer = service.client.post("/v1/compare", json=PAIR | {"prompt": "hush, a secret"})
     told = problem(answer, 500, "error")

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from evenhand.errors import EvenhandError, InputError, TooLarge, WrongMediaType
-from evenhand.serve.http.uploads import Spool, spool_form, spool_lines
+from evenhand.serve.http.uploads import spool_form, spool_lines
 from evenhand.serve.runs import Upload
 
 
@@ -40,8 +40,8 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[begin:end] for begin, end in pairwise(bounds)]
 
 
-def content_of(spool: Spool) -> bytes:
-    with spool.upload as upload:
+def content_of(upload: Upload) -> bytes:
+    with upload:
         return upload.source().path.read_bytes()
 
 
@@ -63,9 +63,9 @@ def test_form_gives_its_file_to_the_byte(content: bytes, places: list[int]) -> N
     if b"\r\n--edge" in b"\r\n" + content:
         return
     pieces = cut(form(content), places)
-    spool = asyncio.run(spool_form(request_of(pieces, **FORM), limit_bytes=10**6))
-    assert spool.upload.name == "pairs.csv"
-    assert content_of(spool) == content
+    upload, _ = asyncio.run(spool_form(request_of(pieces, **FORM), limit_bytes=10**6))
+    assert upload.name == "pairs.csv"
+    assert content_of(upload) == content
 
 
 @given(content=st.binary(), places=st.lists(st.integers(0, 500)))
@@ -82,10 +82,10 @@ def test_lines_come_to_the_byte_and_their_digest_knows_no_pieces(
 @given(data=st.binary() | HOSTILE | HOSTILE.map(form))
 def test_broken_forms_are_refused_by_an_error_of_ours(data: bytes) -> None:
     try:
-        spool = asyncio.run(spool_form(request_of([data], **FORM), limit_bytes=10**6))
+        upload, _ = asyncio.run(spool_form(request_of([data], **FORM), limit_bytes=10**6))
     except EvenhandError:
         return
-    spool.close()
+    upload.close()
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ async def test_upload_beyond_the_limit_is_refused() -> None:
 
 async def test_name_of_a_file_names_no_folder() -> None:
     request = request_of([form(b"x", filename="../../etc/passwd.csv")], **FORM)
-    spool = await spool_form(request, limit_bytes=100)
-    assert spool.upload.name == "passwd.csv"
-    spool.close()
+    upload, _ = await spool_form(request, limit_bytes=100)
+    assert upload.name == "passwd.csv"
+    upload.close()
 
 
 async def test_form_without_a_boundary_and_odd_encodings_are_refused() -> None:

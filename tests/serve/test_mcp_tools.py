@@ -358,12 +358,12 @@ def test_names_from_data_stay_in_their_place(name: str, shown: str) -> None:
 async def test_a_bug_is_told_without_its_text(
     start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenhand.serve.service import Service
+    from evenhand.serve.comparisons import Comparisons
 
-    async def broken(self: Service, pair: Any, **_: Any) -> None:
+    async def broken(self: Comparisons, pair: Any, **_: Any) -> None:
         raise KeyError("sk-secret")
 
-    monkeypatch.setattr(Service, "compare", broken)
+    monkeypatch.setattr(Comparisons, "compare", broken)
     server = start_server(knows_56)
     async with served(a_config(server.url, tmp_path / "s.db")) as client:
         error = await refused(client, "pairwiseCompare", PAIR)

@@ -19,7 +19,7 @@ def test_every_metric_is_documented_with_its_labels_and_no_other() -> None:
     metrics.answered("GET", "/v1/runs", 200, seconds=0.1)
     metrics.refused("busy")
     metrics.compared("m", JudgeTimeout("x"), seconds=1)
-    metrics.run_told("m", calls=1, verdicts=1)
+    metrics.run_advanced("m", calls=1, verdicts=1)
     metrics.run_ended("finished")
     text = metrics.exposition({}).decode()
     used: dict[str, set[str]] = {}

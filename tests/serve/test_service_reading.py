@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from background import at_rest, offer, opened, start
-from evenhand.contract import Outcome
+from evenhand.contract import Outcome, Pair, read_pair
 from evenhand.errors import (
     InputError,
     JudgeTimeout,
@@ -21,7 +21,7 @@ from evenhand.errors import (
 )
 from evenhand.report.records import RunRow
 from evenhand.serve import verdicts as verdict_pages
-from evenhand.serve.comparisons import ServiceObserver
+from evenhand.serve.comparisons import EXAMPLE, ServiceObserver, prompt_text
 from evenhand.serve.service import Service
 from evenhand.serve.values import (
     AuditRun,
@@ -58,23 +58,25 @@ async def judged(service: Service, count: int = 30, **options: Any) -> str:
 
 async def test_a_comparison_tells_its_passes(service: Service) -> None:
     seen: list[tuple[int, int]] = []
-    verdict = await service.compare(
+    verdict = await service.comparisons.compare(
         PAIR, on_progress=lambda done, total: seen.append((done, total))
     )
     assert (verdict.winner, verdict.outcome) == ("A", Outcome.WIN)
     assert seen == [(1, 2), (2, 2)]
-    assert (await service.compare(PAIR, judge="zh")).metadata.locale == "zh"
+    assert (await service.comparisons.compare(PAIR, judge="zh")).metadata.locale == "zh"
 
 
 async def test_what_is_too_large_for_a_comparison_names_its_field(service: Service) -> None:
     with pytest.raises(TooLarge, match="responseA has 501 characters; this server takes 500"):
-        await service.compare(PAIR | {"response_a": "x" * 501})
+        await service.comparisons.compare(PAIR | {"response_a": "x" * 501})
     with pytest.raises(TooLarge, match="criteria has 51; this server takes 50"):
-        await service.compare(PAIR | {"criteria": [f"c{n}" for n in range(51)]})
+        await service.comparisons.compare(PAIR | {"criteria": [f"c{n}" for n in range(51)]})
     with pytest.raises(TooLarge, match="a criterion has 504 characters"):
-        await service.compare(PAIR | {"criteria": [{"name": "long", "description": "x" * 500}]})
+        await service.comparisons.compare(
+            PAIR | {"criteria": [{"name": "long", "description": "x" * 500}]}
+        )
     with pytest.raises(InputError, match="does not offer"):
-        await service.compare(PAIR, judge="openai:gpt-4o")
+        await service.comparisons.compare(PAIR, judge="openai:gpt-4o")
     assert service.admission.in_flight == 0
 
 
@@ -84,7 +86,7 @@ async def test_a_comparison_that_takes_too_long_is_given_up(
     url = start_server(lambda request: Slow(5, adder(request))).url
     async with opened(url, str(tmp_path / "s.db"), compare_timeout_s=0.2) as service:
         with pytest.raises(JudgeTimeout, match=r"no verdict within 0\.2 s"):
-            await service.compare(PAIR)
+            await service.comparisons.compare(PAIR)
         assert service.admission.in_flight == 0
 
 
@@ -106,9 +108,9 @@ async def test_comparisons_beyond_the_queue_are_refused_and_counted(
 
     url = start_server(judge).url
     limits: dict[str, Any] = {"compares": 1, "compare_queue": 1}
-    async with opened(url, str(tmp_path / "s.db"), **limits) as service:
-        service.watch = counting = Counting()
-        asked = [asyncio.create_task(service.compare(PAIR)) for _ in range(5)]
+    counting = Counting()
+    async with opened(url, str(tmp_path / "s.db"), observer=counting, **limits) as service:
+        asked = [asyncio.create_task(service.comparisons.compare(PAIR)) for _ in range(5)]
         refused, _ = await asyncio.wait(asked[2:])
         assert {type(task.exception()) for task in refused} == {ServerBusy}
         open_now.set()
@@ -124,7 +126,7 @@ async def test_responses_are_ranked_within_limits(service: Service) -> None:
         criteria=("accuracy",),
     )
     seen: list[tuple[int, int]] = []
-    ranked = await service.rank_responses(
+    ranked = await service.comparisons.rank(
         request, on_progress=lambda done, of: seen.append((done, of))
     )
     assert [each.index for each in ranked.ranking] == [1, 0]
@@ -135,16 +137,19 @@ async def test_responses_are_ranked_within_limits(service: Service) -> None:
         ({"prompt": "x" * 501}, "prompt has 501 characters"),
     ):
         with pytest.raises(TooLarge, match=why):
-            await service.rank_responses(request.model_copy(update=changed))
+            await service.comparisons.rank(request.model_copy(update=changed))
 
 
 async def test_the_prompt_can_be_looked_at_without_asking(service: Service) -> None:
-    text = await service.judging_prompt(PAIR)
+    def shown(pair: Pair = EXAMPLE, judge: str | None = None) -> str:
+        return prompt_text(pair, service.offers.plan(judge))
+
+    text = shown(read_pair(PAIR))
     assert "original pass" in text
     assert "swapped pass" in text
     assert PAIR["prompt"] in text
-    assert "‹the first response›" in await service.judging_prompt()
-    assert await service.judging_prompt(judge="zh") != await service.judging_prompt()
+    assert "‹the first response›" in shown()
+    assert shown(judge="zh") != shown()
 
 
 async def test_verdicts_are_paged_and_filtered(service: Service) -> None:
@@ -224,7 +229,7 @@ async def test_a_server_without_a_judge_is_not_ready(tmp_path: Any) -> None:
     async with Service.opened(made, SETTINGS) as service:
         assert (await service.ready()).problems == ("no judge is configured",)
         with pytest.raises(InputError, match="this server has no judge"):
-            await service.compare(PAIR)
+            await service.comparisons.compare(PAIR)
         service.begin_shutdown()
         assert "the server is shutting down" in (await service.ready()).problems
 

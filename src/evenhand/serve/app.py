@@ -64,8 +64,7 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with Service.opened(config, settings) as service:
-            service.watch = doorway.metrics
+        async with Service.opened(config, settings, observer=doorway.metrics) as service:
             doorway.metrics.follow(service.admission)
             app.state.service = service
             doorway.has_ended = service.store.session_has_ended

@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ class ServiceObserver:
     def compared(self, judge: str, ended: Verdict | EvenhandError, *, seconds: float) -> None:
         """A comparison has ended: with a verdict, or with what was raised."""
 
-    def run_told(self, judge: str, *, calls: int, verdicts: int) -> None:
+    def run_advanced(self, judge: str, *, calls: int, verdicts: int) -> None:
         """A background run has made so many more calls and verdicts; `judge` is its first."""
 
     def run_ended(self, state: str) -> None:
@@ -201,37 +201,37 @@ class Comparisons:
         admission: Admission,
         limits: ServerLimits,
         *,
-        watch: Callable[[], ServiceObserver],
+        observer: ServiceObserver,
     ) -> None:
         self._offers = offers
         self._admission = admission
         self._limits = limits
-        self._watch = watch
+        self._observer = observer
 
     async def compare(
         self,
         pair: Mapping[str, Any] | Pair,
-        judge: str | None,
-        on_progress: OnProgress | None,
+        *,
+        judge: str | None = None,
+        on_progress: OnProgress | None = None,
         heard: OnPass | None = None,
     ) -> Verdict:
+        """The verdict on one pair; raises an EvenhandError, with the contract's metadata."""
         plan = self._offers.plan(judge)
         if isinstance(pair, Mapping):
             refuse_large_given(pair, self._limits)
         checked = read_pair(pair, criteria_needed=plan.judge.traits.needs_prompt)
         refuse_large(checked, self._limits)
-        name = self._offers.offer(judge).name
-        begun = time.perf_counter()
-        try:
-            async with self._admission.admitted():
-                verdict = await self._judged(checked, plan, on_progress, heard)
-        except EvenhandError as error:
-            self._watch().compared(name, error, seconds=time.perf_counter() - begun)
-            raise
-        self._watch().compared(name, verdict, seconds=time.perf_counter() - begun)
-        return verdict
 
-    async def rank(self, request: RankResponses, on_progress: OnProgress | None) -> RankedResponses:
+        async def admitted() -> Verdict:
+            async with self._admission.admitted():
+                return await self._judged(checked, plan, on_progress, heard)
+
+        return await self._observed(self._offers.offer(judge).name, admitted())
+
+    async def rank(
+        self, request: RankResponses, *, on_progress: OnProgress | None = None
+    ) -> RankedResponses:
         limits = self._limits
         plan = self._offers.plan(request.judge)
         name = self._offers.offer(request.judge).name
@@ -249,14 +249,7 @@ class Comparisons:
                 raise TooLarge(what)
 
         async def ask(pair: Pair) -> Verdict:
-            begun = time.perf_counter()
-            try:
-                verdict = await self._judged(pair, plan, None)
-            except EvenhandError as error:
-                self._watch().compared(name, error, seconds=time.perf_counter() - begun)
-                raise
-            self._watch().compared(name, verdict, seconds=time.perf_counter() - begun)
-            return verdict
+            return await self._observed(name, self._judged(pair, plan, None))
 
         refuse_large(_with_texts(request), limits)
         async with self._admission.admitted():
@@ -273,6 +266,16 @@ class Comparisons:
                 at_once=_RANKING_AT_ONCE if plan.judge.traits.parallel else 1,
                 on_progress=on_progress,
             )
+
+    async def _observed(self, judge: str, comparing: Awaitable[Verdict]) -> Verdict:
+        begun = time.perf_counter()
+        try:
+            verdict = await comparing
+        except EvenhandError as error:
+            self._observer.compared(judge, error, seconds=time.perf_counter() - begun)
+            raise
+        self._observer.compared(judge, verdict, seconds=time.perf_counter() - begun)
+        return verdict
 
     async def _judged(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
@@ -156,17 +156,17 @@ class RunJob(Observer):
         store: Store,
         offers: JudgeCatalog,
         limits: ServerLimits,
-        watch: Callable[[], ServiceObserver],
+        observer: ServiceObserver,
     ) -> None:
         self._run = run
         self._job = job
         self._store = store
         self._offers = offers
         self._limits = limits
-        self._watch = watch
+        self._observer = observer
         self._progress: Progress | None = None
         self._before: dict[str, Any] = {}
-        self._told = (0, 0)  # calls and verdicts that the watch knows of
+        self._told = (0, 0)  # calls and verdicts that the observer knows of
         self._cancelled = False
         self.stop = Stop()
 
@@ -272,7 +272,7 @@ class RunJob(Observer):
     def _count(self, calls: int, verdicts: int) -> None:
         before_calls, before_verdicts = self._told
         self._told = (calls, verdicts)
-        self._watch().run_told(
+        self._observer.run_advanced(
             self._job.judges[0],
             calls=max(0, calls - before_calls),
             verdicts=max(0, verdicts - before_verdicts),
@@ -343,12 +343,12 @@ class Jobs:
         offers: JudgeCatalog,
         limits: ServerLimits,
         *,
-        watch: Callable[[], ServiceObserver],
+        observer: ServiceObserver,
     ) -> None:
         self._store = store
         self._offers = offers
         self._limits = limits
-        self._watch = watch
+        self._observer = observer
         self._active: dict[int, asyncio.Task[None]] = {}
         self._judging: dict[int, RunJob] = {}
         self._not_before: dict[int, float] = {}
@@ -476,7 +476,7 @@ class Jobs:
             store=self._store,
             offers=self._offers,
             limits=self._limits,
-            watch=self._watch,
+            observer=self._observer,
         )
         self._judging[run_id] = judging
         try:
@@ -484,7 +484,7 @@ class Jobs:
         finally:
             del self._judging[run_id]
         log.info("run %s is %s", run_id, state)
-        self._watch().run_ended(state)
+        self._observer.run_ended(state)
 
     def _read(self, run_id: int) -> tuple[RunRecord | None, JobRecord | None]:
         return self._store.run_at(run_id), self._store.jobs.find(run_id)

@@ -115,7 +115,7 @@ class Metrics(ServiceObserver):
         if calls:
             self._calls.labels(judge).inc(calls)
 
-    def run_told(self, judge: str, *, calls: int, verdicts: int) -> None:
+    def run_advanced(self, judge: str, *, calls: int, verdicts: int) -> None:
         judge = self._named(judge)
         self._calls.labels(judge).inc(calls)
         self._run_verdicts.labels(judge).inc(verdicts)

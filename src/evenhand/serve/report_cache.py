@@ -63,6 +63,11 @@ class CachedFigure(Generic[_T]):
     error: ErrorBody | None
     at: datetime | None
 
+    @property
+    def waiting(self) -> bool:
+        """A newer one is on its way, or will be when it is due: somebody has to ask again."""
+        return self.computing or self.stale
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure(Generic[_T]):

@@ -1,5 +1,8 @@
 """The server as a process, or as several behind one socket and over one store: started, watched,
 replaced and ended in good order.
+
+Not uvicorn's supervisor: its workers share no rate limits, nobody hears when all of them answer,
+and one that keeps dying is started anew without a pause.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import hashlib
 import re
 import tempfile
 import time
@@ -58,8 +59,11 @@ _NOT_IN_A_NAME = re.compile(r"[^\w.+ -]+")
 class Upload:
     """Made by an edge, written to, and given to `Service.start_run`, which closes it."""
 
-    def __init__(self, name: str = "pairs.jsonl") -> None:
+    def __init__(self, name: str = "pairs.jsonl", *, limit_bytes: int | None = None) -> None:
         self.name = plain_name(name)
+        self._limit = limit_bytes
+        self._size = 0
+        self._digest = hashlib.sha256(name.encode(errors="replace") + b"\0")
         # Without its name's ending: what clients call it names no file here.
         with _making_room():
             self._file = _temporary()
@@ -76,8 +80,17 @@ class Upload:
         return upload
 
     def write(self, block: bytes) -> None:
+        self._size += len(block)
+        if self._limit is not None and self._size > self._limit:
+            raise TooLarge(Message("serve.pairs_more_than_bytes", limit=self._limit))
+        self._digest.update(block)
         with _making_room():
             self._file.write(block)
+
+    @property
+    def digest(self) -> bytes:
+        """Of its name and all that was written."""
+        return self._digest.digest()
 
     def source(self, limits: ReadLimits | None = None) -> Source:
         """What has been written, to be read; closing the upload closes it."""

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from evenhand.contract import Pair, Verdict, read_pair
 from evenhand.errors import EvenhandError, NotFound
-from evenhand.ranker.responses import RankedResponses
 from evenhand.runs import Stop
-from evenhand.serve.comparisons import (
-    EXAMPLE,
-    Admission,
-    Comparisons,
-    OnPass,
-    OnProgress,
-    ServiceObserver,
-    prompt_text,
-)
+from evenhand.serve.comparisons import Admission, Comparisons, ServiceObserver
 from evenhand.serve.config import ServerConfig
 from evenhand.serve.indexing import Indexer
 from evenhand.serve.jobs import Jobs, judge_plans, new_job, offered_names, run_options
@@ -29,10 +19,9 @@ from evenhand.serve.judges import JudgeCatalog
 from evenhand.serve.report_cache import Figure, ReportCache
 from evenhand.serve.run_status import needed_run
 from evenhand.serve.runs import RunIntake, StartedRun, StoredRuns, Upload
-from evenhand.serve.security.limits import refuse_large, refuse_large_criteria, refuse_large_given
+from evenhand.serve.security.limits import refuse_large_criteria
 from evenhand.serve.values import (
     AuditRun,
-    RankResponses,
     RankRuns,
     Readiness,
     ReportOptions,
@@ -65,14 +54,20 @@ _STORE_ANSWERS_WITHIN_S = 5.0
 class Service:
     """Of one process and one event loop; `Service.opened` makes it and ends it."""
 
-    def __init__(self, config: ServerConfig, store: Store, offers: JudgeCatalog) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        store: Store,
+        offers: JudgeCatalog,
+        observer: ServiceObserver | None = None,
+    ) -> None:
+        observer = observer or ServiceObserver()
         limits = config.limits
         self.config = config
         self.store = store
         self.offers = offers
         self.admission = Admission(limits.compares, limits.compare_queue)
-        self.watch = ServiceObserver()
-        self.jobs = Jobs(store, offers, limits, watch=lambda: self.watch)
+        self.jobs = Jobs(store, offers, limits, observer=observer)
         self.report_cache = ReportCache(store)
         self._voting: Voting | None = None
         self._indexer = Indexer(
@@ -80,7 +75,7 @@ class Service:
         )
         self.tables = VerdictBrowser(store, looked_at=self._look_at)  # verdicts as pages show them
         self._book = StoredRuns(store, self.jobs)
-        self._comparing = Comparisons(offers, self.admission, limits, watch=lambda: self.watch)
+        self.comparisons = Comparisons(offers, self.admission, limits, observer=observer)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="evenhand-read")
         self._readings = Admission(_READINGS, _READINGS_WAITING)
@@ -97,13 +92,14 @@ class Service:
         *,
         background: bool = True,
         for_operator: bool = False,
+        observer: ServiceObserver | None = None,
     ) -> AsyncIterator[Self]:
         """Background runs go on, unless `background` is False; leaving saves what is in flight.
         `for_operator`: its only client is whoever started it, and may see judges' addresses."""
         settings = settings or load_settings()
         store = await asyncio.to_thread(open_store, config.store or settings.store)
         offers = JudgeCatalog(config, settings, shows_addresses=for_operator)
-        service = cls(config, store, offers)
+        service = cls(config, store, offers, observer)
         try:
             if background:
                 service.jobs.start()
@@ -159,35 +155,6 @@ class Service:
         if len(body) <= _LARGE_BYTES:
             return read(body)
         return await self._loop.run_in_executor(self._readers, read, body)
-
-    # Comparisons
-
-    async def compare(
-        self,
-        pair: Mapping[str, Any] | Pair,
-        *,
-        judge: str | None = None,
-        on_progress: OnProgress | None = None,
-        heard: OnPass | None = None,
-    ) -> Verdict:
-        """The verdict on one pair; raises an EvenhandError, with the contract's metadata."""
-        return await self._comparing.compare(pair, judge, on_progress, heard)
-
-    async def rank_responses(
-        self, request: RankResponses, *, on_progress: OnProgress | None = None
-    ) -> RankedResponses:
-        return await self._comparing.rank(request, on_progress)
-
-    async def judging_prompt(
-        self, pair: Mapping[str, Any] | Pair | None = None, *, judge: str | None = None
-    ) -> str:
-        """What the judge is shown of a pair, in both orders; without one, with the slots named."""
-        plan = self.offers.plan(judge)
-        if isinstance(pair, Mapping):
-            refuse_large_given(pair, self.config.limits)
-        checked = EXAMPLE if pair is None else read_pair(pair)
-        refuse_large(checked, self.config.limits)
-        return prompt_text(checked, plan)
 
     # Runs
 

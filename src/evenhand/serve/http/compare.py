@@ -53,7 +53,7 @@ async def compare(call: HttpCall[CompareQuery]) -> Response:
     async def judged() -> Response:
         most_values = values_of_a_pair(call.limits)
         pair = await call.service.read_in(body, partial(parsed, most_values=most_values))
-        return answer(await call.service.compare(pair, judge=call.query.judge))
+        return answer(await call.service.comparisons.compare(pair, judge=call.query.judge))
 
     if key_of(call.request) is None:
         return await unless_gone(call.request, judged())

@@ -209,9 +209,9 @@ async def start_run(call: HttpCall[StartRun]) -> Response:
     kind, _ = media_type_of(call.request)
     limit_bytes = call.service.config.limits.upload_bytes
     if kind in LINES:
-        spool = await spool_lines(call.request, limit_bytes=limit_bytes)
+        upload = await spool_lines(call.request, limit_bytes=limit_bytes)
     elif kind == FORM:
-        spool = await spool_form(call.request, limit_bytes=limit_bytes)
+        upload, _ = await spool_form(call.request, limit_bytes=limit_bytes)
     elif kind == "application/json":
         return await _start_with_pairs(call)
     else:
@@ -219,10 +219,8 @@ async def start_run(call: HttpCall[StartRun]) -> Response:
         raise WrongMediaType(
             Message("serve.body_no_pairs", kind=kind[:60] or "missing", takes=takes)
         )
-    try:
-        return await _started(call, spool.upload, call.query, spool.digest)
-    finally:
-        spool.close()
+    with upload:
+        return await _started(call, upload, call.query, upload.digest)
 
 
 async def _start_with_pairs(call: HttpCall[StartRun]) -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 
 from python_multipart.exceptions import FormParserError
@@ -24,52 +23,27 @@ _MOST_PARTS = 100
 _FIELDS_BYTES = 64 * 1024  # of all texts beside the file
 
 
-class Spool:
-    """An upload in the making, and a digest of all that it is."""
-
-    def __init__(self, name: str, *, limit_bytes: int) -> None:
-        self.upload = Upload(name)
-        self.fields: dict[str, list[str]] = {}
-        self._digest = hashlib.sha256(name.encode(errors="replace") + b"\0")
-        self._limit = limit_bytes
-        self._size = 0
-
-    @property
-    def digest(self) -> bytes:
-        return self._digest.digest()
-
-    def write(self, block: bytes) -> None:
-        self._size += len(block)
-        if self._size > self._limit:
-            raise TooLarge(Message("serve.pairs_more_than_bytes", limit=self._limit))
-        self._digest.update(block)
-        self.upload.write(block)
-
-    def close(self) -> None:
-        self.upload.close()
-
-
-async def spool_lines(request: Request, *, limit_bytes: int) -> Spool:
+async def spool_lines(request: Request, *, limit_bytes: int) -> Upload:
     """JSON lines as the body; gzipped where it says so."""
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding != "gzip":
         refuse_encoded(request)
-    spool = Spool(
+    upload = Upload(
         "pairs.jsonl.gz" if encoding == "gzip" else "pairs.jsonl", limit_bytes=limit_bytes
     )
     try:
-        await _pour(request, spool.write)
+        await _pour(request, upload.write)
     except BaseException:
-        spool.close()
+        upload.close()
         raise
-    return spool
+    return upload
 
 
 async def spool_form(
     request: Request, *, limit_bytes: int, fields: frozenset[str] = frozenset()
-) -> Spool:
+) -> tuple[Upload, dict[str, list[str]]]:
     """A form with one file, which is read as its name's ending says, and beside it only `fields`,
-    which are then in `spool.fields`."""
+    which are given back too."""
     refuse_encoded(request)
     _, given = parse_options_header(request.headers["content-type"])
     if b"boundary" not in given:
@@ -100,11 +74,12 @@ async def _pour(request: Request, write: Callable[[bytes], None]) -> None:
 
 
 class _Form:
-    """What the parser finds goes to the spool; what is not expected is refused."""
+    """Starlette's own would parse on the event loop, and takes a form that was cut off for a whole
+    one. What is not expected is refused."""
 
     def __init__(self, boundary: bytes, *, limit_bytes: int, fields: frozenset[str]) -> None:
         self._limit = limit_bytes
-        self._spool: Spool | None = None
+        self._upload: Upload | None = None
         self._known = fields
         self._fields: dict[str, list[str]] = {}
         self._field: str | None = None  # the one that is being read; None: it is the file
@@ -132,17 +107,16 @@ class _Form:
     def write(self, block: bytes) -> None:
         self._parser.write(block)
 
-    def ended(self) -> Spool:
+    def ended(self) -> tuple[Upload, dict[str, list[str]]]:
         if not self._ended:
             raise InputError(Message("serve.form_cut_off_before"))
-        if self._spool is None:
+        if self._upload is None:
             raise InputError(Message("serve.form_file_send_field"))
-        self._spool.fields = self._fields
-        return self._spool
+        return self._upload, self._fields
 
     def close(self) -> None:
-        if self._spool is not None:
-            self._spool.close()
+        if self._upload is not None:
+            self._upload.close()
 
     def _begin(self) -> None:
         self._disposition = b""
@@ -172,10 +146,10 @@ class _Form:
             raise InputError(Message("serve.form_field_file_field", field=field[:40]))
         if b"filename" not in given:
             raise InputError(Message("serve.form_field_file_file"))
-        if self._spool is not None:
+        if self._upload is not None:
             raise InputError(Message("serve.form_two_files_send"))
         name = given[b"filename"].decode(errors="replace")
-        self._spool = Spool(name, limit_bytes=self._limit)
+        self._upload = Upload(name, limit_bytes=self._limit)
 
     def _on_data(self, data: bytes, start: int, end: int) -> None:
         if self._field is not None:
@@ -183,8 +157,8 @@ class _Form:
             self._texts += end - start
             if self._texts > _FIELDS_BYTES:
                 raise TooLarge(Message("serve.form_texts_more_than", fields_bytes=_FIELDS_BYTES))
-        elif self._spool is not None:
-            self._spool.write(data[start:end])
+        elif self._upload is not None:
+            self._upload.write(data[start:end])
 
     def _on_part_end(self) -> None:
         if self._field is None:

@@ -36,7 +36,10 @@ class McpEndpoint:
     """
 
     def __init__(self) -> None:
-        self._sessions: _LateSessions | None = None
+        self._service: Service | None = None
+        self._ended = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._entered: asyncio.Future[StreamableHTTPSessionManager] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
@@ -44,67 +47,44 @@ class McpEndpoint:
             refusal = WrongMethod(Message("serve.mcp_post_alone_speak"))
             await problem_response(refusal, headers={"Allow": "POST"})(scope, receive, send)
             return
-        if self._sessions is None:
+        if self._service is None:
             raise ServerBusy(Message("serve.server_starting_ending_try"), retry_after_s=1)
-        receive = await self._sessions.checked(receive)
-        manager = await self._sessions.manager()
+        receive = await _checked(self._service, receive)
+        manager = await self._manager(self._service)
         await manager.handle_request(scope, receive, send)
 
     @asynccontextmanager
     async def serving(self, service: Service) -> AsyncIterator[None]:
-        sessions = self._sessions = _LateSessions(service)
+        self._service = service
+        self._ended = asyncio.Event()
         try:
             yield
         finally:
-            self._sessions = None
-            await sessions.close()
+            self._service = None
+            self._ended.set()
+            if self._running is not None:
+                await self._running
 
-
-class _LateSessions:
-    """The SDK's session manager, in a task of its own: it must be left where it was entered, and
-    whoever asked first may be gone by then."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._ended = asyncio.Event()
-        self._running: asyncio.Task[None] | None = None
-        self._entered: asyncio.Future[StreamableHTTPSessionManager] | None = None
-
-    async def manager(self) -> StreamableHTTPSessionManager:
+    async def _manager(self, service: Service) -> StreamableHTTPSessionManager:
         """All who come at once wait for the same one; after a failure the next tries again."""
         if self._entered is None or self._running is None or self._running.done():
             self._entered = asyncio.get_running_loop().create_future()
-            self._running = asyncio.create_task(self._run(self._entered))
+            self._running = asyncio.create_task(self._run(service, self._entered))
         return await asyncio.shield(self._entered)
 
-    async def checked(self, receive: Receive) -> Receive:
-        """The body whole, after it was found small enough: the SDK reads it on the event loop."""
-        pieces: list[bytes] = []
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return _again(message, receive)
-            pieces.append(message.get("body", b""))
-            if not message.get("more_body", False):
-                break
-        body = b"".join(pieces)
-        await self._service.read_in(body, partial(refuse_many_values, most=MCP_VALUES))
-        return _again({"type": "http.request", "body": body, "more_body": False}, receive)
-
-    async def close(self) -> None:
-        self._ended.set()
-        if self._running is not None:
-            await self._running
-
-    async def _run(self, entered: asyncio.Future[StreamableHTTPSessionManager]) -> None:
+    async def _run(
+        self, service: Service, entered: asyncio.Future[StreamableHTTPSessionManager]
+    ) -> None:
+        """The SDK's session manager, in a task of its own: it must be left where it was entered,
+        and whoever asked first may be gone by then."""
         try:
-            server = await asyncio.to_thread(_load, self._service)
+            server = await asyncio.to_thread(_load, service)
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
             manager = StreamableHTTPSessionManager(
                 server,
                 stateless=True,
-                max_request_body_size=self._service.config.limits.compare_bytes,
+                max_request_body_size=service.config.limits.compare_bytes,
             )
             async with manager.run():
                 entered.set_result(manager)
@@ -114,6 +94,21 @@ class _LateSessions:
                 raise
             entered.set_exception(error)
             entered.exception()  # whoever asked may be gone
+
+
+async def _checked(service: Service, receive: Receive) -> Receive:
+    """The body whole, after it was found small enough: the SDK reads it on the event loop."""
+    pieces: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return _again(message, receive)
+        pieces.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            break
+    body = b"".join(pieces)
+    await service.read_in(body, partial(refuse_many_values, most=MCP_VALUES))
+    return _again({"type": "http.request", "body": body, "more_body": False}, receive)
 
 
 def _again(message: asgi.Message, receive: Receive) -> Receive:

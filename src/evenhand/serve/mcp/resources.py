@@ -14,6 +14,7 @@ from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from evenhand.errors import NotFound, visible
 from evenhand.messages import FOR_CLIENTS, Message
+from evenhand.serve.comparisons import EXAMPLE, prompt_text
 
 if TYPE_CHECKING:
     from evenhand.ranker.responses import RankedResponses
@@ -278,7 +279,7 @@ async def complete_argument(service: Service, argument: str, begun: str) -> list
 
 
 async def _judging_prompt(service: Service, judge: str | None = None) -> str:
-    return await service.judging_prompt(judge=judge)
+    return prompt_text(EXAMPLE, service.offers.plan(judge))
 
 
 async def _judges(service: Service) -> str:

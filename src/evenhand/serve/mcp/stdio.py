@@ -1,4 +1,8 @@
-"""MCP over standard input and output: one client, until its input ends or a signal comes."""
+"""MCP over standard input and output: one client, until its input ends or a signal comes.
+
+Not the SDK's own transport: that bounds no line, passes over what is no message in silence, and
+ends with its input before what was asked is answered.
+"""
 
 from __future__ import annotations
 

@@ -283,7 +283,9 @@ def tool(
 )
 async def _compare(call: ToolCall) -> ToolAnswer:
     on_progress = call.progress.of("passes")
-    return verdict_answer(await call.service.compare(call.arguments, on_progress=on_progress))
+    return verdict_answer(
+        await call.service.comparisons.compare(call.arguments, on_progress=on_progress)
+    )
 
 
 @tool(
@@ -296,7 +298,7 @@ async def _compare(call: ToolCall) -> ToolAnswer:
 async def _rank(call: ToolCall) -> ToolAnswer:
     request = read_value(RankResponses, call.arguments)
     on_progress = call.progress.of("comparisons")
-    ranked = await call.service.rank_responses(request, on_progress=on_progress)
+    ranked = await call.service.comparisons.rank(request, on_progress=on_progress)
     return ToolAnswer(ranked, ranking_lines(ranked))
 
 

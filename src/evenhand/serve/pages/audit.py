@@ -80,7 +80,7 @@ async def show_audit(visit: Visit) -> Filled | Response:
             "links": links,
             "to": _pairs_behind(links, kept.value),
             "probes": probes,
-            "waiting": kept.computing or kept.stale,
+            "waiting": kept.waiting,
         },
     )
 
@@ -130,7 +130,7 @@ async def show_probes(visit: Visit) -> Filled | Response:
             "kept": kept,
             "chart": chart,
             "run_of": run_of,
-            "waiting": kept.computing or kept.stale,
+            "waiting": kept.waiting,
         },
     )
 
@@ -183,7 +183,7 @@ async def show_calibration(visit: Visit) -> Filled | Response:
             "chart": chart,
             "saved": saved,
             "to": _learned_from(status, judges, kept.value),
-            "waiting": kept.computing or kept.stale,
+            "waiting": kept.waiting,
         },
     )
 

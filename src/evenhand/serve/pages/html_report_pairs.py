@@ -383,50 +383,6 @@ class PackedPairs:
     pairs: tuple[ReportPair, ...]
 
 
-class PairPacker:
-    """All of them in their order. Other processes, where there are any, begin at once."""
-
-    def __init__(
-        self,
-        store: Store,
-        run: RunRecord,
-        choice: PairSelection,
-        *,
-        language: Language = "en",
-        processes: int = 1,
-    ) -> None:
-        self._numbers = list(choice.parts())
-        self._reader = PairReader(store, run, text_limit=choice.text_limit, language=language)
-        self._pool: ProcessPoolExecutor | None = None
-        count = min(processes, _MOST_PROCESSES)
-        # A store that is a file can be read by several processes.
-        if (
-            count > 1
-            and len(self._numbers) >= _PARTS_FOR_PROCESSES
-            and Path(store.address).is_file()
-        ):
-            context = multiprocessing.get_context("spawn")
-            begun = (store.address, run.name, choice.text_limit, language)
-            self._pool = ProcessPoolExecutor(count, context, _begin, begun)
-            self._made = self._pool.map(_made, self._numbers, chunksize=4)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._pool is not None:
-            # What is still waiting is of no use to anybody once this ends early.
-            self._pool.shutdown(cancel_futures=True)
-
-    def __iter__(self) -> Iterator[PackedPairs]:
-        return _in_turn(self._reader, self._numbers) if self._pool is None else self._made
-
-
 def usable_processes() -> int:
     """As many as this process may use processors."""
     try:
@@ -502,7 +458,8 @@ class PlainPair:
 
 
 class PairData:
-    """Parts come first, as they are read; the table is known once all of them are."""
+    """Parts come first, as they are read; the table is known once all of them are. Other
+    processes, where there are any, begin at once."""
 
     def __init__(
         self,
@@ -515,7 +472,17 @@ class PairData:
     ) -> None:
         self._numbers = choice.numbers
         self._reader = PairReader(store, run, text_limit=choice.text_limit, language=language)
-        self._parts = PairPacker(store, run, choice, language=language, processes=processes)
+        self._pool: ProcessPoolExecutor | None = None
+        parts = list(choice.parts())
+        count = min(processes, _MOST_PROCESSES)
+        # A store that is a file can be read by several processes.
+        if count > 1 and len(parts) >= _PARTS_FOR_PROCESSES and Path(store.address).is_file():
+            context = multiprocessing.get_context("spawn")
+            begun = (store.address, run.name, choice.text_limit, language)
+            self._pool = ProcessPoolExecutor(count, context, _begin, begun)
+            self._parts = self._pool.map(_made, parts, chunksize=4)
+        else:
+            self._parts = _in_turn(self._reader, parts)
         self._names, self._tags = _Names(), _Names()
         self._pairs: list[list[Any]] = []
         self._rows: list[list[Any]] = []
@@ -523,7 +490,6 @@ class PairData:
         self.cut = 0
 
     def __enter__(self) -> Self:
-        self._parts.__enter__()
         return self
 
     def __exit__(
@@ -532,7 +498,9 @@ class PairData:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._parts.__exit__(kind, error, traceback)
+        if self._pool is not None:
+            # What is still waiting is of no use to anybody once this ends early.
+            self._pool.shutdown(cancel_futures=True)
 
     @property
     def judges(self) -> list[str]:

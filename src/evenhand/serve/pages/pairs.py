@@ -99,7 +99,7 @@ async def judge_again(visit: Visit) -> Filled | Response:
     again: Verdict | None = None
     failed = None
     try:
-        again = await visit.service.compare(pair, judge=judge)
+        again = await visit.service.comparisons.compare(pair, judge=judge)
     except InputError:
         raise
     except EvenhandError as error:

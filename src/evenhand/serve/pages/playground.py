@@ -40,17 +40,10 @@ class PlaygroundForm:
 
     @classmethod
     def of(cls, form: Fields) -> PlaygroundForm:
-        return cls(
-            prompt=form.get("prompt") or "",
-            response_a=form.get("responseA") or "",
-            response_b=form.get("responseB") or "",
-            criteria=form.get("criteria") or "",
-            context=form.get("context") or "",
-            reference=form.get("reference") or "",
-            judge=form.get("judge"),
-            allow_tie=form.get("allowTie") is not None,
-            swap_positions=form.get("swapPositions") is not None,
-        )
+        sent = {each.name: form.get(to_camel(each.name)) for each in fields(cls)}
+        values: dict[str, Any] = {name: text or "" for name, text in sent.items()}
+        values |= {name: sent[name] is not None for name in ("allow_tie", "swap_positions")}
+        return cls(**values | {"judge": sent["judge"]})
 
     def refuse_large(self, limits: ServerLimits) -> None:
         """Before it is shown again, whatever else may be wrong with it."""
@@ -119,7 +112,7 @@ async def compare(visit: Visit) -> Filled | Response:
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
     try:
-        verdict = await visit.service.compare(attempt.pair(), judge=attempt.judge)
+        verdict = await visit.service.comparisons.compare(attempt.pair(), judge=attempt.judge)
         result = PlaygroundResult(verdict=verdict, passes=verdict.metadata.passes)
     except EvenhandError as error:
         result = PlaygroundResult.of(error)
@@ -144,7 +137,9 @@ async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
     made: asyncio.Queue[Pass | None] = asyncio.Queue()
 
     async def work() -> Verdict:
-        return await service.compare(attempt.pair(), judge=attempt.judge, heard=made.put_nowait)
+        return await service.comparisons.compare(
+            attempt.pair(), judge=attempt.judge, heard=made.put_nowait
+        )
 
     working = asyncio.ensure_future(work())
     working.add_done_callback(lambda _: made.put_nowait(None))

@@ -96,7 +96,7 @@ async def show_ranking(visit: Visit) -> Filled | Response:
         "kept": kept,
         "judges": tuple(dict.fromkeys(own.judge for each in known for own in each.judges)),
         "tags": tuple(dict.fromkeys(own.name for each in known for own in each.tags)),
-        "waiting": kept.computing or kept.stale,
+        "waiting": kept.waiting,
     }
     ranked = kept.value
     if ranked is not None and ranked.ranking is not None:

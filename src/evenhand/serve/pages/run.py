@@ -290,8 +290,7 @@ async def show_run(visit: Visit) -> Filled | Response:
             "report": report,
             "chosen": _chosen(conclusions.value, query.comparison),
             "links": _links(status, conclusions.value, totals.value, report.value),
-            # An old one is worked out anew when that is due; until then somebody has to ask.
-            "waiting": any(each.computing or each.stale for each in (conclusions, totals, report))
+            "waiting": any(each.waiting for each in (conclusions, totals, report))
             or (totals.value is not None and not totals.value.whole),
             "shown_at_most": _SHOWN_AT_MOST,
             "charts": run_charts(

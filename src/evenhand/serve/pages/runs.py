@@ -41,7 +41,7 @@ class Glance:
 
     @classmethod
     def of(cls, kept: CachedFigure[Conclusions]) -> Glance:
-        settled = not kept.computing and not kept.stale
+        settled = not kept.waiting
         if kept.value is None:
             return cls((), 0, several_judges=False, settled=settled)
         shown = kept.value.conclusions[:_RATES_SHOWN]
@@ -109,15 +109,13 @@ async def start_run(visit: Visit) -> Filled | Response:
     if media_type_of(request)[0] != FORM:
         raise InputError(Message("serve.form_holds_file_send", form=FORM))
     await service.refuse_when_full()
-    spool = await spool_form(
+    upload, sent = await spool_form(
         request, limit_bytes=service.config.limits.upload_bytes, fields=_FIELDS
     )
-    try:
-        fields = Fields(spool.fields)
+    with upload:
+        fields = Fields(sent)
         require_csrf(request, fields)
-        status = await service.start_run(spool.upload, _options(fields), token=visit.token)
-    finally:
-        spool.close()
+        status = await service.start_run(upload, _options(fields), token=visit.token)
     return RedirectResponse(f"/runs/{status.id}", status_code=303)
 
 
