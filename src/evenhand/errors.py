@@ -70,6 +70,11 @@ class EvenhandError(Exception):
         # What is known of the comparison that failed, in the shape of the contract's metadata.
         self.metadata: Any = None
 
+    def reword(self, message: str) -> None:
+        """Say it otherwise, as the same error."""
+        self.message = message
+        self.args = (message,)
+
 
 class InputError(EvenhandError):
     kind = "input"
@@ -106,9 +111,10 @@ class MissingExtra(InputError):
 class JudgeError(EvenhandError):
     kind = "judge"
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.requests = 1  # how many requests were made before it was given up
+        self.retry_after_s = retry_after_s  # as the server asks
 
 
 class JudgeUnreachable(JudgeError):
@@ -134,10 +140,6 @@ class JudgeRateLimited(JudgeError):
     kind = "judge_rate_limited"
     retryable = True
 
-    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
 
 class JudgeQuotaExceeded(JudgeError):
     kind = "judge_quota_exceeded"
@@ -146,10 +148,6 @@ class JudgeQuotaExceeded(JudgeError):
 class JudgeServerError(JudgeError):
     kind = "judge_server_error"
     retryable = True
-
-    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
 
 
 class JudgeRejected(JudgeError):

@@ -579,8 +579,7 @@ class FleetJudge:
                 Message("judges.none_servers_request_another", count=count, wait_s=wait_s or 0),
             )
         elif error.retryable or isinstance(error, JudgeUnreachable):
-            error.message = Message("judges.no_server_answered", n=count, error=error.message)
-            error.args = (error.message,)
+            error.reword(Message("judges.no_server_answered", n=count, error=error.message))
         if wait_s is not None and isinstance(error, JudgeRateLimited | JudgeServerError):
             error.retry_after_s = wait_s
         error.requests = asking.requests

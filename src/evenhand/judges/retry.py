@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
-from evenhand.errors import JudgeError, JudgeRateLimited, JudgeServerError, SettingsError
+from evenhand.errors import JudgeError, JudgeRateLimited, SettingsError
 from evenhand.judges.protocol import Completion, Judge, JudgeCall
 from evenhand.messages import Message
 
@@ -154,7 +154,7 @@ async def ask_with_retries(
             failed += 1
             limited += policy.limited_attempts is not None and isinstance(error, JudgeRateLimited)
             failed_requests += error.requests
-            asked_s = _asked_to_wait_s(error)
+            asked_s = error.retry_after_s
             most_s = max(policy.cap_s, policy.patience_s or 0.0)
             too_long = error.retryable and asked_s is not None and asked_s > most_s
             if too_long or not error.retryable or _is_spent(policy, failed - limited, limited):
@@ -178,17 +178,10 @@ def _is_spent(policy: RetryPolicy, failed: int, limited: int) -> bool:
     return failed >= policy.attempts or (most_limited is not None and limited >= most_limited)
 
 
-def _asked_to_wait_s(error: JudgeError) -> float | None:
-    if isinstance(error, JudgeRateLimited | JudgeServerError):
-        return error.retry_after_s
-    return None
-
-
 def _with_requests(completion: Completion, failed_requests: int) -> Completion:
     requests = completion.usage.requests + failed_requests
     return replace(completion, usage=completion.usage.model_copy(update={"requests": requests}))
 
 
 def _append(error: JudgeError, text: str) -> None:
-    error.message += text
-    error.args = (error.message,)
+    error.reword(error.message + text)

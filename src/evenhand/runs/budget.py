@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from evenhand.errors import CapReached
 from evenhand.messages import Message
 from evenhand.runs.stop import Stop
+
+if TYPE_CHECKING:
+    from evenhand.runs.ray.messages import WorkerSpending
 
 
 class Budget:
@@ -55,14 +60,6 @@ class Budget:
         """Of those, calls that nobody will make."""
         self.submitted(-calls)
 
-    def came(
-        self, *, cost_usd: float | None, input_tokens: int | None, output_tokens: int | None
-    ) -> None:
-        """What one of those came to."""
-        self.end(
-            requests=1, cost_usd=cost_usd, input_tokens=input_tokens, output_tokens=output_tokens
-        )
-
     def end(
         self,
         *,
@@ -84,23 +81,14 @@ class Budget:
             self.unpriced += 1
             self.stop_where_unpriced()
 
-    def add(
-        self,
-        *,
-        calls: int,
-        cost_usd: float,
-        unpriced: int,
-        uncounted: int,
-        input_tokens: int,
-        output_tokens: int,
-    ) -> None:
+    def add(self, spent: WorkerSpending) -> None:
         """What another process has spent of it."""
-        self.calls += calls
-        self.cost_usd += cost_usd
-        self.unpriced += unpriced
-        self.uncounted += uncounted
-        self.input_tokens += input_tokens
-        self.output_tokens += output_tokens
+        self.calls += spent.calls
+        self.cost_usd += spent.cost_usd
+        self.unpriced += spent.unpriced
+        self.uncounted += spent.uncounted
+        self.input_tokens += spent.input_tokens
+        self.output_tokens += spent.output_tokens
 
     def stop_at_calls(self) -> None:
         self._stop.ask(

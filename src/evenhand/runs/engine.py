@@ -19,6 +19,7 @@ from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import Estimate, Range, estimate
 from evenhand.runs.executor import (
     Executor,
+    RunContext,
     RunJudge,
     choose_executor,
     refuse_executor,
@@ -31,6 +32,7 @@ from evenhand.runs.stop import Stop
 from evenhand.runs.stop_rules import DecisionRule, EveryPair, RankingRule, StopRule
 from evenhand.runs.summary import JudgeSummary, RunSummary, Spent
 from evenhand.store import RunRecord, Store, Tally
+from evenhand.store.records import OUTCOME_COUNTS
 
 _REPORTED_EVERY_S = 0.25
 
@@ -89,15 +91,11 @@ class ProgressReporter:
             elapsed_s=elapsed_s,
             pairs_per_s=rate,
             cost_usd=self._budget.known_cost_usd,
-            reused=sum(count.reused for count in counts),
-            wins_a=sum(count.wins_a for count in counts),
-            wins_b=sum(count.wins_b for count in counts),
-            ties=sum(count.ties for count in counts),
-            inconsistent=sum(count.inconsistent for count in counts),
-            invalid=sum(count.invalid for count in counts),
-            passes=sum(count.passes for count in counts),
-            unread=sum(count.unread for count in counts),
             stopping=self._stop.by is not None,
+            **{
+                name: sum(getattr(count, name) for count in counts)
+                for name in (*OUTCOME_COUNTS, "reused", "passes", "unread")
+            },
         )
 
 
@@ -185,11 +183,7 @@ def close_run(
         run=run.name,
         store=store.address,
         pairs=tally.pairs,
-        wins_a=tally.wins_a,
-        wins_b=tally.wins_b,
-        ties=tally.ties,
-        inconsistent=tally.inconsistent,
-        invalid=tally.invalid,
+        **tally.outcomes,
         pending=tally.pending,
         skipped_rows=tally.skipped_rows,
         calls=budget.calls,
@@ -245,11 +239,7 @@ def _judge_summary(run_judge: RunJudge, tally: Tally) -> JudgeSummary:
     return JudgeSummary(
         judge=judge.name,
         prompt_version=template.version if template else None,
-        wins_a=tally.wins_a,
-        wins_b=tally.wins_b,
-        ties=tally.ties,
-        inconsistent=tally.inconsistent,
-        invalid=tally.invalid,
+        **tally.outcomes,
         pending=tally.pending,
         unread_passes=tally.unread_passes,
     )
@@ -400,7 +390,7 @@ class _Engine:
                     plan.judge,
                     plan.config,
                     its.price,
-                    _count(plan, await asyncio.to_thread(store.tally, run.id, judge_id)),
+                    await asyncio.to_thread(self._count, plan, judge_id),
                     self._stop_rule.supply(judge_id),
                 )
                 for judge_id, plan, its in zip(ids, self._judges, prices, strict=True)
@@ -417,6 +407,10 @@ class _Engine:
                 self._observer.announce(announced)
             estimated = await asyncio.to_thread(self._estimate)
             self._observer.approve(estimated.capped(self._options.max_cost))
+
+    def _count(self, plan: JudgePlan, judge_id: int) -> JudgeCounts:
+        tally = self._store.tally(self._run.id, judge_id)
+        return JudgeCounts(plan.judge.name, tally.pairs, **tally.outcomes)
 
     def _chosen_rule(self, judge_id: int) -> StopRule:
         store, run_id, options = self._store, self._run.id, self._options
@@ -459,15 +453,8 @@ class _Engine:
     async def _execute(self) -> None:
         self.began = True
         accounts = [account_of(run_judge.judge) for run_judge in self._run_judges]
-        executor = choose_executor(
-            self._store,
-            self._run,
-            self._judges,
-            self._options,
-            budget=self._budget,
-            stop=self._stop,
-            observer=self._observer,
-        )
+        context = RunContext(self._store, self._options, self._budget, self._stop, self._observer)
+        executor = choose_executor(context, self._run, self._judges)
         await asyncio.to_thread(
             self._store.update_run, self._run.id, state="judging", stopped_by=None
         )
@@ -494,15 +481,3 @@ class _Engine:
             notes=self._notes,
             seconds=seconds,
         )
-
-
-def _count(plan: JudgePlan, tally: Tally) -> JudgeCounts:
-    return JudgeCounts(
-        plan.judge.name,
-        tally.pairs,
-        wins_a=tally.wins_a,
-        wins_b=tally.wins_b,
-        ties=tally.ties,
-        inconsistent=tally.inconsistent,
-        invalid=tally.invalid,
-    )

@@ -5,7 +5,7 @@ between this process, batch and Ray. Each is imported only where it is chosen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from evenhand.errors import InputError
@@ -36,6 +36,17 @@ class RunJudge:
     supply: Supply
 
 
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What every executor works with."""
+
+    store: Store
+    options: RunOptions
+    budget: Budget
+    stop: Stop
+    observer: Observer = field(default_factory=Observer)
+
+
 class Executor(Protocol):
     """Judges what is pending until it is done or the run is stopped; all of it ends in the store.
 
@@ -58,28 +69,19 @@ class Executor(Protocol):
         ...
 
 
-def choose_executor(
-    store: Store,
-    run: RunRecord,
-    judges: Sequence[JudgePlan],
-    options: RunOptions,
-    *,
-    budget: Budget,
-    stop: Stop,
-    observer: Observer,
-) -> Executor:
-    if options.batch:
+def choose_executor(context: RunContext, run: RunRecord, judges: Sequence[JudgePlan]) -> Executor:
+    if context.options.batch:
         from evenhand.runs.batch.executor import BatchExecutor
 
-        return BatchExecutor(store, options, budget=budget, stop=stop, observer=observer)
-    _refuse_batches_elsewhere(store, run)
-    if options.executor == "ray":
+        return BatchExecutor(context)
+    _refuse_batches_elsewhere(context.store, run)
+    if context.options.executor == "ray":
         from evenhand.runs.ray.executor import RayExecutor
 
-        return RayExecutor(store, run, judges, options, budget=budget, stop=stop, observer=observer)
+        return RayExecutor(context, run, judges)
     from evenhand.runs.local import LocalExecutor
 
-    return LocalExecutor(store, options, budget, stop)
+    return LocalExecutor(context)
 
 
 def refuse_executor(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:

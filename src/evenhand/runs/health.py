@@ -133,6 +133,5 @@ def example_of(answer: str) -> str:
 
 def _about(error: JudgeError, code: str, **values: str | int) -> JudgeError:
     """The error, with what came of it in front; the same class, so that its exit code stays."""
-    error.message = Message(code, error=error.message, **values)
-    error.args = (error.message,)
+    error.reword(Message(code, error=error.message, **values))
     return error

@@ -10,31 +10,25 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.contract import ErrorBody, Order, Usage
+from evenhand.contract import Order
 from evenhand.errors import (
     EvenhandError,
     JudgeError,
     JudgeRateLimited,
-    JudgeServerError,
     JudgeTimeout,
 )
 from evenhand.judges import Completion, Judge, JudgeCall, RetryPolicy, Traits, ask_with_retries
 from evenhand.judges.prices import Price, cost_usd
 from evenhand.judging.comparison import Failed, judge_pair
-from evenhand.judging.config import JudgeConfig
 from evenhand.judging.decision import PassResult
 from evenhand.runs.budget import Budget
 from evenhand.runs.estimate import tokens_of
-from evenhand.runs.executor import RunJudge
+from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.health import JudgeHealth, UnreadMonitor
-from evenhand.runs.options import RunOptions
 from evenhand.runs.pacing import LONGEST_PAUSE_S, AdaptiveLimit, CallGate, Pace, Stopped
-from evenhand.runs.progress import JudgeCounts
-from evenhand.runs.stop import Stop
-from evenhand.runs.supply import Supply
 from evenhand.runs.telemetry import Telemetry
 from evenhand.runs.writer import Writer
-from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, Store, WorkItem
+from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, WorkItem
 
 _OVERLOADED = (JudgeRateLimited, JudgeTimeout)
 _FIRST_LIMIT, _HIGHEST_LIMIT = 8, 512
@@ -67,7 +61,7 @@ class GatedJudge:
         except JudgeError as error:
             self._budget.end(requests=error.requests, answered=False)
             self._gate.failed(
-                turn, overloaded=isinstance(error, _OVERLOADED), pause_s=_asked_to_wait_s(error)
+                turn, overloaded=isinstance(error, _OVERLOADED), pause_s=error.retry_after_s
             )
             raise
         except Stopped:  # it waited for leave to ask, and the run ended before
@@ -87,7 +81,7 @@ class GatedJudge:
             # A replayed answer is a call too, though no request was made for it.
             requests=max(1, usage.requests),
             cost_usd=cost,
-            # A yardstick reads and writes nothing.
+            # A baseline reads and writes nothing.
             input_tokens=0 if self.traits.free else usage.input_tokens,
             output_tokens=0 if self.traits.free else usage.output_tokens,
         )
@@ -106,7 +100,7 @@ class GatedJudge:
 
 
 class PatientJudge:
-    """Asks again what is worth asking again; what fails after all is told to the judge's health."""
+    """Asks again what is worth asking again; what fails after all counts against its health."""
 
     def __init__(
         self,
@@ -142,12 +136,6 @@ class PatientJudge:
         await self._gated.close()
 
 
-def _asked_to_wait_s(error: JudgeError) -> float | None:
-    if isinstance(error, JudgeRateLimited | JudgeServerError):
-        return error.retry_after_s
-    return None
-
-
 def _both(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
 
@@ -160,35 +148,44 @@ _LOOK_AWAITED_S = 0.02
 
 
 class JudgeQueue:
+    """One judge's pairs: taken from its supply, judged, and handed to the writer."""
+
     def __init__(
         self,
         run_id: int,
-        judge_id: int,
-        judge: Judge,
+        run_judge: RunJudge,
+        context: RunContext,
         *,
-        config: JudgeConfig,
-        supply: Supply,
-        store: Store,
+        pace: Pace,
         writer: Writer,
-        gate: CallGate,
-        health: JudgeHealth,
-        unread: UnreadMonitor,
-        count: JudgeCounts,
         telemetry: Telemetry,
     ) -> None:
+        judge, stop, options = run_judge.judge, context.stop, context.options
         self._run_id = run_id
-        self._judge_id = judge_id
-        self._judge = judge
-        # The judge given here asks again by itself, at its gate.
-        self._config = replace(config, retry=_ONCE)
-        self._supply = supply
-        self._store = store
+        self._judge_id = run_judge.judge_id
+        self._supply = run_judge.supply
+        self._count = run_judge.count
+        self._store = context.store
         self._writer = writer
-        self._gate = gate
-        self._health = health
-        self._unread = unread
-        self._count = count
         self._telemetry = telemetry
+        self.gate = CallGate(_adaptive(judge, options.concurrency), pace, clock=time.monotonic)
+        stop.listen(self.gate.stop)
+        self._health = JudgeHealth(judge.name, stop, proven=run_judge.count.proven)
+        self._unread = UnreadMonitor(judge, stop, keep_going=options.keep_going_unread)
+        usual = run_judge.config.retry_policy
+        self._judge = PatientJudge(
+            GatedJudge(judge, self.gate, context.budget, price=run_judge.price),
+            self.gate,
+            self._health,
+            retry=replace(
+                usual,
+                patience_s=LONGEST_PAUSE_S,
+                limited_attempts=max(usual.attempts, _RATE_LIMITED_ATTEMPTS),
+            ),
+            telemetry=telemetry,
+        )
+        # That judge asks again by itself, at its gate.
+        self._config = replace(run_judge.config, retry=_ONCE)
         self._asking: dict[int, asyncio.Event | None] = {}
         self._recent: dict[int, None] = {}  # in the order in which they were judged
         self._active: set[asyncio.Task[None]] = set()
@@ -218,7 +215,7 @@ class JudgeQueue:
             raise
         finally:
             self._supply.close()
-        if not self._gate.is_stopped:
+        if not self.gate.is_stopped:
             self._end()
 
     async def _begin_all(self) -> None:
@@ -226,16 +223,16 @@ class JudgeQueue:
         while True:
             # What is taken is chosen by what is known: as late as it can be.
             await self._room()
-            works = await self._supply.take(limit=self._gate.limit)
+            works = await self._supply.take(limit=self.gate.limit)
             if not works:
-                # What is still under way may yet show that there is more to ask.
-                if drained or self._gate.is_stopped or self._broken is not None:
+                # What is still in flight may yet show that there is more to ask.
+                if drained or self.gate.is_stopped or self._broken is not None:
                     return
                 await self._drain()
             drained = not works
             for work in works:
                 await self._room()
-                if self._gate.is_stopped or self._broken is not None:
+                if self.gate.is_stopped or self._broken is not None:
                     return
                 task = asyncio.create_task(self._judged(work))
                 self._active.add(task)
@@ -254,7 +251,7 @@ class JudgeQueue:
             if not self._supply.awaits_looks:
                 await self._place.wait()
                 continue
-            if self._gate.is_stopped or self._broken is not None:
+            if self.gate.is_stopped or self._broken is not None:
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._place.wait(), _LOOK_AWAITED_S)
@@ -265,14 +262,14 @@ class JudgeQueue:
         """A judge that answers one at a time is to see both passes of a pair in a row."""
         if not self._judge.traits.parallel:
             return 1
-        return self._supply.open_at_most(self._gate.limit, done=self._count.done)
+        return self._supply.open_at_most(self.gate.limit, done=self._count.done)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._active.discard(task)
         self._place.set()
         if not task.cancelled() and task.exception() is not None:
             self._broken = task.exception()
-            self._gate.stop()
+            self.gate.stop()
 
     async def _judged(self, work: WorkItem) -> None:
         while work.pair_id in self._asking:
@@ -348,10 +345,10 @@ class JudgeQueue:
         return NewPass(work.pair_id, self._judge_id, self._run_id, made)
 
     def kept(self, work: WorkItem, made: PassResult) -> None:
-        self._gate.answer_waits()
-        self._writer.add_pass(self.new_pass(work, made), self._gate.answers_stored)
+        self.gate.answer_waits()
+        self._writer.add_pass(self.new_pass(work, made), self.gate.answers_stored)
         self._count.made(made)
-        self._unread.answered(made, in_flight=self._gate.limit)
+        self._unread.answered(made, in_flight=self.gate.limit)
         self._believe()
 
     def reused(self) -> None:
@@ -368,53 +365,37 @@ class _StoredPasses:
         self.failures: list[NewPass] = []
 
     def recall(self, order: Order, sample: int) -> PassResult | None:
-        stored = self._work.passes.get((order, sample))
-        if stored is None or isinstance(stored.made, FailedPass):
-            return None
-        self._queue.reused()
-        return stored.made
+        made = self._work.recall(order, sample)
+        if made is not None:
+            self._queue.reused()
+        return made
 
     def keep(self, made: PassResult) -> None:
         self._queue.kept(self._work, made)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:
-        body = ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
-        usage = Usage(requests=error.requests)
-        failed = FailedPass(order, sample, body, usage)
+        failed = FailedPass.of(order, sample, error)
         self.failures.append(self._queue.new_pass(self._work, failed))
 
 
 class LocalExecutor:
-    def __init__(
-        self,
-        store: Store,
-        options: RunOptions,
-        budget: Budget,
-        stop: Stop,
-        *,
-        paces: Sequence[Pace] | None = None,
-    ) -> None:
+    def __init__(self, context: RunContext, *, paces: Sequence[Pace] | None = None) -> None:
         """`paces`: of each judge, where the options' are not to be kept by this process alone."""
-        self._store = store
-        self._options = options
-        self._budget = budget
-        self._stop = stop
+        self._context = context
         self._paces = paces
-        self._gates: list[CallGate] = []
         self._queues: list[JudgeQueue] = []
-        self._telemetry = Telemetry.available()
 
     @property
     def in_flight(self) -> int:
-        return sum(gate.in_flight for gate in self._gates)
+        return sum(queue.gate.in_flight for queue in self._queues)
 
     @property
     def limit(self) -> int:
-        return sum(gate.limit for gate in self._gates)
+        return sum(queue.gate.limit for queue in self._queues)
 
     @property
     def paused_s(self) -> float:
-        return max((gate.paused_s() for gate in self._gates), default=0.0)
+        return max((queue.gate.paused_s() for queue in self._queues), default=0.0)
 
     def account(self) -> tuple[str, ...]:
         return ()
@@ -422,80 +403,43 @@ class LocalExecutor:
     @property
     def waiting(self) -> list[int]:
         """Calls that wait for their turn, judge by judge."""
-        return [gate.waiting for gate in self._gates]
+        return [queue.gate.waiting for queue in self._queues]
 
     @property
     def pairs_open(self) -> int:
         return sum(queue.pairs_open for queue in self._queues)
 
     async def execute(self, run_id: int, run_judges: tuple[RunJudge, ...]) -> None:
-        writer = Writer(self._store, lambda error: self._stop.ask("store", error))
-        paces = self._paces or [self._pace() for _ in run_judges]
+        context, telemetry = self._context, Telemetry.available()
+        writer = Writer(context.store, lambda error: context.stop.ask("store", error))
+        options = context.options
+        paces = self._paces or [Pace(requests=options.rpm, tokens=options.tpm) for _ in run_judges]
         self._queues = [
-            self._queue(run_id, run_judge, pace, writer)
+            JudgeQueue(run_id, run_judge, context, pace=pace, writer=writer, telemetry=telemetry)
             for run_judge, pace in zip(run_judges, paces, strict=True)
         ]
         try:
-            with self._telemetry.run(str(run_id)):
-                await self._all(self._queues)
+            with telemetry.run(str(run_id)):
+                running = [asyncio.create_task(queue.run()) for queue in self._queues]
+                try:
+                    await asyncio.gather(*running)
+                finally:
+                    for task in running:
+                        task.cancel()
+                    await asyncio.gather(*running, return_exceptions=True)
         except EvenhandError as error:
             # A store that fails takes the run with it; what it holds stays.
-            self._stop.ask("store", error)
+            context.stop.ask("store", error)
         finally:
-            await self._closed(writer)
+            try:
+                await writer.close()
+            except EvenhandError as error:
+                context.stop.ask("store", error)
 
-    async def _all(self, queues: list[JudgeQueue]) -> None:
-        running = [asyncio.create_task(queue.run()) for queue in queues]
-        try:
-            await asyncio.gather(*running)
-        finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
 
-    async def _closed(self, writer: Writer) -> None:
-        try:
-            await writer.close()
-        except EvenhandError as error:
-            self._stop.ask("store", error)
-
-    def _queue(self, run_id: int, run_judge: RunJudge, pace: Pace, writer: Writer) -> JudgeQueue:
-        gate = CallGate(self._adaptive(run_judge.judge), pace, clock=time.monotonic)
-        self._gates.append(gate)
-        self._stop.listen(gate.stop)
-        health = JudgeHealth(run_judge.judge.name, self._stop, proven=run_judge.count.proven)
-        gated = GatedJudge(run_judge.judge, gate, self._budget, price=run_judge.price)
-        usual = run_judge.config.retry_policy
-        retry = replace(
-            usual,
-            patience_s=LONGEST_PAUSE_S,
-            limited_attempts=max(usual.attempts, _RATE_LIMITED_ATTEMPTS),
-        )
-        patient = PatientJudge(gated, gate, health, retry=retry, telemetry=self._telemetry)
-        return JudgeQueue(
-            run_id,
-            run_judge.judge_id,
-            patient,
-            config=run_judge.config,
-            supply=run_judge.supply,
-            store=self._store,
-            writer=writer,
-            gate=gate,
-            health=health,
-            unread=UnreadMonitor(
-                run_judge.judge, self._stop, keep_going=self._options.keep_going_unread
-            ),
-            count=run_judge.count,
-            telemetry=self._telemetry,
-        )
-
-    def _adaptive(self, judge: Judge) -> AdaptiveLimit:
-        if not judge.traits.parallel:
-            return AdaptiveLimit(1, 1, insist=True)
-        named = self._options.concurrency
-        if named is not None:
-            return AdaptiveLimit(named, named, insist=True)
-        return AdaptiveLimit(_FIRST_LIMIT, _HIGHEST_LIMIT)
-
-    def _pace(self) -> Pace:
-        return Pace(requests=self._options.rpm, tokens=self._options.tpm)
+def _adaptive(judge: Judge, concurrency: int | None) -> AdaptiveLimit:
+    if not judge.traits.parallel:
+        return AdaptiveLimit(1, 1, insist=True)
+    if concurrency is not None:
+        return AdaptiveLimit(concurrency, concurrency, insist=True)
+    return AdaptiveLimit(_FIRST_LIMIT, _HIGHEST_LIMIT)

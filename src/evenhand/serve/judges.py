@@ -138,8 +138,7 @@ class RedactedJudge:
             return await self._judge.ask(call)
         except JudgeError as error:
             self._log(error)
-            error.message = self._hide(error.message)
-            error.args = (error.message,)
+            error.reword(self._hide(error.message))
             raise
         finally:
             for each in self._news():

@@ -21,6 +21,7 @@ from evenhand.contract import (
     Usage,
     Winner,
 )
+from evenhand.errors import JudgeError
 from evenhand.judging.decision import Judged, PassResult
 
 # Verdicts as columns of plain numbers, for statistics. `numpy.asarray` takes each without copying.
@@ -289,10 +290,13 @@ class FailedPass:
     order: Order
     sample: int
     error: ErrorBody
-    usage: Usage = field(
-        default_factory=Usage
-    )  # requests made in vain, and what is known of their price
+    usage: Usage = field(default_factory=Usage)  # what was spent in vain
     time_ms: float = 0
+
+    @classmethod
+    def of(cls, order: Order, sample: int, error: JudgeError) -> FailedPass:
+        body = ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
+        return cls(order, sample, body, Usage(requests=error.requests))
 
 
 class NewPass(NamedTuple):
@@ -326,6 +330,11 @@ class WorkItem:
     pair_id: int
     pair: Pair
     passes: Mapping[PassKey, StoredPass]
+
+    def recall(self, order: Order, sample: int) -> PassResult | None:
+        """A stored answer, that need not be asked for again."""
+        stored = self.passes.get((order, sample))
+        return None if stored is None or isinstance(stored.made, FailedPass) else stored.made
 
 
 class QueuePlace(NamedTuple):
@@ -416,6 +425,9 @@ class Spending:
     time_ms: float = 0
 
 
+OUTCOME_COUNTS = ("wins_a", "wins_b", "ties", "inconsistent", "invalid")
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """A run in numbers: of one judge, or of all of them added up.
@@ -437,6 +449,10 @@ class Tally:
     reused_passes: int = 0  # made by another run
     used: Spending = field(default_factory=Spending)  # all passes behind this run
     made: Spending = field(default_factory=Spending)  # those it made itself, replaced ones too
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in OUTCOME_COUNTS}
 
     @property
     def judged(self) -> int:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from evenhand.contract import Usage
-from evenhand.errors import CapReached, JudgeError, JudgeRateLimited, JudgeServerError
+from evenhand.errors import CapReached, JudgeError
 from evenhand.judges.batch import BATCH_RATE, BatchApi, BatchLimits
 from evenhand.judges.prices import cost_usd
 from evenhand.messages import Message
@@ -103,8 +103,11 @@ class BatchBudget:
 
     def came(self, usage: Usage, cost: float | None) -> None:
         self._priced += cost is not None
-        self._budget.came(
-            cost_usd=cost, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens
+        self._budget.end(
+            requests=1,
+            cost_usd=cost,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
         )
 
 
@@ -161,7 +164,7 @@ class PollTimer:
 
     def failed(self, error: JudgeError) -> bool:
         """Whether it is worth going on."""
-        if isinstance(error, JudgeRateLimited | JudgeServerError) and error.retry_after_s:
+        if error.retry_after_s:
             self._at_least_s = error.retry_after_s
         now = time.monotonic()
         if self._failing_since is None:

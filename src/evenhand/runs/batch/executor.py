@@ -18,13 +18,10 @@ from evenhand.runs.batch.requests import (
     counted_requests,
 )
 from evenhand.runs.batch.settlement import BatchSettler
-from evenhand.runs.budget import Budget
-from evenhand.runs.executor import RunJudge
+from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.health import UnreadMonitor
-from evenhand.runs.options import RunOptions
-from evenhand.runs.progress import Observer
-from evenhand.runs.stop import Stop, StoppedBy
-from evenhand.store import Store, WorkItem
+from evenhand.runs.stop import StoppedBy
+from evenhand.store import WorkItem
 from evenhand.store.batches import BatchRecord
 
 _TAKEN_AT_ONCE = 256
@@ -39,14 +36,7 @@ class BatchQueue:
     def __init__(self, context: BatchContext, unread: UnreadMonitor) -> None:
         self._context = context
         self._poller = BatchPoller(context)
-        self._settler = BatchSettler(
-            context.run_id,
-            context.run_judge,
-            context.api,
-            store=context.store,
-            stop=context.stop,
-            unread=unread,
-        )
+        self._settler = BatchSettler(context, unread)
         self._builder = BatchBuilder(context.limits)
         # The same pair may be in the data again: what the builder has is not drafted twice.
         self._drafted: set[_RequestKey] = set()
@@ -100,8 +90,7 @@ class BatchQueue:
         failure = self._settler.last_failure
         if failure is not None and not self._settler.proven:
             what = f"{context.run_judge.judge.name} answered nothing, and nothing was judged"
-            failure.message = f"{what}: {failure.message}"
-            failure.args = (failure.message,)
+            failure.reword(f"{what}: {failure.message}")
             context.stop.ask("judge", failure)
 
     async def _walk_over(self, after: int = 0, up_to: int | None = None) -> bool:
@@ -201,23 +190,13 @@ class BatchExecutor:
     limit = 0  # none of ours: the provider takes what it takes
     paused_s = 0.0
 
-    def __init__(
-        self,
-        store: Store,
-        options: RunOptions,
-        *,
-        budget: Budget,
-        stop: Stop,
-        observer: Observer,
-        timing: BatchTiming | None = None,
-    ) -> None:
-        self._store = store
+    def __init__(self, context: RunContext) -> None:
+        options = context.options
+        self._run = context
         self._options = options
-        self._budget = budget
-        self._stop = stop
-        self._observer = observer
-        self._batch_budget = BatchBudget(options, budget)
-        self._timing = timing or BatchTiming.looking_every(options.batch_poll_s)
+        self._stop = context.stop
+        self._batch_budget = BatchBudget(options, context.budget)
+        self._timing = BatchTiming.looking_every(options.batch_poll_s)
         self._queues: list[BatchQueue] = []
 
     @property
@@ -245,7 +224,7 @@ class BatchExecutor:
 
     def account(self) -> tuple[str, ...]:
         """What is left behind, for the summary."""
-        notes = [Message("runs.batch_rates")] if self._budget.cost_usd else []
+        notes = [Message("runs.batch_rates")] if self._run.budget.cost_usd else []
         if self._options.cancel_batches:
             notes.append(Message("runs.batches_cancelled"))
         for queue in self._queues:
@@ -265,9 +244,9 @@ class BatchExecutor:
                 run_id,
                 run_judge,
                 api,
-                store=self._store,
+                store=self._run.store,
                 stop=self._stop,
-                observer=self._observer,
+                observer=self._run.observer,
                 batch_budget=self._batch_budget,
                 timing=self._timing,
                 waiting=PollTimer(self._timing, self._stop),

@@ -11,43 +11,33 @@ from evenhand.errors import JudgeConnectionLost, JudgeError, JudgeRejected
 from evenhand.judges.batch import (
     BATCH_RATE,
     UNSURE,
-    BatchApi,
     BatchLimits,
     BatchStatus,
     UnconfirmedBatch,
 )
 from evenhand.judges.prices import cost_usd
 from evenhand.messages import Message
-from evenhand.runs.batch.context import BatchBudget, BatchContext
+from evenhand.runs.batch.context import BatchContext
 from evenhand.runs.batch.requests import counted_requests, place_of
-from evenhand.runs.executor import RunJudge
-from evenhand.store import Store
 from evenhand.store.batches import BatchRecord
 
 _STORED_AT_ONCE = 500
 
 
-async def fetch_results(
-    batch: BatchRecord,
-    status: BatchStatus,
-    api: BatchApi,
-    *,
-    run_judge: RunJudge,
-    store: Store,
-    batch_budget: BatchBudget,
-) -> int:
+async def fetch_results(context: BatchContext, batch: BatchRecord, status: BatchStatus) -> int:
     """Store what the batch has brought and was not stored yet; how many answers of it there are.
 
     Raises JudgeConnectionLost where there are more to come, after what came is stored.
     """
     assert batch.provider_id is not None  # noqa: S101 - only batches that are there have results
-    lacking = await asyncio.to_thread(store.batches.lacking, batch.id)
+    api, batches = context.api, context.store.batches
+    lacking = await asyncio.to_thread(batches.lacking, batch.id)
     came: dict[int, str] = {}
 
     async def put_away() -> None:
-        await asyncio.to_thread(store.batches.receive, batch.id, list(came.items()))
+        await asyncio.to_thread(batches.receive, batch.id, list(came.items()))
         for answer in came.values():
-            _count(answer, api, run_judge, batch_budget)
+            _count(context, answer)
         came.clear()
 
     try:
@@ -76,17 +66,15 @@ async def fetch_results(
     return answers
 
 
-def _count(answer: str, api: BatchApi, run_judge: RunJudge, batch_budget: BatchBudget) -> None:
+def _count(context: BatchContext, answer: str) -> None:
     """What it cost; a request that failed costs nothing."""
-    used = api.usage(answer)
+    used = context.api.usage(answer)
     if used is None:
         return
     usage, model = used
+    run_judge = context.run_judge
     cost = cost_usd(usage, model=model, traits=run_judge.judge.traits, price=run_judge.price)
-    batch_budget.came(usage, None if cost is None else cost * BATCH_RATE)
-
-
-# What is at the provider: found again, looked at, collected, given up.
+    context.batch_budget.came(usage, None if cost is None else cost * BATCH_RATE)
 
 
 class BatchPoller:
@@ -233,14 +221,7 @@ class BatchPoller:
         context = self._context
         answers = None
         try:
-            answers = await fetch_results(
-                batch,
-                status,
-                context.api,
-                run_judge=context.run_judge,
-                store=context.store,
-                batch_budget=context.batch_budget,
-            )
+            answers = await fetch_results(context, batch, status)
         except (JudgeConnectionLost, JudgeRejected):  # cut short, or gone
             self._fetches[batch.id] += 1
             if self._fetches[batch.id] < context.timing.fetches:

@@ -23,13 +23,6 @@ def counted_requests(count: int) -> str:
     return "1 request" if count == 1 else f"{count:,} requests"
 
 
-def counted_batches(count: int) -> str:
-    return "1 batch" if count == 1 else f"{count:,} batches"
-
-
-# What is still to be submitted, and so still to be paid for.
-
-
 def still_to_submit(whole: Estimate, store: Store, run_id: int, judge_id: int) -> Estimate:
     """Without what is at the provider, or has come from there and waits for its pass."""
     there = sum(batch.requests for batch in store.batches.unfinished(run_id, judge_id))
@@ -115,8 +108,7 @@ class CollectingJudge:
         if last is not None and (not last.retryable or failed >= self._attempts):
             last.requests = requests
             if failed > 1:
-                last.message += f" (tried {failed} times)"
-                last.args = (last.message,)
+                last.reword(last.message + f" (tried {failed} times)")
             raise last
         body = await self._api.write(call, form)
         size = sum(tokens_of(message.text) for message in call.messages)

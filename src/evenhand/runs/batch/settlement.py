@@ -8,18 +8,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from evenhand.contract import ErrorBody, Order, Usage
+from evenhand.contract import Order
 from evenhand.errors import JudgeAuthentication, JudgeError, JudgeQuotaExceeded
 from evenhand.judges import RetryPolicy
-from evenhand.judges.batch import BatchApi
 from evenhand.judging.comparison import Failed, judge_pair
 from evenhand.judging.decision import PassResult
 from evenhand.messages import Message
+from evenhand.runs.batch.context import BatchContext
 from evenhand.runs.batch.requests import AnswerPending, CollectingJudge, WantedRequest
-from evenhand.runs.executor import RunJudge
 from evenhand.runs.health import UnreadMonitor, example_of
-from evenhand.runs.stop import Stop
-from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, Store, WorkItem
+from evenhand.store import FailedPass, NewPass, NewVerdict, Settled, WorkItem
 from evenhand.store.batches import PassAsked
 
 _ONCE = RetryPolicy(attempts=1)
@@ -39,21 +37,13 @@ class _Written:
 class BatchSettler:
     """Of one judge in a run."""
 
-    def __init__(
-        self,
-        run_id: int,
-        run_judge: RunJudge,
-        api: BatchApi,
-        *,
-        store: Store,
-        stop: Stop,
-        unread: UnreadMonitor,
-    ) -> None:
-        self._run_id = run_id
+    def __init__(self, context: BatchContext, unread: UnreadMonitor) -> None:
+        run_judge = context.run_judge
+        self._run_id = context.run_id
         self._run_judge = run_judge
-        self._api = api
-        self._store = store
-        self._stop = stop
+        self._api = context.api
+        self._store = context.store
+        self._stop = context.stop
         self._unread = unread
         self._attempts = run_judge.config.retry_policy.attempts
         self._config = replace(run_judge.config, retry=_ONCE)
@@ -175,15 +165,13 @@ class _StoredPasses:
         self.failed_passes: list[FailedPass] = []
 
     def recall(self, order: Order, sample: int) -> PassResult | None:
-        stored = self._work.passes.get((order, sample))
-        if stored is None or isinstance(stored.made, FailedPass):
-            return None
-        self.recalled.append((order, sample))
-        return stored.made
+        made = self._work.recall(order, sample)
+        if made is not None:
+            self.recalled.append((order, sample))
+        return made
 
     def keep(self, made: PassResult) -> None:
         self.made.append(made)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:
-        body = ErrorBody(kind=error.kind, message=error.message, retryable=error.retryable)
-        self.failed_passes.append(FailedPass(order, sample, body, Usage(requests=error.requests)))
+        self.failed_passes.append(FailedPass.of(order, sample, error))

@@ -15,15 +15,12 @@ from evenhand.errors import EvenhandError, InputError, MissingExtra, StoreError
 from evenhand.judges.redaction import shown_url
 from evenhand.judges.registry import JudgeName
 from evenhand.messages import Message
-from evenhand.runs.budget import Budget
-from evenhand.runs.executor import RunJudge
+from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
-from evenhand.runs.progress import Observer
 from evenhand.runs.ray.cluster import Cluster, joined
 from evenhand.runs.ray.messages import Assignment, JudgeTask
 from evenhand.runs.ray.pool import LEASED_S, WorkerPool
-from evenhand.runs.stop import Stop
 from evenhand.store import RunRecord, Store
 from evenhand.store.records import Spending
 
@@ -78,24 +75,15 @@ _GRACE_S = 10.0
 
 
 class RayExecutor:
-    def __init__(
-        self,
-        store: Store,
-        run: RunRecord,
-        judges: Sequence[JudgePlan],
-        options: RunOptions,
-        *,
-        budget: Budget,
-        stop: Stop,
-        observer: Observer,
-    ) -> None:
-        self._store = store
+    def __init__(self, context: RunContext, run: RunRecord, judges: Sequence[JudgePlan]) -> None:
+        options = context.options
+        self._context = context
+        self._store = context.store
         self._run = run
         self._judges = judges
         self._options = options
-        self._budget = budget
-        self._stop = stop
-        self._announce = observer.announce
+        self._stop = context.stop
+        self._announce = context.observer.announce
         self._notes: list[str] = []
         # As Ray's own commands take it: in a job that was submitted, it is the job's cluster.
         self._address = options.ray_address or os.environ.get("RAY_ADDRESS", "").strip() or None
@@ -148,11 +136,7 @@ class RayExecutor:
             partial(ActorHandle, self._announce),
             [self._assignment(run_id, run_judges, place, count) for place in range(count)],
             run_judges,
-            store=self._store,
-            options=self._options,
-            budget=self._budget,
-            stop=self._stop,
-            announce=self._announce,
+            self._context,
         )
         try:
             await pool.work()
@@ -241,10 +225,10 @@ class RayExecutor:
         """What a lost worker stored and did not live to tell is in the store."""
         for run_judge in run_judges:
             tally = await asyncio.to_thread(self._store.tally, run_id, run_judge.judge_id)
-            for name in ("wins_a", "wins_b", "ties", "inconsistent", "invalid"):
-                setattr(run_judge.count, name, getattr(tally, name))
+            for name, count in tally.outcomes.items():
+                setattr(run_judge.count, name, count)
         made = (await asyncio.to_thread(self._store.tally, run_id)).made
-        budget = self._budget
+        budget = self._context.budget
         budget.calls = max(budget.calls, made.requests - before.requests)
         for name in ("input_tokens", "output_tokens", "cost_usd"):
             stored = (getattr(made, name) or 0) - (getattr(before, name) or 0)

@@ -12,6 +12,7 @@ from evenhand.errors import ClusterError, EvenhandError, JudgeError, StoreError
 from evenhand.judges.prices import Price
 from evenhand.judging.config import JudgeConfig
 from evenhand.runs.stop import StoppedBy
+from evenhand.store.records import OUTCOME_COUNTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,7 @@ class Grant:
     stop: bool = False
 
 
-WORKER_COUNTED = (
-    "wins_a", "wins_b", "ties", "inconsistent", "invalid", "passes", "unread", "reused",
-)  # fmt: skip
+WORKER_COUNTED = (*OUTCOME_COUNTS, "passes", "unread", "reused")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ from itertools import count
 
 from evenhand.errors import ClusterError, EvenhandError, StoreError
 from evenhand.messages import Message
-from evenhand.runs.budget import Budget
-from evenhand.runs.executor import RunJudge
-from evenhand.runs.options import RunOptions
+from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.ray.ledger import BudgetLedger, PermitIssuer
 from evenhand.runs.ray.messages import (
     WORKER_COUNTED,
@@ -30,8 +28,6 @@ from evenhand.runs.ray.messages import (
     error_of,
 )
 from evenhand.runs.ray.shards import ShardQueue
-from evenhand.runs.stop import Stop
-from evenhand.store import Store
 
 # A worker that hears nothing for so long ends by itself.
 LEASED_S = 15.0
@@ -55,20 +51,16 @@ class WorkerPool:
         start: Callable[[], WorkerHandle],
         assignments: Sequence[Assignment],
         run_judges: Sequence[RunJudge],
-        *,
-        store: Store,
-        options: RunOptions,
-        budget: Budget,
-        stop: Stop,
-        announce: Callable[[str], None],
+        context: RunContext,
     ) -> None:
         """One worker for each assignment, until nothing is pending."""
+        options, stop = context.options, context.stop
         self._start = start
         self._assignments = assignments
         self._run_judges = run_judges
-        self._budget = budget
+        self._budget = context.budget
         self._stop = stop
-        self._announce = announce
+        self._announce = context.observer.announce
         self._over = asyncio.Event()  # the run is stopped, or nothing is left to do
         stop.listen(self._over.set)
         self._ledger = BudgetLedger(max_calls=options.max_calls, max_cost=options.max_cost)
@@ -79,7 +71,7 @@ class WorkerPool:
         numbers = count(1)
         self._queues = [
             ShardQueue(
-                store,
+                context.store,
                 assignments[0].run_id,
                 run_judge.judge_id,
                 judge_index=place,
@@ -191,14 +183,7 @@ class WorkerPool:
     def _enter(self, member: _Member, report: WorkerReport) -> None:
         before, member.report = member.report, report
         new = self._ledger.enter(member.number, report)
-        self._budget.add(
-            calls=new.calls,
-            cost_usd=new.cost_usd,
-            unpriced=new.unpriced,
-            uncounted=new.uncounted,
-            input_tokens=new.input_tokens,
-            output_tokens=new.output_tokens,
-        )
+        self._budget.add(new)
         self._budget.stop_where_unpriced()
         earlier = before.judges if before else (None,) * len(report.judges)
         for run_judge, now, then in zip(self._run_judges, report.judges, earlier, strict=True):

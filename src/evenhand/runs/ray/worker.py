@@ -16,7 +16,7 @@ from evenhand.judges import Judge
 from evenhand.judges.protocol import Account, account_of
 from evenhand.judging.config import JudgeConfig
 from evenhand.messages import Message
-from evenhand.runs.executor import RunJudge
+from evenhand.runs.executor import RunContext, RunJudge
 from evenhand.runs.local import LocalExecutor
 from evenhand.runs.options import RunOptions
 from evenhand.runs.plan import JudgePlan
@@ -164,16 +164,11 @@ class Worker:
             for _ in run_judges
         ]
         self._budget = LeasedBudget(self._stop, self._lease)
-        self._executor = LocalExecutor(
-            self._store,
-            RunOptions(
-                concurrency=assignment.concurrency,
-                keep_going_unread=assignment.keep_going_unread,
-            ),
-            self._budget,
-            self._stop,
-            paces=self._paces,
+        options = RunOptions(
+            concurrency=assignment.concurrency, keep_going_unread=assignment.keep_going_unread
         )
+        context = RunContext(self._store, options, self._budget, self._stop)
+        self._executor = LocalExecutor(context, paces=self._paces)
 
     def _run_judge(self, assignment: Assignment, task: JudgeTask, store: Store) -> RunJudge:
         judge = open_with_own_key(task.config)
