@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from benchmarks.ranking_data import MODELS, WORDS, cpu_s, make_battles, tell
 
-from evenhand.stats import rank_battles
+from evenhand.stats.ranking.leaderboard import rank_battles
 
 pa: Any = import_module("pyarrow")
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.stats import rank_battles
+from evenhand.stats.ranking.leaderboard import rank_battles
 from evenhand.stats.ranking.result import Intervals, Ranking, Ties
 from evenhand.stats.ranking.uncertainty import quantile
 

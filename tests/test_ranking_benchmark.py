@@ -7,7 +7,7 @@ import pytest
 from benchmarks.ranking import Limit, limits
 from benchmarks.ranking_data import MODELS, WORDS, cells, make_battles
 
-from evenhand.stats import rank_battles, rank_counts
+from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
 
 
 def test_the_battles_are_the_same_each_time() -> None:

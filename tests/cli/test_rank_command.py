@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, run_command
-from evenhand.stats import rank_battles
+from evenhand.stats.ranking.leaderboard import rank_battles
 from evenhand.store import Store
 from run_data import write_lines
 from stored_runs import Row, follows_place, make_run, mumbles, opened, says

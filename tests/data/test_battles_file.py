@@ -16,7 +16,7 @@ import pytest
 from evenhand.data.battles import BattleFile, read_battles
 from evenhand.data.records import BadRow
 from evenhand.errors import DataError
-from evenhand.stats import rank_battles
+from evenhand.stats.ranking.leaderboard import rank_battles
 
 ROWS: list[dict[str, Any]] = [
     {"model_a": "x", "model_b": "y", "winner": "model_a", "prompt": "p1", "weight": 1.0},

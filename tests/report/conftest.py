@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.report import RunRow, read_run
+from evenhand.report.records import RunRow, read_run
 from evenhand.store import Store
 from stored_runs import ROWS, make_run
 

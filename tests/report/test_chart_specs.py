@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chart_values import HOSTILE_NAMES, REASON, conclusion, conclusions, league, side_rate
 from evenhand.report.charts import drawing as charts
 from evenhand.report.charts.rates import MOST_ROWS
-from evenhand.stats import rank_battles
+from evenhand.stats.ranking.leaderboard import rank_battles
 from parts import examples
 
 CRITERIA = ["accuracy", "clarity", "tone"]

@@ -13,8 +13,9 @@ import pytest
 from evenhand.contract import Outcome
 from evenhand.errors import DataError, InputError
 from evenhand.report.ranking import RankOptions, RunRanking, rank_file, rank_runs
-from evenhand.stats import Ranking, rank_battles, rate_elo
-from evenhand.stats.ranking.result import Intervals
+from evenhand.stats.ranking.elo import rate_elo
+from evenhand.stats.ranking.leaderboard import rank_battles
+from evenhand.stats.ranking.result import Intervals, Ranking
 from evenhand.store import NewVerdict, Store
 from store_values import decided
 from stored_runs import Row, follows_place, make_run, mumbles, says

@@ -8,7 +8,7 @@ import evalica
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.stats import rate_elo
+from evenhand.stats.ranking.elo import rate_elo
 from naive_ranking import make_field
 
 WINNERS = {"A": evalica.Winner.X, "B": evalica.Winner.Y, "tie": evalica.Winner.Draw}

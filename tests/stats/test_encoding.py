@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.stats import rank_battles
 from evenhand.stats.columns import codes_of_hashes, encode, object_addresses
+from evenhand.stats.ranking.leaderboard import rank_battles
 from naive_ranking import make_field
 
 pa: Any = import_module("pyarrow")

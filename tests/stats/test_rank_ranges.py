@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.special import stdtrit
 from scripts.verify_ranking import League, measure_league
 
-from evenhand.stats import Ranking, rank_battles
+from evenhand.stats.ranking.leaderboard import rank_battles
+from evenhand.stats.ranking.result import Ranking
 from evenhand.stats.ranking.uncertainty import quantile
 from parts import examples
 

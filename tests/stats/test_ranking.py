@@ -13,7 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evenhand.stats import Ranking, rank_battles, rank_counts
+from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
+from evenhand.stats.ranking.result import Ranking
 from naive_ranking import Field, make_field, maximise_davidson, minorise
 from parts import examples, missing
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.stats import Ranking, rank_battles, rank_counts
+from evenhand.stats.ranking.leaderboard import rank_battles, rank_counts
+from evenhand.stats.ranking.result import Ranking
 
 
 def row(ranking: Ranking, model: str) -> Any:

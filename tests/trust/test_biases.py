@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE
+from evenhand.stats.estimates import share_of_rows
 from evenhand.trust.biases import (
     length_bias,
     measure_position_bias,
     paired_difference,
     self_preference,
-    share_of,
 )
 
 A, B, T = SAYS_A, SAYS_B, SAYS_TIE
@@ -116,8 +116,8 @@ def test_a_judge_that_favours_its_own_model_is_seen() -> None:
 
 def test_rows_of_one_prompt_are_one_cluster() -> None:
     part = np.array([True] * 40 + [False] * 40)
-    alone = share_of(part, np.arange(80), level=0.95, unit="pair")
-    together = share_of(part, np.repeat(np.arange(8), 10), level=0.95, unit="pair")
+    alone = share_of_rows(part, np.arange(80), level=0.95, unit="pair")
+    together = share_of_rows(part, np.repeat(np.arange(8), 10), level=0.95, unit="pair")
     assert alone.low is not None
     assert together.low is not None
     assert together.low < alone.low  # eight prompts that are all of one kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -18,6 +18,15 @@ class Model(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
     )
+
+    @classmethod
+    def of_parts(cls, *parts: object, **own: Any) -> Self:
+        """Fields that are not given are those of the first part that has one by that name."""
+        for name in cls.model_fields.keys() - own.keys():
+            part = next((each for each in parts if hasattr(each, name)), None)
+            if part is not None:
+                own[name] = getattr(part, name)
+        return cls(**own)
 
     # The room that knows how a notebook shows a value is above this one, so it is asked by name,
     # and only by a notebook.

@@ -14,8 +14,7 @@ from evenhand.contract.codes import WINNERS
 from evenhand.contract.model import Model
 from evenhand.messages import Message, Sentence
 from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
-from evenhand.stats.clusters import label_codes
-from evenhand.stats.estimates import EstimatedShare, estimate_share
+from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.store import JudgeRecord, RunRecord, Store, VerdictRow
 
 
@@ -170,7 +169,7 @@ def _counted(
         )
 
     def agreement(chosen: NDArray[np.bool_]) -> EstimatedShare:
-        return _share(agrees[chosen], prompts[chosen], level=level, unit="labelled verdict")
+        return share_of_rows(agrees[chosen], prompts[chosen], level=level, unit="labelled verdict")
 
     return Abstentions(
         judge=judge.name,
@@ -181,7 +180,7 @@ def _counted(
         abstained=int((decided & ~kept).sum()),
         inconsistent=sum(row.outcome == Outcome.INCONSISTENT for row in rows),
         invalid=sum(row.outcome == Outcome.INVALID for row in rows),
-        coverage=_share(kept, prompts, level=level, unit="judged pair"),
+        coverage=share_of_rows(kept, prompts, level=level, unit="judged pair"),
         agreement_kept=agreement(labelled_kept),
         agreement_abstained=agreement(decided & ~kept & labelled),
         level=level,
@@ -189,14 +188,3 @@ def _counted(
         check=check,
         notes=(*([] if learned is None else [learned.sentence]), *contradiction(check, judge.name)),
     )
-
-
-def _share(
-    part: NDArray[np.bool_], prompts: NDArray[np.int64], *, level: float, unit: str
-) -> EstimatedShare:
-    clusters, names = label_codes(prompts)
-    count = max(1, len(names))
-    hits = np.bincount(clusters[part], minlength=count).astype(np.float64)
-    rest = np.bincount(clusters[~part], minlength=count).astype(np.float64)
-    independent = bool((hits + rest <= 1).all())
-    return estimate_share(hits, rest, independent=independent, level=level, unit=unit)

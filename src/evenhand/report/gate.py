@@ -116,19 +116,13 @@ def judge_gate(
         )
     rule = _Rule(conclusions, min_win_rate, max_inconsistent)
     checks = tuple(rule.check(each) for each in conclusions.conclusions)
-    return GateReport(
-        run=conclusions.run,
-        store=conclusions.store,
+    return GateReport.of_parts(
+        conclusions,
         ruling=_whole([check.ruling for check in checks]),
         min_win_rate=min_win_rate,
         alpha=round(1 - conclusions.level, 12),
-        level=conclusions.level,
-        side=conclusions.side,
-        ties=conclusions.ties,
         limits=limits or ConclusionLimits(),
         max_inconsistent=max_inconsistent,
-        whole=conclusions.whole,
-        stopped_by=conclusions.stopped_by,
         checks=checks,
         reason=None if checks else _nothing(conclusions),
     )

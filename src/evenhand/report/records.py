@@ -131,37 +131,22 @@ def row_of(whole: WholeVerdict, *, run: RunRecord, judge: JudgeRecord) -> RunRow
     verdict = settled if isinstance(settled, Verdict) else None
     position = verdict.position_consistency if verdict else None
     usage = settled.metadata.usage
-    return RunRow(
+    return RunRow.of_parts(
+        item,
+        settled.metadata,
+        columns,
+        whole.pair,
         run=run.name,
         id=item.key,
-        row=item.row,
-        source=item.source,
         judge=judge.name,
-        prompt=whole.pair.prompt,
-        response_a=whole.pair.response_a,
-        response_b=whole.pair.response_b,
-        label=item.label,
-        model_a=item.model_a,
-        model_b=item.model_b,
-        tags=item.tags,
         outcome=columns.outcome,
-        winner=columns.winner,
-        confidence=columns.confidence,
-        confidence_source=settled.metadata.confidence_source,
-        abstained=settled.metadata.abstained,
-        first_pass_winner=columns.first_pass_winner,
-        second_pass_winner=columns.second_pass_winner,
         consistent=position.consistent if position else None,
         criteria=tuple(_criteria(settled)),
         reasoning=verdict.overall_reasoning if verdict else "",
-        error_kind=columns.error_kind,
-        error_message=columns.error_message,
         input_tokens=_whole(usage.input_tokens),
         output_tokens=_whole(usage.output_tokens),
         cost_usd=usage.cost_usd,
         time_ms=round(sum(stored.made.time_ms for stored in whole.passes), 3),
-        context=whole.pair.context,
-        reference=whole.pair.reference,
         verdict=settled,
     )
 
@@ -254,11 +239,9 @@ class JudgedPair(Model):
         judge, verdict = judged.judge, None
         if judged.settled is not None:
             verdict = explained(judged.settled, pair, judged.passes, judge=judge, run=run)
-        return cls(
+        return cls.of_parts(
+            judge,
             judge=judge.name,
-            prompt_version=judge.prompt_version,
-            locale=judge.locale,
-            mode=judge.mode,
             settings=dict(judge.settings),
             pending=judged.settled is None,
             verdict=verdict,
@@ -290,16 +273,10 @@ def report_pair(store: Store, run_name: str, name: str) -> PairReport:
 
 def whole_pair(run: RunRecord, whole: ItemWhole) -> PairReport:
     item = whole.item
-    return PairReport(
+    return PairReport.of_parts(
+        item,
+        whole,
         run=run.name,
         id=item.key,
-        number=item.number,
-        source=item.source,
-        row=item.row,
-        label=item.label,
-        model_a=item.model_a,
-        model_b=item.model_b,
-        tags=item.tags,
-        pair=whole.pair,
         judges=tuple(JudgedPair.of(judged, whole.pair, run) for judged in whole.judged),
     )

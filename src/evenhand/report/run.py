@@ -59,23 +59,8 @@ def look_over(store: Store) -> tuple[list[RunLine], list[StoreError]]:
 
 def _line(store: Store, run: RunRecord) -> RunLine:
     tally = store.tally(run.id)
-    return RunLine(
-        run=run.name,
-        created_at=run.created_at,
-        updated_at=run.updated_at,
-        state=run.state,
-        stopped_by=run.stopped_by,
-        judges=tuple(judge.name for judge in store.run_judges(run.id)),
-        pairs=tally.pairs,
-        judged=tally.judged,
-        wins_a=tally.wins_a,
-        wins_b=tally.wins_b,
-        ties=tally.ties,
-        inconsistent=tally.inconsistent,
-        invalid=tally.invalid,
-        pending=tally.pending,
-        skipped_rows=tally.skipped_rows,
-    )
+    judges = tuple(judge.name for judge in store.run_judges(run.id))
+    return RunLine.of_parts(run, tally, run=run.name, judges=judges)
 
 
 # One run in numbers: what was asked for, what it came to, what it took, what was left out.
@@ -178,54 +163,34 @@ def report_run(store: Store, name: str) -> RunReport:
     tallies = [store.tally(run.id, judge.id) for judge in judges]
     whole = store.tally(run.id)
     invalid = sum(tally.invalid for tally in tallies)
-    return RunReport(
+    return RunReport.of_parts(
+        run,
+        whole,
         run=run.name,
         store=store.address,
-        state=run.state,
-        stopped_by=run.stopped_by,
-        created_at=run.created_at,
-        updated_at=run.updated_at,
-        sources=run.sources,
         plan=dict(run.plan),
-        pairs=whole.pairs,
-        skipped_rows=whole.skipped_rows,
         repeated_rows=run.summary.get("repeatedRows", 0),
-        skipped=tuple(
-            Skipped(source=row.source, row=row.row, reason=row.reason)
-            for row in store.skipped(run.id, limit=SHOWN_AT_MOST)
-        ),
+        skipped=tuple(Skipped.of_parts(row) for row in store.skipped(run.id, limit=SHOWN_AT_MOST)),
         judges=tuple(
             _judge(judge, tally, run.planned_for(judge, "deciding"))
             for judge, tally in zip(judges, tallies, strict=True)
         ),
         invalid_pairs=_first_invalid(store, run, judges, at_most=min(invalid, SHOWN_AT_MOST)),
-        calls=run.calls,
         spent=RunUsage.of(whole.made),
-        seconds=run.seconds,
     )
 
 
 def _judge(judge: JudgeRecord, tally: Tally, deciding: Mapping[str, Any]) -> JudgeReport:
     decided = tally.wins_a + tally.wins_b
-    return JudgeReport(
+    return JudgeReport.of_parts(
+        judge,
+        tally,
         judge=judge.name,
-        prompt_version=judge.prompt_version,
-        locale=judge.locale,
-        mode=judge.mode,
         samples=deciding.get("samples"),
         reconcile=deciding.get("reconcile"),
         settings=dict(judge.settings),
-        wins_a=tally.wins_a,
-        wins_b=tally.wins_b,
-        ties=tally.ties,
-        inconsistent=tally.inconsistent,
-        invalid=tally.invalid,
-        pending=tally.pending,
         share_a=Share.of_counts(tally.wins_a, decided),
         share_b=Share.of_counts(tally.wins_b, decided),
-        unread_passes=tally.unread_passes,
-        failed_passes=tally.failed_passes,
-        reused_passes=tally.reused_passes,
         spent=RunUsage.of(tally.used),
     )
 

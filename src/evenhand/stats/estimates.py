@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from evenhand.stats.clusters import (
     SMALLEST_DESIGN_EFFECT,
     normal_quantile,
     not_enough,
+    row_clusters,
     satterthwaite_degrees,
     score_spread,
     student_quantile,
@@ -63,6 +64,16 @@ def estimate_share(
         high=interval[1] if interval else None,
         reason=reason,
     )
+
+
+def share_of_rows(
+    part: NDArray[np.bool_], prompts: NDArray[Any], *, level: float, unit: str
+) -> EstimatedShare:
+    """Of these rows, clustered by prompt where prompts repeat."""
+    clusters, count, independent = row_clusters(prompts, np.ones(part.size, dtype=np.bool_))
+    hits = np.bincount(clusters[part], minlength=count).astype(np.float64)
+    rest = np.bincount(clusters[~part], minlength=count).astype(np.float64)
+    return estimate_share(hits, rest, independent=independent, level=level, unit=unit)
 
 
 def _too_few_counts(sizes: Floats, *, independent: bool, unit: str) -> str | None:

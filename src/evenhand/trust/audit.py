@@ -19,7 +19,7 @@ from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run
 from evenhand.stats.agreement.labels import Agreement, ConfusionMatrix, agreement
-from evenhand.stats.estimates import EstimatedShare, EstimatedValue
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_rows
 from evenhand.store import JudgeRecord, OutcomeColumns, RunRecord, Store
 from evenhand.trust.baselines import (
     AuditRows,
@@ -36,7 +36,6 @@ from evenhand.trust.biases import (
     length_bias,
     measure_position_bias,
     self_preference,
-    share_of,
 )
 from evenhand.trust.labelled_verdicts import chosen_judge
 from evenhand.trust.published_rules import RuleFigures
@@ -283,7 +282,7 @@ def audit_run(
 
 
 def _share(rows: AuditRows, part: NDArray[np.bool_], level: float) -> EstimatedShare:
-    return share_of(part, rows.prompts, level=level, unit="labelled pair")
+    return share_of_rows(part, rows.prompts, level=level, unit="labelled pair")
 
 
 def _by_tag(columns: OutcomeColumns, rows: AuditRows, level: float) -> Iterator[TagAudit]:
@@ -368,7 +367,7 @@ def _retest(store: Store, run_id: int, judge_id: int, level: float) -> Estimated
     follows = (number[1:] == number[:-1]) & (shown[1:] == shown[:-1])
     follows &= (winners[1:] != NO_WINNER) & (winners[:-1] != NO_WINNER)
     same = (winners[1:] == winners[:-1])[follows]
-    return share_of(same, prompts[1:][follows], level=level, unit="repeated question")
+    return share_of_rows(same, prompts[1:][follows], level=level, unit="repeated question")
 
 
 def _between(

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, SAYS_TIE, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.stats.agreement.labels import Agreement, agreement
-from evenhand.stats.agreement.raters import Krippendorff, agreement_among_votes
-from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share
+from evenhand.stats.agreement.raters import Krippendorff, agreement_among
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue, estimate_share, share_of_rows
 from evenhand.store import OutcomeColumns
-from evenhand.trust.biases import Codes, PairedDifference, paired_difference, share_of
+from evenhand.trust.biases import Codes, PairedDifference, paired_difference
 from evenhand.trust.votes import ItemVotes
 
 
@@ -159,7 +159,7 @@ def _constant(known: AuditRows, level: float) -> Baseline:
     theirs = max(rights, key=lambda right: int(right.sum()))
     return Baseline(
         name=CONSTANT,
-        accuracy=share_of(theirs, known.prompts, level=level, unit="labelled pair"),
+        accuracy=share_of_rows(theirs, known.prompts, level=level, unit="labelled pair"),
         kappa=None,
         lead=paired_difference(known.verdicts == known.labels, theirs, known.prompts, level=level),
     )
@@ -188,7 +188,7 @@ def people_baseline(votes: ItemVotes, rows: AuditRows, *, level: float) -> Peopl
     shared = votes.only(voters[votes.row] >= 2)
     if not shared.row.size:
         return None
-    among = agreement_among_votes(shared.pair, shared.verdict, prompts=shared.prompt, level=level)
+    among = agreement_among(shared.pair, shared.verdict, prompts=shared.prompt, level=level)
     same = rows.verdicts[shared.row] == shared.verdict
     return PeopleBaseline(
         people=int(np.unique(shared.who).size),
@@ -196,7 +196,7 @@ def people_baseline(votes: ItemVotes, rows: AuditRows, *, level: float) -> Peopl
         votes=int(shared.row.size),
         agreement=among.agreement,
         alpha=among.alpha,
-        judge_agreement=share_of(same, shared.prompt, level=level, unit="vote"),
+        judge_agreement=share_of_rows(same, shared.prompt, level=level, unit="vote"),
     )
 
 

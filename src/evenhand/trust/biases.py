@@ -11,7 +11,7 @@ from evenhand.contract.codes import NO_WINNER, SAYS_A, SAYS_B, TIE, WIN_A, WIN_B
 from evenhand.contract.model import Model
 from evenhand.messages import Sentence
 from evenhand.stats.clusters import Labels
-from evenhand.stats.estimates import EstimatedShare, estimate_share
+from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.stats.rates.position_bias import PositionBias, lean_by_position, position_bias
 from evenhand.stats.rates.win_rate import Circumstances, win_rate
 
@@ -78,18 +78,6 @@ def paired_difference(
     )
 
 
-def share_of(
-    part: NDArray[np.bool_], prompts: NDArray[Any], *, level: float, unit: str
-) -> EstimatedShare:
-    """Of these rows, clustered by prompt where prompts repeat."""
-    _, clusters = np.unique(prompts, return_inverse=True)
-    count = int(clusters.max()) + 1 if clusters.size else 1
-    hits = np.bincount(clusters[part], minlength=count).astype(np.float64)
-    rest = np.bincount(clusters[~part], minlength=count).astype(np.float64)
-    independent = bool((hits + rest <= 1).all())
-    return estimate_share(hits, rest, independent=independent, level=level, unit=unit)
-
-
 def measure_position_bias(
     first: Codes, second: Codes, prompts: NDArray[np.int64], *, level: float
 ) -> PositionBiasReport:
@@ -99,7 +87,7 @@ def measure_position_bias(
     decided = np.concatenate([np.isin(each, (SAYS_A, SAYS_B)) for each in (first, second)])
     both = np.concatenate([prompts, prompts])
     # The two passes of a pair are not independent, so that the pair is a cluster at least.
-    shares = share_of(took_first[decided], both[decided], level=level, unit="decided answer")
+    shares = share_of_rows(took_first[decided], both[decided], level=level, unit="decided answer")
     read, gain, _ = lean_by_position(first, second)
     return PositionBiasReport(
         first_place_share=shares,
@@ -149,10 +137,10 @@ def _favoured(
     by_labels = (side != NO_WINNER) & ((labels == SAYS_A) | (labels == SAYS_B))
     both = by_judge & by_labels
     return {
-        "by_judge": share_of(
+        "by_judge": share_of_rows(
             (verdicts == side)[by_judge], prompts[by_judge], level=level, unit=units[0]
         ),
-        "by_labels": share_of(
+        "by_labels": share_of_rows(
             (labels == side)[by_labels], prompts[by_labels], level=level, unit=units[1]
         ),
         "excess": paired_difference(

@@ -30,9 +30,8 @@ from evenhand.runs import (
 )
 from evenhand.runs.executor import refuse_executor
 from evenhand.stats.calibration.guarantee import PromiseCheck, check_promise
-from evenhand.stats.estimates import EstimatedShare
+from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.store import Store, WholeVerdict
-from evenhand.trust.biases import share_of
 from evenhand.trust.votes import fair_labels
 
 # From judge to judge, then to people: what one cannot vouch for goes on to the next.
@@ -233,7 +232,7 @@ def report_cascade(
         pairs=pairs,
         kept=kept,
         left=left,
-        coverage=share_of(_covered(standings), first.prompts, level=level, unit="pair"),
+        coverage=share_of_rows(_covered(standings), first.prompts, level=level, unit="pair"),
         agreement=_agreement(standings, level=level),
         passes=sum(stage.passes for stage in stages),
         calls=sum(stage.calls for stage in stages),
@@ -324,7 +323,7 @@ def _agreement(standings: Sequence[_StageVerdicts], *, level: float) -> Estimate
     chosen = [each.stands & each.labelled for each in standings]
     agrees = np.concatenate([e.agrees[c] for e, c in zip(standings, chosen, strict=True)])
     prompts = np.concatenate([e.prompts[c] for e, c in zip(standings, chosen, strict=True)])
-    return share_of(agrees, prompts, level=level, unit="labelled verdict")
+    return share_of_rows(agrees, prompts, level=level, unit="labelled verdict")
 
 
 def _covered(standings: Sequence[_StageVerdicts]) -> NDArray[np.bool_]:

@@ -21,14 +21,13 @@ from evenhand.report.conclusions import GroupRate
 from evenhand.report.files import atomic_file
 from evenhand.report.win_rates import RateOptions, Side, SideRate, matchups, side_rate
 from evenhand.stats.agreement.labels import agreement
-from evenhand.stats.estimates import EstimatedShare, EstimatedValue
+from evenhand.stats.estimates import EstimatedShare, EstimatedValue, share_of_rows
 from evenhand.stats.juries.jury import LITTLE, JuryAccuracy, RuleAccuracy, jury_accuracy
 from evenhand.stats.juries.votes import JuryVerdicts
 from evenhand.stats.outcomes import confidence_level
 from evenhand.stats.rates.win_rate import Ties
 from evenhand.store import Store
 from evenhand.store.runs import Survey
-from evenhand.trust.biases import share_of
 from evenhand.trust.panels import (
     HUNG,
     NO_QUORUM,
@@ -160,7 +159,7 @@ def report_jurors(
             invalid=int((own == INVALID).sum()),
             abstained=int(panel.abstained[:, place].sum()),
             not_judged=int((own == NOT_JUDGED).sum()),
-            against=share_of(
+            against=share_of_rows(
                 (cast != outcomes)[counted], panel.prompts[counted], level=level, unit="vote"
             ),
             weight=None if jury.weights is None else jury.weights[place],
@@ -316,7 +315,7 @@ def _rates(
 def _own_accuracy(panel: Panel, outcomes: Codes, level: float) -> RuleAccuracy:
     known = panel.labels >= 0
     right = outcomes[known] == panel.labels[known]
-    share = share_of(right, panel.prompts[known], level=level, unit="labelled pair")
+    share = share_of_rows(right, panel.prompts[known], level=level, unit="labelled pair")
     return RuleAccuracy(rule="this jury", accuracy=share, log_loss=None)
 
 

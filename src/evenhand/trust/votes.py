@@ -16,7 +16,7 @@ from evenhand.contract.model import Model
 from evenhand.errors import InputError
 from evenhand.messages import Message
 from evenhand.report.lookup import find_run
-from evenhand.stats.agreement.raters import RaterAgreement, agreement_among_votes
+from evenhand.stats.agreement.raters import RaterAgreement, agreement_among
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.store import DRAWS, ORIGINS, Store, VoteColumns
 
@@ -295,7 +295,7 @@ def summarise_votes(store: Store, name: str, *, level: float = 0.95, seed: int =
     votes = item_votes(store, run.id, numbers)
     labels = majority_labels(votes, numbers)
     given = votes.decided
-    agreement = agreement_among_votes(
+    agreement = agreement_among(
         votes.pair[given],
         votes.verdict[given],
         prompts=votes.prompt[given],

@@ -48,28 +48,6 @@ class Krippendorff(Model):
 
 
 def krippendorff(
-    ratings: NDArray[np.integer[Any]] | list[list[int]],
-    *,
-    prompts: Labels | None = None,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Krippendorff:
-    """From a table of codes (0 and up, -1 where missing): a row a unit, a column a rater."""
-    table = rating_table(ratings)
-    same_length(table.shape[0], prompts=prompts)
-    units = np.repeat(np.arange(table.shape[0]), table.shape[1])
-    own = None if prompts is None else label_codes(prompts)[0]
-    return _alpha(
-        _counts(units, table.ravel(), count=table.shape[0]),
-        own,
-        level=level,
-        resamples=resamples,
-        seed=seed,
-    )
-
-
-def krippendorff_of_votes(
     units: Labels,
     values: Codes,
     *,
@@ -78,7 +56,8 @@ def krippendorff_of_votes(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Krippendorff:
-    """The same from one vote a row; a unit's prompt is that of its first vote."""
+    """From one vote a row, coded from 0 and -1 where missing; a unit's prompt is that of its first
+    vote."""
     codes = code_array(values, name="values", low=MISSING, high=MOST_CLASSES)
     same_length(codes.size, units=units, prompts=prompts)
     unit, labels = label_codes(units, name="units")
@@ -89,20 +68,6 @@ def krippendorff_of_votes(
     return _alpha(
         _counts(unit, codes, count=len(labels)), own, level=level, resamples=resamples, seed=seed
     )
-
-
-def rating_table(ratings: NDArray[np.integer[Any]] | list[list[int]]) -> NDArray[np.integer[Any]]:
-    """A table of codes, or the mistake in it."""
-    try:
-        table = np.asarray(ratings)
-    except ValueError:
-        raise InputError(Message("stats.ratings_ragged")) from None
-    if table.size == 0:
-        return np.zeros((table.shape[0] if table.ndim == 2 else 0, 0), dtype=np.int8)
-    if table.ndim != 2:
-        raise InputError(Message("stats.ratings_no_table", ndim=table.ndim))
-    code_array(table.ravel(), name="ratings", low=MISSING, high=MOST_CLASSES)
-    return table
 
 
 def _counts(
@@ -241,24 +206,6 @@ class RaterAgreement(Model):
 
 
 def agreement_among(
-    ratings: NDArray[np.integer[Any]] | list[list[int]],
-    *,
-    prompts: Labels | None = None,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> RaterAgreement:
-    """From a table of codes (0 and up, -1 where missing): a row a unit, a column a rating."""
-    table = rating_table(ratings)
-    same_length(table.shape[0], prompts=prompts)
-    units = np.repeat(np.arange(table.shape[0]), table.shape[1])
-    own = None if prompts is None else np.repeat(label_codes(prompts)[0], table.shape[1])
-    return agreement_among_votes(
-        units, table.ravel(), prompts=own, level=level, resamples=resamples, seed=seed
-    )
-
-
-def agreement_among_votes(
     units: Labels,
     values: Codes,
     *,
@@ -267,8 +214,9 @@ def agreement_among_votes(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RaterAgreement:
-    """The same from one vote a row; a unit's prompt is that of its first vote."""
-    alpha = krippendorff_of_votes(
+    """From one vote a row, coded from 0 and -1 where missing; a unit's prompt is that of its first
+    vote."""
+    alpha = krippendorff(
         units, values, prompts=prompts, level=level, resamples=resamples, seed=seed
     )
     codes = code_array(values, name="values", low=MISSING, high=MOST_CLASSES)
