@@ -21,7 +21,7 @@ from evenhand.errors import DataError, InputError
 from evenhand.store import DRAWS, ORIGINS, NewItem, NewVote, Store, StoredVote, open_store
 from evenhand.store.schema import unprintable
 from evenhand.trust.vote_files import export_votes, import_votes
-from evenhand.trust.votes import people_labels, summarise_votes
+from evenhand.trust.votes import item_votes, majority_labels, summarise_votes
 from store_values import begin, item, texts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -188,7 +188,8 @@ def test_the_three_annotators_of_pandalm_agree_as_often_as_counting_says(tmp_pat
         found = import_votes(store, "run", path, VoteReading(values=values))
         assert (found.votes, found.people, found.unknown_votes) == (2997, 3, 0)
         summary = summarise_votes(store, "run")
-        labels = people_labels(store, begun.run_id, range(1, len(records) + 1))
+        numbers = range(1, len(records) + 1)
+        labels = majority_labels(item_votes(store, begun.run_id, numbers), numbers)
     # 99 rows repeat a pair of an earlier row: the same three voted again, and the later vote holds.
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     texts = ("prompt", "response_a", "response_b")

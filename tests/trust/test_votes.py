@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from evenhand.store import DRAWS, ORIGINS, NewVote, Store, VoteColumns
 from evenhand.trust.votes import (
     item_votes,
     majority_labels,
-    people_labels,
     summarise_votes,
     votes_on,
 )
@@ -49,15 +47,10 @@ def test_the_majority_is_what_more_people_say_than_anything_else(store: Store) -
         {"Ann": "TIE", "Bob": None},
         {"Ann": None},
     )
-    labels = people_labels(store, begun.run_id, range(1, 8))
+    labels = majority_labels(item_votes(store, begun.run_id, range(1, 8)), range(1, 8))
     assert labels.majority.tolist() == [0, 0, -1, -1, 2, -1, -1]
     assert labels.undecided.tolist() == [False, False, True, True, False, False, False]
     assert labels.people.tolist() == [3, 4, 2, 3, 1, 0, 0]
-    assert labels.skipped.tolist() == [0, 0, 0, 0, 1, 1, 0]
-    assert labels.shares[1].tolist() == [2 / 4, 1 / 4, 1 / 4]
-    assert np.isnan(labels.shares[5:]).all()
-    # A's 2 of 4 and half of the one tie: (2 + 0.5) / 4.
-    assert labels.score_a[1] == 2.5 / 4
 
 
 def test_labels_are_aligned_to_the_numbers_of_verdicts(store: Store) -> None:
@@ -66,12 +59,11 @@ def test_labels_are_aligned_to_the_numbers_of_verdicts(store: Store) -> None:
     for work in begun.work()[1::2]:  # items 2 and 4
         begun.settle(work)
     columns = store.outcome_columns(begun.run_id, begun.judge_id)
-    labels = people_labels(store, begun.run_id, columns.number)
-    assert labels.number.tolist() == [2, 4]
+    labels = majority_labels(item_votes(store, begun.run_id, columns.number), columns.number)
     assert labels.majority.tolist() == [1, 0]
 
 
-def test_votes_of_some_people_or_without_escalated_ones(store: Store) -> None:
+def test_votes_with_and_without_escalated_ones(store: Store) -> None:
     begun = begin(store, item("x"), item("y", row=2))
     first, second = (each.pair_id for each in store.run_items(begun.run_id))
     store.add_votes(
@@ -82,12 +74,11 @@ def test_votes_of_some_people_or_without_escalated_ones(store: Store) -> None:
         ]
     )
     numbers = [1, 2]
-    assert people_labels(store, begun.run_id, numbers).majority.tolist() == [-1, 1]
-    anns = people_labels(store, begun.run_id, numbers, people=["Ann"])
-    assert anns.majority.tolist() == [0, -1]
-    drawn = people_labels(store, begun.run_id, numbers, escalated=False)
-    assert drawn.majority.tolist() == [0, 1]
+    labels = majority_labels(item_votes(store, begun.run_id, numbers), numbers)
+    assert labels.majority.tolist() == [-1, 1]
     votes = item_votes(store, begun.run_id, numbers)
+    drawn = majority_labels(votes.only(~votes.escalated), numbers)
+    assert drawn.majority.tolist() == [0, 1]
     assert votes.row.tolist() == [0, 0, 1]
     assert [votes.people[who] for who in votes.who] == ["Ann", "Bob", "Bob"]
     assert votes.escalated.tolist() == [False, True, False]
@@ -98,7 +89,7 @@ def test_votes_of_some_people_or_without_escalated_ones(store: Store) -> None:
 
 def test_numbers_that_do_not_ascend_are_refused(store: Store) -> None:
     with pytest.raises(InputError, match="the item numbers do not ascend"):
-        people_labels(store, 1, [2, 1])
+        majority_labels(item_votes(store, 1, [2, 1]), [2, 1])
 
 
 _said = st.dictionaries(
@@ -120,10 +111,6 @@ def test_the_majority_is_the_one_that_counting_gives(said: list[Said], wanted: s
         assert labels.majority[row] == expected
         assert labels.undecided[row] == tied
         assert labels.people[row] == counts.total()
-        assert labels.skipped[row] == len(own) - counts.total()
-        if counts:
-            for verdict, code in CODES.items():
-                assert labels.shares[row, code] == counts[verdict] / counts.total()
 
 
 def columns_of(said: Sequence[Said]) -> VoteColumns:

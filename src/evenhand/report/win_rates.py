@@ -14,20 +14,15 @@ from numpy.typing import NDArray
 from evenhand.contract.codes import WIN_B
 from evenhand.contract.model import Model
 from evenhand.errors import InputError
-from evenhand.messages import Message, Sentence
+from evenhand.messages import Message
 from evenhand.runs.settled_prefix import MAX_INVALID
 from evenhand.stats.clusters import FEWEST_PAIRS, FEWEST_PROMPTS
-from evenhand.stats.intervals import SignTest
-from evenhand.stats.outcomes import OutcomeCounts
 from evenhand.stats.rates.position_bias import PositionBias
 from evenhand.stats.rates.win_rate import (
     Circumstances,
-    Doubt,
-    Method,
     TestedMean,
     Ties,
     WinRate,
-    WorstCase,
     win_rate,
 )
 from evenhand.stats.stopping.sequential import SequentialDecision
@@ -40,35 +35,15 @@ Keys = NDArray[np.int64]
 Side = Literal["A", "B"]
 
 
-class SideRate(Model):
+class SideRate(WinRate):
     """One side's win rate. The counts keep their labels, whichever side it is.
 
-    The fields are those of `WinRate`. The sign test is of a planned end alone. With a decision,
-    the rate is of the prompts up to it and the counts are of all verdicts.
+    The sign test is of a planned end alone. With a decision, the rate is of the prompts up to it
+    and the counts are of all verdicts.
     """
 
     side: Side
-    counts: OutcomeCounts
-    n: int
-    prompts: int | None
-    rate: float | None
-    rate_without_inconsistent: float | None = None
-    row_rate: float | None = None
-    low: float | None
-    high: float | None
-    level: float
-    method: Method | None
     always_valid: bool  # the interval holds however often somebody looked, and whenever it ended
-    clustered: bool
-    decided: int = 0
-    flips: int = 0
-    one_order: int = 0
-    missing: int = 0
-    doubts: tuple[Doubt, ...] = ()
-    ties: Ties
-    sign_test: SignTest | None
-    worst_case: WorstCase | None
-    reason: Sentence | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +96,19 @@ def _tested(decision: SequentialDecision | None, wanted: RateOptions) -> TestedM
 
 
 def _of_side(rate: WinRate, wanted: RateOptions, decision: SequentialDecision | None) -> SideRate:
-    fields = {name: getattr(rate, name) for name in WinRate.model_fields}
     counts, test = rate.counts, rate.sign_test
     if wanted.side == "B":
         counts = counts.model_copy(update={"wins_a": counts.wins_b, "wins_b": counts.wins_a})
         if test is not None:
             test = test.model_copy(update={"wins_a": test.wins_b, "wins_b": test.wins_a})
+    prompts = rate.prompts
     if decision is not None and not wanted.planned and wanted.ties == "half":
-        fields["prompts"] = decision.scored
-    return SideRate(
-        **{**fields, "counts": counts, "sign_test": test},
+        prompts = decision.scored
+    return SideRate.of_parts(
+        rate,
+        counts=counts,
+        prompts=prompts,
+        sign_test=test,
         side=wanted.side,
         always_valid=not wanted.planned and rate.rate is not None,
     )

@@ -4,7 +4,7 @@ up (who voted, how far people agree).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -97,77 +97,34 @@ class PeopleLabels:
     """What people say of each asked-for item, a row each.
 
     `majority` is the verdict that more people gave than any other: 0 A, 1 B, 2 TIE; -1 where
-    nobody voted, and where the most given verdicts are equally many (`undecided`). `shares` are
-    those of A, B and TIE among the `people` who voted, NaN where nobody did.
+    nobody voted, and where the most given verdicts are equally many (`undecided`). `people` are
+    those who voted.
     """
 
-    number: Integers
     majority: Codes
     undecided: Mask
-    shares: Floats  # a row an item, a column each for A, B and TIE
     people: Integers
-    skipped: Integers
-
-    @property
-    def score_a(self) -> Floats:
-        """A's mean score among people, a tie being half; NaN where nobody voted."""
-        score: Floats = self.shares[:, 0] + self.shares[:, 2] / 2
-        return score
 
 
-def item_votes(
-    store: Store,
-    run_id: int,
-    numbers: Sequence[int] | NDArray[Any],
-    *,
-    people: Collection[str] | None = None,
-    escalated: bool = True,
-) -> ItemVotes:
-    """The votes on these items, of all people or of those named; `escalated` ones too or not."""
-    return votes_on(store.vote_columns(run_id), numbers, people=people, escalated=escalated)
+def item_votes(store: Store, run_id: int, numbers: Sequence[int] | NDArray[Any]) -> ItemVotes:
+    return votes_on(store.vote_columns(run_id), numbers)
 
 
-def people_labels(
-    store: Store,
-    run_id: int,
-    numbers: Sequence[int] | NDArray[Any],
-    *,
-    people: Collection[str] | None = None,
-    escalated: bool = True,
-) -> PeopleLabels:
-    """The majority's word on these items, e.g. on `outcome_columns(run_id, judge_id).number`."""
-    votes = item_votes(store, run_id, numbers, people=people, escalated=escalated)
-    return majority_labels(votes, numbers)
-
-
-def votes_on(
-    columns: VoteColumns,
-    numbers: Sequence[int] | NDArray[Any],
-    *,
-    people: Collection[str] | None = None,
-    escalated: bool = True,
-) -> ItemVotes:
+def votes_on(columns: VoteColumns, numbers: Sequence[int] | NDArray[Any]) -> ItemVotes:
     wanted = _numbers(numbers)
     number = np.asarray(columns.number, dtype=np.int64)
     row = np.searchsorted(wanted, number)
     kept = row < wanted.size
     kept[kept] = wanted[row[kept]] == number[kept]
-    who = np.asarray(columns.who, dtype=np.int32)
-    origin = np.asarray(columns.origin, dtype=np.int8)
-    if people is not None:
-        named = [place for place, name in enumerate(columns.people) if name in set(people)]
-        kept &= np.isin(who, named)
-    if not escalated:
-        kept &= origin != _ESCALATION
     return ItemVotes(
         people=columns.people,
         row=row[kept],
         pair=np.asarray(columns.pair_id, dtype=np.int64)[kept],
         prompt=np.asarray(columns.prompt_key, dtype=np.int64)[kept],
-        who=who[kept],
+        who=np.asarray(columns.who, dtype=np.int32)[kept],
         verdict=np.asarray(columns.verdict, dtype=np.int8)[kept],
         label=np.asarray(columns.label, dtype=np.int8)[kept],
-        origin=origin[kept],
+        origin=np.asarray(columns.origin, dtype=np.int8)[kept],
         draw=np.asarray(columns.draw, dtype=np.int8)[kept],
         chance=np.asarray(columns.chance, dtype=np.float64)[kept],
     )
@@ -183,16 +140,7 @@ def majority_labels(votes: ItemVotes, numbers: Sequence[int] | NDArray[Any]) -> 
     leading = (counts == most[:, np.newaxis]).sum(axis=1)
     undecided = (voters > 0) & (leading > 1)
     majority = np.where((voters > 0) & ~undecided, counts.argmax(axis=1), NO_WINNER)
-    shares = np.full(counts.shape, np.nan)
-    np.divide(counts, voters[:, np.newaxis], out=shares, where=voters[:, np.newaxis] > 0)
-    return PeopleLabels(
-        number=wanted,
-        majority=majority.astype(np.int8),
-        undecided=undecided,
-        shares=shares,
-        people=voters.astype(np.int64),
-        skipped=np.bincount(votes.row[~decided], minlength=wanted.size).astype(np.int64),
-    )
+    return PeopleLabels(majority.astype(np.int8), undecided, voters.astype(np.int64))
 
 
 def _numbers(numbers: Sequence[int] | NDArray[Any]) -> Integers:

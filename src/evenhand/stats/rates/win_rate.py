@@ -88,17 +88,17 @@ class WinRate(Model):
     n: int
     prompts: int | None
     rate: float | None
-    rate_without_inconsistent: float | None
-    row_rate: float | None  # weighs rows, where prompts have unequal numbers of them
+    rate_without_inconsistent: float | None = None
+    row_rate: float | None = None  # weighs rows, where prompts have unequal numbers of them
     low: float | None
     high: float | None
     method: Method | None
     clustered: bool
-    decided: int  # pairs in which both orders named the same winner
-    flips: int  # pairs in which they did not agree, also where they were averaged
-    one_order: int
-    missing: int
-    doubts: tuple[Doubt, ...]
+    decided: int = 0  # pairs in which both orders named the same winner
+    flips: int = 0  # pairs in which they did not agree, also where they were averaged
+    one_order: int = 0
+    missing: int = 0
+    doubts: tuple[Doubt, ...] = ()
     sign_test: SignTest | None
     worst_case: WorstCase | None
     ties: Ties
