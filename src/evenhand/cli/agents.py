@@ -4,7 +4,6 @@ skill` (the Agent Skill) and `evenhand schema` (the contract as JSON Schema).
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -122,4 +121,4 @@ def schema(
     from evenhand.tools import input_schema, output_schema
 
     shown = input_schema() if which == "input" else output_schema()
-    session.write_json(json.dumps(shown, ensure_ascii=False, indent=2))
+    session.write_json(shown)

@@ -12,7 +12,10 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import number, share, value
 from evenhand.cli.options import JudgeChoices, PairRules, RunLimits, grouped, open_judge
-from evenhand.cli.terminal import one_line
+from evenhand.cli.terminal import (
+    one_line,
+    table_of,
+)
 from evenhand.errors import DataError, InputError, Status
 from evenhand.messages import Message
 
@@ -57,9 +60,7 @@ def audit(
             help="Another run over the same pairs: another judge, or the other language.",
         ),
     ] = None,
-    level: Annotated[
-        float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
-    ] = 0.95,
+    level: opt.Level = 0.95,
     shown: Annotated[
         int,
         typer.Option("--disagreements", min=0, help="How many disagreements to list."),
@@ -129,7 +130,10 @@ def audit(
     if rule is not None:
         figures, counted = figures_by_rule(rule, data, judge, columns)
         if not counted:  # nothing of ours can be told beside it
-            _tell_rule(figures, as_json=as_json)
+            if as_json:
+                session.write_json({"n": figures.n, "rule": figures.model_dump(mode="json")})
+            else:
+                show_rule(session.out(), figures)
             return
     if labelled is None:
         raise InputError(Message("command.nothing_to_audit"))
@@ -172,8 +176,8 @@ def audit(
         found = found.model_copy(update={"notes": (*found.notes, unused)})
     findings = assess_audit(found, thresholds)
     if as_json:
-        told = found.model_dump(mode="json") | {"findings": findings.model_dump(mode="json")}
-        _write(told)
+        whole = found.model_dump(mode="json") | {"findings": findings.model_dump(mode="json")}
+        session.write_json(whole)
     else:
         show_audit(session.out(), found, findings)
     raise typer.Exit(_CODES[findings.ruling])
@@ -187,20 +191,6 @@ _CODES: dict[str | None, int] = {
     "fail": Status.GATE_FAILED,
     "undecided": Status.UNDECIDED,
 }
-
-
-def _write(told: object) -> None:
-    import json
-
-    session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
-
-
-def _tell_rule(figures: RuleFigures, *, as_json: bool) -> None:
-    if as_json:
-        _write({"n": figures.n, "rule": figures.model_dump(mode="json")})
-        return
-
-    show_rule(session.out(), figures)
 
 
 # What `evenhand audit` was given, checked before a judge is asked anything.
@@ -350,7 +340,6 @@ _STYLES = {
 
 def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
     from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     head = Text(one_line(audit.judge), style="bold")
@@ -359,7 +348,7 @@ def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
     for line in findings.lines:
         console.print(Padding(Text(line), (0, 0, 0, 2)))
     console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table = table_of("", " ", left=("", " "), header=False)
     for name, told in _figures(audit):
         table.add_row(Text(name), Text(told))
     console.print(table)
@@ -456,12 +445,8 @@ def _judge_and_person(audit: Audit) -> list[tuple[str, str]]:
 
 
 def _show_confusion(console: Console, audit: Audit) -> None:
-    from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("label")
-    for column in ("judge A", "judge B", "judge TIE", "none"):
-        table.add_column(column, justify="right")
+    table = table_of("label", "judge A", "judge B", "judge TIE", "none", left=("label",))
     for row in (audit.confusion.a, audit.confusion.b, audit.confusion.tie):
         counts = (row.says_a, row.says_b, row.says_tie, row.none)
         table.add_row(row.label, *(number(count) for count in counts))
@@ -470,14 +455,11 @@ def _show_confusion(console: Console, audit: Audit) -> None:
 
 
 def _show_tags(console: Console, audit: Audit) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     if not audit.by_tag:
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("tag", "pairs", "accuracy", "both orders agree"):
-        table.add_column(column, justify="left" if column == "tag" else "right")
+    table = table_of("tag", "pairs", "accuracy", "both orders agree", left=("tag",))
     for each in audit.by_tag:
         figures = share(each.accuracy), share(each.consistency)
         table.add_row(Text(one_line(each.tag)), number(each.n), *figures)

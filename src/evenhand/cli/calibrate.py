@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,7 +11,12 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, interval, number, p_value, percent, rate
-from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    show_facts,
+    show_notes,
+    table_of,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -65,18 +71,11 @@ def calibrate(
             help="With --min-agreement: the chance that the promise is wrong. Default: 0.05.",
         ),
     ] = None,
-    level: Annotated[
-        float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
-    ] = 0.95,
+    level: opt.Level = 0.95,
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Of the folds, and of the half that is kept apart.")
     ] = 0,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw it too, to a file.svg, file.png or file.csv."
-        ),
-    ] = None,
+    plot: opt.Plot = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a calibration of that name.")
     ] = False,
@@ -120,16 +119,12 @@ def calibrate(
         from evenhand.report.charts.drawing import write_reliability_chart
 
         write_reliability_chart(found.change, found.learned_on.judge, plot)
-    if as_json:
-        session.write_json(found.model_dump_json(indent=2))
-        return
-
-    show_calibration(session.out(), found, name=save, plot=plot)
+    session.present(found, partial(show_calibration, name=save, plot=plot), as_json=as_json)
 
 
 # A calibration as a person reads it: what it changes, the reliability diagram, the guarantee.
 
-_LEAD = 12
+_WIDTH_OF_NAMES = 11
 
 
 def show_calibration(
@@ -139,35 +134,37 @@ def show_calibration(
 
     console.print(Text(f"calibration of {one_line(found.learned_on.judge)}", "bold"))
     learned = found.calibration.calibration
-    _tell(console, "labels", _labels(found))
-    _tell(console, "signals", ", ".join(found.signals))
-    _tell(
-        console,
-        "learned",
-        f"{_curve(learned.curve)}{_drawn_in(learned.weight)}, "
-        f"from {counted(learned.n, 'verdict')} of {counted(learned.prompts, 'prompt')}, "
-        f"{_tenths(learned.base_rate)} right",
-    )
     tested = (
         "by calibrations that had not seen the prompt"
         if found.tested == "cross-fitted"
         else "by this one on the prompts that were kept apart"
     )
-    _tell(console, "tested", f"on {counted(found.change.after_all.n, 'verdict')}, {tested}")
+    facts = (
+        ("labels", _labels(found)),
+        ("signals", ", ".join(found.signals)),
+        (
+            "learned",
+            f"{_curve(learned.curve)}{_drawn_in(learned.weight)}, "
+            f"from {counted(learned.n, 'verdict')} of {counted(learned.prompts, 'prompt')}, "
+            f"{_tenths(learned.base_rate)} right",
+        ),
+        ("tested", f"on {counted(found.change.after_all.n, 'verdict')}, {tested}"),
+    )
+    show_facts(console, facts, width=_WIDTH_OF_NAMES)
     console.print()
     _show_errors(console, found)
     console.print()
     _show_bins(console, found)
     if found.calibration.guarantee is not None:
         console.print()
-        _tell(console, "guarantee", _guarantee(found.calibration.guarantee))
         named = ", ".join(one_line(each) for each in found.calibration.data)
         data = f"run {one_line(found.run)}{f' ({named})' if named else ''}"
-        _tell(console, "", f"it holds for data like those of {data} and for no others")
-    if found.notes:
-        console.print()
-    for note in found.notes:
-        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+        promised = (
+            ("guarantee", _guarantee(found.calibration.guarantee)),
+            ("", f"it holds for data like those of {data} and for no others"),
+        )
+        show_facts(console, promised, width=_WIDTH_OF_NAMES)
+    show_notes(console, found.notes, apart=True)
     console.print()
     if found.saved is None:
         console.print(Text("not kept; --save NAME keeps it", "dim"))
@@ -178,12 +175,6 @@ def show_calibration(
         )
     if plot is not None:
         console.print(Text(f"chart in {one_line(str(plot))}"), soft_wrap=True)
-
-
-def _tell(console: Console, lead: str, said: str) -> None:
-    from rich.text import Text
-
-    show_hanging(console, Text(f"{lead:<{_LEAD - 1}}", "dim"), Text(said))
 
 
 def _labels(found: CalibrationReport) -> str:
@@ -217,14 +208,11 @@ def _drawn_in(weight: float) -> str:
 
 
 def _show_errors(console: Console, found: CalibrationReport) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     change = found.change
     base = change.after_all
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("", "before", "after", "the share that is right alone"):
-        table.add_column(column, justify="left" if not column else "right")
+    table = table_of("", "before", "after", "the share that is right alone", left=("",))
     before, after = change.before, change.after_all
     table.add_row("calibration error", _error(before), _error(after), Text(""))
     table.add_row("  told from zero", _told_apart(before), _told_apart(after), Text(""))
@@ -267,13 +255,10 @@ def _digits(value: float | None) -> str:
 
 def _show_bins(console: Console, found: CalibrationReport) -> None:
     """The reliability diagram: `|` is what was said, `o` what happened."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("confidence", "verdicts", "said", "right", "interval"):
-        table.add_column(column, justify="right")
-    table.add_column("0 | said, o right   1")
+    scale = "0 | said, o right   1"
+    table = table_of("confidence", "verdicts", "said", "right", "interval", scale, left=(scale,))
     for name, errors in (("before", found.change.before), ("after", found.change.after_all)):
         if errors is None:
             continue

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from evenhand import __version__
-from evenhand.contract import Outcome, Pair, Verdict
+from evenhand.contract import Criterion, Outcome, Pair, Verdict
 from evenhand.errors import EvenhandError, SettingsError, Status, exit_code
 from evenhand.judges import Judge, RetryPolicy
 from evenhand.judges.redaction import shown_url
@@ -40,7 +40,7 @@ _TRIAL = Pair(
     prompt="What is 7 times 8?",
     response_a="7 times 8 is 56.",
     response_b="7 times 8 is 54.",
-    criteria=("accuracy",),  # type: ignore[arg-type]  # a name is short for a criterion
+    criteria=(Criterion(name="accuracy"),),
 )
 
 # What is wrong should be said at once, not after several tries.

@@ -57,10 +57,7 @@ def compare(
                 return await compare_pair(pair, asked, config)
 
     verdict = session.run_async(judged())
-    if as_json:
-        session.write_json(verdict.model_dump_json(indent=2))
-    else:
-        show_verdict(session.out(), verdict)
+    session.present(verdict, show_verdict, as_json=as_json)
 
 
 # A verdict as a person reads it in a terminal.

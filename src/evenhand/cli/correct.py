@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,7 +11,13 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import SCALE, bar, counted, interval, number, percent, rate
-from evenhand.cli.terminal import one_line, print_table, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    print_table,
+    show_hanging,
+    show_notes,
+    table_of,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -41,9 +48,7 @@ def correct(
         ),
     ] = None,
     side: opt.SideOption = "B",
-    level: Annotated[
-        float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
-    ] = 0.95,
+    level: opt.Level = 0.95,
     labels_are: Annotated[
         Literal["random"] | None,
         typer.Option(
@@ -110,15 +115,10 @@ def correct(
                 labels_are_random=labels_are is not None,
                 seed=seed,
             )
-    if as_json:
-        told = found if draw is None else drawn
-        session.write_json(told.model_dump_json(indent=2))
-        return
-
     if draw is None:
-        show_corrections(session.out(), found)
+        session.present(found, show_corrections, as_json=as_json)
     else:
-        show_draw(session.out(), drawn, output)
+        session.present(drawn, partial(show_draw, output=output), as_json=as_json)
 
 
 # Corrected win rates as a person reads them, and pairs to label.
@@ -144,21 +144,16 @@ def show_corrections(console: Console, found: Corrections) -> None:
         show_hanging(console, lead, Text(one_line(f"{labels}: {left.reason}")))
     for each in found.corrections:
         _show_correction(console, found, each)
-    if found.notes:
-        console.print()
-    for note in found.notes:
-        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+    show_notes(console, found.notes, apart=True)
 
 
 def _show_correction(console: Console, found: Corrections, own: Correction) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     other = "B" if found.side == "A" else "A"
     title = f"{own.model or found.side} against {own.against or other}"
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in (one_line(title), "win rate", SCALE, "pairs"):
-        table.add_column(Text(name), justify="right" if name == "pairs" else "left", no_wrap=True)
+    names = (one_line(title), "win rate", SCALE)
+    table = table_of(*names, "pairs", left=names)
     parts = (
         ("corrected", own.corrected),
         ("uncorrected, the judge alone", own.uncorrected),
@@ -186,7 +181,7 @@ def _told(part: RateEstimate) -> tuple[str, str]:
     return told, bar(part.rate, part.low, part.high)
 
 
-def show_draw(console: Console, drawn: PairDraw, output: Path | None) -> None:
+def show_draw(console: Console, drawn: PairDraw, *, output: Path | None) -> None:
     from rich.text import Text
 
     how = (
@@ -212,5 +207,4 @@ def show_draw(console: Console, drawn: PairDraw, output: Path | None) -> None:
         )
         for line in told:
             console.print(Text(line), soft_wrap=True)
-    for note in drawn.notes:
-        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+    show_notes(console, drawn.notes)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from evenhand.contract import Failure, Verdict
+    from evenhand.contract import Failure, Locale, Verdict
     from evenhand.demo import DemoPair
     from evenhand.judges import Judge
+    from evenhand.judging.config import JudgeConfig
 
 # Which judge a key means when no judge is named: each provider's small, cheap model.
 _JUDGE_FOR_KEY = (
@@ -58,7 +60,15 @@ def demo(
     session.run_async(_play(strong, whole=whole, most=pairs))
 
 
-async def _play(strong: tuple[Judge, str], *, whole: bool, most: int | None) -> None:
+class _Demonstrated(NamedTuple):
+    """A judge, how it is asked in a pair's language, and what is said of it."""
+
+    judge: Judge
+    config: Callable[[Locale], JudgeConfig]
+    described: str = ""
+
+
+async def _play(strong: _Demonstrated, *, whole: bool, most: int | None) -> None:
     from evenhand.demo import demo_pairs
 
     console = session.out()
@@ -83,7 +93,8 @@ async def _first_act(console: Console, pairs: Sequence[DemoPair]) -> None:
         "names the same winner twice.\n"
     )
     try:
-        embedded = JudgeChoices().config("local").open_judge()
+        config = partial(_settings_for, "local", None)
+        embedded = _Demonstrated(config("en").open_judge(), config)
         settled = await _judge_all(embedded, pairs, "the embedded model judges")
     except EvenhandError as error:
         left_out = Text.assemble(("left out  ", "yellow"), one_line(error.message), "\n")
@@ -132,7 +143,7 @@ def _places(result: Verdict | Failure) -> tuple[str, str]:
 
 
 async def _second_act(
-    console: Console, pairs: Sequence[DemoPair], strong: tuple[Judge, str], *, whole: bool
+    console: Console, pairs: Sequence[DemoPair], strong: _Demonstrated, *, whole: bool
 ) -> None:
     from rich.text import Text
 
@@ -140,9 +151,8 @@ async def _second_act(
     from evenhand.contract import Failure
 
     console.rule(Text("Act 2: a strong judge, with reasons", "bold"), align="left")
-    judge, described = strong
-    console.print(Text(f"Judged by {described}.\n"))
-    results = await _judge_all(judge, pairs, "the judge answers")
+    console.print(Text(f"Judged by {strong.described}.\n"))
+    results = await _judge_all(strong, pairs, "the judge answers")
     for index in range(len(pairs)) if whole else _worth_showing(results):
         pair, result = pairs[index], results[index]
         show_pair(console, pair.pair, title=str(pair.pair.id))
@@ -175,22 +185,30 @@ def _summary(pair: DemoPair, result: Verdict | Failure) -> Text:
     )
 
 
-def _strong_judge(
-    named: str | None, *, base_url: list[str] | None, offline: bool
-) -> tuple[Judge, str]:
+def _strong_judge(named: str | None, *, base_url: list[str] | None, offline: bool) -> _Demonstrated:
     from evenhand import judges
     from evenhand.cli.terminal import one_line
     from evenhand.demo import EXAMPLES_LABEL, answers_file
+    from evenhand.judging.config import JudgeConfig
 
     if not offline:
-        config = JudgeChoices().config(named, base_url=base_url)
-        if config.judge is None:
-            by_key = next((name for key, name in _JUDGE_FOR_KEY if os.environ.get(key)), None)
-            config = JudgeChoices().config(by_key, base_url=base_url)
-        if config.judge is not None:
-            return config.open_judge(), f"{one_line(config.judge)} (your key, 24 calls)"
-    replayed = judges.open_judge(f"replay:{answers_file()}")
-    return replayed, f"a replay of {EXAMPLES_LABEL}: no model was asked"
+        if _settings_for(named, base_url, "en").judge is None:
+            named = next((name for key, name in _JUDGE_FOR_KEY if os.environ.get(key)), None)
+        config = partial(_settings_for, named, base_url)
+        judge = config("en").judge
+        if judge is not None:
+            described = f"{one_line(judge)} (your key, 24 calls)"
+            return _Demonstrated(config("en").open_judge(), config, described)
+    # Its answers are there in one form, whatever the settings say.
+    return _Demonstrated(
+        judges.open_judge(f"replay:{answers_file()}"),
+        lambda locale: JudgeConfig(locale=locale),
+        f"a replay of {EXAMPLES_LABEL}: no model was asked",
+    )
+
+
+def _settings_for(named: str | None, base_url: list[str] | None, locale: Locale) -> JudgeConfig:
+    return JudgeChoices().config(named, base_url=base_url, locale=locale)
 
 
 def _worth_showing(results: Sequence[Verdict | Failure]) -> list[int]:
@@ -214,13 +232,14 @@ def _worth_showing(results: Sequence[Verdict | Failure]) -> list[int]:
     return sorted(found)[:_SHOWN_WHOLE]
 
 
-async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list[Verdict | Failure]:
+async def _judge_all(
+    by: _Demonstrated, pairs: Sequence[DemoPair], what: str
+) -> list[Verdict | Failure]:
     """Every pair's verdict or failure; an error only where there is no verdict at all."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from evenhand.contract import Verdict
     from evenhand.judging.comparison import settle
-    from evenhand.judging.config import JudgeConfig
 
     results: list[Verdict | Failure] = []
     errors: list[EvenhandError] = []
@@ -230,11 +249,11 @@ async def _judge_all(judge: Judge, pairs: Sequence[DemoPair], what: str) -> list
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    async with session.opened(judge):
+    async with session.opened(by.judge):
         with Progress(*columns, console=session.err(), transient=sys.stderr.isatty()) as progress:
             task = progress.add_task(what, total=len(pairs))
             for demo_pair in pairs:
-                settled = await settle(demo_pair.pair, judge, JudgeConfig(locale=demo_pair.locale))
+                settled = await settle(demo_pair.pair, by.judge, by.config(demo_pair.locale))
                 if isinstance(settled, Verdict):
                     results.append(settled)
                 else:

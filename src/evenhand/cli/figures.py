@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenhand.cli.terminal import one_line, print_where_it_fits
+from evenhand.cli.terminal import (
+    one_line,
+    print_where_it_fits,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -168,14 +172,10 @@ def show_rates(console: Console, titles: tuple[str, ...], lines: Sequence[RateLi
 
 
 def _table(titles: tuple[str, ...], lines: Sequence[RateLine], *, bars: bool) -> Table:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in (*titles, "win rate", *([SCALE] if bars else [])):
-        table.add_column(name, no_wrap=True)
-    for name in _COUNTS:
-        table.add_column(name, justify="right", no_wrap=True)
+    left = (*titles, "win rate", *([SCALE] if bars else []))
+    table = table_of(*left, *_COUNTS, left=left)
     for line in lines:
         if line.own is None:
             table.add_row(*(Text(name, "bold") for name in line.names))

@@ -9,12 +9,15 @@ import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
+from evenhand.cli.options import Claiming, Counting, grouped
 from evenhand.cli.session import named_or_latest, opened_store
 from evenhand.cli.terminal import one_line
 from evenhand.errors import InputError, Status
 from evenhand.messages import Message
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from evenhand.report.gate import GateReport, Ruling
     from evenhand.stats.rates.win_rate import Doubt
 
@@ -34,7 +37,9 @@ _REMEDIES: dict[Doubt, str] = {
 _STYLE: dict[Ruling, str] = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
 
 
+@grouped
 def gate(
+    *,
     name: opt.LatestOrNamed = None,
     latest: Annotated[
         bool, typer.Option("--latest", help="Gate the latest run of the store.")
@@ -46,10 +51,7 @@ def gate(
     alpha: Annotated[
         float, typer.Option("--alpha", help="The interval is at the level 1 - alpha.")
     ] = 0.05,
-    side: opt.SideOption = "B",
-    ties: opt.TiesOption = "half",
-    max_invalid: opt.MaxInvalid = 0.01,
-    max_skipped: opt.MaxSkipped = 0.01,
+    counting: Counting,
     max_inconsistent: Annotated[
         float | None,
         typer.Option(
@@ -57,8 +59,7 @@ def gate(
             help="Undecided where the orders chose differently in a larger share of pairs.",
         ),
     ] = None,
-    allow_one_order: opt.AllowOneOrder = False,
-    smallest_effect: opt.SmallestEffect = None,
+    claiming: Claiming,
     corrected: Annotated[
         bool,
         typer.Option(
@@ -82,7 +83,6 @@ def gate(
 ) -> None:
     """Pass (exit code 0) if a run's interval lies above a threshold, fail (1) if below, else
     undecided (6)."""
-    from evenhand.report.conclusions import ConclusionLimits
     from evenhand.report.gate import gate_run
 
     _named_once(name, latest=latest)
@@ -90,12 +90,7 @@ def gate(
         raise InputError(
             Message("command.both_or_neither", option="--labels-are", other="--corrected")
         )
-    limits = ConclusionLimits(
-        max_invalid=max_invalid,
-        max_skipped=max_skipped,
-        allow_one_order=allow_one_order,
-        smallest_effect=smallest_effect,
-    )
+    limits = claiming.limits(counting)
     with opened_store(store) as opened:
         run = named_or_latest(opened, name)
         if corrected:
@@ -106,8 +101,8 @@ def gate(
                 run,
                 min_win_rate=min_win_rate,
                 alpha=alpha,
-                side=side,
-                ties=ties,
+                side=counting.side,
+                ties=counting.ties,
                 limits=limits,
                 labels_are_random=labels_are == "random",
             )
@@ -117,8 +112,8 @@ def gate(
                 run,
                 min_win_rate=min_win_rate,
                 alpha=alpha,
-                side=side,
-                ties=ties,
+                side=counting.side,
+                ties=counting.ties,
                 limits=limits,
                 max_inconsistent=max_inconsistent,
             )
@@ -126,10 +121,7 @@ def gate(
         from evenhand.report.gate import write_junit
 
         write_junit(ruled, junit)
-    if as_json:
-        session.write_json(ruled.model_dump_json(indent=2))
-    else:
-        _show(ruled)
+    session.present(ruled, show_gate, as_json=as_json)
     raise typer.Exit(_STATUS[ruled.ruling])
 
 
@@ -141,10 +133,9 @@ def _named_once(name: str | None, *, latest: bool) -> None:
         raise InputError(Message("command.latest_and_run", name=name))
 
 
-def _show(ruled: GateReport) -> None:
+def show_gate(console: Console, ruled: GateReport) -> None:
     from rich.text import Text
 
-    console = session.out()
     for check in ruled.checks:
         console.print(Text(one_line(check.sentence)), soft_wrap=True)
     lines = [(check.ruling, check.line) for check in ruled.checks]

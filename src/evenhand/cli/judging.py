@@ -13,7 +13,12 @@ import typer
 
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, share
-from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    show_facts,
+    show_notes,
+    table_of,
+)
 from evenhand.errors import Status
 
 if TYPE_CHECKING:
@@ -102,11 +107,11 @@ def end(
     from evenhand.cli.report import show_abstentions
 
     if as_json:
-        told = json.loads(summary.model_dump_json())
-        told["conclusions"] = _conclusions(summary, store)
+        whole = json.loads(summary.model_dump_json())
+        whole["conclusions"] = _conclusions(summary, store)
         if abstentions is not None:
-            told["abstentions"] = [each.model_dump(mode="json") for each in abstentions]
-        session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
+            whole["abstentions"] = [each.model_dump(mode="json") for each in abstentions]
+        session.write_json(whole)
     else:
         show_summary(session.out(), session.err(), summary)
         show_abstentions(session.out(), abstentions or ())
@@ -194,8 +199,7 @@ def judge_in_stages(
         if people is not None:
             _write(store, summaries[-1].run, people)
     if as_json:
-        told = found.model_dump(mode="json")
-        session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
+        session.write_json(found)
     else:
         show_cascade(session.out(), found, people)
     if summaries[-1].stopped_by == "interrupt":
@@ -214,21 +218,17 @@ def _write(store: Store, run: str, path: Path) -> None:
 
 
 def show_cascade(console: Console, found: CascadeReport, people: Path | None) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     columns = ("judge", "asked", "stand", "abstained", "inconsistent", "invalid", "passes", "cost")
-    for column in columns:
-        left = column == "judge"
-        table.add_column(column, justify="left" if left else "right", overflow="fold")
+    table = table_of(*columns, left=("judge",))
     for stage in found.stages:
         counts = (stage.asked, stage.kept, stage.abstained, stage.inconsistent, stage.invalid)
         cells = [number(count) for count in (*counts, stage.passes)]
         table.add_row(Text(one_line(stage.judge)), *cells, _cost(stage.cost_usd))
     console.print(table)
     console.print()
-    for lead, said in (
+    facts = (
         *((f"run {place}", stage.run) for place, stage in enumerate(found.stages, start=1)),
         (
             "coverage",
@@ -246,10 +246,9 @@ def show_cascade(console: Console, found: CascadeReport, people: Path | None) ->
             f"{counted(found.calls, 'call')} in these runs, {_cost(found.cost_usd)}",
         ),
         ("people", _people(found, people)),
-    ):
-        show_hanging(console, Text(f"{lead:<10}", "dim"), Text(one_line(said)))
-    for note in found.notes:
-        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+    )
+    show_facts(console, ((name, one_line(fact)) for name, fact in facts), width=10)
+    show_notes(console, found.notes)
 
 
 def _people(found: CascadeReport, people: Path | None) -> str:

@@ -12,7 +12,12 @@ import typer
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import RateLine, counted, number, percent, share, show_rates, value
-from evenhand.cli.terminal import one_line, print_table, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    print_table,
+    show_notes,
+    table_of,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -76,9 +81,7 @@ def jury(
     ] = False,
     side: opt.SideOption = "B",
     ties: opt.TiesOption = "half",
-    level: Annotated[
-        float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
-    ] = 0.95,
+    level: opt.Level = 0.95,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -113,7 +116,7 @@ def jury(
     if output is not None:
         rows = write_jury_rows(sitting, output, overwrite=force)
     if as_json:
-        session.write_json(sitting.report.model_dump_json(indent=2))
+        session.write_json(sitting.report)
         return
 
     show_jury(session.out(), sitting.report)
@@ -158,10 +161,7 @@ def show_jury(console: Console, found: JuryReport) -> None:
     _show_accuracy(console, found)
     _show_judges(console, found)
     _show_between(console, found)
-    if found.notes:
-        console.print()
-    for note in found.notes:
-        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+    show_notes(console, found.notes, apart=True)
 
 
 def _show_rate(console: Console, found: JuryReport, each: JuryRate) -> None:
@@ -180,7 +180,6 @@ def _show_rate(console: Console, found: JuryReport, each: JuryRate) -> None:
 
 
 def _show_accuracy(console: Console, found: JuryReport) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     console.print()
@@ -189,7 +188,7 @@ def _show_accuracy(console: Console, found: JuryReport) -> None:
         return
     labels = counted(found.labels, "labelled pair")
     console.print(Text(f"right on {labels}, the learned jury on prompts it had not seen", "bold"))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table = table_of("", " ", left=("", " "), header=False)
     for rule in found.accuracy:
         table.add_row(Text(one_line(rule.rule)), Text(share(rule.accuracy)))
     print_table(console, table)
@@ -198,20 +197,15 @@ def _show_accuracy(console: Console, found: JuryReport) -> None:
 
 
 def _show_judges(console: Console, found: JuryReport) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     weighted = any(each.weight is not None for each in found.judges)
     worth = any(each.worth is not None for each in found.judges)
     abstained = any(each.abstained for each in found.judges)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("judge")
-    for name in ("votes", "inconsistent", "invalid", *(("abstained",) if abstained else ())):
-        table.add_column(name, justify="right")
-    for name in ("not judged", "against the jury"):
-        table.add_column(name, justify="right")
-    for name in (*(("weight",) if weighted else ()), *(("worth",) if worth else ())):
-        table.add_column(name, justify="right")
+    columns = ["judge", "votes", "inconsistent", "invalid", *(["abstained"] if abstained else [])]
+    columns += ["not judged", "against the jury"]
+    columns += [*(["weight"] if weighted else []), *(["worth"] if worth else [])]
+    table = table_of(*columns, left=("judge",))
     for each in found.judges:
         cells = [number(each.votes), number(each.inconsistent), number(each.invalid)]
         if abstained:
@@ -238,19 +232,17 @@ def _plain_share(part: float, of: float) -> str:
 
 
 def _show_between(console: Console, found: JuryReport) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     if not found.between:
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("judges", "pairs", "agreement", "kappa"):
-        table.add_column(name, justify="right" if name == "pairs" else "left")
+    left = ("judges", "agreement", "kappa")
+    table = table_of("judges", "pairs", "agreement", "kappa", left=left)
     for each in found.between[:_PAIRS_AT_MOST]:
         names = one_line(f"{each.first} and {each.second}")
         table.add_row(Text(names), number(each.pairs), share(each.agreement), value(each.kappa))
     console.print()
     print_table(console, table)
-    left = len(found.between) - _PAIRS_AT_MOST
-    if left > 0:
-        console.print(Text(f"and {number(left)} more in --json", "dim"))
+    more = len(found.between) - _PAIRS_AT_MOST
+    if more > 0:
+        console.print(Text(f"and {number(more)} more in --json", "dim"))

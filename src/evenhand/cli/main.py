@@ -158,8 +158,8 @@ def _show_error(error: EvenhandError, *, as_json: bool, of_pair: bool) -> None:
     failure = failure_of(error)
     if as_json:
         try:
-            left_out = {} if of_pair else {"metadata": set(Metadata.model_fields)}
-            session.write_json(failure.model_dump_json(indent=2, exclude=left_out))
+            left_out = set() if of_pair else set(Metadata.model_fields)
+            session.write_json(failure.model_dump(mode="json", exclude={"metadata": left_out}))
             return
         except OSError:
             session.silence_output()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evenhand.contract import Locale
     from evenhand.judges import Judge
     from evenhand.judging.config import JudgeConfig
+    from evenhand.report.conclusions import ConclusionLimits
     from evenhand.runs import RunOptions
     from evenhand.runs.options import Again
 
@@ -343,6 +344,19 @@ TiesOption = Annotated[
     ),
 ]
 
+Level = Annotated[
+    float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot", metavar="FILE", help="Draw it too, to a file.svg, file.png or file.csv."
+    ),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--force", help="Write over a file that is there already.")
+]
+
 
 # Options that belong together, each group one value: a command takes it whole and passes it on.
 
@@ -369,7 +383,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
         command(**given)
 
-    called.__signature__ = taken.replace(parameters=spread)  # type: ignore[attr-defined]
+    vars(called)["__signature__"] = taken.replace(parameters=spread)
     called.__annotations__ = {each.name: each.annotation for each in spread}
     return called
 
@@ -459,6 +473,34 @@ class JudgeChoices:
             ask_identical=ask_identical,
         )
         return JudgeConfig.resolve(load_settings(), chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Whose win rate it is, and what counts as missing."""
+
+    side: SideOption = "B"
+    ties: TiesOption = "half"
+    max_invalid: MaxInvalid = 0.01
+    max_skipped: MaxSkipped = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Claiming:
+    """What may be concluded."""
+
+    allow_one_order: AllowOneOrder = False
+    smallest_effect: SmallestEffect = None
+
+    def limits(self, counting: Counting) -> ConclusionLimits:
+        from evenhand.report.conclusions import ConclusionLimits
+
+        return ConclusionLimits(
+            max_invalid=counting.max_invalid,
+            max_skipped=counting.max_skipped,
+            allow_one_order=self.allow_one_order,
+            smallest_effect=self.smallest_effect,
+        )
 
 
 def open_judge(config: JudgeConfig) -> Judge:

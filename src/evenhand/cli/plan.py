@@ -11,7 +11,11 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number
 from evenhand.cli.options import JudgeChoices, PairRules, open_judge
-from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    show_facts,
+    table_of,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -198,11 +202,7 @@ def plan(
             early_stopping=until_decided,
             call_cost=cost,
         )
-    if as_json:
-        session.write_json(planned.model_dump_json(indent=2))
-        return
-
-    show_plans(session.out(), planned)
+    session.present(planned, show_plans, as_json=as_json)
 
 
 def _check(
@@ -308,8 +308,7 @@ def show_plans(console: Console, planned: PairPlans) -> None:
         lines = list(_settings(planned))
         if planned.call_cost is None or planned.call_cost.usd is None:
             lines.append(("cost", _unknown(planned.call_cost)))
-    for name, said in lines:
-        show_hanging(console, Text(f"{name:<9}", "dim"), Text(said))
+    show_facts(console, lines)
     if len(planned.plans) > 1:
         console.print()
         console.print(_table(planned))
@@ -419,9 +418,6 @@ def _percent(share: float) -> str:
 
 
 def _table(planned: PairPlans) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     cost = planned.call_cost if planned.call_cost and planned.call_cost.usd else None
     early = planned.early_stopping
     most = "at most " if early else ""
@@ -430,8 +426,7 @@ def _table(planned: PairPlans) -> Table:
     headings += [f"{most}pairs", "calls", *(["cost"] if cost else [])]
     if early:
         headings += ["on average pairs", "calls", *(["cost"] if cost else [])]
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = table_of(*headings)
     for plan in planned.plans:
         cells = [f"{plan.win_rate:.4g}", *([f"{plan.shown_rate:.4g}"] if shown else [])]
         cells += [number(plan.pairs), number(plan.calls)]

@@ -11,7 +11,13 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, share_as_rate
 from evenhand.cli.options import JudgeChoices, RunLimits, grouped, open_judge
-from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    print_where_it_fits,
+    show_facts,
+    show_hanging,
+    table_of,
+)
 from evenhand.errors import Status
 
 if TYPE_CHECKING:
@@ -124,12 +130,7 @@ def probe(
 def _list(cases: Sequence[ProbeCase], *, as_json: bool) -> None:
     from evenhand.trust.probes.cases import list_probes
 
-    lines = list_probes(cases)
-    if as_json:
-        session.write_json(lines.model_dump_json(indent=2))
-        return
-
-    show_listing(session.out(), lines)
+    session.present(list_probes(cases), show_listing, as_json=as_json)
 
 
 def _probed(
@@ -171,10 +172,7 @@ def _probed(
 
 
 def _end(report: ProbeReport, *, as_json: bool) -> None:
-    if as_json:
-        session.write_json(report.model_dump_json(indent=2))
-    else:
-        show_probes(session.out(), session.err(), report)
+    session.present(report, show_probes, as_json=as_json)
     if report.stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)  # and not Exit, of which main would say so again
     raise typer.Exit(_exit_code(report))
@@ -192,7 +190,6 @@ def _exit_code(report: ProbeReport) -> int:
 
 _SHOWN_OF_EACH = 3
 _QUOTED = 160
-_LEAD = 8
 _LANGUAGE: dict[Locale, str] = {"en": "English", "zh": "Chinese"}
 _RULING_STYLE = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"}
 _STOPPED = {
@@ -220,9 +217,10 @@ def show_listing(console: Console, listed: ProbeList) -> None:
     console.print(Text(f"{counted(listed.pairs, 'pair')} in {languages}, each in both orders"))
 
 
-def show_probes(out: Console, err: Console, report: ProbeReport) -> None:
+def show_probes(out: Console, report: ProbeReport) -> None:
     from rich.text import Text
 
+    err = session.err()
     for note in report.notes:
         err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
     out.print(Text.assemble(("judge ", "dim"), (one_line(report.judge), "bold")))
@@ -230,8 +228,7 @@ def show_probes(out: Console, err: Console, report: ProbeReport) -> None:
     _show_languages(out, report)
     _show_failing(out, report)
     out.print()
-    for lead, said in _closing(report):
-        show_hanging(out, Text(f"{lead:<{_LEAD}}", "dim"), Text(said))
+    show_facts(out, _closing(report), width=8)
     if report.ruling is not None:
         ruled = Text.assemble((report.ruling, _RULING_STYLE[report.ruling]))
         out.print(ruled.append(f"  {report.ruling_reason}", ""), soft_wrap=True)
@@ -244,27 +241,18 @@ def show_probes(out: Console, err: Console, report: ProbeReport) -> None:
 
 
 def _show_scores(console: Console, report: ProbeReport) -> None:
-    table = _score_table(report, expected=True)
-    needed = console.measure(table, options=console.options.update(width=1_000)).maximum
-    if not console.is_terminal:
-        console.width = max(console.width, needed)  # a pipe has no width, and lines stay whole
-    fits = needed <= console.width
-    console.print(table if fits else _score_table(report, expected=False))
+    if not print_where_it_fits(console, _score_table(report, expected=True)):
+        console.print(_score_table(report, expected=False))
 
 
 def _score_table(report: ProbeReport, *, expected: bool) -> Table:
     """Without what is expected where it is too wide; --list has that too."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("probe", no_wrap=True)
-    if expected:
-        table.add_column("expected", no_wrap=True)
-    counts = ["cases", "passed", "wrong", "inconsistent", "invalid"]
     pending = report.overall.pending > 0
-    for column in [*counts, *(["pending"] if pending else [])]:
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("score, 95 % interval", no_wrap=True)
+    score = "score, 95 % interval"
+    columns = ["probe", *(["expected"] if expected else [])]
+    columns += ["cases", "passed", "wrong", "inconsistent", "invalid"]
+    columns += [*(["pending"] if pending else []), score]
+    table = table_of(*columns, left=("probe", "expected", score))
     for each in report.probes:
         told = [each.expected] if expected else []
         table.add_row(each.probe, *told, *_cells(each, pending))
@@ -294,8 +282,7 @@ def _show_languages(console: Console, report: ProbeReport) -> None:
     if lines:
         console.print()
         console.print(Text("by language, where it differs", "bold"))
-    for name, said in lines:
-        show_hanging(console, Text(f"  {name:<10}", "dim"), Text(said))
+    show_facts(console, lines, width=10, indent="  ")
 
 
 def _show_failing(console: Console, report: ProbeReport) -> None:

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, running_rate, seconds, tokens
-from evenhand.cli.terminal import one_line
+from evenhand.cli.terminal import (
+    one_line,
+    table_of,
+)
 from evenhand.errors import InputError, Status
 from evenhand.judges.protocol import news_of
 from evenhand.messages import Message
@@ -305,20 +308,16 @@ def _told(estimate: Estimate) -> str:
 
 
 def show_summary(out: Console, err: Console, summary: RunSummary) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     for note in summary.notes:
         err.print(Text(f"note  {one_line(note)}"), soft_wrap=True)
     out.print(Text(f"run {one_line(summary.run)}", style="bold"))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("judge", "A wins", "B wins", "ties", "inconsistent", "invalid", "pending"):
-        left = column == "judge"
-        table.add_column(column, justify="left" if left else "right", overflow="fold")
+    counts = ("A wins", "B wins", "ties", "inconsistent", "invalid", "pending")
+    table = table_of("judge", *counts, left=("judge",))
     for judge in summary.judges:
-        counts = (judge.wins_a, judge.wins_b, judge.ties, judge.inconsistent, judge.invalid)
-        cells = [number(count) for count in (*counts, judge.pending)]
-        table.add_row(Text(one_line(judge.judge)), *cells)
+        cells = (judge.wins_a, judge.wins_b, judge.ties, judge.inconsistent, judge.invalid)
+        table.add_row(Text(one_line(judge.judge)), *map(number, (*cells, judge.pending)))
     if summary.judges:
         out.print(table)
     skipped = f", {counted(summary.skipped_rows, 'row')} skipped" if summary.skipped_rows else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +75,7 @@ def prompt(
         shown: dict[str, Any] = {"promptVersion": filled.template.version, "requests": requests}
         if not letters and config.template is None:
             shown["answerSchema"] = answer_schema(pair)
-        session.write_json(json.dumps(shown, ensure_ascii=False, indent=2))
+        session.write_json(shown)
         return
     # The whole is asked about first, then each criterion by its number.
     asked = ["whole", *(f"criterion {number}" for number in range(1, len(questions)))]

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, number
-from evenhand.cli.terminal import one_line, print_table, show_hanging
+from evenhand.cli.options import grouped
+from evenhand.cli.terminal import (
+    one_line,
+    print_table,
+    show_facts,
+    show_notes,
+    table_of,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -24,8 +33,6 @@ if TYPE_CHECKING:
     from evenhand.stats.ranking.elo import EloRatings
     from evenhand.stats.ranking.result import RankedModel, Ranking
 
-
-# The options of `evenhand rank`, each described once.
 
 RunNames = Annotated[
     list[str] | None,
@@ -127,26 +134,45 @@ PlotFile = Annotated[
 ]
 
 
-# `evenhand rank`: a leaderboard of models, from runs of the store or from a file of battles.
+@dataclass(frozen=True, slots=True)
+class ScoreChoices:
+    """How scores are fitted, or Elo ratings made instead."""
+
+    ties: TieModel = None
+    inconsistent: Inconsistent = None
+    intervals: IntervalKind = None
+    level: Level = None
+    scale: ScoreScale = None
+    prior: Prior = None
+    replicates: Replicates = None
+    seed: Seed = None
+    elo: Elo = False
+    k: EloStep = None
+
+    def options(self) -> RankOptions:
+        """What was given; for the rest the defaults hold."""
+        from evenhand.report.ranking import RankOptions
+
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        elo, k = given.pop("elo"), given.pop("k", _ELO_STEP)
+        if elo:
+            given["elo_k"] = k
+        if self.intervals == "none":
+            given["intervals"] = None
+        return RankOptions(**given)
+
 
 _ELO_STEP = 16.0
 
 
+@grouped
 def rank(
+    *,
     runs: RunNames = None,
     battles: BattlesFile = None,
     judge: OneJudge = None,
     tag: Tag = None,
-    ties: TieModel = None,
-    inconsistent: Inconsistent = None,
-    intervals: IntervalKind = None,
-    level: Level = None,
-    scale: ScoreScale = None,
-    prior: Prior = None,
-    replicates: Replicates = None,
-    seed: Seed = None,
-    elo: Elo = False,
-    k: EloStep = None,
+    scores: ScoreChoices,
     matrix: WinMatrix = False,
     columns: opt.ColumnMap = None,
     bad_rows: BadRows = None,
@@ -155,118 +181,54 @@ def rank(
     as_json: opt.AsJson = False,
 ) -> None:
     """Rank models by the verdicts of runs, or by a file of battles, with intervals."""
+    from evenhand.cli.inputs import data_path, mapped_columns
+    from evenhand.data import open_source
+    from evenhand.report.ranking import rank_file, rank_runs
+
     of_file = {"--map": columns, "--bad-rows": bad_rows}
     _belong(of_file, battles is not None, "command.belongs_to_battles")
-    of_runs = {"--judge": judge, "--store": store, "--inconsistent": inconsistent}
+    of_runs = {"--judge": judge, "--store": store, "--inconsistent": scores.inconsistent}
     _belong(of_runs, battles is None, "command.belongs_to_runs")
-    fitted: dict[str, Any] = {
-        "--ties": ties,
-        "--intervals": intervals,
-        "--level": level,
-        "--scale": scale,
-    }
-    fitted |= {"--prior": prior, "--plot": plot, "--matrix": matrix or None}
-    _belong(fitted, not elo, "command.belongs_to_fit")
-    drawn = {"--replicates": replicates, "--seed": seed}
-    _belong(drawn, intervals == "bootstrap", "command.belongs_to_bootstrap")
-    _belong({"--k": k}, elo, "command.belongs_to_elo")
-    options = _options(
-        ties=ties,
-        inconsistent=inconsistent,
-        intervals=intervals,
-        level=level,
-        scale=scale,
-        prior=prior,
-        replicates=replicates,
-        seed=seed,
-        elo_k=(_ELO_STEP if k is None else k) if elo else None,
-    )
+    fitted: dict[str, object] = {"--ties": scores.ties, "--intervals": scores.intervals}
+    fitted |= {"--level": scores.level, "--scale": scores.scale, "--prior": scores.prior}
+    fitted |= {"--plot": plot, "--matrix": matrix or None}
+    _belong(fitted, not scores.elo, "command.belongs_to_fit")
+    drawn = {"--replicates": scores.replicates, "--seed": scores.seed}
+    _belong(drawn, scores.intervals == "bootstrap", "command.belongs_to_bootstrap")
+    _belong({"--k": scores.k}, scores.elo, "command.belongs_to_elo")
+    options = scores.options()
     if plot is not None:
-        _check_kind(plot)
+        from evenhand.report.charts.drawing import chart_format
+
+        chart_format(plot)  # before anything is read, since that may take a while
     if battles is not None:
         if runs:
             raise InputError(Message("command.runs_or_battles"))
-        ranked = _of_file(battles, options, columns, tag, skip_bad_rows=bad_rows == "skip")
+        with open_source(data_path(battles)) as source:
+            ranked = rank_file(
+                source,
+                options,
+                columns=mapped_columns(columns),
+                tag=tag,
+                skip_bad_rows=bad_rows == "skip",
+            )
     else:
-        ranked = _of_runs(runs, options, store, judge, tag)
+        with session.opened_store(store) as opened:
+            names = runs or [session.named_or_latest(opened, None)]
+            ranked = rank_runs(opened, names, options, judge=judge, tag=tag)
     if plot is not None and ranked.ranking is not None:
-        _draw(ranked.ranking, plot)
-    if as_json:
-        session.write_json(ranked.model_dump_json(indent=2))
-        return
+        from evenhand.report.charts.drawing import write_ranking_chart
 
-    show_ranking(session.out(), ranked, matrix=matrix)
-    if plot is not None:
+        write_ranking_chart(ranked.ranking, plot.expanduser())
+    session.present(ranked, partial(show_ranking, matrix=matrix), as_json=as_json)
+    if plot is not None and not as_json:
         session.write_text(f"\nchart in {one_line(str(plot))}")
 
 
-def _belong(given: dict[str, Any], fits: bool, code: str) -> None:
+def _belong(given: Mapping[str, object], fits: bool, code: str) -> None:
     for option, value in given.items():
         if value is not None and not fits:
             raise InputError(Message(code, option=option))
-
-
-def _options(**given: Any) -> RankOptions:
-    from evenhand.report.ranking import RankOptions
-
-    if given["intervals"] == "none":
-        return RankOptions(**_there(given, but="intervals"), intervals=None)
-    return RankOptions(**_there(given))
-
-
-def _there(given: dict[str, Any], *, but: str | None = None) -> dict[str, Any]:
-    """What was given; for the rest the defaults hold."""
-    return {name: value for name, value in given.items() if value is not None and name != but}
-
-
-def _of_runs(
-    names: list[str] | None,
-    options: RankOptions,
-    address: str | None,
-    judge: str | None,
-    tag: str | None,
-) -> RunRanking:
-    from evenhand.cli.session import named_or_latest, opened_store
-    from evenhand.report.ranking import rank_runs
-
-    with opened_store(address) as store:
-        runs = names or [named_or_latest(store, None)]
-        return rank_runs(store, runs, options, judge=judge, tag=tag)
-
-
-def _of_file(
-    given: str,
-    options: RankOptions,
-    columns: list[str] | None,
-    tag: str | None,
-    *,
-    skip_bad_rows: bool,
-) -> RunRanking:
-    from evenhand.cli.inputs import data_path, mapped_columns
-    from evenhand.data import open_source
-    from evenhand.report.ranking import rank_file
-
-    with open_source(data_path(given)) as source:
-        return rank_file(
-            source,
-            options,
-            columns=mapped_columns(columns),
-            tag=tag,
-            skip_bad_rows=skip_bad_rows,
-        )
-
-
-def _check_kind(path: Path) -> None:
-    """Before anything is read, since that may take a while."""
-    from evenhand.report.charts.drawing import chart_format
-
-    chart_format(path)
-
-
-def _draw(ranking: Ranking, path: Path) -> None:
-    from evenhand.report.charts.drawing import write_ranking_chart
-
-    write_ranking_chart(ranking, path.expanduser())
 
 
 # A ranking as a person reads it: a leaderboard, what it was made from, and what to mind.
@@ -276,8 +238,7 @@ def show_ranking(console: Console, ranked: RunRanking, *, matrix: bool) -> None:
     from rich.text import Text
 
     console.print(Text(_title(ranked), "bold"))
-    for name, said in _made_from(ranked):
-        show_hanging(console, Text(f"{name:<9}", "dim"), Text(said))
+    show_facts(console, _made_from(ranked))
     console.print()
     ranking = ranked.ranking
     if ranking is not None:
@@ -291,10 +252,7 @@ def show_ranking(console: Console, ranked: RunRanking, *, matrix: bool) -> None:
     notes = [*ranked.notes, *(ranking.notes if ranking else ())]
     if ranking is not None and ranking.reason:
         notes.append(ranking.reason)
-    if notes:
-        console.print()
-    for note in notes:
-        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+    show_notes(console, notes, apart=True)
 
 
 def _title(ranked: RunRanking) -> str:
@@ -376,7 +334,7 @@ def _leaderboard(ranking: Ranking) -> Table:
     ranges = [f"rank range\n({_percent(ranking.level)})"] if sure else []
     headings = ["rank", *ranges, "model", "score"]
     headings += ["interval", "games", "not significantly\ndifferent from"] if sure else ["games"]
-    table = _table([*headings, *(["note"] if noted else [])], left=("model", "note"))
+    table = table_of(*[*headings, *(["note"] if noted else [])], left=("model", "note"))
     alike = _alike(ranking)
     for row in ranking.models:
         cells = [Text(str(row.rank))]
@@ -425,7 +383,8 @@ def _interval(row: RankedModel, ranking: Ranking) -> str:
 def _matrix(ranking: Ranking) -> Table:
     from rich.text import Text
 
-    table = _table(["rank", "model", *(str(row.rank) for row in ranking.models)], left=("model",))
+    ranks = [str(row.rank) for row in ranking.models]
+    table = table_of("rank", "model", *ranks, left=("model",))
     for row, scores in zip(ranking.models, ranking.win_matrix, strict=True):
         cells = [f"{100 * score:.0f}" for score in scores]
         cells[row.rank - 1] = "·"
@@ -436,23 +395,8 @@ def _matrix(ranking: Ranking) -> Table:
 def _ratings(elo: EloRatings) -> Table:
     from rich.text import Text
 
-    table = _table(["rank", "model", "rating", "games"], left=("model",))
+    table = table_of("rank", "model", "rating", "games", left=("model",))
     for row in elo.models:
         name = Text(one_line(row.model))
         table.add_row(str(row.rank), name, f"{row.rating:,.0f}", number(row.games))
-    return table
-
-
-def _table(headings: list[str], *, left: tuple[str, ...]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in headings:
-        text = heading in left
-        table.add_column(
-            heading,
-            justify="left" if text else "right",
-            no_wrap=not text,
-            overflow="fold",
-        )
     return table

@@ -24,8 +24,14 @@ from evenhand.cli.figures import (
     style_of,
     wins_and_losses,
 )
+from evenhand.cli.options import Claiming, Counting, grouped
 from evenhand.cli.session import named_or_latest, opened_store
-from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    show_facts,
+    show_hanging,
+    show_notes,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -41,23 +47,14 @@ if TYPE_CHECKING:
 # `evenhand report`: what a run says about its two sides, and how sure that is.
 
 
+@grouped
 def report(
+    *,
     name: opt.LatestOrNamed = None,
-    side: opt.SideOption = "B",
-    ties: opt.TiesOption = "half",
-    max_invalid: opt.MaxInvalid = 0.01,
-    max_skipped: opt.MaxSkipped = 0.01,
-    allow_one_order: opt.AllowOneOrder = False,
-    smallest_effect: opt.SmallestEffect = None,
-    level: Annotated[
-        float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
-    ] = 0.95,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw it too, to a file.svg, file.png or file.csv."
-        ),
-    ] = None,
+    counting: Counting,
+    claiming: Claiming,
+    level: opt.Level = 0.95,
+    plot: opt.Plot = None,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -83,21 +80,21 @@ def report(
     as_json: opt.AsJson = False,
 ) -> None:
     """Report what a run says: win rate with its interval, by criterion and tag, length, place."""
-    from evenhand.report.conclusions import ConclusionLimits, conclude
+    from evenhand.report.conclusions import conclude
 
     written: HtmlReport | None = None
     for option, value in (("--pairs", pairs), ("--locale", locale)):
         if value is not None and html is None:
             raise InputError(Message("command.belongs_to", option=option, other="--html"))
     with opened_store(store) as opened:
-        limits = ConclusionLimits(
-            max_invalid=max_invalid,
-            max_skipped=max_skipped,
-            allow_one_order=allow_one_order,
-            smallest_effect=smallest_effect,
+        found = conclude(
+            opened,
+            named_or_latest(opened, name),
+            side=counting.side,
+            ties=counting.ties,
+            level=level,
+            limits=claiming.limits(counting),
         )
-        run = named_or_latest(opened, name)
-        found = conclude(opened, run, side=side, ties=ties, level=level, limits=limits)
         if html is not None:
             from evenhand.serve.pages.html_report import write_html_report
             from evenhand.serve.pages.html_report_pairs import usable_processes
@@ -115,7 +112,7 @@ def report(
 
         write_report_chart(found, plot)
     if as_json:
-        session.write_json(found.model_dump_json(indent=2))
+        session.write_json(found)
         return
 
     show_report(session.out(), found)
@@ -143,7 +140,6 @@ def _told(written: HtmlReport) -> str:
 # With more of them each one's own page would be a book.
 _WHOLE_AT_MOST = 4
 _PARTS_AT_MOST = 12
-_LEAD = 11
 _TIES = {
     "half": "ties count as half, inconsistent pairs as half and left out",
     "excluded": "ties are excluded, inconsistent pairs count as half and left out",
@@ -163,10 +159,11 @@ def show_report(console: Console, found: Conclusions) -> None:
     for each in found.conclusions[:_WHOLE_AT_MOST]:
         by = f" ({each.judge})" if len(found.judges) > 1 else ""
         show_hanging(console, Text(""), Text(one_line(each.sentence + by), "bold"))
-    _tell(console, "compared", _compared(found))
+    facts = [("compared", _compared(found))]
     if not found.conclusions:
         what = "pairs" if found.judges else "judges"
-        _tell(console, "win rate", f"not enough data: the run has no {what}")
+        facts.append(("win rate", f"not enough data: the run has no {what}"))
+    show_facts(console, facts, width=10)
     if len(found.conclusions) > 1:
         console.print()
         show_rates(console, *_comparisons(found))
@@ -180,17 +177,7 @@ def show_report(console: Console, found: Conclusions) -> None:
     elif found.conclusions:
         console.print(Text("criteria, tags, length and position of each are in --json", "dim"))
     show_abstentions(console, found.abstentions)
-    if found.notes:
-        console.print()
-    for note in found.notes:
-        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
-
-
-def _tell(console: Console, lead: str, said: str | Text) -> None:
-    from rich.text import Text
-
-    shown = Text(said) if isinstance(said, str) else said
-    show_hanging(console, Text(f"{lead:<{_LEAD - 1}}", "dim"), shown)
+    show_notes(console, found.notes, apart=True)
 
 
 def _compared(found: Conclusions) -> str:
@@ -214,8 +201,7 @@ def _compared(found: Conclusions) -> str:
 
 
 def _show_conclusion(console: Console, found: Conclusion) -> None:
-    for lead, said in _lines(found):
-        _tell(console, lead, said)
+    show_facts(console, _lines(found), width=10)
     parts = [*_parts(found.by_criterion)]
     if found.by_tag:
         parts += [RateLine(("tag",)), *_parts(found.by_tag)] if parts else _parts(found.by_tag)
@@ -223,8 +209,8 @@ def _show_conclusion(console: Console, found: Conclusion) -> None:
         console.print()
         show_rates(console, ("criterion" if found.by_criterion else "tag",), parts)
     console.print()
-    _tell(console, "length", "; ".join(_length(found)))
-    _tell(console, "position", "; ".join(_position(found)))
+    facts = [("length", "; ".join(_length(found))), ("position", "; ".join(_position(found)))]
+    show_facts(console, facts, width=10)
 
 
 def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
@@ -353,8 +339,8 @@ def show_abstentions(console: Console, found: Sequence[Abstentions]) -> None:
     for each in found:
         console.print()
         who = f"{one_line(each.judge)}: " if len(found) > 1 else ""
-        for lead, said in _abstention_lines(each):
-            show_hanging(console, Text(f"{lead:<10}", "dim"), Text(f"{who}{said}"))
+        facts = ((name, f"{who}{fact}") for name, fact in _abstention_lines(each))
+        show_facts(console, facts, width=10)
         warned = each.check is not None and each.check.contradicted
         for place, note in enumerate(each.notes, start=1):
             # The warning is the last of them.

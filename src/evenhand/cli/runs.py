@@ -17,7 +17,14 @@ from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, dollars, number, seconds
 from evenhand.cli.session import named_store, opened_store
-from evenhand.cli.terminal import one_line, print_table, print_where_it_fits, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    print_table,
+    print_where_it_fits,
+    show_facts,
+    show_hanging,
+    table_of,
+)
 from evenhand.errors import InputError, StoreError
 from evenhand.messages import Message
 
@@ -69,15 +76,14 @@ def list_runs(
 
 
 def _list(address: str | None, *, as_json: bool) -> None:
-    import json
 
     from evenhand.store.address import read_address
 
     shown = read_address(named_store(address)).shown
     lines, damaged = _lines(address)
     if as_json:
-        told = {"store": shown, "runs": [line.model_dump(mode="json") for line in lines]}
-        session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
+        listed = [line.model_dump(mode="json") for line in lines]
+        session.write_json({"store": shown, "runs": listed})
     elif lines or damaged:
         show_lines(session.out(), lines)
     else:
@@ -128,9 +134,8 @@ def show(
         report = report_run(opened, name)
         batches = report_batches(opened, name)
     if as_json:
-        told = json.loads(report.model_dump_json())
-        told["batches"] = [batch.model_dump(mode="json") for batch in batches]
-        session.write_json(json.dumps(told, ensure_ascii=False, indent=2))
+        whole = json.loads(report.model_dump_json())
+        session.write_json(whole | {"batches": [each.model_dump(mode="json") for each in batches]})
     else:
         show_run(session.out(), report)
         show_batches(session.out(), batches)
@@ -245,9 +250,7 @@ def export(
             "--output", "-o", metavar="FILE", help="The file to write; - for standard output."
         ),
     ] = "-",
-    force: Annotated[
-        bool, typer.Option("--force", help="Write over a file that is there already.")
-    ] = False,
+    force: opt.Overwrite = False,
     store: opt.StoreAddress = None,
 ) -> None:
     """Write a run's verdicts with their pairs to a file, a row for each pair and judge."""
@@ -300,14 +303,11 @@ def show_lines(console: Console, lines: Sequence[RunLine]) -> None:
 
 
 def _table(lines: Sequence[RunLine]) -> Table:
-    from rich.table import Table
     from rich.text import Text
 
     skipped = any(line.skipped_rows for line in lines)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("run", "begun", *_COUNTS, *(["skipped"] if skipped else []), "state"):
-        left = column in ("run", "begun", "state")
-        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    columns = ("run", "begun", *_COUNTS, *(["skipped"] if skipped else []), "state")
+    table = table_of(*columns, left=("run", "begun", "state"))
     for line in lines:
         counts = [*_counts(line), *([line.skipped_rows] if skipped else [])]
         table.add_row(
@@ -351,14 +351,12 @@ def show_run(console: Console, report: RunReport) -> None:
     from rich.text import Text
 
     console.print(Text.assemble((f"run {one_line(report.run)}", "bold"), f"  {_state(report)}"))
-    for name, said in _plan(report):
-        show_hanging(console, Text(f"{name:<9}", "dim"), Text(said))
+    show_facts(console, _plan(report))
     for judge in report.judges:
         console.print()
         _show_judge(console, judge)
     console.print()
-    show_hanging(console, Text(f"{'spent':<9}", "dim"), Text(_spent(report.spent)))
-    show_hanging(console, Text(f"{'time':<9}", "dim"), Text(seconds(report.seconds)))
+    show_facts(console, [("spent", _spent(report.spent)), ("time", seconds(report.seconds))])
     invalid = sum(judge.invalid for judge in report.judges)
     _show_first(
         console,
@@ -408,7 +406,7 @@ def _show_judge(console: Console, judge: JudgeReport) -> None:
     from rich.text import Text
 
     console.print(Text.assemble(("judge ", "dim"), (one_line(judge.judge), "bold")))
-    for name, said in (
+    facts = (
         ("asked", _asked(judge)),
         ("settings", ", ".join(_settings(judge.settings)) or "none"),
         ("verdicts", _verdicts(judge)),
@@ -416,8 +414,8 @@ def _show_judge(console: Console, judge: JudgeReport) -> None:
         ("B won", _share(judge.share_b)),
         ("passes", _passes(judge)),
         ("took", _spent(judge.spent)),
-    ):
-        show_hanging(console, Text(f"  {name:<9}", "dim"), Text(said))
+    )
+    show_facts(console, facts, indent="  ")
 
 
 def _asked(judge: JudgeReport) -> str:
@@ -505,7 +503,6 @@ _STATES: dict[BatchStage, str] = {
 
 def show_batches(console: Console, batches: Sequence[BatchReport]) -> None:
     """The newest of them, after a line that counts all."""
-    from rich.table import Table
     from rich.text import Text
 
     if not batches:
@@ -516,10 +513,8 @@ def show_batches(console: Console, batches: Sequence[BatchReport]) -> None:
     told += f"{counted(waiting, 'request')} not collected" if there else "all collected"
     if len(batches) > _SHOWN_AT_MOST:
         told += f" (the last {_SHOWN_AT_MOST})"
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("batch", "judge", "state", "requests", "sent", "reserved"):
-        right = column in ("requests", "reserved")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    columns = ("batch", "judge", "state", "requests", "sent", "reserved")
+    table = table_of(*columns, left=("batch", "judge", "state", "sent"))
     for batch in batches[-_SHOWN_AT_MOST:]:
         table.add_row(
             Text(one_line(batch.id or "not known")),

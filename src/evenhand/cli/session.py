@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from evenhand.cli.terminal import one_line
@@ -18,15 +19,15 @@ from evenhand.errors import Status
 if TYPE_CHECKING:
     import asyncio
 
+    from pydantic import BaseModel
     from rich.console import Console
 
     from evenhand.judges import Judge
     from evenhand.store import Store
 
 
-# What every command shares: streams, errors to exit codes, the judge's caveat said once.
-
 T = TypeVar("T")
+R = TypeVar("R", bound="BaseModel")
 
 
 def prepare_streams() -> None:
@@ -78,10 +79,22 @@ def err() -> Console:
     return Console(file=sys.stderr, highlight=False)
 
 
-def write_json(text: str) -> None:
+def present(report: R, show: Callable[[Console, R], None], *, as_json: bool) -> None:
+    """What a command has to say: as JSON, or as `show` shows it."""
+    if as_json:
+        write_json(report)
+    else:
+        show(out(), report)
+
+
+def write_json(value: BaseModel | Mapping[str, Any]) -> None:
     """JSON on standard output, in UTF-8 whatever the terminal's locale is."""
     from evenhand.cli.terminal import escape, without_keys
 
+    if isinstance(value, Mapping):
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+    else:
+        text = value.model_dump_json(indent=2)
     write_text(escape(without_keys(text)))
 
 

@@ -4,7 +4,6 @@ model, fetched, located and served.
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -53,7 +52,7 @@ def doctor(
     code = max(check.exit_code for check in checks)
     if as_json:
         shown = [{k: v for k, v in asdict(c).items() if k != "exit_code"} for c in checks]
-        session.write_json(json.dumps({"ok": code == 0, "checks": shown}, indent=2))
+        session.write_json({"ok": code == 0, "checks": shown})
     else:
         _show(checks)
     raise typer.Exit(code)

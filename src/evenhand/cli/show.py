@@ -41,10 +41,7 @@ def show(
         # One name is the pair's: the run is then the latest.
         named = named_or_latest(opened, run if identifier is not None else None)
         report = report_pair(opened, named, run if identifier is None else identifier)
-    if as_json:
-        session.write_json(report.model_dump_json(indent=2))
-    else:
-        _show(session.out(), report)
+    session.present(report, _show, as_json=as_json)
 
 
 def _show(console: Console, report: PairReport) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
@@ -191,6 +191,39 @@ def show_hanging(console: Console, lead: Text, text: Text | Prose) -> None:
     grid.add_column(overflow="fold")
     grid.add_row(lead, text)
     console.print(grid)
+
+
+def show_facts(
+    console: Console, facts: Iterable[tuple[str, str | Text]], *, width: int = 9, indent: str = ""
+) -> None:
+    """A line each: what it is about, then what is known of it."""
+    from rich.text import Text
+
+    for name, fact in facts:
+        shown = Text(fact) if isinstance(fact, str) else fact
+        show_hanging(console, Text(f"{indent}{name:<{width}}", "dim"), shown)
+
+
+def show_notes(console: Console, notes: Iterable[str], *, apart: bool = False) -> None:
+    from rich.text import Text
+
+    for place, note in enumerate(notes):
+        if apart and place == 0:
+            console.print()
+        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+
+
+def table_of(*columns: str, left: Collection[str] = (), header: bool = True) -> Table:
+    """Numbers stay on a line; names, which stand to the left, go on in the next."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=header)
+    for column in columns:
+        text = column in left
+        table.add_column(
+            column, justify="left" if text else "right", no_wrap=not text, overflow="fold"
+        )
+    return table
 
 
 # A table whose lines stay whole where nothing bounds their width.

@@ -12,7 +12,12 @@ from typer.core import TyperGroup
 from evenhand.cli import options as opt
 from evenhand.cli import session
 from evenhand.cli.figures import counted, counted_share, number, percent
-from evenhand.cli.terminal import one_line, show_hanging
+from evenhand.cli.terminal import (
+    one_line,
+    show_facts,
+    show_notes,
+    table_of,
+)
 from evenhand.errors import InputError
 from evenhand.messages import Message
 
@@ -49,9 +54,7 @@ def of_people(context: typer.Context) -> None:
 @votes.command()
 def show(
     name: opt.RunArgument,
-    level: Annotated[
-        float, typer.Option("--level", help="How sure the intervals are, between 0 and 1.")
-    ] = 0.95,
+    level: opt.Level = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Of alpha's interval.")] = 0,
     store: opt.StoreAddress = None,
     as_json: opt.AsJson = False,
@@ -62,11 +65,7 @@ def show(
 
     with opened_store(store) as opened:
         found = summarise_votes(opened, name, level=level, seed=seed)
-    if as_json:
-        session.write_json(found.model_dump_json(indent=2))
-        return
-
-    show_votes(session.out(), found)
+    session.present(found, show_votes, as_json=as_json)
 
 
 @votes.command("import")
@@ -120,11 +119,7 @@ def import_file(
     )
     with open_source(data_path(file)) as source, opened_store(store) as opened:
         found = import_votes(opened, name, source, reading, bad_rows=bad_rows)
-    if as_json:
-        session.write_json(found.model_dump_json(indent=2))
-        return
-
-    show_imported(session.out(), found)
+    session.present(found, show_imported, as_json=as_json)
 
 
 def _named(who: str | None) -> str | None:
@@ -149,9 +144,7 @@ def export(
             metavar="FILE", help="To end in .csv or .jsonl, or either with .gz; - for JSON lines."
         ),
     ],
-    force: Annotated[
-        bool, typer.Option("--force", help="Write over a file that is there already.")
-    ] = False,
+    force: opt.Overwrite = False,
     store: opt.StoreAddress = None,
 ) -> None:
     """Write the votes on a run to a file, which evenhand votes import takes."""
@@ -175,7 +168,6 @@ def export(
 
 # People's votes as a person reads them.
 
-_LEAD = 10
 _PEOPLE_AT_MOST = 20
 
 
@@ -183,8 +175,7 @@ def show_votes(console: Console, found: VotesSummary) -> None:
     from rich.text import Text
 
     console.print(Text(f"votes on run {one_line(found.run)}", "bold"))
-    for lead, said in _lines(found):
-        show_hanging(console, Text(f"{lead:<{_LEAD}}", "dim"), Text(said))
+    show_facts(console, _lines(found), width=10)
     if found.people:
         console.print()
         _show_people(console, found)
@@ -240,14 +231,10 @@ def _alpha(alpha: Krippendorff) -> str:
 
 
 def _show_people(console: Console, found: VotesSummary) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("who", overflow="fold")
-    for name in ("votes", "skipped"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("says the same as another", overflow="fold")
+    same = "says the same as another"
+    table = table_of("who", "votes", "skipped", same, left=("who", same))
     for person in found.people[:_PEOPLE_AT_MOST]:
         table.add_row(
             Text(one_line(person.who)),
@@ -273,8 +260,7 @@ def show_imported(console: Console, found: ImportedVotes) -> None:
         ),
         soft_wrap=True,
     )
-    for note in _notes(found):
-        show_hanging(console, Text("note ", "yellow"), Text(one_line(note)))
+    show_notes(console, _notes(found))
 
 
 def _notes(found: ImportedVotes) -> Iterator[str]:
