@@ -70,8 +70,8 @@ def test_without_labels_it_says_what_to_do(command: Command, run: int) -> None:
     ran = command("correct", "kitchen", "--store", "s.db")
     assert ran.code == 2
     assert ran.err == (
-        "error  no judged pair of run 'kitchen' has a label; evenhand correct kitchen --draw 100 "
-        "--output FILE says which pairs to label\n"
+        "error  no judged pair of run 'kitchen' has a label; evenhand correct kitchen with "
+        "--draw 100 says which pairs to label\n"
     )
 
 

@@ -188,6 +188,45 @@ def test_a_page_names_no_option_and_no_command() -> None:
             assert not re.search(r"(?<!\w)--?[a-z]|\bevenhand |=COLUMN", text), code
 
 
+def made_up(text: str) -> dict[str, object]:
+    """Values of the kinds that a sentence's slots take."""
+    values: dict[str, object] = {}
+    for _, name, spec, _ in Formatter().parse(text):
+        if name is None or name.startswith("--"):
+            continue
+        if spec in ("or", "and"):
+            values[name] = ["one", "two", "three"]
+        elif spec == "option":
+            values[name] = "max-tokens"
+        elif spec:
+            values[name] = 3
+        else:
+            values.setdefault(name, "this")
+    return values
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_message_reads_well_for_every_reader(language: Language, face: Face) -> None:
+    options = {
+        name.removeprefix("--")
+        for text in catalogue("en").values()
+        for _, name, _, _ in Formatter().parse(text)
+        if name is not None and name.startswith("--") and "-" in name[2:]
+    }
+    snake = re.compile(rf"\b({'|'.join(each.replace('-', '_') for each in sorted(options))})\b")
+    for code, text in catalogue("en").items():
+        message = Message.of(code, made_up(text))
+        rendered = render(message, language, face)
+        assert rendered.splitlines() == [rendered], code
+        if "{{" not in text:  # a template's slot, or JSON to write
+            assert not re.search(r"[{}]", rendered), (code, rendered)
+        if face == "cli":
+            assert not snake.search(rendered), (code, rendered)
+        else:
+            assert not re.search(r"(?<![\w-])--(?!head\b)[a-z]", rendered), (code, rendered)
+
+
 class Noted(Model):
     note: Sentence
 

@@ -245,7 +245,7 @@ def test_labels_that_were_not_drawn_at_random_are_refused(store: Store) -> None:
         "run 'run' has no label of a pair that was drawn at random (12 of the data, which do not "
         "say how their pairs were drawn; 2 of people, which do not say how their pairs were drawn; "
         "1 on pairs that were chosen for what was known of them; 1 on pairs that were shown "
-        "because the judge was unsure); evenhand correct run --draw 100 --output FILE says which "
+        "because the judge was unsure); evenhand correct run with draw 100 says which "
         "pairs to label, or say labels_are random if they were"
     )
 
