@@ -171,6 +171,6 @@ ROWS = (
     Row("q8", says("A"), judged=False),
 )
 SKIPPED = (
-    SkippedRow("pairs.jsonl", 10, Message("pair.missing_every_pair_needs", where="responseA")),
+    SkippedRow("pairs.jsonl", 10, Message("pair.field_missing", where="responseA")),
     SkippedRow("pairs.jsonl", 12, "the line is cut; write the file anew"),
 )

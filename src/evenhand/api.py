@@ -53,7 +53,7 @@ def _resolve(
 ) -> JudgeConfig:
     if judge is not None and not isinstance(judge, str):
         if not _is_judge(judge):
-            raise InputError(Message("api.judge_name_what_open", judge=judge))
+            raise InputError(Message("api.judge_no_name", judge=judge))
         return JudgeConfig.resolve(settings, config, own=judge)
     chosen = JudgeConfig() if config is None else config
     if judge is not None and isinstance(chosen, JudgeConfig):  # what is none, resolve refuses
@@ -224,9 +224,9 @@ def _each(judge: str | Judge | Sequence[str | Judge] | None) -> list[str | Judge
     several = list(judge) if isinstance(judge, Sequence) else [judge]
     for each in several:
         if not isinstance(each, str) and not _is_judge(each):
-            raise InputError(Message("api.judge_name_what_open_judge_gives", each=each))
+            raise InputError(Message("api.judges_no_name", each=each))
     if not several:
-        raise InputError(Message("api.judge_named_such_openai_gpt_4o"))
+        raise InputError(Message("api.no_judge"))
     return [*several]
 
 

@@ -84,7 +84,7 @@ def _user_file(environment: Mapping[str, str]) -> Path | None:
     if named:
         path = Path(named).expanduser()
         if not path.is_file():
-            raise SettingsError(Message("settings.evenhand_config_names_file", path=path))
+            raise SettingsError(Message("settings.config_no_file", path=path))
         return path
     # platformdirs costs some milliseconds; a home without a config file should not pay for more.
     from platformdirs import user_config_path
@@ -97,22 +97,18 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise SettingsError(
-            Message("settings.read_path_strerror", path=path, strerror=error.strerror or error)
+            Message("settings.config_unreadable", path=path, strerror=error.strerror or error)
         ) from None
     except UnicodeDecodeError:
-        raise SettingsError(Message("settings.utf_8_save_utf", path=path)) from None
+        raise SettingsError(Message("settings.config_not_utf8", path=path)) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(
-            Message("settings.valid_toml_correct", path=path, error=error)
-        ) from None
+        raise SettingsError(Message("settings.config_not_toml", path=path, error=error)) from None
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
         if name not in _KNOWN:
             raise SettingsError(
-                Message(
-                    "settings.sets_unknown_may_set", path=path, key=key, known=", ".join(_KNOWN)
-                )
+                Message("settings.setting_unknown", path=path, key=key, known=", ".join(_KNOWN))
             )
         if not trusted:
             _refuse_reach(path, name, value)
@@ -122,10 +118,10 @@ def _with_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
 
 def _refuse_reach(path: Path, name: str, value: object) -> None:
     if name in _ONLY_FROM_THE_USER:
-        raise SettingsError(Message("settings.sets_file_working_directory", path=path, name=name))
+        raise SettingsError(Message("settings.not_in_working_directory", path=path, name=name))
     # open_judge sets spaces around a name aside, so they hide nothing here either.
     if name == "judge" and str(value).strip().startswith(("local:", "replay:")):
-        raise SettingsError(Message("settings.names_judge_reads_file", path=path, value=value))
+        raise SettingsError(Message("settings.judge_reads_file", path=path, value=value))
 
 
 def check_setting(where: str, name: str, value: object) -> object:
@@ -137,16 +133,16 @@ def check_setting(where: str, name: str, value: object) -> object:
             )
     elif name == "base_url" and isinstance(value, (list, tuple)):
         if not value or not all(isinstance(each, str) and each.strip() for each in value):
-            raise SettingsError(Message("settings.list_addresses_e_g", where=where))
+            raise SettingsError(Message("settings.addresses_needed", where=where))
         return tuple(value)
     elif name in _TEXT:
         if not isinstance(value, str) or not value.strip():
-            raise SettingsError(Message("settings.text_where_value", where=where, value=value))
+            raise SettingsError(Message("settings.text_needed", where=where, value=value))
     elif name in _LEAST_WHOLE:
         if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST_WHOLE[name]:
             least = _LEAST_WHOLE[name]
             raise SettingsError(
-                Message("settings.whole_number_from_up", where=where, value=value, least=least)
+                Message("settings.integer_needed", where=where, value=value, least=least)
             )
     elif (
         isinstance(value, bool)
@@ -155,7 +151,7 @@ def check_setting(where: str, name: str, value: object) -> object:
     ):
         raise SettingsError(
             Message(
-                "settings.number_from_up",
+                "settings.number_needed",
                 where=where,
                 value=value,
                 least_number=_LEAST_NUMBER[name],

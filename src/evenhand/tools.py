@@ -221,7 +221,7 @@ def _read_arguments(arguments: str | bytes | Mapping[str, Any]) -> Pair:
             arguments = json.loads(text)
             refuse_repeated_key(text, arguments)
         except RepeatedKey as error:
-            raise InputError(Message("tools.arguments_ambiguous_error", error=error)) from None
+            raise InputError(Message("tools.arguments_ambiguous", error=error)) from None
         except (ValueError, RecursionError):
-            raise InputError(Message("tools.arguments_json_send_object")) from None
+            raise InputError(Message("tools.arguments_not_json")) from None
     return read_pair(arguments)  # type: ignore[arg-type]  # what is not an object is refused there

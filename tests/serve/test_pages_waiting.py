@@ -115,9 +115,7 @@ def test_a_busy_server_is_asked_again_by_the_page(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def busy(*_: Any, **__: Any) -> Any:
-        raise ServerBusy(
-            Message("serve.requests_being_answered_ask", in_flight=4), retry_after_s=6.2
-        )
+        raise ServerBusy(Message("serve.too_many_requests", in_flight=4), retry_after_s=6.2)
 
     monkeypatch.setattr(browsing.VerdictBrowser, "page", busy)
     answer = visitor.ask("/runs/1/pairs", **{"Accept-Language": "zh"})

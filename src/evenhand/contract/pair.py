@@ -146,7 +146,7 @@ def read_pair(value: Pair | Mapping[str, Any], *, criteria_needed: bool = True) 
     if isinstance(value, Pair):
         return value
     if not isinstance(value, Mapping):  # callers may be untyped
-        raise InputError(Message("pair.pair_json_object", value=_kind_of(value)))
+        raise InputError(Message("pair.not_an_object", value=_kind_of(value)))
     _refuse_both_spellings(value)
     if not criteria_needed and "criteria" not in value:
         pair = read_pair({**value, "criteria": ["none"]})
@@ -169,7 +169,7 @@ def _refuse_both_spellings(value: Mapping[str, Any]) -> None:
             spelling for spelling in spellings(name, field.validation_alias) if spelling in value
         ]
         if len(given) > 1:
-            raise InputError(Message("pair.given_twice_also_keep", given=given[0], given2=given[1]))
+            raise InputError(Message("pair.given_twice", given=given[0], given2=given[1]))
 
 
 def spellings(name: str, alias: object) -> list[str]:
@@ -198,7 +198,7 @@ def refuse(error: ValidationError, model: type[Model]) -> NoReturn:
 def missing_field(error: InputError) -> str | None:
     """The field, where one that every pair needs was not given."""
     message = error.message
-    if isinstance(message, Message) and message.code == "pair.missing_every_pair_needs":
+    if isinstance(message, Message) and message.code == "pair.field_missing":
         return str(message.values["where"])
     return None
 
@@ -206,7 +206,7 @@ def missing_field(error: InputError) -> str | None:
 def _complaint(details: ErrorDetails, model: type[Model]) -> str:
     kind, where = details["type"], _path(details["loc"])
     if kind == "missing":
-        return Message("pair.missing_every_pair_needs", where=where)
+        return Message("pair.field_missing", where=where)
     if kind == "extra_forbidden":
         known = ", ".join(str(field.alias) for field in model.model_fields.values())
         return Message("pair.unknown_field", where=where, known=known)

@@ -90,7 +90,7 @@ class AnswerRows:
         _, values = self._chat.read(row)
         common = _common(values)
         if not responses:
-            raise DataError(Message("data.row_holds_answer"))
+            raise DataError(Message("data.no_answer"))
         own = values.get("prompt")
         if not prompts and isinstance(own, str) and len(responses) == 1:
             prompts = [own]
@@ -112,13 +112,13 @@ def read_question(row: Mapping[str, Any], fields: FieldValues) -> PromptTurns:
     _, values = fields.read({name: value for name, value in row.items() if name != "turns"})
     identity = text_of_id(values.get("id"))
     if identity is None:
-        raise DataError(Message("data.question_id_question_id"))
+        raise DataError(Message("data.question_without_id"))
     if isinstance(row.get("turns"), list):
         prompts = tuple(_content("turns", turn) for turn in row["turns"])
     else:
         prompts = (_text("prompt", values.get("prompt")),)
     if not prompts:
-        raise DataError(Message("data.turns_empty_question_least"))
+        raise DataError(Message("data.turns_empty"))
     references = values.get("reference")
     if not isinstance(references, list):
         references = [] if references in (None, "") else [references] * len(prompts)
@@ -155,7 +155,7 @@ def _from_choices(choices: list[Any]) -> tuple[list[str], list[str]]:
     first = choices[0] if choices else None
     turns = first.get("turns") if isinstance(first, dict) else None
     if not isinstance(turns, list):
-        raise DataError(Message("data.choices_0_turns_missing"))
+        raise DataError(Message("data.turns_missing"))
     return [], [_content("choices[0].turns", turn) for turn in turns]
 
 
@@ -170,9 +170,9 @@ def _from_messages(messages: list[Any]) -> tuple[list[str], list[str]]:
         elif role == "assistant" and len(asked) == len(answered) + 1:
             answered.append(_content("messages", message))
         elif role not in ("system", "developer"):
-            raise DataError(Message("data.messages_user_assistant_turn"))
+            raise DataError(Message("data.messages_not_alternating"))
     if len(asked) != len(answered):
-        raise DataError(Message("data.messages_ends_without_answer"))
+        raise DataError(Message("data.messages_without_answer"))
     return asked, answered
 
 
@@ -186,7 +186,7 @@ def _content(field: str, value: Any) -> str:
 
 def _text(field: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise DataError(Message("data.text_field_value", field=field, value=kind_of(value)))
+        raise DataError(Message("data.text_needed", field=field, value=kind_of(value)))
     return sendable(field, value)
 
 
@@ -305,9 +305,7 @@ def scratch() -> Iterator[Scratch]:
             yield Scratch(connection)
         except sqlite3.Error as error:
             raise DataError(
-                Message(
-                    "data.temporary_database_failed_free", parent=Path(folder).parent, error=error
-                )
+                Message("data.temporary_database_failed", parent=Path(folder).parent, error=error)
             ) from None
         finally:
             connection.close()

@@ -84,7 +84,7 @@ def read_battles(
             if len(bad) < bad_rows_kept:
                 bad.append(row)
     if not bad_count and not len(reader.preference):
-        raise DataError(Message("data.holds_rows_file_least", name=source.name))
+        raise DataError(Message("data.file_without_rows", name=source.name))
     return reader.columns(tuple(bad), bad_count)
 
 
@@ -138,7 +138,7 @@ class _Rows:
         # Everything is read before anything is put down: a bad row leaves no trace.
         model_a, model_b = self._name("model_a", values), self._name("model_b", values)
         if model_a == model_b:
-            raise DataError(Message("data.compared_itself_leave_such", model_a=model_a))
+            raise DataError(Message("data.model_against_itself", model_a=model_a))
         preference = self._preference(values, model_a, model_b)
         weight = _weight(values.get("weight"))
         prompt = _prompt(values.get("prompt"))
@@ -166,9 +166,7 @@ class _Rows:
         if isinstance(given, int) and not isinstance(given, bool):
             return str(given)
         if not isinstance(given, str) or not given.strip():
-            raise DataError(
-                Message("data.name_model_field_given", field=field, given=kind_of(given))
-            )
+            raise DataError(Message("data.model_name_needed", field=field, given=kind_of(given)))
         name = sendable(field, given.strip())
         self._known[given] = name
         return name
@@ -228,7 +226,7 @@ def _read_preference(given: Any, model_a: str, model_b: str) -> float:
     if number is not None:
         if 0 <= number <= 1:
             return number
-        raise DataError(Message("data.preference_number_from_0", given=kind_of(given)))
+        raise DataError(Message("data.preference_outside", given=kind_of(given)))
     if isinstance(given, str):
         side = _LEFT_RIGHT.get(given.strip().lower())
         if side is not None and given not in (model_a, model_b):
@@ -238,10 +236,10 @@ def _read_preference(given: Any, model_a: str, model_b: str) -> float:
     except DataError:
         label = None
     if label is None:
-        raise DataError(Message("data.winner_b_tie_two", given=kind_of(given)))
+        raise DataError(Message("data.winner_unknown", given=kind_of(given)))
     named = given.strip() if isinstance(given, str) else None
     if named in (model_a, model_b) and label != ("A" if named == model_a else "B"):
-        raise DataError(Message("data.winner_could_mean_side", named=named))
+        raise DataError(Message("data.winner_ambiguous", named=named))
     return _PREFERENCES[label]
 
 
@@ -263,7 +261,7 @@ def _weight(given: Any) -> float | None:
         return None
     number = None if isinstance(given, bool) else _number(given)
     if number is None or not (math.isfinite(number) and number >= 0):
-        raise DataError(Message("data.weight_number_least_0", given=kind_of(given)))
+        raise DataError(Message("data.weight_outside", given=kind_of(given)))
     return number
 
 
@@ -276,4 +274,4 @@ def _prompt(given: Any) -> str | bytes | None:
         return blake2b(given.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         return str(given)
-    raise DataError(Message("data.prompt_text_number", given=kind_of(given)))
+    raise DataError(Message("data.prompt_no_text", given=kind_of(given)))

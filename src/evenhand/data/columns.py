@@ -128,7 +128,7 @@ class Columns:
             if plain(field) == plain(name):
                 return field
         raise DataError(
-            Message("data.field_fields_name_name", name=name, fields=", ".join(self._fields))
+            Message("data.map_field_unknown", name=name, fields=", ".join(self._fields))
         )
 
 
@@ -240,7 +240,7 @@ def text_of_id(value: Any, *, field: str = "id") -> str | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**40:
         return str(value)
-    raise DataError(Message("data.text_whole_number", field=field, value=kind_of(value)))
+    raise DataError(Message("data.text_or_number_needed", field=field, value=kind_of(value)))
 
 
 def text_of_cluster(value: Any) -> str | None:
@@ -257,7 +257,7 @@ def optional_text(field: str, value: Any) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise DataError(Message("data.text_field_value", field=field, value=kind_of(value)))
+        raise DataError(Message("data.text_needed", field=field, value=kind_of(value)))
     return sendable(field, value)
 
 
@@ -266,7 +266,7 @@ def sendable(field: str, text: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            Message("data.valid_unicode_character_save", field=field, start=error.start + 1)
+            Message("data.invalid_unicode", field=field, start=error.start + 1)
         ) from None
     return text
 
@@ -285,14 +285,14 @@ def read_tags(value: Any) -> tuple[str, ...]:
         _refuse_many_tags(len(value))
         for tag in value:
             if not isinstance(tag, str):
-                raise DataError(Message("data.tags_list_texts_but", tag=kind_of(tag)))
+                raise DataError(Message("data.tag_no_text", tag=kind_of(tag)))
         return tuple(sendable("tags", tag) for tag in dict.fromkeys(value) if tag)
-    raise DataError(Message("data.tags_list_texts", value=kind_of(value)))
+    raise DataError(Message("data.tags_no_list", value=kind_of(value)))
 
 
 def _refuse_many_tags(count: int) -> None:
     if count > _TAGS_MAX:
-        raise DataError(Message("data.tags_most_count_tags_max", count=count, tags_max=_TAGS_MAX))
+        raise DataError(Message("data.too_many_tags", count=count, tags_max=_TAGS_MAX))
 
 
 # The spellings in which files say which response a person preferred.
@@ -339,7 +339,7 @@ def read_label(
     number = _number(value)
     if numbered and number in _NUMBERED:
         return _NUMBERED[number]
-    raise DataError(Message("data.label_b_tie_turn", value=kind_of(value)))
+    raise DataError(Message("data.label_unknown", value=kind_of(value)))
 
 
 def _number(value: object) -> float | None:

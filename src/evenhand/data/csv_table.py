@@ -28,11 +28,11 @@ def open_csv(source: Source) -> Table:
         return Table(iter(()))
     names = header[1]
     if isinstance(names, str):
-        raise DataError(Message("data.header_read_name_names", name=source.name, names=names))
+        raise DataError(Message("data.header_unreadable", name=source.name, names=names))
     if len(names) > source.limits.columns:
         raise DataError(
             Message(
-                "data.columns_table_most",
+                "data.too_many_columns",
                 name=source.name,
                 n=len(names),
                 columns=source.limits.columns,
@@ -41,9 +41,7 @@ def open_csv(source: Source) -> Table:
     columns = tuple(name.strip() for name in names)
     for name, count in Counter(columns).items():
         if name and count > 1:
-            raise DataError(
-                Message("data.two_columns_named_rename", name=source.name, name2=shortened(name))
-            )
+            raise DataError(Message("data.column_twice", name=source.name, name2=shortened(name)))
     return Table(_rows(rows, columns), columns=columns, tabular=True)
 
 
@@ -87,9 +85,7 @@ def _records(source: Source, delimiter: str) -> Any:
                 yield number, _unreadable(error)
             except _TooLong as error:
                 raise DataError(
-                    Message(
-                        "data.row_name_number_error", name=source.name, number=number, error=error
-                    )
+                    Message("data.row_refused", name=source.name, number=number, error=error)
                 ) from None
             else:
                 if not cells or (len(cells) == 1 and not cells[0].strip()):

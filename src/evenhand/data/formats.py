@@ -42,14 +42,14 @@ def open_table(source: Source, *, wanted: Wanted, after: int = 0) -> Table:
 def _open_whole(source: Source, *, wanted: Wanted) -> Table:
     start = beginning(source, size=1 << 12)
     if start.startswith(GZIP_MAGIC):
-        raise DataError(Message("data.gzip_inside_gzip_unpack", name=source.name))
+        raise DataError(Message("data.gzip_twice", name=source.name))
     ending = _ending(source.name) or _ending(source.path.name)
     if start.startswith(MAGIC) or ending == ".parquet":
         if is_gzipped(source):
-            raise DataError(Message("data.parquet_inside_gzip_unpack", name=source.name))
+            raise DataError(Message("data.parquet_in_gzip", name=source.name))
         return open_parquet(source, wanted=wanted)
     if start.startswith(_UTF16):
-        raise DataError(Message("data.utf_16_save_utf", name=source.name))
+        raise DataError(Message("data.utf16", name=source.name))
     if ending in _TABLES:
         return open_csv(source)
     first = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
@@ -58,7 +58,7 @@ def _open_whole(source: Source, *, wanted: Wanted) -> Table:
     if ending in _LINES or first in (b"", b"{"):
         return open_json_lines(source)
     if ending == ".json" or not _could_be_table(start):
-        raise DataError(Message("data.none_json_lines_json", name=source.name))
+        raise DataError(Message("data.format_unknown", name=source.name))
     return open_csv(source)
 
 

@@ -405,12 +405,12 @@ def _faults(source: Source, seen: list[int]) -> Iterator[None]:
             yield
         except Cut:
             raise DataError(
-                Message("data.cut_json_ends_before", name=source.name, seen=after_row(seen[0]))
+                Message("data.json_cut", name=source.name, seen=after_row(seen[0]))
             ) from None
         except ValueTooLong:
             raise DataError(
                 Message(
-                    "data.row_name_seen_row_too_long",
+                    "data.row_too_long",
                     name=source.name,
                     seen=seen[0] + 1,
                     row_too_long=source.limits.row_too_long,
@@ -419,7 +419,7 @@ def _faults(source: Source, seen: list[int]) -> Iterator[None]:
         except Malformed as error:
             raise DataError(
                 Message(
-                    "data.valid_json_write_file",
+                    "data.json_invalid",
                     name=source.name,
                     seen=after_row(seen[0]),
                     error=error,

@@ -60,7 +60,7 @@ def default_limits() -> ReadLimits:
     match = _SIZE.fullmatch(given)
     size = int(match[1]) * _UNITS[(match[2] or "b").lower()] if match else 0
     if size < 1 << 10:
-        raise SettingsError(Message("data.size_from_1kb_up", variable=VARIABLE, given=given[:40]))
+        raise SettingsError(Message("data.size_malformed", variable=VARIABLE, given=given[:40]))
     return ReadLimits(row_bytes=size, page_bytes=4 * size)
 
 

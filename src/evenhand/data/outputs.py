@@ -79,7 +79,7 @@ def read_outputs(
     Two files: A is the first. With a `baseline` (a model's or a file's name) A is that one.
     """
     if len(files) < 2:
-        raise DataError(Message("data.file_model_outputs_comparison", n=len(files)))
+        raise DataError(Message("data.one_file_of_outputs", n=len(files)))
     with scratch() as store:
         sources = [source_of(file.path) for file in files]
         places = [RowPlaces(source) for source in sources]
@@ -120,19 +120,17 @@ def _take_answers(
                 if not given and model is not None:
                     if named[number] not in (None, model):
                         raise DataError(
-                            Message(
-                                "data.answer_rows_before_each", model=model, named=named[number]
-                            )
+                            Message("data.two_models_in_file", model=model, named=named[number])
                         )
                     named[number] = model
                 for answer in answers:
                     if answer.id is None and answer.prompt is None:
-                        raise DataError(Message("data.answer_neither_id_nor"))
+                        raise DataError(Message("data.answer_unjoinable"))
                     store.add(Stored(number, counted, answer))
             except InputError as error:
                 yield BadRow(file.name, row_number, error.message)
     if empty:
-        raise DataError(Message("data.holds_rows_file_least", name=name))
+        raise DataError(Message("data.file_without_rows", name=name))
 
 
 def _take_questions(source: Source, store: Scratch, reading: ReadOptions) -> Iterator[BadRow]:
@@ -146,11 +144,11 @@ def _take_questions(source: Source, store: Scratch, reading: ReadOptions) -> Ite
                     raise DataError(row)
                 question = read_question(row, fields)
                 if not store.add_question(question):
-                    raise DataError(Message("data.question_stands_twice_keep", id=question.id))
+                    raise DataError(Message("data.question_twice", id=question.id))
             except InputError as error:
                 yield BadRow(file.name, number, error.message)
     if empty:
-        raise DataError(Message("data.holds_rows_file_least", name=source.name))
+        raise DataError(Message("data.file_without_rows", name=source.name))
 
 
 def _wanted(reading: ReadOptions) -> Wanted:
@@ -170,7 +168,7 @@ def _distinct_names(sources: Sequence[Source], named: Sequence[str | None]) -> l
         ]
     for place, model in enumerate(models):
         if model in models[:place]:
-            raise DataError(Message("data.given_twice_each_model", model=model))
+            raise DataError(Message("data.model_twice", model=model))
     return models
 
 
@@ -181,7 +179,7 @@ def _baseline(baseline: str | None, sources: Sequence[Source], models: Sequence[
         if baseline in names:
             return list(names).index(baseline)
     raise DataError(
-        Message("data.outputs_baseline_models", baseline=baseline, models=", ".join(models))
+        Message("data.baseline_without_outputs", baseline=baseline, models=", ".join(models))
     )
 
 

@@ -120,9 +120,7 @@ class PairRows:
             given = _listed_criteria(given)
         if isinstance(given, list) and len(given) > _CRITERIA_MAX:
             raise DataError(
-                Message(
-                    "data.criteria_most_n_criteria_max", n=len(given), criteria_max=_CRITERIA_MAX
-                )
+                Message("data.too_many_criteria", n=len(given), criteria_max=_CRITERIA_MAX)
             )
         try:
             name = orjson.dumps(given)
@@ -154,7 +152,7 @@ def make_pair(
         fields["swap_positions"] = reading.swap_positions
     if not criteria:
         if reading.criteria_needed:
-            raise DataError(Message("data.row_criteria_name_some"))
+            raise DataError(Message("data.row_without_criteria"))
         return read_pair(fields, criteria_needed=False)
     fields["criteria"] = criteria
     try:
@@ -174,20 +172,18 @@ def _with_column(message: str, columns: Mapping[str, str]) -> str:
 
 def _listed_criteria(text: str) -> Any:
     if len(text) > _LISTED_MAX:
-        raise DataError(
-            Message("data.criteria_characters_most", n=len(text), listed_max=_LISTED_MAX)
-        )
+        raise DataError(Message("data.criteria_too_long", n=len(text), listed_max=_LISTED_MAX))
     if not text.lstrip().startswith("["):
         return [name.strip() for name in text.split(";") if name.strip()]
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise DataError(Message("data.criteria_json_list_names", text=shortened(text))) from None
+        raise DataError(Message("data.criteria_malformed", text=shortened(text))) from None
 
 
 def _preferred(label: Winner | None) -> Winner:
     if label not in (None, "A"):
-        raise DataError(Message("data.label_but_chosen_response", label=label))
+        raise DataError(Message("data.label_contradicts_chosen", label=label))
     return "A"
 
 
@@ -230,7 +226,7 @@ def read_files(
                 yield number, _of_file(file, reading, prefix=prefix, after=row, seen=seen)
         begin += len(source.files)
         if not seen[0]:
-            raise DataError(Message("data.holds_rows_file_least", name=source.name))
+            raise DataError(Message("data.file_without_rows", name=source.name))
 
 
 def pairs_from(pairs: Iterable[Any], reading: ReadOptions) -> Iterator[Record | BadRow]:
@@ -245,7 +241,7 @@ def pairs_from(pairs: Iterable[Any], reading: ReadOptions) -> Iterator[Record | 
         else:
             yield BadRow("pairs", number, f"a pair is a mapping or a Pair, not {kind_of(given)}")
     if not number:
-        raise DataError(Message("data.pairs_holds_rows_least"))
+        raise DataError(Message("data.no_pairs"))
 
 
 def _of_file(

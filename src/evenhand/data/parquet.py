@@ -281,9 +281,7 @@ def _opened(source: Source, **options: Any) -> Any:
 def _refuse_columns(source: Source, columns: tuple[str, ...]) -> None:
     for name, count in Counter(columns).items():
         if count > 1:
-            raise DataError(
-                Message("data.two_columns_named_rename", name=source.name, name2=shortened(name))
-            )
+            raise DataError(Message("data.column_twice", name=source.name, name2=shortened(name)))
 
 
 def _leaves_of_lists(file: Any, used: list[str]) -> list[str]:

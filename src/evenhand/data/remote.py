@@ -63,19 +63,17 @@ def data_error(name: str, error: Exception) -> DataError:
     if _DENIED.search(text):
         where = _ENVIRONMENT.get(scheme, "the store's own variables")
         return DataError(
-            Message(
-                "data.may_read_credentials_environment", name=name, error=fact(error), where=where
-            )
+            Message("data.remote_forbidden", name=name, error=fact(error), where=where)
         )
     if _NO_BUCKET.search(text):
-        return DataError(Message("data.such_bucket_check_name", name=name))
+        return DataError(Message("data.bucket_unknown", name=name))
     if isinstance(error, FileNotFoundError) or _ABSENT.search(text):
-        return DataError(Message("data.check_bucket_name", name=name))
+        return DataError(Message("data.remote_file_missing", name=name))
     if _NO_CLIENT.search(text):
-        return DataError(Message("data.needs_hadoop_client_install", name=name, error=fact(error)))
+        return DataError(Message("data.hadoop_missing", name=name, error=fact(error)))
     if isinstance(error, ValueError | NotImplementedError):
-        return DataError(Message("data.opened_check_url_query", name=name, error=fact(error)))
-    return DataUnreachable(Message("data.read_check_network_store", name=name, error=fact(error)))
+        return DataError(Message("data.url_not_opened", name=name, error=fact(error)))
+    return DataUnreachable(Message("data.remote_unreachable", name=name, error=fact(error)))
 
 
 def is_final(error: Exception) -> bool:
@@ -137,7 +135,7 @@ class RemoteObject:
             self._stamp = stamp
         elif stamp != self._stamp:
             native.close()
-            raise DataError(Message("data.changed_while_read_restore", name=self.name))
+            raise DataError(Message("data.file_changed", name=self.name))
         return native
 
     def _stamp_of(self, native: Any) -> str:
@@ -281,12 +279,12 @@ def _read(given: str) -> _Url:
     place, _, key = rest.partition("/")
     if scheme not in _SCHEMES:
         shown = f"{scheme}://{place.rpartition('@')[2]}"
-        raise DataError(Message("data.data_read_from_file", shown=shown, known=_KNOWN))
+        raise DataError(Message("data.url_unsupported", shown=shown, known=_KNOWN))
     user, at, host = place.rpartition("@")
     if at and (":" in user or scheme == "s3"):
-        raise DataError(Message("data.url_holds_key_leave", scheme=scheme, host=host, key=key))
+        raise DataError(Message("data.url_with_key", scheme=scheme, host=host, key=key))
     if not place and scheme in _WITH_BUCKETS:
-        raise DataError(Message("data.names_bucket_e_g", scheme=scheme))
+        raise DataError(Message("data.url_without_bucket", scheme=scheme))
     # Files have URLs with escapes everywhere; keys of objects have none in any store's own tools.
     return _Url(scheme, place, unquote(key) if scheme == "file" else key.lstrip("/"), query)
 
@@ -294,7 +292,7 @@ def _read(given: str) -> _Url:
 def _of_files(url: _Url) -> Source:
     """Files of this machine: their content is their identity, as it is without a URL."""
     if url.place not in ("", "localhost"):
-        raise DataError(Message("data.another_machine_file_path", name=url.name))
+        raise DataError(Message("data.file_on_another_machine", name=url.name))
     path = Path("/", url.key)
     if "*" not in url.key and not path.is_dir():
         return Source(path, url.name)
@@ -331,7 +329,7 @@ def _of_objects(url: _Url) -> Source:
     else:
         info = filesystem.get_file_info(f"{prefix}{url.key}".rstrip("/"))
         if info.type == fs.FileType.NotFound:
-            raise DataError(Message("data.check_bucket_name", name=url.name))
+            raise DataError(Message("data.remote_file_missing", name=url.name))
         if info.is_file:
             return part(info)
         objects = listed(url.key, deep=True)
@@ -343,7 +341,7 @@ def _one_or_many(url: _Url, parts: tuple[Source, ...]) -> Source:
         how = "no object matches" if "*" in url.key else "no data in the folder"
         raise DataError(
             Message(
-                "data.check_name_folder_files",
+                "data.file_not_found",
                 how=how,
                 name=url.name,
                 data_endings=", ".join(DATA_ENDINGS),

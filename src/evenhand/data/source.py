@@ -185,7 +185,7 @@ def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
         fact = "is cut" if isinstance(error, EOFError) else "is damaged"
         raise DataError(
             Message(
-                "data.gzip_copy_compress_file",
+                "data.gzip_damaged",
                 name=source.name,
                 fact=fact,
                 after=after_row(after[0]),

@@ -116,7 +116,7 @@ def read_votes(
                 continue
             yield from read
     if empty:
-        raise DataError(Message("data.holds_rows_file_least", name=source.name))
+        raise DataError(Message("data.file_without_rows", name=source.name))
 
 
 def read_values(given: Mapping[str, str]) -> dict[str, Winner | None]:
@@ -133,7 +133,7 @@ def read_values(given: Mapping[str, str]) -> dict[str, Winner | None]:
         if read is None:
             raise DataError(
                 Message(
-                    "data.mean_spelled_verdict_shape",
+                    "data.spelling_no_verdict",
                     spelled=spelled,
                     verdict=verdict,
                     shape=_SHAPE,
@@ -207,20 +207,20 @@ class _Rows:
                 raise DataError(self._nobody(columns))
             given = values.get("verdict")
             if given is None or given == "":
-                raise DataError(Message("data.row_verdict_shape", shape=_SHAPE))
+                raise DataError(Message("data.row_without_verdict", shape=_SHAPE))
             yield who, given
             return
         if who is not None:
-            raise DataError(Message("data.row_names_person_list"))
+            raise DataError(Message("data.person_and_votes"))
         if isinstance(listed, dict):
             named = [(_name(name, str), given) for name, given in listed.items()]
         elif isinstance(listed, (list, tuple)):
             named = [self._of_list(place, each) for place, each in enumerate(listed, 1)]
         else:
-            raise DataError(Message("data.votes_list_object_verdicts", listed=kind_of(listed)))
+            raise DataError(Message("data.votes_no_list", listed=kind_of(listed)))
         for name, given in named:
             if name is None:
-                raise DataError(Message("data.vote_list_names_nobody"))
+                raise DataError(Message("data.vote_without_voter"))
             if given is not None and given != "":
                 yield name, given
 
@@ -245,7 +245,7 @@ class _Rows:
             return verdict
         raise DataError(
             Message(
-                "data.verdict_say_what_means",
+                "data.vote_verdict_unknown",
                 given=kind_of(given),
                 shape=_SHAPE,
                 shortened=shortened(_spelling(given), to=20) or "SPELLING",
@@ -276,20 +276,20 @@ def _name(given: Any, unescape: Callable[[str], str]) -> str | None:
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     if not isinstance(given, str):
-        raise DataError(Message("data.who_name_number", given=kind_of(given)))
+        raise DataError(Message("data.voter_no_name", given=kind_of(given)))
     return sendable("who", unescape(given).strip()) or None
 
 
 def _listed(cell: str) -> Any:
     """A cell of a table: a JSON list or object, or verdicts between semicolons or commas."""
     if len(cell) > _LISTED_MAX:
-        raise DataError(Message("data.votes_characters_most", n=len(cell), listed_max=_LISTED_MAX))
+        raise DataError(Message("data.votes_too_long", n=len(cell), listed_max=_LISTED_MAX))
     text = cell.strip()
     if text[:1] in ("[", "{"):
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            raise DataError(Message("data.votes_json_json_list", text=shortened(text))) from None
+            raise DataError(Message("data.votes_not_json", text=shortened(text))) from None
     return [part.strip() for part in text.split(";" if ";" in text else ",")] if text else None
 
 
@@ -306,7 +306,7 @@ def _moment(given: Any) -> datetime | None:
             return datetime.fromtimestamp(float(given), UTC)
     except (ValueError, TypeError, OverflowError, OSError):
         pass
-    raise DataError(Message("data.iso_8601_e_g", given=kind_of(given)))
+    raise DataError(Message("data.time_malformed", given=kind_of(given)))
 
 
 def _is_number(text: str) -> bool:
@@ -325,7 +325,7 @@ def read_chance(given: Any) -> float | None:
     except (ValueError, TypeError):
         chance = math.nan
     if not 0 < chance <= 1:
-        raise DataError(Message("data.chance_number_above_0", given=kind_of(given)))
+        raise DataError(Message("data.chance_outside", given=kind_of(given)))
     return chance
 
 
@@ -334,9 +334,7 @@ def read_one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
         return None
     if given not in known:
         raise DataError(
-            Message(
-                "data.name_given_known", name=name, given=kind_of(given), known=", ".join(known)
-            )
+            Message("data.choice_unknown", name=name, given=kind_of(given), known=", ".join(known))
         )
     return str(given)
 
@@ -375,7 +373,7 @@ def read_drawn(
                 _, values = fields.read(row)
                 pair = text_of_id(values.get("pair")) or text_of_id(values.get("id"))
                 if pair is None:
-                    raise DataError(Message("data.names_pair_column_pair"))
+                    raise DataError(Message("data.vote_without_pair"))
                 yield DrawnRow(
                     pair=unescape(pair) if table.tabular else pair,
                     row=number,
@@ -386,11 +384,11 @@ def read_drawn(
             except DataError as error:
                 raise DataError(
                     Message(
-                        "data.row_name_number_message",
+                        "data.row_of_file_refused",
                         name=file.name,
                         number=number,
                         message=error.message,
                     )
                 ) from None
     if not number:
-        raise DataError(Message("data.holds_rows_file_least", name=source.name))
+        raise DataError(Message("data.file_without_rows", name=source.name))

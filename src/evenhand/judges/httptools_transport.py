@@ -33,7 +33,7 @@ _COMPRESSED = frozenset({"gzip", "x-gzip", "deflate"})
 class HttptoolsTransport:
     def __init__(self, endpoint: JudgeEndpoint, headers: Mapping[str, str]) -> None:
         if endpoint.proxy is not None:
-            raise SettingsError(Message("judges.transport_httptools_goes_proxy"))
+            raise SettingsError(Message("judges.httptools_no_proxy"))
         self.endpoint = endpoint
         self._begin = _begin_of_request(endpoint, headers)
         self._tls = _tls_context() if endpoint.speaks_tls else None
@@ -351,13 +351,13 @@ def _begin_of_request(endpoint: JudgeEndpoint, headers: Mapping[str, str]) -> by
     for name, value in named.items():
         # A line break in a key would begin a header of its own.
         if any(character in value for character in "\r\n\0"):
-            raise SettingsError(Message("judges.header_holds_line_break", name=name))
+            raise SettingsError(Message("judges.header_line_break", name=name))
         lines.append(f"{name}: {value}")
     lines.append("Accept-Encoding: identity")
     try:
         return ("\r\n".join(lines) + "\r\nContent-Length: ").encode("latin-1")
     except UnicodeEncodeError:
-        raise SettingsError(Message("judges.header_holds_character_http")) from None
+        raise SettingsError(Message("judges.header_character")) from None
 
 
 def _tls_context() -> ssl.SSLContext:

@@ -93,19 +93,19 @@ def model_file(path: Path | None, *, cache: Path | None = None) -> Path:
     if path is None:
         located = embedded_model.locate(cache)
         if located is None:
-            raise InputError(Message("judges.embedded_model_whole_run"))
+            raise InputError(Message("judges.embedded_model_missing"))
         path = located
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except FileNotFoundError:
-        raise InputError(Message("judges.does_exist_name_gguf", path=path)) from None
+        raise InputError(Message("judges.model_file_missing", path=path)) from None
     except OSError as error:
         raise InputError(
-            Message("judges.read_name_gguf_file", path=path, strerror=error.strerror or error)
+            Message("judges.model_file_unreadable", path=path, strerror=error.strerror or error)
         ) from None
     if magic != b"GGUF":
-        raise InputError(Message("judges.gguf_file_starts_name", path=path, magic=magic))
+        raise InputError(Message("judges.not_gguf", path=path, magic=magic))
     return path
 
 

@@ -138,7 +138,7 @@ class LocalJudge:
 
     async def _ready(self) -> _Loaded:
         if self._closed:
-            raise JudgeRejected(Message("judges.closed_open_again", name=self.name))
+            raise JudgeRejected(Message("judges.closed", name=self.name))
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
         # Shielded: the load serves every later question, whatever becomes of this one.
@@ -151,11 +151,9 @@ class LocalJudge:
                 LlamaServer, self._file, n_ctx=self._n_ctx, name=self.name, api_key=key
             )
         except ImportError as error:
-            raise JudgeRejected(Message("judges.xllamacpp_does_load_here", error=error)) from None
+            raise JudgeRejected(Message("judges.xllamacpp_not_loading", error=error)) from None
         except RuntimeError:
-            raise JudgeRejected(
-                Message("judges.could_loaded_model_check", file=self._file)
-            ) from None
+            raise JudgeRejected(Message("judges.model_not_loading", file=self._file)) from None
         session = aiohttp.ClientSession(
             native.address,
             headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
@@ -205,9 +203,7 @@ class LocalJudge:
             )
             pieces = _split_at(str(reply["prompt"]), marks)
             if pieces is None:
-                raise JudgeRejected(
-                    Message("judges.chat_template_drops_repeats", name=self._file.name)
-                )
+                raise JudgeRejected(Message("judges.chat_template_unfit", name=self._file.name))
             parts = [
                 await self._tokenize(loaded, piece, special=True, opening=place == 0)
                 for place, piece in enumerate(pieces)
@@ -288,30 +284,30 @@ class LocalJudge:
         body: Mapping[str, Any] | None = None,
     ) -> Any:
         if session.closed:
-            raise JudgeRejected(Message("judges.closed_open_again", name=self.name))
+            raise JudgeRejected(Message("judges.closed", name=self.name))
         data = None if body is None else orjson.dumps(body)
         try:
             async with session.request(method, path, data=data) as response:
                 status, raw = response.status, await response.read()
         except TimeoutError:
             raise JudgeTimeout(
-                Message("judges.gave_answer_s_allow", name=self.name, timeout_s=self._timeout_s)
+                Message("judges.embedded_timeout", name=self.name, timeout_s=self._timeout_s)
             ) from None
         except aiohttp.ClientConnectorError as error:
             raise JudgeUnreachable(
-                Message("judges.does_listen_any_more", name=self.name, error=error)
+                Message("judges.embedded_gone", name=self.name, error=error)
             ) from None
         except aiohttp.ClientError as error:
             raise JudgeConnectionLost(
                 Message(
-                    "judges.connection_broke_ask_again", name=self.name, name2=type(error).__name__
+                    "judges.embedded_connection_broke", name=self.name, name2=type(error).__name__
                 )
             ) from None
         try:
             reply = orjson.loads(raw)
         except orjson.JSONDecodeError:
             raise JudgeGarbled(
-                Message("judges.sent_bytes_json_ask", name=self.name, n=len(raw))
+                Message("judges.embedded_not_json", name=self.name, n=len(raw))
             ) from None
         if status != 200:
             self._refuse(status, reply)
@@ -322,7 +318,7 @@ class LocalJudge:
         if error.get("type") == "exceed_context_size_error":
             raise JudgeRejected(
                 Message(
-                    "judges.prompt_tokens_context_shorten",
+                    "judges.prompt_too_long",
                     error=error["n_prompt_tokens"],
                     name=self.name,
                     error2=error["n_ctx"],
@@ -331,11 +327,16 @@ class LocalJudge:
         reason = " ".join(str(error.get("message", "no reason given")).split())[:300]
         if status >= 500 and error.get("type") != "invalid_request_error":
             raise JudgeServerError(
-                Message("judges.failed_ask_again_2", name=self.name, status=status, reason=reason)
+                Message(
+                    "judges.provider_failed_with_status",
+                    name=self.name,
+                    status=status,
+                    reason=reason,
+                )
             )
         raise JudgeRejected(
             Message(
-                "judges.refused_request_name_status_reason",
+                "judges.provider_refused_with_status",
                 name=self.name,
                 status=status,
                 reason=reason,

@@ -101,7 +101,7 @@ class OpenAIJudge:
     ) -> None:
         options = options or JudgeOptions()
         if not model.strip():
-            raise SettingsError(Message("judges.model_name_empty_e"))
+            raise SettingsError(Message("judges.model_name_empty"))
         _check_key(options.api_key)
         base_url = options.one_base_url(f"openai:{model}")
         given = read_base_url(BASE_URL if base_url is None else base_url)
@@ -333,7 +333,7 @@ class OpenAIJudge:
         else:
             raise JudgeGarbled(
                 Message(
-                    "judges.answered_http_instead_completion",
+                    "judges.not_a_completion",
                     host=self._endpoint.host,
                     status=reply.status,
                 )
@@ -356,7 +356,7 @@ class OpenAIJudge:
         if not isinstance(choices, list):
             raise JudgeGarbled(
                 Message(
-                    "judges.sent_chat_completion_but",
+                    "judges.no_chat_completion",
                     host=self._endpoint.host,
                     body=self._shown(body),
                 )
@@ -375,7 +375,7 @@ class OpenAIJudge:
         target = self._redact(reply.headers.get("location", "nowhere").partition("?")[0])
         return JudgeRejected(
             Message(
-                "judges.redirects_http_followed_so",
+                "judges.redirected",
                 host=self._endpoint.host,
                 target=target,
                 status=reply.status,
@@ -387,28 +387,28 @@ class OpenAIJudge:
         quoted = self._redact(fault.message)
         values = {"host": self._endpoint.host, "status": status}
         said = (
-            Message("judges.http_fault_quoted", quoted=quoted, **values)
+            Message("judges.http_status", quoted=quoted, **values)
             if quoted
             else Message("judges.http_fault", **values)
         )
         if is_too_long(fault):
-            return JudgeRejected(Message("judges.shorten_prompt_responses_lower", said=said))
+            return JudgeRejected(Message("judges.context_too_short", said=said))
         if status == 402 or (status in (403, 429) and _NO_CREDIT.search(fault.code)):
-            return JudgeQuotaExceeded(Message("judges.add_credit_account_use", said=said))
+            return JudgeQuotaExceeded(Message("judges.no_credit", said=said))
         if status in (401, 403):
             if self._authorization is None:
-                return JudgeAuthentication(Message("judges.api_key_given_set", said=said))
-            return JudgeAuthentication(Message("judges.check_key_openai_api", said=said))
+                return JudgeAuthentication(Message("judges.key_missing", said=said))
+            return JudgeAuthentication(Message("judges.key_refused", said=said))
         if status == 407:
-            return JudgeAuthentication(Message("judges.put_proxy_user_password", said=said))
+            return JudgeAuthentication(Message("judges.proxy_login", said=said))
         if status == 429:
             return JudgeRateLimited(
-                Message("judges.ask_less_time_wait", said=said), retry_after_s=fault.retry_after_s
+                Message("judges.rate_limited", said=said), retry_after_s=fault.retry_after_s
             )
         if status == 404:
             return JudgeRejected(
                 Message(
-                    "judges.check_model_name_whether",
+                    "judges.model_unknown",
                     said=said,
                     model=self._model,
                     base_url=self._base_url,
@@ -416,20 +416,20 @@ class OpenAIJudge:
             )
         if status in (408, 409, 425) or status >= 500:
             return JudgeServerError(
-                Message("judges.try_again_later_check", said=said),
+                Message("judges.server_failed", said=said),
                 retry_after_s=fault.retry_after_s,
             )
         if status == 200:
             return JudgeGarbled(
-                Message("judges.sent_error_answer", host=self._endpoint.host, quoted=quoted)
+                Message("judges.error_as_answer", host=self._endpoint.host, quoted=quoted)
             )
-        return JudgeRejected(Message("judges.check_model_settings_2", said=said, model=self._model))
+        return JudgeRejected(Message("judges.request_refused", said=said, model=self._model))
 
 
 def _check_key(api_key: str | None) -> None:
     for position, character in enumerate(api_key or "", start=1):
         if not "!" <= character <= "~":
-            raise SettingsError(Message("judges.api_key_space_line", position=position))
+            raise SettingsError(Message("judges.key_malformed", position=position))
 
 
 def _authorization(api_key: str | None, base_url: URL) -> tuple[str | None, list[str]]:
@@ -451,7 +451,7 @@ def _encoded(request: Mapping[str, Any]) -> bytes:
         return orjson.dumps(request, default=_plain)
     except orjson.JSONEncodeError as error:
         reason = str(error)
-    raise JudgeRejected(Message("judges.request_written_json_check", reason=reason))
+    raise JudgeRejected(Message("judges.request_not_json", reason=reason))
 
 
 def _plain(value: object) -> dict[str, Any]:

@@ -36,9 +36,7 @@ class Price:
             ("output_per_million", self.output_per_million),
         ):
             if not (math.isfinite(dollars) and dollars >= 0):
-                raise SettingsError(
-                    Message("judges.dollars_million_tokens", what=what, dollars=dollars)
-                )
+                raise SettingsError(Message("judges.price_outside", what=what, dollars=dollars))
 
 
 def read_price(given: str, *, where: str) -> Price:
@@ -49,9 +47,7 @@ def read_price(given: str, *, where: str) -> Price:
             raise ValueError
         return Price(float(first), float(second))
     except ValueError:
-        raise SettingsError(
-            Message("judges.input_output_dollars_million", where=where, given=given)
-        ) from None
+        raise SettingsError(Message("judges.price_malformed", where=where, given=given)) from None
 
 
 def cost_usd(

@@ -105,16 +105,20 @@ class ProviderJudge:
             return Completion(text="", finish="filter", refusal=self._safe(str(error)))
         except UnexpectedModelBehavior as error:
             raise JudgeGarbled(
-                Message("judges.sent_reply_read_ask", name=self.name, error=self._safe(str(error)))
+                Message(
+                    "judges.provider_reply_unreadable", name=self.name, error=self._safe(str(error))
+                )
             ) from None
         except UserError as error:
             raise JudgeRejected(
-                Message("judges.asked_way_name_error", name=self.name, error=self._safe(str(error)))
+                Message(
+                    "judges.provider_call_unsupported", name=self.name, error=self._safe(str(error))
+                )
             ) from None
         except _UNREADABLE as error:
             raise JudgeGarbled(
                 Message(
-                    "judges.sent_reply_read_ask_again", name=self.name, name2=type(error).__name__
+                    "judges.provider_reply_malformed", name=self.name, name2=type(error).__name__
                 )
             ) from None
         return self._redact.clean(_completion(response))
@@ -152,7 +156,7 @@ class ProviderJudge:
         except _UNREADABLE as error:
             raise JudgeGarbled(
                 Message(
-                    "judges.sent_reply_read_ask_again", name=self.name, name2=type(error).__name__
+                    "judges.provider_reply_malformed", name=self.name, name2=type(error).__name__
                 )
             ) from None
 
@@ -165,7 +169,7 @@ class ProviderJudge:
     async def _enter(self) -> None:
         """Take over the provider's HTTP client, so that `close` can close it."""
         if self._closed:
-            raise JudgeRejected(Message("judges.closed_open_again", name=self.name))
+            raise JudgeRejected(Message("judges.closed", name=self.name))
         if not self._entered:
             self._entered = True
             await self._model.__aenter__()
@@ -201,27 +205,27 @@ class ProviderJudge:
         if isinstance(error, (ModelTimeoutError, ModelRequestTimeout)):
             raise JudgeTimeout(
                 Message(
-                    "judges.gave_answer_s_allow_more_time",
+                    "judges.provider_timeout",
                     name=self.name,
                     timeout_s=self._timeout_s,
                 )
             ) from None
         if isinstance(error, ModelQuotaExceededError):
             raise JudgeQuotaExceeded(
-                Message("judges.account_behind_credit_left_top_up", name=self.name, reason=reason)
+                Message("judges.provider_no_credit", name=self.name, reason=reason)
             ) from None
         if isinstance(error, ModelHTTPError):
             self._refuse_status(error, reason)
         if isinstance(error, ModelConnectionError):
             if error.phase in ("write", "read"):
                 raise JudgeConnectionLost(
-                    Message("judges.connection_broke_ask_again_3", name=self.name, reason=reason)
+                    Message("judges.provider_connection_lost", name=self.name, reason=reason)
                 ) from None
             raise JudgeUnreachable(
-                Message("judges.reached_check_connection_2", name=self.name, reason=reason)
+                Message("judges.provider_unreachable", name=self.name, reason=reason)
             ) from None
         raise JudgeGarbled(
-            Message("judges.failed_without_status_ask_again", name=self.name, reason=reason)
+            Message("judges.provider_failed_without_status", name=self.name, reason=reason)
         ) from None
 
     def _refuse_status(self, error: ModelHTTPError, reason: str) -> NoReturn:
@@ -229,21 +233,21 @@ class ProviderJudge:
         fact = f"{self.name} answered {status} ({reason})"
         if status in (401, 403):
             raise JudgeAuthentication(
-                Message("judges.check_what_may_use", fact=fact, name=_key_variable(self.name))
+                Message("judges.provider_key_refused", fact=fact, name=_key_variable(self.name))
             ) from None
         if status == 429:
             raise JudgeRateLimited(
-                Message("judges.ask_more_slowly", fact=fact), retry_after_s=error.retry_after
+                Message("judges.provider_rate_limited", fact=fact), retry_after_s=error.retry_after
             ) from None
         if status == 408:
-            raise JudgeTimeout(Message("judges.ask_again_fact", fact=fact)) from None
+            raise JudgeTimeout(Message("judges.provider_failed", fact=fact)) from None
         if status >= 500:
             raise JudgeServerError(
-                Message("judges.ask_again_fact", fact=fact), retry_after_s=error.retry_after
+                Message("judges.provider_failed", fact=fact), retry_after_s=error.retry_after
             ) from None
         if status == 404:
-            raise JudgeRejected(Message("judges.check_model_name", fact=fact)) from None
-        raise JudgeRejected(Message("judges.change_request_judge_options", fact=fact)) from None
+            raise JudgeRejected(Message("judges.provider_model_unknown", fact=fact)) from None
+        raise JudgeRejected(Message("judges.provider_refused", fact=fact)) from None
 
     def _safe(self, text: str) -> str:
         return redacted(text, *self._secrets, redact=self._redact)
@@ -259,7 +263,7 @@ _FIXED_SAMPLING = ("anthropic_disallows_sampling_settings", "openai_supports_rea
 def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Model[Any]:
     provider, colon, model = spec.partition(":")
     if not (colon and provider and model):
-        raise InputError(Message("judges.names_judge_write_provider", spec=spec))
+        raise InputError(Message("judges.spec_malformed", spec=spec))
     try:
         from pydantic_ai.exceptions import UserError
         from pydantic_ai.models import infer_model
@@ -269,24 +273,22 @@ def _open_model(spec: str, *, api_key: str | None, base_url: str | None) -> Mode
     try:
         infer_provider_class(provider)
     except ValueError:
-        raise InputError(
-            Message("judges.provider_known_known_anthropic", provider=provider, spec=spec)
-        ) from None
+        raise InputError(Message("judges.provider_unknown", provider=provider, spec=spec)) from None
     except ImportError:
-        raise InputError(Message("judges.sdk_needs_installed_run", provider=provider)) from None
+        raise InputError(Message("judges.provider_sdk_missing", provider=provider)) from None
     try:
         if api_key is None and base_url is None:
             return infer_model(spec)
         return infer_model(spec, lambda name: _provider(name, api_key=api_key, base_url=base_url))
     except ImportError:
-        raise InputError(Message("judges.sdk_needs_installed_run", provider=provider)) from None
+        raise InputError(Message("judges.provider_sdk_missing", provider=provider)) from None
     except UserError as error:
         if variable := _VARIABLE.search(str(error)):
             raise JudgeAuthentication(
-                Message("judges.key_set_environment_variable", spec=spec, variable=variable[0])
+                Message("judges.provider_key_missing", spec=spec, variable=variable[0])
             ) from None
         raise InputError(
-            Message("judges.opened_spec_error", spec=spec, error=redacted(str(error)))
+            Message("judges.provider_not_opened", spec=spec, error=redacted(str(error)))
         ) from None
 
 

@@ -38,17 +38,15 @@ class JudgeOptions:
 
     def __post_init__(self) -> None:
         if self.timeout_s is not None and not 0 < self.timeout_s < math.inf:
-            raise SettingsError(
-                Message("judges.timeout_s_number_seconds", timeout_s=self.timeout_s)
-            )
+            raise SettingsError(Message("judges.timeout_outside", timeout_s=self.timeout_s))
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise SettingsError(Message("judges.max_tokens_least_1", max_tokens=self.max_tokens))
+            raise SettingsError(Message("judges.max_tokens_outside", max_tokens=self.max_tokens))
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
-            raise SettingsError(Message("judges.temperature_0_more", temperature=self.temperature))
+            raise SettingsError(Message("judges.temperature_outside", temperature=self.temperature))
         if self.transport not in (None, *TRANSPORTS):  # callers may be untyped
             raise SettingsError(
                 Message(
-                    "judges.transport_none_transports",
+                    "judges.transport_unknown",
                     transport=self.transport,
                     transports=", ".join(TRANSPORTS),
                 )
@@ -59,7 +57,7 @@ class JudgeOptions:
         if not isinstance(given, (list, tuple)) or not all(
             isinstance(each, str) and each.strip() for each in given
         ):
-            raise InputError(Message("judges.base_url_address_such"))
+            raise InputError(Message("judges.base_url_no_address"))
         # One is no fleet, and none is nothing given.
         plain = tuple(given) if len(given) > 1 else given[0] if given else None
         object.__setattr__(self, "base_url", plain)
@@ -73,7 +71,7 @@ class JudgeOptions:
     def one_base_url(self, spec: str) -> str | None:
         """For a judge that is no fleet."""
         if isinstance(self.base_url, tuple):
-            raise InputError(Message("judges.base_url_given_only", spec=spec, n=len(self.base_url)))
+            raise InputError(Message("judges.one_base_url_only", spec=spec, n=len(self.base_url)))
         return self.base_url
 
     def __repr__(self) -> str:
@@ -115,12 +113,10 @@ class JudgeName(NamedTuple):
     @classmethod
     def read(cls, text: str) -> JudgeName:
         if not isinstance(text, str):  # callers may be untyped
-            raise InputError(
-                Message("judges.judge_name_string", name=type(text).__name__, kinds=KINDS)
-            )
+            raise InputError(Message("judges.name_no_text", name=type(text).__name__, kinds=KINDS))
         kind, _, model = text.strip().partition(":")
         if not kind or (not model and kind != "local"):
-            raise InputError(Message("judges.judge_complete_text_kinds", text=text, kinds=KINDS))
+            raise InputError(Message("judges.spec_incomplete", text=text, kinds=KINDS))
         return cls(kind, model)
 
     def __str__(self) -> str:

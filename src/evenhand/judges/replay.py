@@ -98,7 +98,7 @@ class ReplayJudge:
 
     async def ask(self, call: JudgeCall) -> Completion:
         if call.pair.id is None:
-            raise NotRecorded(Message("judges.pair_id_finds_recordings", name=self.name))
+            raise NotRecorded(Message("judges.replay_needs_id", name=self.name))
         recorded = self._find(call.pair.id, call.order, call.sample)
         if recorded.raw is None:
             return Completion(
@@ -133,7 +133,7 @@ class ReplayJudge:
         if sample > len(samples):
             raise NotRecorded(
                 Message(
-                    "judges.holds_sample_pair_pass",
+                    "judges.sample_not_recorded",
                     name=self.name,
                     sample=sample,
                     pair_id=pair_id,
@@ -183,9 +183,7 @@ def _two_scores(record: dict[str, Any], *, where: str) -> tuple[float, float] | 
         and len(given) == 2
         and all(type(each) in (int, float) and math.isfinite(each) for each in given)
     ):
-        raise InputError(
-            Message("judges.scores_two_numbers_null", where=where, given=_shortened(given))
-        )
+        raise InputError(Message("judges.recording_scores", where=where, given=_shortened(given)))
     return float(given[0]), float(given[1])
 
 
@@ -205,7 +203,7 @@ def _later(kept: _Recorded, recorded: _Recorded, *, path: Path, key: _Key) -> _R
     pair_id, order = key
     raise InputError(
         Message(
-            "judges.lines_two_different_recordings",
+            "judges.recordings_differ",
             path=path,
             line=kept.line,
             line2=recorded.line,
@@ -226,7 +224,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 if len(raw) > _LINE_MAX:
                     raise InputError(
                         Message(
-                            "judges.line_longer_than_bytes",
+                            "judges.recording_too_long",
                             path=path,
                             line=line,
                             line_max=_LINE_MAX,
@@ -236,12 +234,12 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 if text.strip():
                     yield line, text
     except FileNotFoundError:
-        raise InputError(Message("judges.does_exist_name_file", path=path)) from None
+        raise InputError(Message("judges.recordings_missing", path=path)) from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise InputError(Message("judges.breaks_off_damaged_after", path=path, line=line)) from None
+        raise InputError(Message("judges.recordings_damaged", path=path, line=line)) from None
     except OSError as error:
         raise InputError(
-            Message("judges.read_path_strerror", path=path, strerror=error.strerror or error)
+            Message("judges.recordings_unreadable", path=path, strerror=error.strerror or error)
         ) from None
 
 
@@ -266,19 +264,19 @@ def _record(text: bytes, *, where: str) -> dict[str, Any]:
     except (RepeatedKey, TooManyValues) as error:
         raise InputError(Message("judges.where_error", where=where, error=error)) from None
     except orjson.JSONDecodeError as error:
-        raise InputError(Message("judges.json_utf_8_correct", where=where, msg=error.msg)) from None
+        raise InputError(Message("judges.recording_not_json", where=where, msg=error.msg)) from None
     if not isinstance(record, dict):
-        raise InputError(Message("judges.json_object_recording_per", where=where))
+        raise InputError(Message("judges.recording_no_object", where=where))
     for field in ("id", "pass"):
         if field not in record:
-            raise InputError(Message("judges.every_recording_needs", where=where, field=field))
+            raise InputError(Message("judges.recording_field_missing", where=where, field=field))
     if "raw" not in record and "verdict_as_shown" not in record:
-        raise InputError(Message("judges.neither_raw_nor_verdict", where=where))
+        raise InputError(Message("judges.recording_empty", where=where))
     for field, (types, takes) in _FIELDS.items():
         if field in record and not _fits(field, record[field], types):
             raise InputError(
                 Message(
-                    "judges.where_field_takes",
+                    "judges.recording_field_kind",
                     where=where,
                     field=field,
                     takes=takes,

@@ -124,10 +124,10 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         for attempts in (self.attempts, self.limited_attempts):
             if attempts is not None and attempts < 1:
-                raise SettingsError(Message("judges.attempts_least_1", attempts=attempts))
+                raise SettingsError(Message("judges.attempts_outside", attempts=attempts))
         if self.base_s < 0 or self.cap_s < 0:
             raise SettingsError(
-                Message("judges.base_s_cap_s", base_s=self.base_s, cap_s=self.cap_s)
+                Message("judges.retry_pause_outside", base_s=self.base_s, cap_s=self.cap_s)
             )
 
     def wait_s(self, failed: int, rng: random.Random) -> float:

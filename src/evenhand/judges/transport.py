@@ -35,7 +35,7 @@ def read_base_url(text: str) -> URL:
     except ValueError:
         usable = False
     if not usable:
-        raise SettingsError(Message("judges.base_url_http_s", text=shown_url(text)))
+        raise SettingsError(Message("judges.base_url_malformed", text=shown_url(text)))
     path = url.raw_path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
     return url.with_path(path, encoded=True).with_query(url.query)
 
@@ -56,7 +56,7 @@ def proxy_for(url: URL) -> URL | None:
     if not usable:
         raise SettingsError(
             Message(
-                "judges.http_s_proxy_e", url=proxy_variable(url), given=shown_url(given), host=host
+                "judges.proxy_malformed", url=proxy_variable(url), given=shown_url(given), host=host
             )
         )
     return proxy
@@ -96,29 +96,29 @@ class JudgeEndpoint:
     # The caller's mistakes
 
     def closed(self) -> JudgeError:
-        return JudgeError(Message("judges.judge_closed_open_again", host=self.host))
+        return JudgeError(Message("judges.judge_closed", host=self.host))
 
     def closed_while_asking(self) -> JudgeError:
-        return JudgeError(Message("judges.judge_closed_while_being", host=self.host))
+        return JudgeError(Message("judges.judge_closed_meanwhile", host=self.host))
 
     def in_another_loop(self) -> JudgeError:
-        return JudgeError(Message("judges.judge_belongs_another_event", host=self.host))
+        return JudgeError(Message("judges.judge_of_another_loop", host=self.host))
 
     def in_a_stopped_loop(self) -> JudgeError:
-        return JudgeError(Message("judges.judge_belongs_event_loop", host=self.host))
+        return JudgeError(Message("judges.judge_of_stopped_loop", host=self.host))
 
     # No connection
 
     def proxy_wants_login(self) -> JudgeAuthentication:
         return JudgeAuthentication(
-            Message("judges.proxy_wants_user_password", proxy_shown=self._proxy_shown)
+            Message("judges.proxy_wants_login", proxy_shown=self._proxy_shown)
         )
 
     def proxy_opens_nothing(self, reason: str | None) -> JudgeUnreachable:
         why = f" ({reason})" if reason else ""
         return JudgeUnreachable(
             Message(
-                "judges.proxy_opens_connection_check",
+                "judges.proxy_refused",
                 proxy_shown=self._proxy_shown,
                 host=self.host,
                 why=why,
@@ -129,7 +129,7 @@ class JudgeEndpoint:
     def proxy_unreachable(self, reason: str) -> JudgeUnreachable:
         return JudgeUnreachable(
             Message(
-                "judges.connect_proxy_proxy_shown_reason_proxy_remedy",
+                "judges.proxy_unreachable",
                 proxy_shown=self._proxy_shown,
                 reason=reason,
                 proxy_remedy=self._proxy_remedy,
@@ -137,26 +137,24 @@ class JudgeEndpoint:
         )
 
     def unreachable(self, reason: str) -> JudgeUnreachable:
-        return JudgeUnreachable(
-            Message("judges.connect_check_server_runs", host=self.host, reason=reason)
-        )
+        return JudgeUnreachable(Message("judges.unreachable", host=self.host, reason=reason))
 
     def unresolved(self) -> JudgeUnreachable:
         if self.proxy:  # only its name is resolved here; it resolves the judge's
             return JudgeUnreachable(
                 Message(
-                    "judges.proxy_resolved_proxy_shown_proxy_remedy",
+                    "judges.proxy_unresolved",
                     proxy_shown=self._proxy_shown,
                     proxy_remedy=self._proxy_remedy,
                 )
             )
-        return JudgeUnreachable(Message("judges.host_name_resolved_check", host=self.url.host))
+        return JudgeUnreachable(Message("judges.host_unresolved", host=self.url.host))
 
     def not_connected_in_time(self) -> JudgeUnreachable:
         if self.proxy:
             return JudgeUnreachable(
                 Message(
-                    "judges.connection_way_proxy_s",
+                    "judges.proxy_connect_timeout",
                     proxy_shown=self._proxy_shown,
                     connect_timeout_s=self.connect_timeout_s,
                     proxy_remedy=self._proxy_remedy,
@@ -164,7 +162,7 @@ class JudgeEndpoint:
             )
         return JudgeUnreachable(
             Message(
-                "judges.connection_s_check_base",
+                "judges.connect_timeout",
                 host=self.host,
                 connect_timeout_s=self.connect_timeout_s,
             )
@@ -183,40 +181,36 @@ class JudgeEndpoint:
         )
 
     def not_callable(self) -> JudgeRejected:
-        return JudgeRejected(Message("judges.address_called_check_base", host=self.host))
+        return JudgeRejected(Message("judges.address_uncallable", host=self.host))
 
     # No answer
 
     def too_late(self) -> JudgeTimeout:
         return JudgeTimeout(
-            Message("judges.complete_answer_from_s", host=self.host, timeout_s=self.timeout_s)
+            Message("judges.answer_timeout", host=self.host, timeout_s=self.timeout_s)
         )
 
     def no_http(self, reason: str) -> JudgeGarbled:
-        return JudgeGarbled(
-            Message("judges.does_answer_http_check", host=self.host, reason=self.redact(reason))
-        )
+        return JudgeGarbled(Message("judges.not_http", host=self.host, reason=self.redact(reason)))
 
     def too_large(self) -> JudgeGarbled:
         return JudgeGarbled(
             Message(
-                "judges.sent_reply_above_mib",
+                "judges.reply_too_large",
                 host=self.host,
                 max_reply_bytes=MAX_REPLY_BYTES // 2**20,
             )
         )
 
     def broken_off(self) -> JudgeConnectionLost:
-        return JudgeConnectionLost(Message("judges.reply_broke_off_half", host=self.host))
+        return JudgeConnectionLost(Message("judges.reply_cut", host=self.host))
 
     def unanswered(self) -> JudgeConnectionLost:
-        return JudgeConnectionLost(
-            Message("judges.closed_connection_without_answer", host=self.host)
-        )
+        return JudgeConnectionLost(Message("judges.closed_without_answer", host=self.host))
 
     def disconnected(self, reason: str) -> JudgeConnectionLost:
         return JudgeConnectionLost(
-            Message("judges.connection_broke_ask_again_check_server", host=self.host, reason=reason)
+            Message("judges.connection_broke", host=self.host, reason=reason)
         )
 
     @property

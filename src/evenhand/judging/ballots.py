@@ -74,7 +74,7 @@ def read_completion(
         return _read_recorded(completion, pair=pair, order=order, sample=sample)
     withheld = _withheld(completion)
     if withheld is None and not completion.text.strip():
-        withheld = "empty", Message("unread.judge_sent_empty_answer")
+        withheld = "empty", Message("unread.sent_nothing")
     if withheld is not None:
         kind, reason = withheld
         return _unread(completion.text, order=order, sample=sample, kind=kind, reason=reason)
@@ -116,7 +116,7 @@ def read_ballot(
     text = whole_characters(text)
     parsed = parse(text, criteria, truncated=truncated, protocol=protocol)
     if isinstance(parsed, ParsedVerdict) and parsed.winner == "TIE" and not allow_tie:
-        parsed = ParseFailure("tie_not_allowed", Message("unread.answer_tie_but_ties"))
+        parsed = ParseFailure("tie_not_allowed", Message("unread.tie_not_allowed"))
     if isinstance(parsed, ParseFailure):
         return _unread(text, order=order, sample=sample, kind=parsed.kind, reason=parsed.reason)
     winner, scores = parsed.winner, parsed.scores
@@ -145,7 +145,7 @@ def _read_recorded(completion: Completion, *, pair: Pair, order: Order, sample: 
     """A verdict that somebody else read, and that came without a text."""
     winner = cast("Winner", completion.verdict_as_shown)
     if winner == "TIE" and not pair.allow_tie:
-        reason = Message("unread.judge_named_tie_tie")
+        reason = Message("unread.named_tie_not_allowed")
         return _unread(
             completion.text, order=order, sample=sample, kind="tie_not_allowed", reason=reason
         )
@@ -191,7 +191,7 @@ def _withheld(completion: Completion) -> tuple[UnreadKind, str] | None:
             return "refusal", Message("unread.declined_saying", said=said)
         return "refusal", Message("unread.declined")
     if completion.finish == "filter":
-        return "refusal", Message("unread.provider_content_filter_withheld")
+        return "refusal", Message("unread.content_filter")
     if completion.text.strip() or completion.logprobs:
         return None
     if completion.finish == "length":
@@ -229,7 +229,7 @@ def read_letters(
             order=order,
             sample=sample,
             kind="no_verdict",
-            reason=Message("unread.letters_b_equally_probable"),
+            reason=Message("unread.letters_equally_probable"),
             raw=raw,
         )
     shares = tuple(

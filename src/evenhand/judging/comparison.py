@@ -106,7 +106,7 @@ def _calibrated(
 def _unasked(case: Case) -> Judged | Failed:
     """Identical responses, and a caller who does not want to pay for hearing so."""
     if not case.pair.allow_tie:
-        message = Message("unread.responses_identical_tie_allowed")
+        message = Message("unread.identical_no_tie")
         return _failed(case, NoVerdict(message), ())
     calibration = case.config.calibration
     abstained = calibration is not None and calibration.abstains(None)

@@ -69,7 +69,7 @@ class JudgeConfig(JudgeOptions):
     def __post_init__(self) -> None:
         JudgeOptions.__post_init__(self)  # a class with slots has no super() here
         if self.judge is not None and not isinstance(self.judge, str):
-            raise InputError(Message("judging.judge_name_such_openai", judge=self.judge))
+            raise InputError(Message("judging.judge_no_name", judge=self.judge))
         for name, value, allowed in (
             ("mode", self.mode, (None, "reasoned", "letter")),
             ("locale", self.locale, (None, "en", "zh")),
@@ -81,20 +81,20 @@ class JudgeConfig(JudgeOptions):
             if value not in allowed:
                 offered = ", ".join(str(choice) for choice in allowed)
                 raise InputError(
-                    Message("judging.name_value_offered", name=name, value=value, offered=offered)
+                    Message("judging.choice_unknown", name=name, value=value, offered=offered)
                 )
         for name, number, least in (("samples", self.samples, 1), ("repairs", self.repairs, 0)):
             if number is not None and (type(number) is not int or number < least):
                 raise InputError(
-                    Message("judging.whole_number_from", name=name, number=number, least=least)
+                    Message("judging.integer_needed", name=name, number=number, least=least)
                 )
         if not isinstance(self.template, (Template, Path, NoneType)):
-            raise InputError(Message("judging.template_what_evenhand_open", template=self.template))
+            raise InputError(Message("judging.template_no_template", template=self.template))
         if not isinstance(self.retry, (RetryPolicy, NoneType)):
-            raise InputError(Message("judging.retry_evenhand_retrypolicy", retry=self.retry))
+            raise InputError(Message("judging.retry_no_policy", retry=self.retry))
         if self.calibration is not None and not hasattr(self.calibration, "probability"):
             raise InputError(
-                Message("judging.calibration_what_evenhand_trust", calibration=self.calibration)
+                Message("judging.calibration_no_calibration", calibration=self.calibration)
             )
 
     @classmethod
@@ -107,9 +107,7 @@ class JudgeConfig(JudgeOptions):
         """
         chosen = cls() if overrides is None else overrides
         if not isinstance(chosen, JudgeConfig):  # callers may be untyped
-            raise InputError(
-                Message("judging.config_evenhand_judgeconfig_e", name=type(chosen).__name__)
-            )
+            raise InputError(Message("judging.config_no_config", name=type(chosen).__name__))
         judge = None if own is not None else chosen.judge or settings.judge
         traits = traits_of(judge) if own is None else own.traits
         samples = first_given(chosen.samples, settings.samples, 1)
@@ -151,7 +149,7 @@ class JudgeConfig(JudgeOptions):
     def open_judge(self) -> Judge:
         """The judge that it names; nothing is sent or loaded before its first question."""
         if self.judge is None:
-            raise InputError(Message("judging.judge_named_such_openai"))
+            raise InputError(Message("judging.no_judge"))
         return open_judge(self.judge, self)
 
     @property
@@ -224,7 +222,7 @@ class JudgeConfig(JudgeOptions):
         if template.mode != mode or template.locale != self.language:
             raise InputError(
                 Message(
-                    "judging.template_opened_mode_mode",
+                    "judging.template_of_another_mode",
                     name=template.name,
                     locale=template.locale,
                     mode=template.mode,

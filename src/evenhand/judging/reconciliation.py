@@ -59,7 +59,7 @@ def decide(
         return _agree(pair, ballots)
     samples = max([each.sample for each in readings])
     if samples == 1 and not _all_weighed(ballots):
-        return Unreconciled(Message("unread.averaging_needs_probabilities_judge"))
+        return Unreconciled(Message("unread.average_needs_probabilities"))
     return _average(pair, ballots, samples)
 
 
@@ -156,7 +156,7 @@ def _agree(pair: Pair, ballots: _Ballots) -> Decision | Unreconciled:
         winner, decided_by = _separate(pair, ballots, criteria)
         if winner is None:
             return Unreconciled(
-                Message("unread.passes_do_agree_winner"),
+                Message("unread.passes_disagree"),
                 criteria,
                 position(pair, choices),
             )
@@ -303,7 +303,7 @@ def _average(pair: Pair, ballots: _Ballots, samples: int) -> Decision | Unreconc
         winner, decided_by = _majority(pair, criteria)
         if winner is None:
             return Unreconciled(
-                Message("unread.b_equally_probable_tie"),
+                Message("unread.equally_probable"),
                 criteria,
                 position(pair, choices),
             )

@@ -64,9 +64,7 @@ def _outline(template: Template, material: list[str], *, allow_tie: bool, questi
     shown = {piece.name for _, pieces in filled for piece in pieces if isinstance(piece, Slot)}
     for slot in material:
         if slot not in shown:
-            raise TemplateError(
-                Message("prompts.template_leaves_out_pair", name=template.name, slot=slot)
-            )
+            raise TemplateError(Message("prompts.slot_left_out", name=template.name, slot=slot))
     # Our letter prompts are kept short: a piece ends where the next one opens, and the question
     # closes the last one.
     close = "" if template.compact else "\n" + _close(words)
@@ -149,10 +147,10 @@ class Prompt:
         for slot, text in (("context", pair.context), ("reference", pair.reference)):
             if text is not None and slot not in template.slots:
                 raise TemplateError(
-                    Message("prompts.pair_template_slot_add", slot=slot, name=template.name)
+                    Message("prompts.slot_missing_for_pair", slot=slot, name=template.name)
                 )
         if not pair.allow_tie and "tie_rule" not in template.slots:
-            raise TemplateError(Message("prompts.ties_allowed_here_template", name=template.name))
+            raise TemplateError(Message("prompts.no_tie_slot", name=template.name))
         responses = response_digests(pair)
         return cls(template, pair, marker_of(pair, responses), responses)
 

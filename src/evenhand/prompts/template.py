@@ -131,7 +131,7 @@ class JinjaSection:
             text = self.template.render(stand_ins)
         except (*faults, TypeError, ValueError) as error:
             raise TemplateError(
-                Message("prompts.template_failed_render_correct", error=_one_line(error))
+                Message("prompts.template_failed", error=_one_line(error))
             ) from None
         parts = text.split("\x00")
         pieces: list[Piece] = []
@@ -142,7 +142,7 @@ class JinjaSection:
             elif part in KNOWN:
                 pieces.append(Slot(part))
             else:
-                raise TemplateError(Message("prompts.template_changes_slot_filter"))
+                raise TemplateError(Message("prompts.slot_changed"))
         return tuple(pieces)
 
 
@@ -178,10 +178,10 @@ def open_template(path: str | Path, *, locale: Locale = "en", mode: Mode = "reas
         source = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise TemplateError(
-            Message("prompts.template_read_check_path", path=path, strerror=error.strerror or error)
+            Message("prompts.template_unreadable", path=path, strerror=error.strerror or error)
         ) from None
     except UnicodeDecodeError:
-        raise TemplateError(Message("prompts.template_utf_8_save", path=path)) from None
+        raise TemplateError(Message("prompts.template_not_utf8", path=path)) from None
     source = source.replace("\r\n", "\n")
     jinja = path.name.endswith(_JINJA_ENDINGS)
     return make_template(source, name=path.name, locale=locale, mode=mode, jinja=jinja)
@@ -191,7 +191,7 @@ def make_template(
     source: str, *, name: str, locale: Locale, mode: Mode, jinja: bool = False
 ) -> Template:
     if "\x00" in source:
-        raise TemplateError(Message("prompts.template_holds_nul_character", name=name))
+        raise TemplateError(Message("prompts.template_with_nul", name=name))
     make = _jinja_section if jinja else _plain_section
     sections = tuple((role, make(text, name)) for role, text in _split_sections(source, name))
     fingerprint = sha256(source.encode() + b"\x00" + words_for(locale).source.encode()).hexdigest()
@@ -210,14 +210,12 @@ def _split_sections(source: str, name: str) -> Iterator[tuple[Role, str]]:
     roles = pieces[1::2]
     for role in roles:
         if role not in ("system", "user"):
-            raise TemplateError(
-                Message("prompts.template_section_unknown_sections", name=name, role=role)
-            )
+            raise TemplateError(Message("prompts.section_unknown", name=name, role=role))
     if pieces[0].strip():
-        raise TemplateError(Message("prompts.template_text_before_first", name=name))
+        raise TemplateError(Message("prompts.text_before_sections", name=name))
     if roles not in (["system", "user"], ["user"]):
         raise TemplateError(
-            Message("prompts.template_sections_user_section", name=name, roles=", ".join(roles))
+            Message("prompts.sections_malformed", name=name, roles=", ".join(roles))
         )
     for role, text in zip(roles, pieces[2::2], strict=True):
         yield cast("Role", role), text.strip("\n")
@@ -248,7 +246,7 @@ def _jinja_section(source: str, name: str) -> JinjaSection:
     except TemplateSyntaxError as error:
         raise TemplateError(
             Message(
-                "prompts.template_valid_jinja_line",
+                "prompts.template_invalid",
                 name=name,
                 lineno=error.lineno,
                 error=_one_line(error),
@@ -262,7 +260,7 @@ def _check_slots(template: Template) -> None:
     if unknown:
         raise TemplateError(
             Message(
-                "prompts.template_unknown_slot_slots",
+                "prompts.slot_unknown",
                 name=template.name,
                 unknown=unknown[0],
                 known=", ".join(KNOWN),
@@ -273,7 +271,7 @@ def _check_slots(template: Template) -> None:
         if slot not in template.slots:
             raise TemplateError(
                 Message(
-                    "prompts.template_lacks_slot_add",
+                    "prompts.slot_missing",
                     name=template.name,
                     slot=slot,
                     needed=", ".join(needed),

@@ -186,7 +186,7 @@ async def rank_responses(
     begun = time.perf_counter()
     for name, number in (("max_comparisons", max_comparisons), ("at_once", at_once)):
         if number is not None and (type(number) is not int or number < 1):
-            raise InputError(Message("ranker.whole_number_from_1", name=name, number=number))
+            raise InputError(Message("ranker.no_whole_number", name=name, number=number))
     plain = {
         "prompt": prompt,
         "criteria": list(criteria) if isinstance(criteria, list | tuple) else criteria,
@@ -248,9 +248,9 @@ async def _sorted(items: list[int], comparisons: ComparisonLog) -> Order:
 def _checked(plain: Mapping[str, Any], responses: Sequence[str]) -> Pair:
     """The first pair, once every response has passed the rules of a pair's."""
     if isinstance(responses, str) or not isinstance(responses, Sequence):
-        raise InputError(Message("ranker.responses_list_texts_answers"))
+        raise InputError(Message("ranker.responses_no_list"))
     if len(responses) < 2:
-        raise InputError(Message("ranker.responses_ranking_least_2", n=len(responses)))
+        raise InputError(Message("ranker.too_few_responses", n=len(responses)))
     given = {key: value for key, value in plain.items() if value is not None}
     pair = read_pair({**given, "responseA": "", "responseB": ""})
     for index, response in enumerate(responses):

@@ -132,7 +132,7 @@ def conclude(
     if side not in get_args(Side):
         raise InputError(Message("report.side_b", side=side))
     if ties not in get_args(Ties):
-        raise InputError(Message("report.ties_half_excluded_wins", ties=ties))
+        raise InputError(Message("report.ties_unknown", ties=ties))
     confidence_level(level)
     run = find_run(store, name)
     # What was pending before the verdicts are read: then what is whole is read whole.
@@ -175,7 +175,7 @@ def conclude(
 def _abstained(abstentions: Iterable[Abstentions]) -> Iterator[Message]:
     """Easy pairs are no fair sample of all pairs."""
     if any(each.abstained for each in abstentions):
-        yield Message("report.verdicts_abstained_win_rates")
+        yield Message("report.abstained_counted")
 
 
 def _until_decided(run: RunRecord) -> dict[str, Any] | None:
@@ -448,9 +448,9 @@ def _notes(
     run: RunRecord, wanted: RateOptions, found: list[Conclusion], *, skipped: int
 ) -> Iterator[str]:
     if _until_decided(run) is not None:
-        yield (Message("report.run_looked_verdicts_way"))
+        yield (Message("report.sequential_interval"))
         if wanted.ties != "half":
-            yield (Message("report.sequential_test_counts_ties", ties=wanted.ties))
+            yield (Message("report.sequential_ties_half", ties=wanted.ties))
     elif not wanted.planned:
         if "rank_adaptive" in run.plan:
             yield Message("report.chosen_adaptively")
@@ -463,9 +463,9 @@ def _notes(
         yield Message("report.invalid_verdicts", n=invalid)
     models = {name for each in found for name in (each.model, each.against)}
     if len(models) > 2:
-        yield Message("report.models_met_evenhand_rank", n=len(models), name=run.name)
+        yield Message("report.many_models", n=len(models), name=run.name)
     for judge in dict.fromkeys(each.judge for each in found if each.position.favours):
-        yield (Message("report.position_bias_interval_holds", judge=judge))
+        yield (Message("report.position_bias", judge=judge))
     for each in found:
         own = each.win_rate
         if own.rate is None or own.row_rate is None or own.always_valid:

@@ -215,7 +215,7 @@ def format_for(path: Path) -> Format:
     if ending in _BY_ENDING:
         return _BY_ENDING[ending]
     raise InputError(
-        Message("report.does_say_what_hold", name=path.name, formats=", ".join(FORMATS))
+        Message("report.export_kind_unknown", name=path.name, formats=", ".join(FORMATS))
     )
 
 

@@ -52,7 +52,7 @@ def _said_plainly(path: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(
             Message(
-                "report.written_nothing_left_behind",
+                "report.write_failed_nothing_left",
                 path=path,
                 lower=(error.strerror or str(error)).lower(),
             )
@@ -70,9 +70,9 @@ def _is_stream(path: Path) -> bool:
 
 def _refuse(path: Path, *, overwrite: bool) -> None:
     if path.is_dir():
-        raise InputError(Message("report.directory_name_file", path=path))
+        raise InputError(Message("report.is_directory", path=path))
     if path.exists() and not overwrite:
-        raise InputError(Message("report.already_name_another_file", path=path))
+        raise InputError(Message("report.file_there", path=path))
 
 
 # CSV that a spreadsheet may open: texts in quotes, and none that it would take for a formula.

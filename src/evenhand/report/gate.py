@@ -90,7 +90,7 @@ def gate_run(
     _threshold(min_win_rate)
     # Where alpha is lost in 1 - alpha, so is the interval.
     if not 1e-9 <= alpha <= 1 - 1e-9:
-        raise InputError(Message("report.alpha_number_between_0", alpha=alpha))
+        raise InputError(Message("report.alpha_outside", alpha=alpha))
     level = round(1 - alpha, 12)
     allowed = limits or ConclusionLimits()
     conclusions = conclude(
@@ -112,7 +112,7 @@ def judge_gate(
     _threshold(min_win_rate)
     if max_inconsistent is not None and not 0 <= max_inconsistent <= 1:
         raise InputError(
-            Message("report.most_inconsistent_share_from", max_inconsistent=max_inconsistent)
+            Message("report.max_inconsistent_outside", max_inconsistent=max_inconsistent)
         )
     rule = _Rule(conclusions, min_win_rate, max_inconsistent)
     checks = tuple(rule.check(each) for each in conclusions.conclusions)
@@ -130,7 +130,7 @@ def judge_gate(
 
 def _threshold(rate: float) -> None:
     if not 0 <= rate <= 1:
-        raise InputError(Message("report.least_win_rate_number", rate=rate))
+        raise InputError(Message("report.min_win_rate_outside", rate=rate))
 
 
 def _whole(rulings: list[Ruling]) -> Ruling:
@@ -286,9 +286,7 @@ def write_junit(gate: GateReport, path: Path) -> None:
         path.write_bytes(junit_xml(gate))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            Message("report.written_check_disk_path", path=path, lower=reason.lower())
-        ) from None
+        raise InputError(Message("report.write_failed", path=path, lower=reason.lower())) from None
 
 
 def junit_xml(gate: GateReport) -> bytes:

@@ -18,18 +18,18 @@ def find_run(store: Store, name: str) -> RunRecord:
         return run
     names = [run.name for run in store.list_runs()]
     if not names:
-        raise InputError(Message("report.run_nor_any_other", name=name, address=store.address))
+        raise InputError(Message("report.no_run_at_all", name=name, address=store.address))
     near = nearest(name, names)
     if near:
         raise InputError(Message("report.run_unknown_near", name=name, near=" or ".join(near)))
-    raise InputError(Message("report.run_evenhand_runs_lists", name=name, n=len(names)))
+    raise InputError(Message("report.run_unknown", name=name, n=len(names)))
 
 
 def latest_run(store: Store) -> RunRecord:
     """The run that was last worked on."""
     runs = store.list_runs()
     if not runs:
-        raise InputError(Message("report.run_yet_evenhand_run", address=store.address))
+        raise InputError(Message("report.store_without_runs", address=store.address))
     return max(runs, key=lambda run: (run.updated_at, run.id))
 
 
@@ -56,7 +56,7 @@ def find_item(store: Store, run: RunRecord, name: str) -> ItemWhole:
     count = store.count_items(run.id)
     pairs = "1 pair" if count == 1 else f"{count} pairs"
     raise InputError(
-        Message("report.run_pair_among_id", name=run.name, name2=name, pairs=pairs, count=count)
+        Message("report.pair_unknown", name=run.name, name2=name, pairs=pairs, count=count)
     )
 
 

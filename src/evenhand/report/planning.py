@@ -87,7 +87,7 @@ def like_run(store: Store, name: str, *, price: Price | None = None) -> LikeRun:
     tally = store.tally(run.id)
     valid = tally.judged - tally.invalid
     if not valid:
-        raise InputError(Message("report.run_valid_verdicts_plan", name=name))
+        raise InputError(Message("report.no_verdicts_to_plan", name=name))
     ties = inconsistent = 0
     for judge in judges:
         columns = store.outcome_columns(run.id, judge.id)
@@ -143,7 +143,7 @@ def _sample(sources: Sources) -> list[Pair]:
             pairs.append(record.pair)
     if not pairs:
         why = f": {bad[0].message}" if bad else ""
-        raise DataError(Message("report.pairs_estimate_from", title=sources.title, why=why))
+        raise DataError(Message("report.no_pairs_to_estimate", title=sources.title, why=why))
     return pairs
 
 
@@ -261,7 +261,7 @@ def plan_for_pairs(
     if left or not prompts:
         raise InputError(
             Message(
-                "report.pairs_whole_number_prompts",
+                "report.pairs_not_divisible",
                 pairs=pairs,
                 rows_per_prompt=shape.rows_per_prompt,
                 rows_per_prompt2=max(1, prompts) * shape.rows_per_prompt,

@@ -148,7 +148,7 @@ def read_tagged(
 
 def unknown_tag(tag: str, there: Sequence[str]) -> str:
     if not there:
-        return Message("report.row_tag_any_other", tag=tag)
+        return Message("report.no_tags", tag=tag)
     near = nearest(tag, there)
     if near:
         return Message("report.tag_unknown_near", tag=tag, near=" or ".join(near))

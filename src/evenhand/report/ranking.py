@@ -133,7 +133,7 @@ def rank_runs(
     if options.inconsistent == "excluded":
         valid = valid.consistent()
         if not valid.total:
-            raise InputError(Message("report.every_valid_verdict_changed", seats=_told(seats)))
+            raise InputError(Message("report.all_inconsistent", seats=_told(seats)))
     ranked = _ranked(valid, options)
     return RunRanking(
         ranking=ranked if isinstance(ranked, Ranking) else None,
@@ -177,9 +177,7 @@ def rank_file(
     read = read_battles(path, columns=columns, on_bad_row=None if skip_bad_rows else _refuse)
     name = path.name if isinstance(path, Source) else str(path)
     if not len(read):
-        raise DataError(
-            Message("report.holds_battles_first_bad", name=name, message=read.bad_rows[0].message)
-        )
+        raise DataError(Message("report.no_battles", name=name, message=read.bad_rows[0].message))
     battles = RankedBattles.of(read, tag)
     ranked = _ranked_file(battles, options)
     losses, ties, wins = battles.outcomes()
@@ -196,7 +194,7 @@ def rank_file(
 
 
 def _refuse(row: BadRow) -> None:
-    raise DataError(Message("report.skip_leaves_such_rows", message=row.message))
+    raise DataError(Message("report.skip_bad_rows", message=row.message))
 
 
 def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[RankedJudges]:
@@ -263,10 +261,10 @@ def _nothing_to_rank(
             return Message("report.no_verdicts_pending", of=of, pending=pending)
         return Message("report.no_verdicts", of=of)
     if read.unnamed == read.total:
-        return Message("report.pairs_do_name_their", of=of)
+        return Message("report.models_unnamed", of=of)
     if read.unnamed + read.against_itself == read.total:
         return Message("report.one_model", of=of)
-    return Message("report.every_verdict_invalid_evenhand", of=of)
+    return Message("report.all_invalid", of=of)
 
 
 def _notes(
@@ -275,7 +273,7 @@ def _notes(
     ids = {each.id: each.name for seat in seats for each in seat.judges}
     names = list(dict.fromkeys(ids.values()))
     if len(names) > 1:
-        yield (Message("report.judges_each_verdict_counts", n=len(names), names=", ".join(names)))
+        yield (Message("report.several_judges", n=len(names), names=", ".join(names)))
     for name in names:
         ways = sum(each == name for each in ids.values())
         if ways > 1:
@@ -291,11 +289,11 @@ def _notes(
         if judge is not None and not seat.judges:
             yield Message("report.run_without_judge", run=run.name, judge=judge)
         if run.state == "reading":
-            yield Message("report.run_read_all_data", name=run.name)
+            yield Message("report.data_not_read", name=run.name)
         if run.plan.get("rank_adaptive"):
             yield (Message("report.pairs_run_chosen_adaptively", name=run.name))
         if run.plan.get("until_decided") and run.stopped_by == "decided":
-            yield (Message("report.run_ended_once_decided", name=run.name))
+            yield (Message("report.ended_once_decided", name=run.name))
     if read.unnamed:
         yield Message("report.models_not_named", n=read.unnamed)
     if read.against_itself:

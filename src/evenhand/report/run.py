@@ -52,7 +52,7 @@ def look_over(store: Store) -> tuple[list[RunLine], list[StoreError]]:
             raise
         except StoreError as error:
             damaged.append(
-                StoreError(Message("report.run_name_message", name=run.name, message=error.message))
+                StoreError(Message("report.of_run", name=run.name, message=error.message))
             )
     return lines, damaged
 

@@ -304,10 +304,10 @@ def refuse_judges(judges: Sequence[JudgePlan], options: RunOptions) -> None:
     keys = [plan.record().key for plan in judges]
     for place, plan in enumerate(judges):
         if keys[place] in keys[:place]:
-            raise InputError(Message("runs.judge_given_twice_name", name=plan.judge.name))
+            raise InputError(Message("runs.judge_twice", name=plan.judge.name))
     if len(judges) > 1 and options.pursued:
         option = "until-decided" if options.until_decided else "rank-adaptive"
-        raise InputError(Message("runs.follows_judge_named_name", option=option, n=len(judges)))
+        raise InputError(Message("runs.follows_one_judge", option=option, n=len(judges)))
 
 
 class _Engine:
@@ -361,7 +361,7 @@ class _Engine:
         if whole:
             await asyncio.to_thread(store.update_run, run.id, intake_done=True, state="judging")
         else:
-            self._notes.append(Message("runs.stopped_while_data_read"))
+            self._notes.append(Message("runs.stopped_while_reading"))
         return whole
 
     async def judge(self) -> None:

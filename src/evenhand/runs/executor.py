@@ -100,4 +100,4 @@ def _refuse_batches_elsewhere(store: Store, run: RunRecord) -> None:
     there = store.batches.unfinished(run.id)
     if there:
         requests = counted_requests(sum(batch.requests for batch in there))
-        raise InputError(Message("runs.run_provider_batch_api", name=run.name, requests=requests))
+        raise InputError(Message("runs.batches_waiting", name=run.name, requests=requests))

@@ -25,7 +25,7 @@ class UntilDecided:
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            raise InputError(Message("runs.alpha_number_between_0", alpha=self.alpha))
+            raise InputError(Message("runs.alpha_outside", alpha=self.alpha))
 
     def as_json(self) -> dict[str, Any]:
         return {"until_decided": {"alpha": self.alpha, "seed": self.seed}}
@@ -41,9 +41,9 @@ class RankAdaptive:
 
     def __post_init__(self) -> None:
         if type(self.budget) is not int or self.budget < 1:
-            raise InputError(Message("runs.budget_number_pairs_from", budget=self.budget))
+            raise InputError(Message("runs.budget_outside", budget=self.budget))
         if not 0 < self.certainty < 1:
-            raise InputError(Message("runs.certainty_number_between_0", certainty=self.certainty))
+            raise InputError(Message("runs.certainty_outside", certainty=self.certainty))
 
     def as_json(self) -> dict[str, Any]:
         return {"rank_adaptive": {"certainty": self.certainty, "seed": self.seed}}
@@ -81,7 +81,7 @@ class RunOptions:
             ("ray_workers", self.ray_workers),
         ):
             if number is not None and (type(number) is not int or number < 1):
-                raise InputError(Message("runs.whole_number_from_1", name=name, number=number))
+                raise InputError(Message("runs.no_whole_number", name=name, number=number))
         for name, amount in (
             ("rpm", self.rpm),
             ("tpm", self.tpm),
@@ -89,45 +89,45 @@ class RunOptions:
             ("batch_poll_s", self.batch_poll_s),
         ):
             if amount is not None and not (_is_number(amount) and 0 < amount < math.inf):
-                raise InputError(Message("runs.number_above_0", name=name, amount=amount))
+                raise InputError(Message("runs.not_positive", name=name, amount=amount))
         if self.bad_rows not in ("stop", "skip"):
-            raise InputError(Message("runs.bad_rows_stop_skip", bad_rows=self.bad_rows))
+            raise InputError(Message("runs.bad_rows_unknown", bad_rows=self.bad_rows))
         for what in self.retry:
             if what not in ("failed", "unread"):
-                raise InputError(Message("runs.retry_failed_unread", what=what))
+                raise InputError(Message("runs.retry_unknown", what=what))
         if self.name is not None and not self.name.strip():
-            raise InputError(Message("runs.name_blank_run_name"))
+            raise InputError(Message("runs.name_blank"))
         if self.until_decided is not None and self.rank_adaptive is not None:
-            raise InputError(Message("runs.until_decided_rank_adaptive"))
+            raise InputError(Message("runs.two_stop_rules"))
 
         self._check_executor()
         self._check_batch()
 
     def _check_executor(self) -> None:
         if self.executor not in ("local", "ray"):
-            raise InputError(Message("runs.executor_local_ray", executor=self.executor))
+            raise InputError(Message("runs.executor_unknown", executor=self.executor))
         if self.executor == "local":
             for name in ("ray_address", "ray_workers"):
                 if getattr(self, name) is not None:
-                    raise InputError(Message("runs.belongs_executor_ray_both", name=name))
+                    raise InputError(Message("runs.belongs_to_ray", name=name))
         elif self.pursued:
             option = "until-decided" if self.until_decided else "rank-adaptive"
-            raise InputError(Message("runs.chooses_every_few_verdicts_what_ask", option=option))
+            raise InputError(Message("runs.ray_cannot_follow", option=option))
 
     def _check_batch(self) -> None:
         if not self.batch:
             for name in ("batch_poll_s", "cancel_batches"):
                 if getattr(self, name):
-                    raise InputError(Message("runs.belongs_batch_both_neither", name=name))
+                    raise InputError(Message("runs.belongs_to_batch", name=name))
             return
         if self.executor != "local":
-            raise InputError(Message("runs.batch_executor_ray_two"))
+            raise InputError(Message("runs.batch_and_ray"))
         for name in ("concurrency", "rpm", "tpm"):
             if getattr(self, name) is not None:
-                raise InputError(Message("runs.paces_calls_made_provider", name=name))
+                raise InputError(Message("runs.batch_paces_itself", name=name))
         if self.pursued:
             option = "until-decided" if self.until_decided else "rank-adaptive"
-            raise InputError(Message("runs.chooses_every_few_verdicts", option=option))
+            raise InputError(Message("runs.batch_cannot_follow", option=option))
 
     @property
     def pursued(self) -> dict[str, Any]:

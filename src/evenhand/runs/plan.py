@@ -167,7 +167,7 @@ def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
         return AppliedPrice(None)
     assumed = list_price_by_model(model) if model else None
     if assumed is None:
-        raise InputError(Message("runs.price_known_so_kept", name=judge.name))
+        raise InputError(Message("runs.price_unknown", name=judge.name))
     return AppliedPrice(
         assumed,
         Message(
@@ -215,7 +215,7 @@ def find_or_create(
             if not is_run_of(existing, data, judges, options):
                 _refuse(existing, plan)
             if existing.summary.get("forgotten_at"):
-                raise InputError(Message("runs.texts_run_forgotten_so", name=existing.name))
+                raise InputError(Message("runs.texts_forgotten", name=existing.name))
             return existing, False
     name = _free_name(store, options.name or _title(sources, plan))
     new = NewRun(name, plan.fingerprint, plan.as_json(), tuple(sources.names))
@@ -229,7 +229,7 @@ def refuse_other(run: RunRecord, judges: Sequence[JudgePlan], options: RunOption
     )
     if plan.fingerprint != run.fingerprint:
         raise InputError(
-            Message("runs.run_begun_restore_what", name=run.name, plan=plan.differs_in(run.plan))
+            Message("runs.begun_otherwise", name=run.name, plan=plan.differs_in(run.plan))
         )
 
 
@@ -258,7 +258,7 @@ def _fresh_one(
 def _refuse(existing: RunRecord, plan: RunPlan) -> NoReturn:
     raise InputError(
         Message(
-            "runs.run_already_another_equal",
+            "runs.name_taken",
             name=existing.name,
             plan=plan.differs_in(existing.plan),
         )

@@ -159,13 +159,11 @@ def _line(pair: Pair | Mapping[str, Any], number: int) -> bytes:
     if isinstance(pair, Pair):
         return pair.model_dump_json(exclude_none=True).encode() + b"\n"
     if not isinstance(pair, Mapping):  # callers may be untyped
-        raise DataError(
-            Message("runs.pairs_row_pair_mapping", number=number, name=type(pair).__name__)
-        )
+        raise DataError(Message("runs.row_no_pair", number=number, name=type(pair).__name__))
     try:
         return orjson.dumps(dict(pair), option=orjson.OPT_APPEND_NEWLINE)
     except (orjson.JSONEncodeError, TypeError, ValueError) as error:
-        raise DataError(Message("runs.pairs_row_plain_data", number=number, error=error)) from None
+        raise DataError(Message("runs.row_no_plain_data", number=number, error=error)) from None
 
 
 def _described(files: Sequence[Source], reading: ReadOptions) -> dict[str, Any]:
@@ -231,7 +229,7 @@ def take_in(
             store.update_run(run_id, summary={_TAKEN_IN: asdict(taken)})
     kept = store.count_items(run_id)
     if kept == 0:
-        raise DataError(Message("runs.holds_pairs_judged_check", names=", ".join(sources.names)))
+        raise DataError(Message("runs.nothing_to_judge", names=", ".join(sources.names)))
     repeated = taken.records - kept
     summary: dict[str, Any] = {REPEATED_ROWS: repeated} if repeated > 0 else {}
     if unpaired:

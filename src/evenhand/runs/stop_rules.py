@@ -127,7 +127,7 @@ class DecisionRule:
         survey = self._store.survey(self._run_id)
         if len(survey.models) > 1:
             first, second = (f"{a} against {b}" for a, b, _ in survey.models[:2])
-            raise InputError(Message("runs.against_b_rows_hold", first=first, second=second))
+            raise InputError(Message("runs.decided_two_models_only", first=first, second=second))
         self._store.fill_queue(self._run_id, seed=self._wanted.seed)
         self._prefix = SettledPrefix.of(
             self._store,
@@ -192,7 +192,7 @@ class RankingRule:
     def begin(self) -> StoppedBy | None:
         models = {name for a, b, _ in self._store.survey(self._run_id).models for name in (a, b)}
         if None in models or len(models) < 2:
-            raise InputError(Message("runs.needs_rows_name_their"))
+            raise InputError(Message("runs.adaptive_needs_models"))
         self._store.fill_queue(self._run_id, seed=self._wanted.seed, by_models=True)
         contests = self._contests()
         self._first = {each.contest: _judged(each) for each in contests}
@@ -236,7 +236,7 @@ class RankingRule:
         if progress is None:
             return None
         return Message(
-            "runs.most_pairs_asked_expected",
+            "runs.adaptive_outcome",
             asked=progress.asked,
             budget=progress.budget,
             expected_tau=progress.expected_tau,

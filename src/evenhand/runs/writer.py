@@ -120,8 +120,4 @@ class Writer:
 
 def _unexpected(error: Exception) -> StoreError:
     reason = " ".join(str(error).split())[:200]
-    return StoreError(
-        Message(
-            "runs.store_could_what_judged_what_stored", name=type(error).__name__, reason=reason
-        )
-    )
+    return StoreError(Message("runs.store_failed", name=type(error).__name__, reason=reason))

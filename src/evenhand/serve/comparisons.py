@@ -103,7 +103,7 @@ class Admission:
         if len(self._waiting) >= self._queue:
             raise ServerBusy(
                 Message(
-                    "serve.comparisons_being_judged_wait",
+                    "serve.too_many_comparisons",
                     in_flight=self._in_flight,
                     n=len(self._waiting),
                 ),
@@ -151,7 +151,7 @@ class Admission:
 
 
 def _ending() -> ServerBusy:
-    return ServerBusy(Message("serve.server_shutting_down_ask"), retry_after_s=5)
+    return ServerBusy(Message("serve.shutting_down"), retry_after_s=5)
 
 
 # Stands where a client's texts would.
@@ -238,7 +238,7 @@ class Comparisons:
         if len(request.responses) > limits.rank_responses:
             raise TooLarge(
                 Message(
-                    "serve.responses_server_ranks_most",
+                    "serve.too_many_responses",
                     n=len(request.responses),
                     rank_responses=limits.rank_responses,
                 )
@@ -292,7 +292,7 @@ class Comparisons:
         except TimeoutError:
             raise JudgeTimeout(
                 Message(
-                    "serve.verdict_within_s_all", compare_timeout_s=self._limits.compare_timeout_s
+                    "serve.comparison_timeout", compare_timeout_s=self._limits.compare_timeout_s
                 )
             ) from None
 

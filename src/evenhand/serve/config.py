@@ -63,7 +63,7 @@ class ServerLimits:
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if value is not None and value <= 0:
-                raise SettingsError(Message("serve.limits_number_above_0", name=name, value=value))
+                raise SettingsError(Message("serve.limit_not_positive", name=name, value=value))
 
     @property
     def of_data(self) -> DataLimits:
@@ -115,20 +115,18 @@ class ServerConfig:
         ):
             twice = {name for name in names if names.count(name) > 1}
             if twice:
-                raise SettingsError(
-                    Message("serve.two_named_each_name", what=what, twice=min(twice))
-                )
+                raise SettingsError(Message("serve.name_twice", what=what, twice=min(twice)))
         if self.workers < 1:
-            raise SettingsError(Message("serve.workers_whole_number_from", workers=self.workers))
+            raise SettingsError(Message("serve.workers_outside", workers=self.workers))
         if not 0 <= self.port <= 65535:
-            raise SettingsError(Message("serve.port_0_any_free", port=self.port))
+            raise SettingsError(Message("serve.port_outside", port=self.port))
         secrets = [token.secret for token in (*self.tokens, *self.voters)]
         if len(set(secrets)) < len(secrets):
-            raise SettingsError(Message("serve.two_tokens_same_secret"))
+            raise SettingsError(Message("serve.secret_twice"))
         if self.voters and not self.tokens:
-            raise SettingsError(Message("serve.evenhand_voter_token_set"))
+            raise SettingsError(Message("serve.voter_token_alone"))
         if not self.is_local and not self.tokens:
-            raise SettingsError(Message("serve.host_others_reach_token", host=self.host))
+            raise SettingsError(Message("serve.open_host_without_token", host=self.host))
 
     @property
     def is_local(self) -> bool:

@@ -94,12 +94,12 @@ def _read(path: Path) -> dict[str, Any]:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise SettingsError(
-            Message("serve.config_file_read_check", path=path, strerror=error.strerror or error)
+            Message("serve.config_unreadable", path=path, strerror=error.strerror or error)
         ) from None
     except UnicodeDecodeError:
-        raise SettingsError(Message("serve.utf_8_save_utf", path=path)) from None
+        raise SettingsError(Message("serve.config_not_utf8", path=path)) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(Message("serve.valid_toml_correct", path=path, error=error)) from None
+        raise SettingsError(Message("serve.config_not_toml", path=path, error=error)) from None
     fields: dict[str, Any] = {}
     for key, value in table.items():
         where = f"{path}: {key}"
@@ -118,41 +118,41 @@ def _read(path: Path) -> dict[str, Any]:
 def _known(where: object, key: str, known: tuple[str, ...]) -> None:
     if key not in known:
         remedy = _ELSEWHERE.get(key, f"it may set {', '.join(known)}")
-        raise SettingsError(
-            Message("serve.sets_may_where_key_remedy", where=where, key=key, remedy=remedy)
-        )
+        raise SettingsError(Message("serve.key_not_allowed", where=where, key=key, remedy=remedy))
 
 
 def _checked(where: str, key: str, value: object) -> object:
     if key in _TEXTS and not (isinstance(value, str) and value.strip()):
-        raise SettingsError(Message("serve.text_where_value", where=where, value=value))
+        raise SettingsError(Message("serve.text_needed", where=where, value=value))
     if key in _FLAGS and not isinstance(value, bool):
-        raise SettingsError(Message("serve.true_false_where_value", where=where, value=value))
+        raise SettingsError(Message("serve.boolean_needed", where=where, value=value))
     if key in _WHOLE and (type(value) is not int or value < _WHOLE[key]):
         raise SettingsError(
-            Message("serve.whole_number_from_up", where=where, value=value, whole=_WHOLE[key])
+            Message("serve.integer_needed", where=where, value=value, whole=_WHOLE[key])
         )
     if key in _LISTS:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise SettingsError(Message("serve.list_texts_e_g", where=where, value=value))
+            raise SettingsError(Message("serve.list_needed", where=where, value=value))
         return tuple(value)
     return value
 
 
 def _limits(where: str, table: object) -> ServerLimits:
     if not isinstance(table, dict):
-        raise SettingsError(Message("serve.table_limits_where", where=where, table=table))
+        raise SettingsError(Message("serve.limits_no_table", where=where, table=table))
     for key, value in table.items():
         _known(where, key, LIMIT_KEYS)
         allowed = (int, float) if key in _IN_PARTS else (int,)
         if type(value) not in allowed or not value > 0:
-            raise SettingsError(Message("serve.number_above_0", where=where, key=key, value=value))
+            raise SettingsError(
+                Message("serve.number_not_positive", where=where, key=key, value=value)
+            )
     return ServerLimits(**table)
 
 
 def _offers(where: str, tables: object, folder: Path) -> tuple[JudgeOffer, ...]:
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        raise SettingsError(Message("serve.list_tables_write_each", where=where))
+        raise SettingsError(Message("serve.judges_no_tables", where=where))
     return tuple(
         _offer(f"{where}[{place}]", table, folder) for place, table in enumerate(tables, start=1)
     )
@@ -165,12 +165,12 @@ def _offer(where: str, table: dict[str, Any], folder: Path) -> JudgeOffer:
         at = f"{where}.{key}"
         if key in _OF_THE_OFFER:
             if not isinstance(value, str) or not value.strip():
-                raise SettingsError(Message("serve.text_at_value", at=at, value=value))
+                raise SettingsError(Message("serve.member_no_text", at=at, value=value))
             fields[key] = read_price(value, where=at) if key == "price" else value.strip()
         else:
             fields[key] = check_setting(at, key, value)
     if "judge" not in fields:
-        raise SettingsError(Message("serve.names_judge_e_g", where=where))
+        raise SettingsError(Message("serve.config_without_judge", where=where))
     own = {key: fields.pop(key) for key in _OF_THE_OFFER if key in fields}
     fields["judge"] = _from(folder, fields["judge"])
     if "template" in fields:

@@ -42,7 +42,7 @@ def offered_names(offers: JudgeCatalog, asked: StartRun) -> tuple[str, ...]:
     names = tuple(offers.offer(name).name for name in asked.named_judges)
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise InputError(Message("serve.judge_given_twice_name", name=name))
+            raise InputError(Message("serve.judge_twice", name=name))
     return names
 
 
@@ -108,9 +108,9 @@ def _lower(asked: _N | None, most: _N | None) -> _N | None:
 def _until_decided(asked: StartRun) -> UntilDecided | None:
     if not asked.until_decided:
         if asked.alpha is not None:
-            raise InputError(Message("serve.alpha_belongs_untildecided_both"))
+            raise InputError(Message("serve.alpha_of_until_decided"))
         if asked.seed is not None and not asked.rank_adaptive:
-            raise InputError(Message("serve.seed_belongs_untildecided_rankadaptive"))
+            raise InputError(Message("serve.seed_of_stop_rules"))
         return None
     default = UntilDecided()
     alpha = default.alpha if asked.alpha is None else asked.alpha
@@ -121,10 +121,10 @@ def _rank_adaptive(asked: StartRun) -> RankAdaptive | None:
     if not asked.rank_adaptive:
         for name, value in (("budget", asked.budget), ("certainty", asked.certainty)):
             if value is not None:
-                raise InputError(Message("serve.belongs_rankadaptive_both_neither", name=name))
+                raise InputError(Message("serve.belongs_to_adaptive", name=name))
         return None
     if asked.budget is None:
-        raise InputError(Message("serve.rankadaptive_needs_budget_most"))
+        raise InputError(Message("serve.adaptive_needs_budget"))
     wanted = RankAdaptive(asked.budget, seed=asked.seed or 0)
     return wanted if asked.certainty is None else replace(wanted, certainty=asked.certainty)
 
@@ -230,7 +230,7 @@ class RunJob(Observer):
         gone = [name for name in names if name not in self._offers.names]
         if gone:
             raise Conflict(
-                Message("serve.judge_run_offered_any", gone=gone[0], name=self._run.name)
+                Message("serve.judge_not_offered_any_more", gone=gone[0], name=self._run.name)
             )
         return judge_plans(self._offers, names)
 
@@ -293,7 +293,7 @@ class RunJob(Observer):
             await asyncio.to_thread(self._store.jobs.let_go, self._run.id, progress=progress)
             return "stopped" if self._cancelled else "queued"
         if summary.stopped_by == "store":
-            raise self.stop.error or StoreError(Message("serve.store_failed_tried_again"))
+            raise self.stop.error or StoreError(Message("serve.store_tried_again"))
         error = summary.error
         await self._let_go_as(
             "stop",
@@ -380,7 +380,7 @@ class Jobs:
         there = self._store.jobs.count_open()
         if there >= self._limits.queued_runs:
             raise ServerBusy(
-                Message("serve.runs_wait_being_judged", there=there),
+                Message("serve.too_many_runs", there=there),
                 retry_after_s=30,
             )
 

@@ -200,13 +200,13 @@ class JudgeCatalog:
     def offer(self, name: str | None = None) -> JudgeOffer:
         """The offer of this name; without one, the first."""
         if not self._offers:
-            raise InputError(Message("serve.server_judge_start_openai"))
+            raise InputError(Message("serve.no_judge"))
         chosen = self.default if name is None else name
         offer = self._offers.get(chosen) if isinstance(chosen, str) else None
         if offer is None:
             raise InputError(
                 Message(
-                    "serve.judge_server_does_offer",
+                    "serve.judge_not_offered",
                     name=_shown(name),
                     offers=", ".join(self._offers),
                 )
@@ -263,7 +263,7 @@ class JudgeCatalog:
         key = self._environment.get(offer.api_key_env, "").strip()
         if not key:
             raise SettingsError(
-                Message("serve.judge_key_from_set", name=offer.name, api_key_env=offer.api_key_env)
+                Message("serve.judge_key_missing", name=offer.name, api_key_env=offer.api_key_env)
             )
         return replace(chosen, api_key=key)
 

@@ -213,5 +213,5 @@ def _notes(
         if note is not None and note not in notes:
             notes.append(note)
     if job is not None and job.wanted == "stop" and state == "judging":
-        notes.append(Message("serve.being_stopped_what_flight"))
+        notes.append(Message("serve.being_stopped"))
     return notes

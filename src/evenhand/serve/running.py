@@ -54,7 +54,7 @@ def bind(config: ServerConfig) -> socket.socket:
     except OSError as error:
         raise SettingsError(
             Message(
-                "serve.host_address_machine_another",
+                "serve.host_not_here",
                 host=config.host,
                 strerror=error.strerror or error,
             )
@@ -68,7 +68,7 @@ def bind(config: ServerConfig) -> socket.socket:
         listener.close()
         raise SettingsError(
             Message(
-                "serve.listen_port_another_0",
+                "serve.port_not_free",
                 port=config.port,
                 host=config.host,
                 strerror=error.strerror or error,
@@ -376,9 +376,7 @@ class _Workers:
             worker.in_vain >= _MOST_IN_VAIN or (worker.in_vain and not ending)
         ):
             self._ending = True
-            raise StoreError(
-                Message("serve.worker_ended_right_after", exitcode=worker.process.exitcode)
-            )
+            raise StoreError(Message("serve.worker_ended", exitcode=worker.process.exitcode))
         log.warning("worker %s ended; another takes its place", worker.process.pid)
 
     def _told(self, sig: int, frame: FrameType | None) -> None:

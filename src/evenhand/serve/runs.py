@@ -82,7 +82,7 @@ class Upload:
     def write(self, block: bytes) -> None:
         self._size += len(block)
         if self._limit is not None and self._size > self._limit:
-            raise TooLarge(Message("serve.pairs_more_than_bytes", limit=self._limit))
+            raise TooLarge(Message("serve.pairs_too_long", limit=self._limit))
         self._digest.update(block)
         with _making_room():
             self._file.write(block)
@@ -113,7 +113,7 @@ class Upload:
             plain.seek(0)
             if plain.read(2) == _GZIP:
                 # Readers would unpack it again, to any size.
-                raise DataError(Message("serve.gzip_inside_gzip_compress", name=self.name))
+                raise DataError(Message("serve.gzip_twice", name=self.name))
         except BaseException:
             plain.close()
             raise
@@ -136,7 +136,7 @@ class Upload:
             length += len(first)
             if length > limit_bytes:
                 raise TooLarge(
-                    Message("serve.line_more_than_bytes", name=self.name, limit_bytes=limit_bytes)
+                    Message("serve.line_too_long", name=self.name, limit_bytes=limit_bytes)
                 )
             if newline:
                 length = len(rest) - rest.rfind(b"\n") - 1
@@ -176,9 +176,7 @@ def _making_room() -> Iterator[None]:
     except OSError as error:
         kind = NoRoom if error.errno in _DISK_FULL else ServiceError
         raise kind(
-            Message(
-                "serve.server_keep_upload_operator", strerror=error.strerror or type(error).__name__
-            )
+            Message("serve.upload_no_room", strerror=error.strerror or type(error).__name__)
         ) from None
 
 
@@ -193,7 +191,7 @@ def _line(pair: Mapping[str, Any], number: int) -> bytes:
     try:
         return orjson.dumps(dict(pair), option=orjson.OPT_APPEND_NEWLINE)
     except (TypeError, ValueError) as error:
-        raise DataError(Message("serve.pairs_row_plain_data", number=number, error=error)) from None
+        raise DataError(Message("serve.row_no_plain_data", number=number, error=error)) from None
 
 
 def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str) -> None:
@@ -204,15 +202,13 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], *, limit_bytes: int, name: str)
                 written += len(block)
                 if written > limit_bytes:
                     raise TooLarge(
-                        Message("serve.holds_more_than_bytes", name=name, limit_bytes=limit_bytes)
+                        Message("serve.unpacked_too_long", name=name, limit_bytes=limit_bytes)
                     )
                 with _making_room():
                     plain.write(block)
     except (EOFError, OSError, zlib.error) as error:
         reason = " ".join(str(error).split())
-        raise DataError(
-            Message("serve.cut_damaged_gzip_compress_anew", name=name, reason=reason)
-        ) from None
+        raise DataError(Message("serve.gzip_damaged", name=name, reason=reason)) from None
 
 
 # The same data may be coming in by another request, or another process.
@@ -274,7 +270,7 @@ class RunIntake:
             except StoreBusy:
                 if time.monotonic() > until:
                     raise Conflict(
-                        Message("serve.same_pairs_just_coming", name=run.name, id=run.id)
+                        Message("serve.same_pairs_coming", name=run.name, id=run.id)
                     ) from None
                 self._rest()
                 continue
@@ -287,7 +283,7 @@ class RunIntake:
         if existing is not None and not is_run_of(
             existing, sources.describe(), self._plans, self._options
         ):
-            raise Conflict(Message("serve.run_already_other_data", name=name))
+            raise Conflict(Message("serve.run_name_taken", name=name))
 
     def _found(self, sources: BoundedSources) -> tuple[RunRecord, bool]:
         try:
@@ -340,7 +336,7 @@ class RunIntake:
 
 
 def _broken_off() -> Interrupted:
-    return Interrupted(Message("serve.server_stopped_while_pairs"))
+    return Interrupted(Message("serve.stopped_while_receiving"))
 
 
 _COUNTED_AT_ONCE = 1000
@@ -393,7 +389,7 @@ class StoredRuns:
         store = self._store
         run = needed_run(store, run_id)
         if store.jobs.find(run.id) is None and run.state in ("reading", "judging"):
-            raise Conflict(Message("serve.run_command_line_stop", name=run.name))
+            raise Conflict(Message("serve.run_of_command_line", name=run.name))
         if store.jobs.want(run.id, "stop", only_from=("run",)):
             job = store.jobs.find(run.id)
             if job is not None and not job.is_judged(within_s=SILENT_S):
@@ -405,7 +401,7 @@ class StoredRuns:
         run = needed_run(store, run_id)
         job = store.jobs.find(run.id)
         if job is None and run.state != "finished":
-            raise Conflict(Message("serve.run_begun_command_line", name=run.name))
+            raise Conflict(Message("serve.run_begun_elsewhere", name=run.name))
         if job is not None and job.wanted == "stop":
             self._jobs.refuse_when_full()
             store.jobs.want(run.id, "run", only_from=("stop",), options=resumed(job))
@@ -416,5 +412,5 @@ def _id_of(after: str | None) -> int | None:
     if after is None:
         return None
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
-        raise InputError(Message("serve.after_next_page_before", after=after[:40]))
+        raise InputError(Message("serve.after_malformed", after=after[:40]))
     return int(after)

@@ -37,9 +37,9 @@ def for_clients(error: EvenhandError) -> EvenhandError:
         return error
     log.error("%s: %s", error.kind, error.message)
     told = type(error)(
-        Message("serve.store_busy_try_again")
+        Message("serve.store_busy")
         if isinstance(error, StoreBusy)
-        else Message("serve.server_store_fails_log")
+        else Message("serve.store_failed")
     )
     told.metadata = error.metadata
     return told
@@ -83,7 +83,7 @@ def read_value(model: type[_T], given: Mapping[str, Any] | _T) -> _T:
     if isinstance(given, model):
         return given
     if not isinstance(given, Mapping):  # callers may be untyped
-        raise InputError(Message("serve.json_object_needed", name=type(given).__name__))
+        raise InputError(Message("serve.object_needed", name=type(given).__name__))
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
@@ -132,7 +132,7 @@ class StartRun(Model):
     def named_judges(self) -> tuple[str | None, ...]:
         """None stands for the default one."""
         if self.judge is not None and self.judges:
-            raise InputError(Message("serve.judge_judges_both_given"))
+            raise InputError(Message("serve.judge_and_judges"))
         return self.judges or (self.judge,)
 
 

@@ -91,7 +91,7 @@ class VerdictFilters(Model):
             (f"criterionEnd {self.criterion_end}", self.criterion_end in ("model", "other")),
         ):
             if asked and self.model is None:
-                raise InputError(Message("serve.model_none_given_model", name=name))
+                raise InputError(Message("serve.model_needed", name=name))
         return self
 
 
@@ -244,7 +244,7 @@ def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str])
     found = tuple(each.id for each in judges if judge in (names[each.id], each.name))
     if not found:
         raise InputError(
-            Message("serve.judge_run_does", judge=judge[:80], values=", ".join(names.values()))
+            Message("serve.judge_unknown", judge=judge[:80], values=", ".join(names.values()))
         )
     return found
 
@@ -275,7 +275,7 @@ def _page_cursor(place: VerdictPlace | None) -> str | None:
 
 
 def _no_cursor(cursor: str | None) -> InputError:
-    return InputError(Message("serve.cursor_next_page_before", cursor=str(cursor)[:40]))
+    return InputError(Message("serve.cursor_malformed", cursor=str(cursor)[:40]))
 
 
 def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, TablePlace | None]:
@@ -353,7 +353,7 @@ def _by_index(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
         if not told.whole and (searched or told is filled.table):
             raise ServerBusy(
                 Message(
-                    "serve.run_indexed_so_far",
+                    "serve.index_pending",
                     done=told.done,
                     total=told.total,
                     what=what,

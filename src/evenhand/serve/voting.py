@@ -71,9 +71,7 @@ class Voting:
         """Once a person and pair: the same again changes nothing, another choice replaces it."""
         if comment is not None and len(comment) > LONGEST_COMMENT:
             raise InputError(
-                Message(
-                    "serve.reason_characters_most", n=len(comment), longest_comment=LONGEST_COMMENT
-                )
+                Message("serve.reason_too_long", n=len(comment), longest_comment=LONGEST_COMMENT)
             )
         run, making = await self._queue(run_id)
         queue = await asyncio.shield(making)
@@ -81,7 +79,7 @@ class Voting:
         def write() -> None:
             place, pair = self._asked(run, queue, who, number)
             if choice in ("tie", "both_bad") and not pair.allow_tie:
-                raise InputError(Message("serve.tie_allowed_pair_choose"))
+                raise InputError(Message("serve.tie_not_allowed"))
             order = _order(pair, who)
             vote = NewVote(
                 pair_id=int(queue.pair_ids[place]),
@@ -123,7 +121,7 @@ class Voting:
     def _stamp(self, run_id: str) -> tuple[RunRecord, str]:
         run = needed_run(self._store, run_id)
         if not run.intake_done:
-            raise Conflict(Message("serve.run_pairs_still_being"))
+            raise Conflict(Message("serve.run_still_read"))
         if run.state == "finished":
             return run, f"finished {run.updated_at.timestamp()}"
         return run, f"goes on {self._store.count_items(run.id)}"
@@ -164,7 +162,7 @@ class Voting:
     def _pair(self, run: RunRecord, number: int) -> Pair:
         pair = self._store.pair_at(run.id, number)
         if pair is None:
-            raise NotFound(Message("serve.run_deleted_meanwhile_votes"))
+            raise NotFound(Message("serve.run_deleted"))
         return pair
 
 
@@ -182,7 +180,7 @@ def _failed(task: asyncio.Task[VoteQueue]) -> bool:
 
 
 def _no_such(run: RunRecord, number: int) -> NotFound:
-    return NotFound(Message("serve.pair_run_up_voting", number=number, id=run.id))
+    return NotFound(Message("serve.pair_not_up", number=number, id=run.id))
 
 
 async def _to_the_end(work: Callable[[], _T]) -> _T:

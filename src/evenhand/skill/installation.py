@@ -53,9 +53,7 @@ def skill_folders(
     """The folders of skills that these agents look into, each once; without any, everybody's."""
     for agent in agents:
         if agent not in AGENTS:
-            raise InputError(
-                Message("skill.agent_called_agents", agent=agent, agents=", ".join(AGENTS))
-            )
+            raise InputError(Message("skill.agent_unknown", agent=agent, agents=", ".join(AGENTS)))
     root = Path.home() if of_user else project_root(start or Path.cwd())
     known = _OF_USER if of_user else _IN_PROJECT
     return list(dict.fromkeys(root / known[agent] for agent in agents or EVERYBODY))
@@ -116,7 +114,7 @@ def _refuse_to_lose(folder: Path, texts: dict[str, bytes]) -> None:
         path = folder / name
         there = _read(path)
         if there is not None and there != text and recorded.get(name) != _digest(there):
-            raise InputError(Message("skill.changed_somebody_evenhand_keep", path=path))
+            raise InputError(Message("skill.file_changed", path=path))
 
 
 def _write(folder: Path, texts: dict[str, bytes]) -> Written:

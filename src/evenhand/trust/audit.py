@@ -73,7 +73,7 @@ class AuditLabels:
 def audit_labels(store: Store, run: RunRecord, columns: OutcomeColumns) -> AuditLabels:
     """Refused where no judged pair has a label."""
     if not columns.number:
-        raise InputError(Message("trust.pair_run_judged_yet", name=run.name))
+        raise InputError(Message("trust.nothing_judged", name=run.name))
     numbers = np.asarray(columns.number, dtype=np.int64)
     winners = np.asarray(columns.label, dtype=np.int8).copy()
     by_data = winners != NO_WINNER
@@ -113,7 +113,7 @@ def refuse_one_sided(what: str, labels: Mapping[int, int]) -> None:
     if side in _SIDES and count >= _ONE_SIDED:
         raise InputError(
             Message(
-                "trust.every_label_names_pairs",
+                "trust.labels_name_one_side",
                 what=what,
                 sides=_SIDES[side],
                 places=_PLACES[side],
@@ -387,7 +387,7 @@ def _between(
     )
     mine, yours = mine[judged], yours[judged]
     if not mine.size:
-        raise InputError(Message("trust.run_judged_pair_texts", name=run.name))
+        raise InputError(Message("trust.no_pair_of_these", name=run.name))
     between = agreement(
         rows.verdicts[mine], other.verdicts[yours], prompts=rows.prompts[mine], level=level
     )

@@ -97,7 +97,7 @@ class AppliedCalibration:
             if known != wanted:
                 raise InputError(
                     Message(
-                        "trust.calibration_learned_another_judge",
+                        "trust.calibration_of_another_judge",
                         what=Message(code),
                         known=_shown(known),
                         wanted=_shown(wanted),
@@ -258,7 +258,7 @@ def half_of_prompts(prompts: NDArray[np.int64], *, seed: int) -> NDArray[np.bool
     """The rows of a random half of the prompts."""
     distinct = np.unique(prompts)
     if distinct.size < 2:
-        raise InputError(Message("trust.labelled_prompt_parted_into", size=distinct.size))
+        raise InputError(Message("trust.too_few_to_part", size=distinct.size))
     drawn = np.random.default_rng(seed).permutation(distinct)[: distinct.size // 2]
     rows: NDArray[np.bool_] = np.isin(prompts, drawn)
     return rows
@@ -282,7 +282,7 @@ def _notes(labelled: LabelledVerdicts, saved: SavedCalibration) -> list[str]:
     if labelled.drawn_from is not None:
         notes.append(
             Message(
-                "trust.labelled_verdicts_drawn_random",
+                "trust.verdicts_sampled",
                 size=labelled.right.size,
                 drawn_from=labelled.drawn_from,
             )

@@ -80,11 +80,11 @@ async def run_cascade(
 def refuse_cascade(plans: Sequence[JudgePlan], options: RunOptions) -> None:
     """Before the first call: what no cascade can be made of."""
     if options.until_decided is not None or options.rank_adaptive is not None:
-        raise InputError(Message("trust.judges_every_pair_do"))
+        raise InputError(Message("trust.escalation_judges_all"))
     names = [plan.judge.name for plan in plans]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise InputError(Message("trust.judge_given_twice_cascade", name=name))
+            raise InputError(Message("trust.cascade_judge_twice", name=name))
 
 
 def next_stage(

@@ -73,7 +73,7 @@ def correct_run(
     """`jury` is "majority" or a saved one, in the judge's place; `seed` is that of the draw;
     `labels_are_random` the user's word for labels that do not say how their pairs were drawn."""
     if side not in get_args(Side):
-        raise InputError(Message("trust.side_b", side=side))
+        raise InputError(Message("trust.side_unknown", side=side))
     confidence_level(level)
     by = predictions_of(store, name, judge=judge, jury=jury)
     run, columns = by.run, by.columns
@@ -115,11 +115,11 @@ def gate_corrected(
     """The gate on the corrected rates: they hold for people's preference whatever the judge's
     errors are, position among them."""
     if ties != "half":
-        raise InputError(Message("trust.corrected_win_rate_counts", ties=ties))
+        raise InputError(Message("trust.corrected_ties_are_half", ties=ties))
     level = round(1 - alpha, 12)
     conclusions = conclude(store, name, side=side, level=level, parts=False, limits=limits)
     if len(conclusions.judges) > 1:
-        raise InputError(Message("trust.run_several_judges_corrected", run=conclusions.run))
+        raise InputError(Message("trust.corrected_gate_one_judge", run=conclusions.run))
     corrections = correct_run(
         store, name, side=side, level=level, labels_are_random=labels_are_random
     )

@@ -43,9 +43,9 @@ class Thresholds(Model):
                 continue
             if name == "min_kappa":
                 if not -1 <= value <= 1:
-                    raise InputError(Message("trust.min_kappa_number_from", value=value))
+                    raise InputError(Message("trust.min_kappa_outside", value=value))
             elif not 0 <= value <= 1:
-                raise InputError(Message("trust.share_between_0_1", name=name, value=value))
+                raise InputError(Message("trust.share_outside", name=name, value=value))
         return cls.model_validate(given)
 
 

@@ -296,7 +296,7 @@ def draw_pairs(
 ) -> PairDraw:
     """The next pairs of the queue that have no label yet; asked again, the same ones."""
     if number < 1:
-        raise InputError(Message("trust.pairs_drawn_1_more", number=number))
+        raise InputError(Message("trust.draw_too_small", number=number))
     by = predictions_of(store, name, judge=judge, jury=jury)
     run, columns = by.run, by.columns
     queue = label_queue(store, run.id, columns, seed=seed)
@@ -306,7 +306,7 @@ def draw_pairs(
     order = queue.draw.queue
     waiting = np.flatnonzero(~done[order])[:number]
     if not waiting.size:
-        raise InputError(Message("trust.every_judged_pair_run", name=run.name))
+        raise InputError(Message("trust.all_labelled", name=run.name))
     drawn = int(waiting[-1]) + 1
     chances = queue.chances_after(drawn)
     notes = []
@@ -338,17 +338,17 @@ def write_draw(store: Store, drawn: PairDraw, path: Path, *, overwrite: bool = F
     """CSV or JSON lines by the file's ending: who and verdict are left to be filled in."""
     ending = path.suffix.lower()
     if ending not in _ENDINGS:
-        raise InputError(Message("trust.does_say_what_hold", name=path.name))
+        raise InputError(Message("trust.draw_file_kind_unknown", name=path.name))
     run = find_run(store, drawn.run)
     if run.summary.get("forgotten_at"):
-        raise InputError(Message("trust.texts_run_forgotten_so", name=run.name))
+        raise InputError(Message("trust.texts_forgotten", name=run.name))
     with atomic_file(path, overwrite=overwrite) as stream:
         if ending == ".csv":
             stream.write(csv_line(_COLUMNS))
         for own in drawn.pairs:
             pair = store.pair_at(run.id, own.number)
             if pair is None:
-                raise InputError(Message("trust.run_deleted_meanwhile_nothing", name=run.name))
+                raise InputError(Message("trust.run_deleted_nothing_written", name=run.name))
             row = _row(own, drawn, pair)
             if ending == ".csv":
                 stream.write(csv_line(row[name] for name in _COLUMNS))

@@ -79,11 +79,11 @@ def labelled_verdicts(
     labels, by_people = found.winners, found.by_people
     labelled = labels != NO_WINNER
     if not labelled.any():
-        raise InputError(Message("trust.judged_pair_run_label", name=run.name))
+        raise InputError(Message("trust.no_pair_labelled", name=run.name))
     decided = (outcomes == WIN_A) | (outcomes == WIN_B) | (outcomes == TIE)
     rows = labelled & decided
     if not rows.any():
-        raise InputError(Message("trust.labelled_pair_run_verdict", name=run.name))
+        raise InputError(Message("trust.no_labelled_verdict", name=run.name))
     prompts = np.asarray(columns.prompt_key, dtype=np.int64)
     drawn_from = None
     if most is not None and rows.sum() > most:
@@ -92,7 +92,7 @@ def labelled_verdicts(
     before, signals, asked = _signals(store, run, record, numbers[rows])
     unasked = int((~asked).sum())
     if not asked.any():
-        raise InputError(Message("trust.judge_asked_about_labelled", name=run.name))
+        raise InputError(Message("trust.labelled_pairs_identical", name=run.name))
     before, signals = before[asked], {name: column[asked] for name, column in signals.items()}
     rows[rows] = asked
     # The winner codes are the outcome codes of a win or a tie.
@@ -133,10 +133,8 @@ def chosen_judge(judges: Sequence[JudgeRecord], run: str, wanted: str | None) ->
         return named[0]
     names = ", ".join(each.name for each in judges)
     if not named:
-        raise InputError(
-            Message("trust.run_judge_wanted_names", run=run, wanted=wanted, names=names)
-        )
-    raise InputError(Message("trust.run_several_judges_name", run=run, names=names))
+        raise InputError(Message("trust.judge_unknown", run=run, wanted=wanted, names=names))
+    raise InputError(Message("trust.several_judges", run=run, names=names))
 
 
 def judged_by(judge: JudgeRecord, run: RunRecord) -> JudgedBy:

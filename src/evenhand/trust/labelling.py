@@ -90,7 +90,7 @@ class Labelling:
         """With its responses as they are to be shown."""
         pair = self._store.pair_at(self._run_id, asked.number)
         if pair is None:
-            raise InputError(Message("trust.run_deleted_meanwhile_votes"))
+            raise InputError(Message("trust.run_deleted_votes_kept"))
         if asked.order == "original":
             return pair
         turned = {"response_a": pair.response_b, "response_b": pair.response_a}
@@ -172,7 +172,7 @@ def begin_drawn(
     for row in rows:
         item = by_key.get(row.pair)
         if item is None:
-            raise DataError(Message("trust.row_names_pair_run", row=row.row, pair=row.pair[:40]))
+            raise DataError(Message("trust.row_pair_unknown", row=row.row, pair=row.pair[:40]))
         asked = QueuedPair(
             item.number,
             item.pair_id,

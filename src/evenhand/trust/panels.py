@@ -106,7 +106,7 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
     """All judges of the named runs, on the pairs of the first."""
     runs = [find_run(store, name) for name in dict.fromkeys(names)]
     if not runs:
-        raise InputError(Message("trust.run_named_more_evenhand"))
+        raise InputError(Message("trust.no_run_named"))
     columns: list[_JurorVerdicts] = []
     notes: list[str] = []
     planned = True
@@ -122,7 +122,7 @@ def read_panel(store: Store, names: Sequence[str]) -> Panel:
                 continue
             columns.append(_juror_verdicts(store, runs[0], run, record))
     if not any(column.numbers.size for column in columns):
-        raise InputError(Message("trust.pair_run_judged_yet_evenhand_run", name=runs[0].name))
+        raise InputError(Message("trust.nothing_judged_for_jury", name=runs[0].name))
     numbers = np.unique(np.concatenate([column.numbers for column in columns]))
     prompts = np.zeros(numbers.size, dtype=np.int64)
     outcomes = np.full((numbers.size, len(columns)), NOT_JUDGED, dtype=np.int8)
@@ -166,9 +166,7 @@ def _juror_verdicts(
     if run.id != first.id:
         ours, theirs = store.shared_items(first.id, run.id)
         if not ours:
-            raise InputError(
-                Message("trust.runs_share_pair_judge", name=first.name, name2=run.name)
-            )
+            raise InputError(Message("trust.runs_share_no_pair", name=first.name, name2=run.name))
         place = np.searchsorted(numbers, theirs)
         judged = place < numbers.size
         judged[judged] = numbers[place[judged]] == np.asarray(theirs)[judged]
@@ -266,7 +264,7 @@ def seats_of(saved: SavedJury, jurors: Sequence[Juror], *, forced: bool) -> list
         missing = saved.jurors[taken.index(None)]
         raise InputError(
             Message(
-                "trust.jury_seat_among_judges",
+                "trust.jury_judge_missing",
                 missing=_described(missing),
                 told=", ".join(map(_described, jurors)),
             )
@@ -283,9 +281,7 @@ def _check(saved: SavedJury, path: Path) -> None:
     weights = [each for each in (jury.weights, jury.tie_weights) if each is not None]
     fits = len(jury.judges) == seats and all(len(each) == seats for each in weights)
     if not fits or not 1 <= saved.quorum <= max(seats, 1) or not seats:
-        raise InputError(
-            Message("trust.jury_seats_weights_quorum", path=path, make=Message(_FILES.make))
-        )
+        raise InputError(Message("trust.jury_malformed", path=path, make=Message(_FILES.make)))
 
 
 def _described(juror: Juror) -> str:
@@ -335,7 +331,7 @@ def _new_jury(panel: Panel, weights: Weights, quorum: int | None) -> SavedJury:
     else:
         jury = learn_jury(panel.votes, panel.labels, judges=panel.titles, prompts=panel.prompts)
         if jury.reason is not None:
-            raise InputError(Message("trust.weights_learned_label_more", reason=jury.reason))
+            raise InputError(Message("trust.weights_not_learned", reason=jury.reason))
     usual = (len(panel.jurors) + 1) // 2 if weights == "majority" else 1
     return SavedJury(
         runs=panel.runs,
@@ -347,7 +343,7 @@ def _new_jury(panel: Panel, weights: Weights, quorum: int | None) -> SavedJury:
 
 def _check_quorum(quorum: int, seats: int) -> None:
     if not 1 <= quorum <= seats:
-        raise InputError(Message("trust.quorum_judges_1", quorum=quorum, seats=seats))
+        raise InputError(Message("trust.quorum_outside", quorum=quorum, seats=seats))
 
 
 def _seated(panel: Panel, saved: SavedJury, seats: Sequence[int | None]) -> Panel:
@@ -407,12 +403,12 @@ def predictions_of(
     run = find_run(store, name)
     if jury is not None:
         if judge is not None:
-            raise InputError(Message("trust.both_given_judge_jury", judge=judge, jury=jury))
+            raise InputError(Message("trust.judge_and_jury", judge=judge, jury=jury))
         return _of_jury(store, run, jury)
     record = chosen_judge(store.run_judges(run.id), run.name, judge)
     columns = store.outcome_columns(run.id, record.id)
     if not columns.number:
-        raise InputError(Message("trust.pair_run_judged_yet_evenhand_run", name=run.name))
+        raise InputError(Message("trust.nothing_judged_for_jury", name=run.name))
     return Predictions(
         run=run,
         judge=record.name,
@@ -426,7 +422,7 @@ def predictions_of(
 def _of_jury(store: Store, run: RunRecord, jury: str) -> Predictions:
     use = None if jury == MAJORITY else open_jury(jury)
     if use is not None and use.learned_on([run.name]):
-        raise InputError(Message("trust.jury_learned_labels_run", jury=jury, name=run.name))
+        raise InputError(Message("trust.jury_learned_on_these_labels", jury=jury, name=run.name))
     voted = poll_jury(store, [run.name], use=use)
     jurors = len(voted.saved.jurors)
     return Predictions(

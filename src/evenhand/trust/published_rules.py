@@ -71,11 +71,11 @@ def apply_rule(
 ) -> RuleFigures:
     """`labels` are of the pairs to count; the reader is the authors' where none is given."""
     if rule in NEEDS_LABELS and not labels:
-        raise InputError(Message("trust.rule_counts_against_labels", rule=rule))
+        raise InputError(Message("trust.rule_needs_labels", rule=rule))
     reader = reader or authors_reader(rule)
     records = [each for each in recordings if not labels or each.id in labels]
     if not records:
-        raise InputError(Message("trust.none_recorded_pairs_among"))
+        raise InputError(Message("trust.no_recorded_pair_labelled"))
     pairs = by_pair(records, reader)
     match rule:
         case "judgebench":
@@ -96,7 +96,7 @@ def recordings_of(judge: str) -> tuple[Recording, ...]:
     """What a replayed judge was recorded to say; `judge` is replay:FILE."""
     opened = open_judge(judge)
     if not isinstance(opened, ReplayJudge):
-        raise InputError(Message("trust.judge_recordings_replay_file", judge=judge))
+        raise InputError(Message("trust.judge_without_recordings", judge=judge))
     return tuple(opened.recordings())
 
 
@@ -105,11 +105,11 @@ def labels_of(source: Source, reading: ReadOptions) -> dict[str, Winner]:
     labels: dict[str, Winner] = {}
     for row in read_pairs([source], reading):
         if isinstance(row, BadRow):
-            raise DataError(Message("trust.correct_leave_row_out", message=row.message))
+            raise DataError(Message("trust.correct_or_leave_out", message=row.message))
         if row.label is not None:
             labels[row.key] = row.label
     if not labels:
-        raise DataError(Message("trust.labels_needs_column_label", name=source.name))
+        raise DataError(Message("trust.no_labels_in_file", name=source.name))
     return labels
 
 
@@ -165,7 +165,7 @@ def position_bias(pairs: Mapping[str, Passes]) -> Figures:
             total += 1
             agreeing += partner is None or partner == verdict
     if not total:
-        raise InputError(Message("trust.recording_file_read_rule"))
+        raise InputError(Message("trust.no_recording_readable"))
     return {"consistency": 100 * agreeing / total}
 
 
@@ -191,7 +191,7 @@ def qlora(pairs: Mapping[str, Passes], shown: Mapping[Winner | None, int]) -> Fi
     ]
     agreeing = sum(len(set(passes.values())) == 1 for passes in twice)
     if not twice:
-        raise InputError(Message("trust.pair_file_read_both"))
+        raise InputError(Message("trust.no_pair_read_twice"))
     return {
         "consistency": 100 * agreeing / len(twice),
         "consistentPairs": agreeing,

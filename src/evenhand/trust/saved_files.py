@@ -68,7 +68,7 @@ class SavedFiles(Generic[M]):
             return saved
         except (RepeatedKey, orjson.JSONDecodeError) as error:
             raise InputError(
-                Message("trust.path_kind_error", path=path, kind=self.kind, error=error)
+                Message("trust.file_of_another_kind", path=path, kind=self.kind, error=error)
             ) from None
         except ValidationError as error:
             first = error.errors()[0]

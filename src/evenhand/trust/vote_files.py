@@ -32,7 +32,7 @@ def export_votes(store: Store, name: str, target: Path | str, *, overwrite: bool
     path = Path(target).expanduser()
     plain_name = path.name.lower().removesuffix(".gz")
     if not plain_name.endswith((".csv", ".jsonl", ".ndjson")):
-        raise InputError(Message("trust.does_say_what_hold_end_csv", name=path.name))
+        raise InputError(Message("trust.vote_file_kind_unknown", name=path.name))
     table = plain_name.endswith(".csv")
     with atomic_file(path, overwrite=overwrite) as stream:
         votes = store.each_vote(run.id)
@@ -135,7 +135,7 @@ def import_votes(
             row = BadRow(row.source, row.row, reason)
         if isinstance(row, BadRow):
             if bad_rows == "stop":
-                raise DataError(Message("trust.nothing_imported_skip_goes", message=row.message))
+                raise DataError(Message("trust.nothing_imported", message=row.message))
             bad.append(row)
         elif row.pair in items:
             known.append((items[row.pair], row))

@@ -146,7 +146,7 @@ def majority_labels(votes: ItemVotes, numbers: Sequence[int] | NDArray[Any]) -> 
 def _numbers(numbers: Sequence[int] | NDArray[Any]) -> Integers:
     wanted = np.asarray(numbers, dtype=np.int64)
     if wanted.ndim != 1 or (np.diff(wanted) <= 0).any():
-        raise InputError(Message("trust.item_numbers_do_ascend"))
+        raise InputError(Message("trust.numbers_not_ascending"))
     return wanted
 
 

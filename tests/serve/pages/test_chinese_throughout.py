@@ -149,9 +149,7 @@ LETTERS = "ABBTIXFBAABI" * 6
 
 def fill(store: Store) -> dict[str, int]:
     """A rich run, one that stopped once it was decided, one without models, and one going on."""
-    skipped = [
-        SkippedRow("数据.jsonl", 9, Message("pair.missing_every_pair_needs", where="responseA"))
-    ]
+    skipped = [SkippedRow("数据.jsonl", 9, Message("pair.field_missing", where="responseA"))]
     rich = make_run(store, "富", rows_of(LETTERS), judges=("甲", "乙"), skipped=skipped)
     store.update_run(rich, state="finished")
     plain = [

@@ -27,7 +27,7 @@ def test_what_statistics_say_of_too_few_data_is_told_in_chinese(unit: str) -> No
 
 
 def test_what_a_command_says_stays_as_it_is_elsewhere() -> None:
-    said = Message("report.models_met_evenhand_rank", n=2, name="r")
+    said = Message("report.many_models", n=2, name="r")
     assert PageTranslator("en")(said) == said == "2 models met; evenhand rank r ranks them"
     assert "evenhand rank r" in PageTranslator("zh")(said)
     assert "“Ranking”" in PageTranslator("en", on_pages=True)(said)
@@ -48,7 +48,7 @@ def test_what_is_not_known_is_shown_as_it_was_written() -> None:
 
 
 def test_names_in_a_sentence_stay_as_they_are() -> None:
-    said = Message("report.position_bias_interval_holds", judge="{0} <b>")
+    said = Message("report.position_bias", judge="{0} <b>")
     assert PageTranslator("zh")(said).startswith("{0} <b> ")
 
 

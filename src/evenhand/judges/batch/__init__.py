@@ -44,15 +44,13 @@ def refuse_without_batches(judge: Judge) -> None:
     kind = judge.name.partition(":")[0]
     if kind not in ("openai", "anthropic"):
         raise InputError(
-            Message(
-                "judges.batch_api_leave_out", name=judge.name, takes=Message("judges.batch_takes")
-            )
+            Message("judges.no_batch_api", name=judge.name, takes=Message("judges.batch_takes"))
         )
     if kind == "openai":
         from evenhand.judges.openai import OpenAIJudge
 
         if not isinstance(judge, OpenAIJudge):
-            raise InputError(Message("judges.several_servers_batch_goes", name=judge.name))
+            raise InputError(Message("judges.batch_one_server", name=judge.name))
 
 
 def batch_api_of(judge: Judge) -> BatchApi:
@@ -70,7 +68,7 @@ def batch_api_of(judge: Judge) -> BatchApi:
     if not isinstance(judge, ProviderJudge):
         raise InputError(
             Message(
-                "judges.judge_your_own_evenhand",
+                "judges.own_judge_no_batch",
                 name=judge.name,
                 takes=Message("judges.batch_takes"),
             )

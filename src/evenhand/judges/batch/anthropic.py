@@ -62,7 +62,7 @@ class AnthropicBatches:
         except UserError as error:
             reason = Redactor()(str(error))
             raise JudgeRejected(
-                Message("judges.asked_batch_name_reason", name=self._judge.name, reason=reason)
+                Message("judges.batch_not_possible", name=self._judge.name, reason=reason)
             ) from None
         self._betas = json.loads(encoded.group)["betas"]
         return encoded.body.encode()
@@ -179,7 +179,7 @@ class AnthropicBatches:
         model = await self._judge.opened_model()
         client = getattr(model, "client", None)
         if not isinstance(client, AsyncAnthropic):
-            raise InputError(Message("judges.asked_anthropic_itself_alone", name=self._judge.name))
+            raise InputError(Message("judges.batch_anthropic_only", name=self._judge.name))
         # Sent once: what may have arrived is looked for, and not sent again.
         return client.with_options(max_retries=0)
 

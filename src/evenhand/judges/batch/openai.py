@@ -90,7 +90,7 @@ class OpenAIBatches:
         if "error" in body:
             quoted = self._redact(f"{body['error']}")
             raise JudgeServerError(
-                Message("judges.could_ask_model_ask", host=self._host, quoted=quoted)
+                Message("judges.server_asked_in_vain", host=self._host, quoted=quoted)
             )
         headers = {"x-request-id": body["id"]} if body["id"] else {}
         reply = Reply(body["status"], headers, orjson.dumps(body["body"]))

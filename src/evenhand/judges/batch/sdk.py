@@ -43,10 +43,10 @@ def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> Judg
     """`error` is whatever an SDK raised; `key` is the variable that holds the key."""
     names = {kind.__name__ for kind in type(error).__mro__}
     if "APITimeoutError" in names:
-        return JudgeTimeout(Message("judges.answer_from_time_tried", host=host))
+        return JudgeTimeout(Message("judges.batch_timeout", host=host))
     if "APIConnectionError" in names:
         why = redact(str(error.__cause__ or error), limit=120) or type(error).__name__
-        return JudgeUnreachable(Message("judges.connect_check_network_base", host=host, why=why))
+        return JudgeUnreachable(Message("judges.batch_unreachable", host=host, why=why))
     response: Any = getattr(error, "response", None)
     if "APIStatusError" in names and response is not None:
         reply = Reply(response.status_code, response.headers, response.content)
@@ -54,14 +54,14 @@ def error_of(error: Exception, *, host: str, key: str, redact: Redactor) -> Judg
     if "HTTPError" in names or "StreamError" in names or "ProtocolError" in names:
         return JudgeConnectionLost(
             Message(
-                "judges.connection_broke_tried_again",
+                "judges.batch_connection_broke",
                 host=host,
                 error=redact(str(error), limit=120),
             )
         )
     return JudgeGarbled(
         Message(
-            "judges.sent_what_sdk_read",
+            "judges.sdk_unreadable",
             host=host,
             name=type(error).__name__,
             error=redact(str(error), limit=120),
@@ -74,28 +74,22 @@ def _by_status(fault: Fault, host: str, key: str, redact: Redactor) -> JudgeErro
     quoted = redact(fault.message)
     answer = f"{host} answered HTTP {status}" + (f": {quoted}" if quoted else "")
     if status == 402 or (status == 429 and "insufficient_quota" in fault.code):
-        return JudgeQuotaExceeded(
-            Message("judges.add_credit_account_use_another_key", answer=answer)
-        )
+        return JudgeQuotaExceeded(Message("judges.batch_no_credit", answer=answer))
     if status in (401, 403):
-        return JudgeAuthentication(
-            Message("judges.check_key_what_allowed_do", answer=answer, key=key)
-        )
+        return JudgeAuthentication(Message("judges.batch_key_refused", answer=answer, key=key))
     if status == 429:
         return JudgeRateLimited(
-            Message("judges.tried_again_answer", answer=answer), retry_after_s=fault.retry_after_s
+            Message("judges.batch_tried_again", answer=answer), retry_after_s=fault.retry_after_s
         )
     if status in (404, 405, 501):
-        return JudgeRejected(
-            Message("judges.batch_api_such_batch_key_check", answer=answer, key=key)
-        )
+        return JudgeRejected(Message("judges.batch_api_not_found", answer=answer, key=key))
     if status in (404, 405, 501):
-        return JudgeRejected(Message("judges.batch_api_such_batch", said=answer, key=key))
+        return JudgeRejected(Message("judges.batch_not_found", said=answer, key=key))
     if status in (408, 409, 425) or status >= 500:
         return JudgeServerError(
-            Message("judges.tried_again_answer", answer=answer), retry_after_s=fault.retry_after_s
+            Message("judges.batch_tried_again", answer=answer), retry_after_s=fault.retry_after_s
         )
-    return JudgeRejected(Message("judges.check_model_settings_3", answer=answer))
+    return JudgeRejected(Message("judges.batch_request_refused", answer=answer))
 
 
 def never_arrived(error: JudgeError) -> bool:
@@ -128,7 +122,7 @@ async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterato
         if len(rest) > MAX_REPLY_BYTES:
             raise JudgeConnectionLost(
                 Message(
-                    "judges.sent_line_above_mib",
+                    "judges.result_line_too_long",
                     host=host,
                     max_reply_bytes=MAX_REPLY_BYTES // 2**20,
                 )
@@ -137,7 +131,7 @@ async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterato
     if last is not None:
         yield last
     if damaged or (last is None and rest.strip()):
-        raise JudgeConnectionLost(Message("judges.results_from_cut_short", host=host))
+        raise JudgeConnectionLost(Message("judges.results_cut", host=host))
 
 
 def _object(line: bytes) -> dict[str, Any] | None:

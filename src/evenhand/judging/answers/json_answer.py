@@ -262,9 +262,9 @@ def _winner_of_all(stated: list[Any]) -> Winner | ParseFailure:
     winner = winners[0] if winners else None
     if winner is None:
         if not stated:
-            return ParseFailure("no_verdict", Message("unread.json_answer_names_overall"))
+            return ParseFailure("no_verdict", Message("unread.no_overall_winner"))
         said = "null" if stated[0] is None else shown(str(stated[0]), 40)
-        return ParseFailure("off_menu", Message("unread.winner_none_b_tie", said=said))
+        return ParseFailure("off_menu", Message("unread.winner_unknown", said=said))
     return winner
 
 
@@ -314,16 +314,14 @@ def _criteria(
     for name, entry in _entries(comparison):
         key = key_of(name)
         if key not in wanted:
-            flags.append(Message("unread.criterion_asked_name", name=shown(name, 40)))
+            flags.append(Message("unread.criterion_unasked", name=shown(name, 40)))
             continue
         parsed = _criterion(wanted[key], entry, flags)
         before = said.get(key)
         if before is None:
             said[key] = parsed
         elif before.winner != parsed.winner:
-            flags.append(
-                Message("unread.criterion_judged_twice_differently", wanted=shown(wanted[key], 40))
-            )
+            flags.append(Message("unread.criterion_judged_twice", wanted=shown(wanted[key], 40)))
             said[key] = before._replace(winner=None)
     return tuple(said.get(key, ParsedCriterion()) for key in wanted)
 

@@ -49,7 +49,7 @@ def read_bare(text: str) -> ParsedVerdict | ParseFailure | None:
     if any(claim.concluding or claim.alone for claim in against):
         return ParseFailure(
             "contradiction",
-            Message("unread.line_sentence_beside_differ", lines=shown(lines[number])),
+            Message("unread.line_and_sentence_differ", lines=shown(lines[number])),
         )
     return ParsedVerdict(winner)
 
@@ -274,15 +274,15 @@ def read_scores(text: str, *, first_line_only: bool = False) -> ParsedVerdict | 
     if scores is None and not first_line_only:
         scores = _later(text)
     if scores is None:
-        return ParseFailure("no_verdict", Message("unread.two_scores_compare_found"))
+        return ParseFailure("no_verdict", Message("unread.no_two_scores"))
     winner = _by_scores(scores)
     if disowned(text[:400], len(text.split("\n", 1)[0]), winner):
-        return ParseFailure("contradiction", Message("unread.scores_said_response_own"))
+        return ParseFailure("contradiction", Message("unread.scores_of_response"))
     said = [claim for claim in claims(text) if not claim.noun.startswith("(")]
     if winner != "TIE" and said and said[-1].winner not in (winner, "TIE"):
         return ParseFailure(
             "contradiction",
-            Message("unread.scores_say_closing_sentence", winner=winner, winner2=said[-1].winner),
+            Message("unread.scores_and_sentence_differ", winner=winner, winner2=said[-1].winner),
         )
     return ParsedVerdict(winner, "scores", scores=scores)
 
@@ -355,13 +355,13 @@ def read_outputs(text: str) -> ParsedVerdict | ParseFailure:
         # The last line is the last word, whatever was weighed before it, but not another verdict.
         last = letter(closing["id"] or closing["paren"])
         if any(claim.concluding and claim.winner != last for claim in made):
-            return ParseFailure("contradiction", Message("unread.last_line_conclusion_before"))
+            return ParseFailure("contradiction", Message("unread.last_line_contradicted"))
         return ParsedVerdict(last, "llmbar")
     verdict = concluded(made)
     if verdict == "none":
         return ParseFailure(
             "no_verdict",
-            Message("unread.output_called_better_ends", last_line=shown(last_line(text))),
+            Message("unread.none_called_better", last_line=shown(last_line(text))),
         )
     if verdict == "split":
         return _split(made)
@@ -370,7 +370,7 @@ def read_outputs(text: str) -> ParsedVerdict | ParseFailure:
     firm = any(c.concluding or c.alone for c in made if c.winner == winner)
     if _UNFINISHED.search(ending) or (not firm and not ending.endswith(_FINISHED)):
         return ParseFailure(
-            "truncated", Message("unread.stops_middle_before_conclusion", ending=shown(ending))
+            "truncated", Message("unread.cut_before_conclusion", ending=shown(ending))
         )
     return ParsedVerdict(winner, "llmbar")
 
@@ -383,7 +383,7 @@ def _of_output(claim: Claim) -> bool:
 
 def _split(made: list[Claim]) -> ParseFailure:
     said = ", ".join(dict.fromkeys(claim.winner for claim in made))
-    return ParseFailure("contradiction", Message("unread.text_calls_more_than", said=said))
+    return ParseFailure("contradiction", Message("unread.two_called_better", said=said))
 
 
 def read_class(text: str) -> ParsedVerdict | ParseFailure:
@@ -393,18 +393,20 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
     if alone is not None:
         winner = _CLASS.get(alone["digit"])
         if winner is None:
-            return ParseFailure("off_menu", Message("unread.last_line_1_2", alone=alone["digit"]))
+            return ParseFailure(
+                "off_menu", Message("unread.last_line_no_choice", alone=alone["digit"])
+            )
         before = text.rstrip()[: -len(closing)].rstrip()
         if before[-1:] in (":", "：") and not _CLASS_NAMED.search(last_line(before)):
             return ParseFailure(
-                "no_verdict", Message("unread.last_line_what_names", before=shown(before[-60:]))
+                "no_verdict", Message("unread.last_line_names", before=shown(before[-60:]))
             )
         against = [_CLASS[match["digit"]] for match in _CHOSEN.finditer(before)]
         against += [claim.winner for claim in claims(before) if claim.alone]
         if against and against[-1] != winner:
             return ParseFailure(
                 "contradiction",
-                Message("unread.last_line_before_says", alone=alone["digit"], against=against[-1]),
+                Message("unread.last_line_differs", alone=alone["digit"], against=against[-1]),
             )
         return ParsedVerdict(winner, "three-class")
     chosen = {match["digit"] for match in _CHOSEN.finditer(closing)}
@@ -419,7 +421,7 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
         return ParsedVerdict(_CLASS[chosen.pop()], "three-class")
     if chosen:
         return ParseFailure(
-            "contradiction", Message("unread.last_line_chooses_more", closing=shown(closing))
+            "contradiction", Message("unread.last_line_chooses_two", closing=shown(closing))
         )
     made = [
         claim for claim in claims(text) if _DEBATERS.search(claim.noun) or claim.winner == "TIE"
@@ -429,9 +431,7 @@ def read_class(text: str) -> ParsedVerdict | ParseFailure:
         return ParsedVerdict(verdict[0], "three-class")
     if verdict == "split":
         return _split(made)
-    return ParseFailure(
-        "no_verdict", Message("unread.last_line_names_class", closing=shown(closing))
-    )
+    return ParseFailure("no_verdict", Message("unread.last_line_no_class", closing=shown(closing)))
 
 
 def _in_last_line(text: str, claim: Claim) -> bool:
@@ -446,13 +446,11 @@ def read_conclusion(text: str, protocol: AnswerProtocol) -> ParsedVerdict | Pars
         return _split(made)
     if verdict == "none":
         return ParseFailure(
-            "no_verdict", Message("unread.verdict_stated_ends", last_line=shown(last_line(text)))
+            "no_verdict", Message("unread.no_verdict", last_line=shown(last_line(text)))
         )
     winner, claim = verdict
     if disowned(text[claim.start : claim.end + 400], claim.end - claim.start, winner):
-        return ParseFailure(
-            "contradiction", Message("unread.verdict_said_response_own", winner=winner)
-        )
+        return ParseFailure("contradiction", Message("unread.verdict_of_response", winner=winner))
     if not (claim.concluding or claim.own_line or _in_last_line(text, claim)):
-        return ParseFailure("no_verdict", Message("unread.response_called_better_way"))
+        return ParseFailure("no_verdict", Message("unread.nothing_concludes"))
     return ParsedVerdict(winner, protocol)

@@ -60,9 +60,7 @@ def parse(
     if len(body) > LONGEST_ANSWER:
         return ParseFailure(
             "malformed",
-            Message(
-                "unread.answer_characters_most_read", n=len(body), longest_answer=LONGEST_ANSWER
-            ),
+            Message("unread.answer_too_long", n=len(body), longest_answer=LONGEST_ANSWER),
         )
     if protocol in (None, "evenhand"):
         # A whole object first: whatever its strings quote, they are its own.
@@ -83,9 +81,9 @@ def _final_channel(body: str) -> str | ParseFailure:
     """What a model with channels sends to its user, where a server leaves them in the text."""
     finals = _FINAL_CHANNEL.split(body)
     if len(finals) == 1:
-        return ParseFailure("thinking", Message("unread.thinking_never_ends_answer"))
+        return ParseFailure("thinking", Message("unread.thinking_unfinished"))
     if len(finals) > 2:
-        return ParseFailure("contradiction", Message("unread.more_than_final_message"))
+        return ParseFailure("contradiction", Message("unread.several_final_messages"))
     return _CHANNEL_END.sub("", finals[1])
 
 
@@ -109,9 +107,9 @@ def _read_after_thinking(
     """
     answer = _after_opened_thinking(body)
     if answer is None:
-        return ParseFailure("thinking", Message("unread.thinking_never_ends_answer"))
+        return ParseFailure("thinking", Message("unread.thinking_unfinished"))
     if not answer:
-        return ParseFailure("thinking", Message("unread.nothing_follows_thinking"))
+        return ParseFailure("thinking", Message("unread.no_answer_after_thinking"))
 
     def outcome_of(part: str) -> ParsedVerdict | ParseFailure:
         if protocol in (None, "evenhand") and part:
@@ -125,7 +123,7 @@ def _read_after_thinking(
         return outcome_of(answer)
     before, after = answer[: closed.start()].strip(), answer[closed.end() :].strip()
     if not after:
-        return ParseFailure("thinking", Message("unread.nothing_follows_thinking"))
+        return ParseFailure("thinking", Message("unread.no_answer_after_thinking"))
     outcome = outcome_of(after)
     if before and isinstance(outcome, ParsedVerdict):
         thought = outcome_of(before)
@@ -133,7 +131,7 @@ def _read_after_thinking(
             return ParseFailure(
                 "contradiction",
                 Message(
-                    "unread.said_before_after",
+                    "unread.verdict_changed",
                     winner=thought.winner,
                     closed=closed[0],
                     winner2=outcome.winner,
@@ -146,7 +144,7 @@ def _read_answer(
     body: str, criteria: Sequence[Criterion], *, truncated: bool, protocol: AnswerProtocol | None
 ) -> ParsedVerdict | ParseFailure:
     if truncated:
-        return ParseFailure("truncated", Message("unread.server_cut_answer_length"))
+        return ParseFailure("truncated", Message("unread.cut_at_limit"))
     # Its many patterns take 40 ms to compile, and most answers are strict JSON.
     from evenhand.judging.answers.recognition import read_text
 

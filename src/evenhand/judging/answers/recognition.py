@@ -132,7 +132,7 @@ def read_text(
         return _read_text(body, criteria, protocol)
     except TooManyQuotations:
         return ParseFailure(
-            "malformed", Message("unread.answer_holds_more_than", most_quotations=MOST_QUOTATIONS)
+            "malformed", Message("unread.too_many_quotations", most_quotations=MOST_QUOTATIONS)
         )
 
 
@@ -143,7 +143,7 @@ def _read_text(
     native = protocol in (None, "evenhand")
     search = find_objects(body) if native and "{" in body else ObjectSearch([])
     if search.gave_up:
-        return ParseFailure("malformed", Message("unread.too_many_unclosed_braces"))
+        return ParseFailure("malformed", Message("unread.too_many_braces"))
     prose = _without(plain, search.found)
     if search.found:
         words = own_words(prose)
@@ -163,7 +163,7 @@ def _read_text(
         outcome = _stated(words.closing, criteria, protocol)
     if isinstance(outcome, ParseFailure):
         if outcome.kind == "no_verdict" and is_refusal(plain):
-            return ParseFailure("refusal", Message("unread.judge_declined_body", body=shown(body)))
+            return ParseFailure("refusal", Message("unread.judge_declined", body=shown(body)))
         return outcome
     if outcome.from_object:
         return outcome
@@ -215,7 +215,7 @@ def _opens_otherwise(prose: str, winner: Winner) -> ParseFailure | None:
     if opening in (None, winner):
         return None
     return ParseFailure(
-        "contradiction", Message("unread.first_line_verdict", opening=opening, winner=winner)
+        "contradiction", Message("unread.first_line_differs", opening=opening, winner=winner)
     )
 
 
@@ -229,7 +229,7 @@ def _in_its_sentence(prose: str, verdict: Statement) -> ParseFailure | None:
             return ParseFailure(
                 "contradiction",
                 Message(
-                    "unread.mark_stands_sentence_says",
+                    "unread.mark_contradicted",
                     text=shown(verdict.text, 20),
                     winner=claim.winner,
                 ),
@@ -251,15 +251,13 @@ def _final(stated: list[Statement]) -> Statement | ParseFailure | None:
         return ParseFailure(
             "contradiction",
             Message(
-                "unread.two_statements_differ",
+                "unread.statements_differ",
                 text=shown(rivals[-1].text, 40),
                 text2=shown(last.text, 40),
             ),
         )
     if last.winner is None:
-        return ParseFailure(
-            "off_menu", Message("unread.names_none_verdicts_offer", text=shown(last.text))
-        )
+        return ParseFailure("off_menu", Message("unread.verdict_off_menu", text=shown(last.text)))
     return last
 
 
@@ -271,7 +269,7 @@ def _contradicted(
             return ParseFailure(
                 "contradiction",
                 Message(
-                    "unread.verdict_but_says",
+                    "unread.verdict_and_text_differ",
                     winner=winner,
                     where=where,
                     beside=shown(beside[claim.start : claim.end]),
@@ -283,7 +281,7 @@ def _contradicted(
 def _disowned(prose: str, start: int, end: int, winner: Winner) -> ParseFailure | None:
     if not disowned(prose[start : end + 400], end - start, winner):
         return None
-    return ParseFailure("contradiction", Message("unread.verdict_said_response_own", winner=winner))
+    return ParseFailure("contradiction", Message("unread.verdict_of_response", winner=winner))
 
 
 def _reverses(prose: str, verdict: Statement) -> ParseFailure | None:
@@ -305,7 +303,7 @@ def _reverses(prose: str, verdict: Statement) -> ParseFailure | None:
         return None
     said = shown(before[firm[-1].start : firm[-1].end])
     return ParseFailure(
-        "contradiction", Message("unread.verdict_but_before_says", winner=verdict.winner, said=said)
+        "contradiction", Message("unread.verdict_contradicted", winner=verdict.winner, said=said)
     )
 
 
@@ -330,8 +328,8 @@ def _answer(
             answers.append(item)
     if broken is not None:
         if broken.unclosed:
-            return ParseFailure("truncated", Message("unread.answer_json_stops_middle"))
-        return ParseFailure("malformed", Message("unread.answer_json_broken_whole"))
+            return ParseFailure("truncated", Message("unread.json_cut"))
+        return ParseFailure("malformed", Message("unread.json_broken"))
     if not answers:
         return None
     full = [item for item in answers if item.value is not None and is_full(item.value)]
@@ -340,7 +338,7 @@ def _answer(
         rival = other in full or not full or other.start > chosen.start
         rival = rival or _adjacent(prose, other, chosen)
         if other is not chosen and rival and _winner(other) != _winner(chosen):
-            return ParseFailure("contradiction", Message("unread.two_answer_objects_name"))
+            return ParseFailure("contradiction", Message("unread.objects_differ"))
     return chosen
 
 
@@ -426,7 +424,7 @@ def _checked(
 def _differs(winner: Winner, statement: Statement) -> ParseFailure:
     return ParseFailure(
         "contradiction",
-        Message("unread.json_answer_says_text", winner=winner, text=shown(statement.text)),
+        Message("unread.json_and_text_differ", winner=winner, text=shown(statement.text)),
     )
 
 

@@ -194,7 +194,7 @@ def chart_format(path: Path) -> ChartFormat:
     for known in CHART_FORMATS:
         if path.suffix.lower() == f".{known}":
             return known
-    raise InputError(Message("report.does_say_what_kind", name=path.name or path))
+    raise InputError(Message("report.chart_kind_unknown", name=path.name or path))
 
 
 def report_chart(conclusions: Conclusions, *, language: Language = "en") -> alt.VConcatChart:

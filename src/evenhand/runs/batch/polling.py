@@ -56,7 +56,7 @@ async def fetch_results(context: BatchContext, batch: BatchRecord, status: Batch
     if answers < status.answered:
         raise JudgeConnectionLost(
             Message(
-                "runs.gave_results_batch_counts",
+                "runs.batch_results_missing",
                 host=api.host,
                 answers=answers,
                 provider_id=batch.provider_id,
@@ -209,7 +209,7 @@ class BatchPoller:
             "judge",
             JudgeRejected(
                 Message(
-                    "runs.refused_batch_correct_what",
+                    "runs.batch_refused",
                     host=context.host,
                     provider_id=batch.provider_id,
                     why=status.why,

@@ -71,7 +71,7 @@ def _first_bytes(connection: socket.socket, until: float) -> bytes:
 
 
 def _refusal(address: str, why: str) -> ClusterError:
-    return ClusterError(Message("runs.ray_cluster_joined_address", address=address, why=why))
+    return ClusterError(Message("runs.ray_address_refused", address=address, why=why))
 
 
 # A thread that joins or starts Ray, and leaves it again. Nobody has to wait for it: Ray's calls
@@ -164,9 +164,7 @@ async def joined(
         elif stop.by is not None:
             yield None
         else:
-            raise ClusterError(
-                Message("runs.ray_cluster_joined_listens", address=address, within_s=within_s)
-            )
+            raise ClusterError(Message("runs.ray_join_timeout", address=address, within_s=within_s))
     finally:
         stopping.cancel()
         # What is still on its way is not waited for: it leaves by itself, or with this process.
@@ -219,7 +217,7 @@ def _join(address: str) -> None:
         raise
     except Exception as error:  # Ray raises all kinds
         raise ClusterError(
-            Message("runs.ray_cluster_joined_start", address=address, error=_said(error))
+            Message("runs.ray_not_joined", address=address, error=_said(error))
         ) from None
 
 
@@ -248,7 +246,7 @@ def _start(cpus: int, environment: Mapping[str, str], left: contextlib.ExitStack
                 **_QUIET,
             )
         except Exception as error:  # Ray raises all kinds
-            raise ClusterError(Message("runs.ray_could_started_run", error=_said(error))) from None
+            raise ClusterError(Message("runs.ray_not_started", error=_said(error))) from None
         finally:
             ray_constants.ENABLE_RAY_CLUSTER = clusters
 

@@ -29,10 +29,10 @@ _SECRET_PARTS = ("key", "token", "secret", "sig", "password")
 
 def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: RunOptions) -> None:
     if not store.address.startswith("postgresql://"):
-        raise InputError(Message("runs.store_file_ray_workers", address=store.address))
+        raise InputError(Message("runs.ray_needs_postgres", address=store.address))
     address = options.ray_address or ""
     if address.startswith("ray://"):
-        raise InputError(Message("runs.ray_client_part_cluster", address=address))
+        raise InputError(Message("runs.ray_client_address", address=address))
     for plan in judges:
         _refuse_judge(plan)
     if importlib.util.find_spec("ray") is None:
@@ -42,7 +42,7 @@ def refuse_what_ray_cannot(store: Store, judges: Sequence[JudgePlan], options: R
 def _refuse_judge(plan: JudgePlan) -> None:
     name = plan.judge.name
     if plan.config.judge is None:
-        raise InputError(Message("runs.judge_lives_process_ray", name=name))
+        raise InputError(Message("runs.ray_judge_of_process", name=name))
     kind = JudgeName.read(plan.config.judge).kind
     if kind in ("local", "replay"):
         why = (
@@ -50,10 +50,10 @@ def _refuse_judge(plan: JudgePlan) -> None:
             if kind == "local"
             else "reads a file that other nodes may not have, and needs no cluster"
         )
-        raise InputError(Message("runs.judge_leave_out_ray", name=name, why=why))
+        raise InputError(Message("runs.ray_judge_unfit", name=name, why=why))
     for address in plan.config.base_urls:
         if _has_secrets(address):
-            raise InputError(Message("runs.base_url_comes_credentials", address=shown_url(address)))
+            raise InputError(Message("runs.ray_base_url_credentials", address=shown_url(address)))
 
 
 def _has_secrets(address: str) -> bool:

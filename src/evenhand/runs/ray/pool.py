@@ -272,7 +272,7 @@ class WorkerPool:
         if self._stop.by is not None:
             return
         if self._deaths >= _DEATHS_IN_A_ROW * len(self._assignments):
-            raise ClusterError(Message("runs.workers_lost_row_last", deaths=self._deaths, why=why))
+            raise ClusterError(Message("runs.ray_workers_lost", deaths=self._deaths, why=why))
         self._announce(f"a worker was lost: {why}; another takes over what it had")
 
     def _give_back(self, member: _Member) -> None:

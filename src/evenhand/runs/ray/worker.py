@@ -176,7 +176,7 @@ class Worker:
         self._accounts.append(account_of(judge))
         key = JudgePlan(judge, task.config).record(salt=assignment.salt).key
         if key != task.key:
-            raise EvenhandError(Message("runs.would_asked_differently_here", name=task.name))
+            raise EvenhandError(Message("runs.ray_asked_differently", name=task.name))
         count = StoredCount(judge.name, known=task.proven)
         supply = ShardSupply(store, assignment.run_id, task.judge_id, hungry=self._news.set)
         self._counts.append(count)

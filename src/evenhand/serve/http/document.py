@@ -34,31 +34,25 @@ if TYPE_CHECKING:
 
 @cache
 def _typical() -> dict[int, errors.EvenhandError]:
-    busy = Message("serve.comparisons_being_judged_wait", in_flight=64, n=128)
-    no_connection = Message(
-        "judges.connection_s_check_base", host="judge.example", connect_timeout_s=10
-    )
+    busy = Message("serve.too_many_comparisons", in_flight=64, n=128)
+    no_connection = Message("judges.connect_timeout", host="judge.example", connect_timeout_s=10)
     return {
-        401: errors.Unauthorized(Message("serve.request_token_send_authorization")),
+        401: errors.Unauthorized(Message("serve.token_missing")),
         402: errors.CapReached(Message("runs.reached_max_cost", max_cost=5.0)),
-        403: errors.Forbidden(Message("serve.pages_may_call_server", origin="https://example.org")),
+        403: errors.Forbidden(Message("serve.origin_not_allowed", origin="https://example.org")),
         404: errors.NotFound(Message("serve.run_unknown", wanted="7")),
-        408: errors.TooSlow(Message("serve.body_stopped_bytes_s", size=512, timeout_s=60)),
-        409: errors.Conflict(
-            Message("serve.request_still_being_answered", header=HEADER, key="night-7")
-        ),
-        413: errors.TooLarge(Message("serve.body_larger_than_send", size="32 MiB")),
+        408: errors.TooSlow(Message("serve.body_stopped", size=512, timeout_s=60)),
+        409: errors.Conflict(Message("serve.key_in_flight", header=HEADER, key="night-7")),
+        413: errors.TooLarge(Message("serve.body_too_large", size="32 MiB")),
         415: errors.WrongMediaType(Message("serve.body_no_json", kind="text/xml")),
-        422: errors.InputError(Message("serve.criteria_empty_name_least")),
+        422: errors.InputError(Message("serve.criteria_empty")),
         429: errors.ServerBusy(busy, retry_after_s=3),
-        500: errors.EvenhandError(Message("serve.server_met_error_own")),
+        500: errors.EvenhandError(Message("serve.server_error")),
         501: errors.MissingExtra("pyarrow", "parquet"),
         502: errors.JudgeUnreachable(no_connection),
-        503: errors.Interrupted(Message("serve.server_shutting_down_ask")),
-        504: errors.JudgeTimeout(Message("serve.verdict_within_s_all", compare_timeout_s=60)),
-        507: errors.NoRoom(
-            Message("serve.server_keep_upload_operator", strerror="No space left on device")
-        ),
+        503: errors.Interrupted(Message("serve.shutting_down")),
+        504: errors.JudgeTimeout(Message("serve.comparison_timeout", compare_timeout_s=60)),
+        507: errors.NoRoom(Message("serve.upload_no_room", strerror="No space left on device")),
     }
 
 

@@ -59,7 +59,7 @@ class HttpCall(Generic[Q]):
     def run_id(self) -> str:
         run_id: str = self.request.path_params["id"]
         if len(run_id) > LONGEST_ID or not run_id.isprintable():
-            raise NotFound(Message("serve.run_get_v1_runs_lists_them", run_id=run_id[:40]))
+            raise NotFound(Message("serve.run_id_unknown", run_id=run_id[:40]))
         return run_id
 
     async def body(self) -> bytes:
@@ -219,7 +219,7 @@ def key_of(request: Request) -> str | None:
     ):
         raise InputError(
             Message(
-                "serve.characters_others_than_ascii",
+                "serve.key_malformed",
                 header=HEADER,
                 n=len(key),
                 longest_key=_LONGEST_KEY,
@@ -244,13 +244,9 @@ def _digest(request: Request, content: bytes) -> str:
 
 def _replayed(before: StoredRequest, keyed: KeyedRequest) -> Response:
     if (before.path, before.digest) != (keyed.path, keyed.digest):
-        raise InputError(
-            Message("serve.used_another_request_each", header=HEADER, key=keyed.key[:40])
-        )
+        raise InputError(Message("serve.key_used", header=HEADER, key=keyed.key[:40]))
     if before.answer is None:
-        busy = Conflict(
-            Message("serve.request_still_being_answered", header=HEADER, key=keyed.key[:40])
-        )
+        busy = Conflict(Message("serve.key_in_flight", header=HEADER, key=keyed.key[:40]))
         return problem_response(busy, headers={"Retry-After": str(_ASK_AGAIN_S)})
     return Response(
         before.answer.body,

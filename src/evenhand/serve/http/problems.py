@@ -143,7 +143,7 @@ _BY_STATUS: dict[int, type[EvenhandError]] = {
 
 def _named(request: Request, error: HTTPException) -> EvenhandError:
     if error.status_code == 404:
-        return NotFound(Message("serve.nothing_openapi_json_lists", path=_shown(request.url.path)))
+        return NotFound(Message("serve.path_unknown", path=_shown(request.url.path)))
     return _BY_STATUS.get(error.status_code, ServiceError)(str(error.detail))
 
 
@@ -235,7 +235,7 @@ class UnexpectedErrors:
             path = shown_path(route_of(scope), scope.get("path_params"))
             _log.error("%s %s failed: %s", scope["method"], path, trail_of(error))
             if not started:
-                fault = EvenhandError(Message("serve.server_met_error_own"))
+                fault = EvenhandError(Message("serve.server_error"))
                 try:
                     response = self._tell(scope, fault)
                 except Exception:  # the page of it fails too

@@ -59,7 +59,7 @@ async def whole_body(request: Request, *, limit_bytes: int) -> bytes:
     async for piece in request.stream():
         size += len(piece)
         if size > limit_bytes:
-            raise TooLarge(Message("serve.body_more_than_bytes", limit_bytes=limit_bytes))
+            raise TooLarge(Message("serve.body_too_long", limit_bytes=limit_bytes))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -67,28 +67,28 @@ async def whole_body(request: Request, *, limit_bytes: int) -> bytes:
 def refuse_encoded(request: Request) -> None:
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
-        raise WrongMediaType(Message("serve.body_content_encoding_send", encoding=encoding[:40]))
+        raise WrongMediaType(Message("serve.body_encoded", encoding=encoding[:40]))
 
 
 def parsed(body: bytes, *, most_values: int) -> Any:
     if not body.strip():
-        raise InputError(Message("serve.body_empty_send_json"))
+        raise InputError(Message("serve.body_empty"))
     try:
         return load_json(body, most_values=most_values)
     except RepeatedKey as error:
-        raise InputError(Message("serve.body_ambiguous_error", error=error)) from None
+        raise InputError(Message("serve.body_ambiguous", error=error)) from None
     except TooManyValues:
         raise many_values(most_values) from None
     except orjson.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(Message("serve.body_json_utf_8", msg=error.msg, place=place)) from None
+        raise InputError(Message("serve.body_not_json", msg=error.msg, place=place)) from None
 
 
 def read_body(body: bytes, model: type[M], limits: ServerLimits, *, rows: str | None = None) -> M:
     """`rows` is the field that holds a run's pairs, and may be long."""
     given = parsed(body, most_values=PAIRS_VALUES if rows else values_of_a_pair(limits))
     if not isinstance(given, dict):
-        raise InputError(Message("serve.body_json_but_object"))
+        raise InputError(Message("serve.body_no_object"))
     refuse_wide(given, limits, rows=rows)
     try:
         return model.model_validate(given)
@@ -114,7 +114,7 @@ def read_query(given: QueryParams, model: type[Q]) -> Q:
     if len(given.multi_items()) > _MOST_PARAMETERS:
         raise InputError(
             Message(
-                "serve.query_parameters_most",
+                "serve.too_many_parameters",
                 n=len(given.multi_items()),
                 most_parameters=_MOST_PARAMETERS,
             )
@@ -127,9 +127,9 @@ def read_query(given: QueryParams, model: type[Q]) -> Q:
             raise InputError(_unknown(spelling, kinds))
         each = given.getlist(spelling)
         if name in values:
-            raise InputError(Message("serve.query_parameter_given_two", name=name))
+            raise InputError(Message("serve.parameter_two_spellings", name=name))
         if kinds[name] == "single" and len(each) > 1:
-            raise InputError(Message("serve.query_parameter_given_times", name=name, n=len(each)))
+            raise InputError(Message("serve.parameter_repeated", name=name, n=len(each)))
         values[name] = (
             each[0]
             if kinds[name] == "single"
@@ -145,15 +145,13 @@ def _validated(values: Mapping[str, Any], model: type[Q]) -> Q:
         return model.model_validate(values)
     except ValidationError as error:
         complaints = complaint(error.errors(include_url=False), known=_names(model))
-        raise InputError(
-            Message("serve.query_parameter_complaints", complaints=complaints)
-        ) from None
+        raise InputError(Message("serve.parameter_refused", complaints=complaints)) from None
 
 
 def _entry(name: str, given: str) -> tuple[str, str]:
     field, equals, column = given.partition("=")
     if not equals:
-        raise InputError(Message("serve.query_parameter_field_column", name=name, given=given[:40]))
+        raise InputError(Message("serve.parameter_malformed", name=name, given=given[:40]))
     return field.strip(), column.strip()
 
 

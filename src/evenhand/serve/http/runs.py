@@ -227,7 +227,7 @@ async def _start_with_pairs(call: HttpCall[StartRun]) -> Response:
     body = await call.body()
     if call.request.query_params:
         name = next(iter(call.request.query_params))
-        raise InputError(Message("serve.query_parameter_goes_json", name=name))
+        raise InputError(Message("serve.parameter_in_body", name=name))
     upload, options = await call.service.read_in(body, partial(_read_pairs, limits=call.limits))
     with upload:
         return await _started(call, upload, options, body)
@@ -400,7 +400,7 @@ async def _without_body(
 ) -> Response:
     body = await call.any_body()
     if body.strip() not in (b"", b"{}"):
-        raise InputError(Message("serve.body_send_without", path=call.request.url.path))
+        raise InputError(Message("serve.body_not_taken", path=call.request.url.path))
     return await call.once(work, b"")
 
 

@@ -47,14 +47,14 @@ async def spool_form(
     refuse_encoded(request)
     _, given = parse_options_header(request.headers["content-type"])
     if b"boundary" not in given:
-        raise WrongMediaType(Message("serve.form_content_type_names"))
+        raise WrongMediaType(Message("serve.form_without_boundary"))
     form = _Form(given[b"boundary"], limit_bytes=limit_bytes, fields=fields)
     try:
         await _pour(request, form.write)
         return form.ended()
     except FormParserError as error:
         form.close()
-        raise InputError(Message("serve.body_form_multipart_form", error=error)) from None
+        raise InputError(Message("serve.form_malformed", error=error)) from None
     except BaseException:
         form.close()
         raise
@@ -109,9 +109,9 @@ class _Form:
 
     def ended(self) -> tuple[Upload, dict[str, list[str]]]:
         if not self._ended:
-            raise InputError(Message("serve.form_cut_off_before"))
+            raise InputError(Message("serve.form_cut"))
         if self._upload is None:
-            raise InputError(Message("serve.form_file_send_field"))
+            raise InputError(Message("serve.form_without_file"))
         return self._upload, self._fields
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class _Form:
         self._disposition = b""
         self._parts += 1
         if self._parts > _MOST_PARTS:
-            raise TooLarge(Message("serve.form_more_than_parts", most_parts=_MOST_PARTS))
+            raise TooLarge(Message("serve.form_parts", most_parts=_MOST_PARTS))
 
     def _on_field(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]
@@ -143,11 +143,11 @@ class _Form:
         if self._field is not None:
             return
         if field != "file":
-            raise InputError(Message("serve.form_field_file_field", field=field[:40]))
+            raise InputError(Message("serve.form_field_unknown", field=field[:40]))
         if b"filename" not in given:
-            raise InputError(Message("serve.form_field_file_file"))
+            raise InputError(Message("serve.form_file_no_file"))
         if self._upload is not None:
-            raise InputError(Message("serve.form_two_files_send"))
+            raise InputError(Message("serve.form_two_files"))
         name = given[b"filename"].decode(errors="replace")
         self._upload = Upload(name, limit_bytes=self._limit)
 
@@ -156,7 +156,7 @@ class _Form:
             self._text += data[start:end]
             self._texts += end - start
             if self._texts > _FIELDS_BYTES:
-                raise TooLarge(Message("serve.form_texts_more_than", fields_bytes=_FIELDS_BYTES))
+                raise TooLarge(Message("serve.form_too_long", fields_bytes=_FIELDS_BYTES))
         elif self._upload is not None:
             self._upload.write(data[start:end])
 
@@ -166,7 +166,7 @@ class _Form:
         try:
             text = self._text.decode()
         except UnicodeDecodeError:
-            raise InputError(Message("serve.form_field_utf_8", field=self._field)) from None
+            raise InputError(Message("serve.form_not_utf8", field=self._field)) from None
         self._fields.setdefault(self._field, []).append(text.replace("\r\n", "\n"))
         self._text.clear()
 

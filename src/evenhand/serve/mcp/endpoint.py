@@ -44,11 +44,11 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
             # Without sessions there is nothing to listen to (GET) and nothing to end (DELETE).
-            refusal = WrongMethod(Message("serve.mcp_post_alone_speak"))
+            refusal = WrongMethod(Message("serve.mcp_post_only"))
             await problem_response(refusal, headers={"Allow": "POST"})(scope, receive, send)
             return
         if self._service is None:
-            raise ServerBusy(Message("serve.server_starting_ending_try"), retry_after_s=1)
+            raise ServerBusy(Message("serve.not_ready"), retry_after_s=1)
         receive = await _checked(self._service, receive)
         manager = await self._manager(self._service)
         await manager.handle_request(scope, receive, send)

@@ -92,16 +92,16 @@ def list_prompts() -> list[Prompt]:
 def get_prompt(name: str, given: Mapping[str, str]) -> GetPromptResult:
     kind = _KINDS.get(name)
     if kind is None:
-        raise NotFound(Message("serve.prompt_name_prompts", kinds=", ".join(_KINDS)))
+        raise NotFound(Message("serve.prompt_unknown", kinds=", ".join(_KINDS)))
     known = (*(argument for argument, _, _ in kind.arguments), "language")
     for argument in given:
         if argument not in known:
             raise InputError(
-                Message("serve.prompt_such_argument", name=name, known=", ".join(known))
+                Message("serve.prompt_argument_unknown", name=name, known=", ".join(known))
             )
     for argument in kind.needed:
         if argument not in given:
-            raise InputError(Message("serve.missing_prompt_needs", argument=argument, name=name))
+            raise InputError(Message("serve.prompt_argument_missing", argument=argument, name=name))
     language = _language(given.get("language", "en"))
     if name == "judge_answers":
         messages = _as_the_judge(_pair(given), language)

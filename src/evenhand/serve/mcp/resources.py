@@ -266,7 +266,7 @@ async def read_resource(service: Service, uri: str) -> TextResourceContents:
             text = await read(service, *(unquote(part) for part in match.groups()))
             return TextResourceContents(uri=uri, mime_type=mime_type, text=visible(text))
     known = ", ".join(_SCHEME + path for path, *_ in (*_STATIC, *_TEMPLATES))
-    raise NotFound(Message("serve.such_resource_resources", known=known))
+    raise NotFound(Message("serve.resource_unknown", known=known))
 
 
 async def complete_argument(service: Service, argument: str, begun: str) -> list[str]:

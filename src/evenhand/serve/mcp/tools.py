@@ -177,7 +177,7 @@ def bug(error: Exception, *, where: str) -> EvenhandError:
     from evenhand.serve.http.problems import trail_of
 
     logger.error("%s failed: %s", where, trail_of(error))
-    return EvenhandError(Message("serve.bug_evenhand_report_server", name=type(error).__name__))
+    return EvenhandError(Message("serve.bug", name=type(error).__name__))
 
 
 _LABELS = frozenset(plain(name) for name in PAIR_FIELDS["label"])
@@ -188,10 +188,10 @@ _ending: set[asyncio.Future[None]] = set()
 async def audit(call: ToolCall) -> ToolAudit:
     wanted = read_value(AuditWanted, call.arguments)
     if (wanted.run is None) == (not wanted.pairs):
-        raise InputError(Message("serve.run_id_run_labelled"))
+        raise InputError(Message("serve.run_or_pairs"))
     if wanted.run is not None:
         if wanted.criteria:
-            raise InputError(Message("serve.criteria_go_pairs_run"))
+            raise InputError(Message("serve.criteria_of_pairs"))
         status, judge = await call.service.run(wanted.run), wanted.judge
     else:
         status, judge = await _judged(call, wanted), None
@@ -206,9 +206,9 @@ async def _judged(call: ToolCall, wanted: AuditWanted) -> RunStatus:
     """The labelled pairs as a run of their own; whoever stops waiting stops it too."""
     most = call.service.config.limits.tool_pairs
     if len(wanted.pairs) > most:
-        raise TooLarge(Message("serve.pairs_tool_start_run", n=len(wanted.pairs), most=most))
+        raise TooLarge(Message("serve.too_many_pairs_for_tool", n=len(wanted.pairs), most=most))
     if not any(_labelled(pair) for pair in wanted.pairs):
-        raise InputError(Message("serve.pair_label_each_label"))
+        raise InputError(Message("serve.no_pair_labelled"))
     options = StartRun(judge=wanted.judge, criteria=wanted.criteria)
     status = await start(call, wanted.pairs, options)
     existed = status.found
@@ -226,7 +226,7 @@ async def _judged(call: ToolCall, wanted: AuditWanted) -> RunStatus:
         if status.error is not None:
             why = f"{status.error.kind}: {status.error.message}"
         raise Conflict(
-            Message("serve.run_judged_whole_mend", id=status.id, state=status.state, why=why)
+            Message("serve.run_not_judged_whole", id=status.id, state=status.state, why=why)
         )
     return status
 

@@ -213,7 +213,7 @@ async def rank_chart(visit: Visit) -> Filled | Response:
     kept = await visit.service.report_cache.get(reports.ranking(query.request(query.run)))
     ranking = _value(kept).ranking
     if ranking is None:
-        raise InputError(Message("serve.elo_ratings_chart_their"))
+        raise InputError(Message("serve.elo_without_chart"))
     draw = charts.leaderboard_chart if name == "leaderboard" else charts.win_matrix_chart
     return await _answer(
         visit,
@@ -323,7 +323,7 @@ def _named(visit: Visit) -> tuple[str, Kind]:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(Message("serve.chart_pages_name_those", name=name[:40]))
+    return NotFound(Message("serve.chart_unknown", name=name[:40]))
 
 
 def _value(kept: CachedFigure[_V]) -> _V:
@@ -331,7 +331,7 @@ def _value(kept: CachedFigure[_V]) -> _V:
         return kept.value
     if kept.error is not None:
         raise InputError(kept.error.message)
-    raise ServerBusy(Message("serve.figures_being_worked_out"), retry_after_s=2)
+    raise ServerBusy(Message("serve.figures_pending"), retry_after_s=2)
 
 
 PAGES = (

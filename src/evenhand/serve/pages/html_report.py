@@ -187,9 +187,9 @@ def write_html_report(
     name: it can be made anew from the store at any time. Many pairs are packed by several
     `processes`, each of which imports the main module anew."""
     if not 0 <= pairs <= MOST_PAIRS:
-        raise InputError(Message("serve.pairs_number_from_0", pairs=pairs, most_pairs=MOST_PAIRS))
+        raise InputError(Message("serve.pairs_outside", pairs=pairs, most_pairs=MOST_PAIRS))
     if language not in LANGUAGES:
-        raise InputError(Message("serve.language_en_zh", language=language))
+        raise InputError(Message("serve.report_language_unknown", language=language))
     run = find_run(store, conclusions.run)
     choice = select_pairs(store, run, at_most=pairs)
     with PairData(store, run, choice, language=language, processes=processes) as data:

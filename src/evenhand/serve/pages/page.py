@@ -55,7 +55,7 @@ class Fields:
     def get(self, name: str) -> str | None:
         values = self._given.get(name, ())
         if len(values) > 1:
-            raise InputError(Message("serve.form_field_given_times", name=name, n=len(values)))
+            raise InputError(Message("serve.form_field_repeated", name=name, n=len(values)))
         return values[0] if values else None
 
     def all(self, name: str) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Fields:
     def needed(self, name: str) -> str:
         value = self.get(name)
         if value is None:
-            raise InputError(Message("serve.form_field_empty_fill", name=name))
+            raise InputError(Message("serve.form_field_empty", name=name))
         return value
 
 
@@ -74,7 +74,7 @@ def require_same_origin(request: Request) -> None:
     site = request.headers.get("sec-fetch-site")
     host = request.headers.get("host", "")
     if not sent_by_own_page(origins, None if site is None else site.encode("latin-1"), host):
-        raise Forbidden(Message("serve.form_may_sent_server"))
+        raise Forbidden(Message("serve.form_of_another_site"))
 
 
 def require_csrf(request: Request, fields: Fields) -> None:
@@ -84,7 +84,7 @@ def require_csrf(request: Request, fields: Fields) -> None:
         return
     given = fields.get("csrf") or ""
     if not hmac.compare_digest(given.encode(), expected.encode()):
-        raise Forbidden(Message("serve.form_session_open_page"))
+        raise Forbidden(Message("serve.form_of_another_session"))
 
 
 async def read_form(request: Request, *, limit_bytes: int = _SMALL_BYTES) -> Fields:
@@ -95,7 +95,7 @@ async def read_form(request: Request, *, limit_bytes: int = _SMALL_BYTES) -> Fie
     body = await whole_body(request, limit_bytes=limit_bytes)
     if body and kind != URLENCODED:
         raise WrongMediaType(
-            Message("serve.form_content_type_send", kind=kind[:60], urlencoded=URLENCODED)
+            Message("serve.form_content_type", kind=kind[:60], urlencoded=URLENCODED)
         )
     service: Service = request.app.state.service
     fields = Fields(await service.read_in(body, _decoded))
@@ -114,7 +114,7 @@ def _decoded(body: bytes) -> dict[str, list[str]]:
                 name, _, value = part.partition(b"=")
                 fields.setdefault(_plain(name), []).append(_with_plain_lines(_plain(value)))
     except ValueError:
-        raise InputError(Message("serve.body_form_page_server")) from None
+        raise InputError(Message("serve.form_no_page")) from None
     return fields
 
 
@@ -162,7 +162,7 @@ class Visit:
     def run_id(self) -> str:
         run_id: str = self.request.path_params["id"]
         if len(run_id) > LONGEST_ID or not run_id.isprintable():
-            raise NotFound(Message("serve.run_first_page_lists_them", run_id=run_id[:40]))
+            raise NotFound(Message("serve.run_of_page_unknown", run_id=run_id[:40]))
         return run_id
 
     def given(self, *, beside: frozenset[str] = frozenset()) -> QueryParams:
@@ -308,7 +308,7 @@ async def static_file(visit: Visit) -> Filled | Response:
     name = visit.request.path_params["name"]
     kind = _TYPES.get(name)  # by this list alone: a name is never a path
     if kind is None:
-        raise NotFound(Message("serve.such_file_pages_name"))
+        raise NotFound(Message("serve.file_unknown"))
     body = files("evenhand.serve.pages").joinpath("static", name).read_bytes()
     return Response(body, media_type=kind, headers={"Cache-Control": "max-age=300"})
 

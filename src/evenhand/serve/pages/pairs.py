@@ -95,7 +95,7 @@ async def judge_again(visit: Visit) -> Filled | Response:
     run, number = await asyncio.to_thread(_place, visit)
     pair = await asyncio.to_thread(visit.service.store.pair_at, run.id, number)
     if pair is None:
-        raise NotFound(Message("serve.run_pair_table_lists", name=run.name, number=number))
+        raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     again: Verdict | None = None
     failed = None
     try:
@@ -120,9 +120,7 @@ async def find_pair(visit: Visit) -> Filled | Response:
 
     run, number = await asyncio.to_thread(find)
     if number is None:
-        raise NotFound(
-            Message("serve.run_pair_table_lists_them", name=run.name, wanted=wanted[:80])
-        )
+        raise NotFound(Message("serve.pair_unknown", name=run.name, wanted=wanted[:80]))
     return RedirectResponse(f"/runs/{run.id}/pairs/{number}", status_code=303)
 
 
@@ -167,7 +165,7 @@ def _place(visit: Visit) -> tuple[RunRecord, int]:
     number: str = visit.request.path_params["number"]
     run = needed_run(visit.service.store, visit.run_id)
     if not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
-        raise NotFound(Message("serve.run_pair_pairs_numbered", name=run.name, number=number[:40]))
+        raise NotFound(Message("serve.pair_no_number", name=run.name, number=number[:40]))
     return run, int(number)
 
 
@@ -175,7 +173,7 @@ def _read(store: Store, run: RunRecord, number: int, *, raw: bool, marks: bool) 
     key = store.item_keys(run.id, [number]).get(number)
     whole = None if key is None else store.item(run.id, key)
     if whole is None:
-        raise NotFound(Message("serve.run_pair_table_lists", name=run.name, number=number))
+        raise NotFound(Message("serve.pair_number_unknown", name=run.name, number=number))
     pair = whole.pair
     votes = store.votes_on_item(run.id, number, limit=_MOST_VOTES)
     rendered = not raw

@@ -54,9 +54,7 @@ class PlaygroundForm:
         lines = self.criteria.count("\n")
         if lines > 2 * limits.criteria:  # some are blank
             raise TooLarge(
-                Message(
-                    "serve.criteria_lines_server_most", lines=lines + 1, criteria=limits.criteria
-                )
+                Message("serve.too_many_criteria", lines=lines + 1, criteria=limits.criteria)
             )
 
     def exchanged(self) -> PlaygroundForm:
@@ -65,7 +63,7 @@ class PlaygroundForm:
     def pair(self) -> dict[str, Any]:
         """The contract's input; an empty response is one, an empty prompt was forgotten."""
         if not self.prompt:
-            raise InputError(Message("serve.prompt_empty_say_what"))
+            raise InputError(Message("serve.prompt_empty"))
         return {
             "prompt": self.prompt,
             "responseA": self.response_a,

@@ -107,7 +107,7 @@ async def start_run(visit: Visit) -> Filled | Response:
     request, service = visit.request, visit.service
     require_same_origin(request)
     if media_type_of(request)[0] != FORM:
-        raise InputError(Message("serve.form_holds_file_send", form=FORM))
+        raise InputError(Message("serve.upload_without_file", form=FORM))
     await service.refuse_when_full()
     upload, sent = await spool_form(
         request, limit_bytes=service.config.limits.upload_bytes, fields=_FIELDS
@@ -143,7 +143,7 @@ def _amount(given: str | None) -> float | None:
     try:
         return float(given.strip().removeprefix("$"))
     except ValueError:
-        raise InputError(Message("serve.highest_cost_dollars_e", given=given[:40])) from None
+        raise InputError(Message("serve.max_cost_malformed", given=given[:40])) from None
 
 
 async def cancel_run(visit: Visit) -> Filled | Response:

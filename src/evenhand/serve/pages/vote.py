@@ -49,7 +49,7 @@ async def take_vote(visit: Visit) -> Filled | Response:
     who = _who(visit)
     if who is None or fields.needed("who") != who:
         # Which response stands first depends on the person: another's page says nothing here.
-        raise Conflict(Message("serve.page_made_somebody_else"))
+        raise Conflict(Message("serve.page_of_another_voter"))
     number = _number(fields.needed("pair"))
     query = {"view": "raw"} if fields.get("view") == "raw" else {}
     voting = visit.service.voting
@@ -84,7 +84,7 @@ def _told_to(visit: Visit, error: NotFound) -> NotFound:
     """Voters are told no names of other runs, which may be those of models."""
     if not _votes_only(visit):
         return error
-    return NotFound(Message("serve.nothing_vote_here_open"))
+    return NotFound(Message("serve.nothing_to_vote"))
 
 
 def _shown(pair: Pair, *, rendered: bool) -> dict[str, Any]:
@@ -114,10 +114,10 @@ def _is_name(name: str) -> bool:
 
 def _named(visit: Visit, name: str, back: str) -> Response:
     if not _may_rename(visit):
-        raise Conflict(Message("serve.whoever_logs_votes_token"))
+        raise Conflict(Message("serve.voter_is_token"))
     name = name.strip()
     if not _is_name(name):
-        raise InputError(Message("serve.name_used_1_printable", longest_name=LONGEST_NAME))
+        raise InputError(Message("serve.voter_name_unusable", longest_name=LONGEST_NAME))
     response = RedirectResponse(back, status_code=303)
     response.set_cookie(
         NAME_COOKIE, quote(name, safe=""), max_age=_YEAR_S, httponly=True, samesite="strict"
@@ -135,7 +135,7 @@ def _votes_only(visit: Visit) -> bool:
 
 def _number(given: str) -> int:
     if not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
-        raise InputError(Message("serve.pair_number_go_next", given=given[:40]))
+        raise InputError(Message("serve.vote_pair_malformed", given=given[:40]))
     return int(given)
 
 
@@ -144,9 +144,7 @@ def _choice(fields: Fields) -> Choice:
     for choice in CHOICES:
         if given == choice:
             return choice
-    raise InputError(
-        Message("serve.choice_choices_given", given=given[:40], choices=", ".join(CHOICES))
-    )
+    raise InputError(Message("serve.choice_unknown", given=given[:40], choices=", ".join(CHOICES)))
 
 
 PAGES = (

@@ -51,16 +51,14 @@ def read_tokens(text: str, *, votes_only: bool = False) -> tuple[Token, ...]:
             name, secret = f"token{place}", entry
             if votes_only:
                 raise SettingsError(
-                    Message("serve.token_says_whose_write", place=place, variable=variable)
+                    Message("serve.token_without_name", place=place, variable=variable)
                 )
         if not _PRINTABLE.fullmatch(secret):
-            raise SettingsError(
-                Message("serve.token_holds_space_sign", name=name, variable=variable)
-            )
+            raise SettingsError(Message("serve.token_malformed", name=name, variable=variable))
         if len(secret) < LEAST_SECRET:
             raise SettingsError(
                 Message(
-                    "serve.token_characters_least_nobody",
+                    "serve.token_too_short",
                     name=name,
                     variable=variable,
                     n=len(secret),
@@ -284,11 +282,11 @@ class Hosts:
     def check_host(self, given: Sequence[bytes]) -> str:
         """The Host header as it was sent; Forbidden where the server is not meant by it."""
         if len(given) != 1:
-            raise Forbidden(Message("serve.request_host_headers_send", n=len(given)))
+            raise Forbidden(Message("serve.several_host_headers", n=len(given)))
         text = given[0].decode("latin-1")
         name = _split(f"//{text}")[0]
         if name is None or not self._meant(name):
-            raise Forbidden(Message("serve.server_does_answer_name", text=_shown(text)))
+            raise Forbidden(Message("serve.host_not_allowed", text=_shown(text)))
         return text
 
     def _meant(self, name: str) -> bool:
@@ -309,12 +307,12 @@ class Hosts:
                 return origin
             if is_own(origin, host):
                 return None
-        raise Forbidden(Message("serve.pages_may_call_server", origin=_shown(origin)))
+        raise Forbidden(Message("serve.origin_not_allowed", origin=_shown(origin)))
 
     def check_fetch(self, site: bytes | None, mode: bytes | None, method: str) -> None:
         """Of what a page embeds (an image, a script) browsers tell no origin, but this."""
         if site in _FROM_ELSEWHERE and not (method == "GET" and mode == b"navigate"):
-            raise Forbidden(Message("serve.page_another_site_may"))
+            raise Forbidden(Message("serve.cross_site"))
 
 
 def is_own(origin: str, host: str) -> bool:

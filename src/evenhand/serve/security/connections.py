@@ -225,7 +225,7 @@ def _peer(address: str, proxies: tuple[str, ...]) -> str:
 def _unreadable() -> bytes:
     from evenhand.serve.http.problems import MEDIA_TYPE, problem_of
 
-    error = InputError(Message("serve.request_http_read_send"))
+    error = InputError(Message("serve.request_malformed"))
     body = (
         problem_of(error)
         .model_copy(update={"status": 400})

@@ -41,7 +41,7 @@ def refuse_many_values(body: bytes, most: int) -> None:
 
 
 def many_values(most: int) -> TooLarge:
-    return TooLarge(Message("serve.body_more_than_values", most=most))
+    return TooLarge(Message("serve.body_too_many_values", most=most))
 
 
 def refuse_wide(given: Mapping[str, Any], limits: ServerLimits, *, rows: str | None = None) -> None:
@@ -56,7 +56,7 @@ def refuse_wide(given: Mapping[str, Any], limits: ServerLimits, *, rows: str | N
             if left >= 0:
                 inner.extend(value.values() if isinstance(value, Mapping) else value)
     if left < 0:
-        raise TooLarge(Message("serve.request_more_than_values", limits=values_of_a_pair(limits)))
+        raise TooLarge(Message("serve.request_too_many_values", limits=values_of_a_pair(limits)))
 
 
 def refuse_large_given(given: Mapping[str, Any], limits: ServerLimits) -> None:
@@ -110,9 +110,7 @@ def _long_name(name: str) -> str:
 
 
 def too_long(name: str, characters: int, most: int) -> str:
-    return Message(
-        "serve.characters_server_most_shorten", name=name, characters=characters, most=most
-    )
+    return Message("serve.field_too_long", name=name, characters=characters, most=most)
 
 
 @dataclass(slots=True)
@@ -145,7 +143,7 @@ class BoundedSources:
         most = self.limits.run_pairs
         for number, row in enumerate(self._each(), start=1):
             if number > most:
-                raise TooLarge(Message("serve.more_than_rows_split", title=self.title, most=most))
+                raise TooLarge(Message("serve.too_many_rows", title=self.title, most=most))
             yield row
 
     def _each(self) -> Iterator[Record | BadRow]:

@@ -97,7 +97,7 @@ class RequestBody:
                 message = await self._receive()
         except TimeoutError:
             self.refused = TooSlow(
-                Message("serve.body_stopped_bytes_s", size=self.size, timeout_s=self._timeout_s)
+                Message("serve.body_stopped", size=self.size, timeout_s=self._timeout_s)
             )
             raise self.refused from None
         if message["type"] != "http.request":
@@ -120,7 +120,7 @@ class RequestBody:
             self._counted += len(chunk)
             if self._held.now > self._held.most:
                 self.release()
-                self.refused = ServerBusy(Message("serve.requests_memory_large_may"))
+                self.refused = ServerBusy(Message("serve.memory_full"))
                 raise self.refused
         elif self.size >= self._next_step:
             self._next_step = self.size + _STEP
@@ -139,7 +139,7 @@ class RequestBody:
 
 def too_large(most: int) -> TooLarge:
     size = f"{most / MIB:g} MiB" if most >= MIB else f"{most} bytes"
-    return TooLarge(Message("serve.body_larger_than_send", size=size))
+    return TooLarge(Message("serve.body_too_large", size=size))
 
 
 # Whether a request may come in: by its Host, its origin, its token, its rate and its size.
@@ -305,7 +305,7 @@ class RequestPolicy:
         if asked.headers > MOST_HEADERS:
             raise TooLarge(
                 Message(
-                    "serve.request_headers_send_most",
+                    "serve.too_many_headers",
                     headers=asked.headers,
                     most_headers=MOST_HEADERS,
                 )
@@ -330,19 +330,17 @@ class RequestPolicy:
     def _check_room(self, asked: RequestInfo) -> None:
         limits = self.config.limits
         if self.in_flight > limits.requests:
-            raise ServerBusy(
-                Message("serve.requests_being_answered_ask", in_flight=self.in_flight - 1)
-            )
+            raise ServerBusy(Message("serve.too_many_requests", in_flight=self.in_flight - 1))
         if self._of_address[asked.address] > limits.connections_per_address:
             raise RateLimited(
                 Message(
-                    "serve.requests_address_being_answered",
+                    "serve.too_many_of_address",
                     connections_per_address=limits.connections_per_address,
                 ),
                 retry_after_s=1,
             )
         if is_events(asked.path) and len(self.streams) >= limits.event_streams:
-            raise ServerBusy(Message("serve.event_streams_open_ask", n=len(self.streams)))
+            raise ServerBusy(Message("serve.too_many_streams", n=len(self.streams)))
 
     def log_in(self, client: str, secret: str) -> Token:
         """The token with this secret; guessing here is as slow as anywhere."""
@@ -367,9 +365,9 @@ class RequestPolicy:
     @staticmethod
     def _of_session(asked: RequestInfo, session: Session) -> Token:
         if session.token.votes_only and not voter_may(asked.path):
-            raise Forbidden(Message("serve.voter_login_voting_alone"))
+            raise Forbidden(Message("serve.voter_login_elsewhere"))
         if not session_may(asked.method, asked.path):
-            raise Unauthorized(Message("serve.api_login_send_authorization"))
+            raise Unauthorized(Message("serve.api_takes_token"))
         if asked.method not in _READS and not _by_own_page(asked):
             raise _from_elsewhere()
         return session.token
@@ -379,12 +377,12 @@ class RequestPolicy:
         given = asked.all(b"authorization")
         if not given:
             self._check_patience(client)
-            raise Unauthorized(Message("serve.request_token_send_authorization"))
+            raise Unauthorized(Message("serve.token_missing"))
         scheme, _, secret = given[0].partition(b" ")
         plain = len(given) == 1 and scheme.lower() == b"bearer"
         token = self._known(client, secret.strip() if plain else b"")
         if token.votes_only:
-            raise Forbidden(Message("serve.voter_token_voting_alone"))
+            raise Forbidden(Message("serve.voter_token_elsewhere"))
         return token
 
     def _known(self, client: str, secret: bytes) -> Token:
@@ -392,7 +390,7 @@ class RequestPolicy:
         token = self._tokens.find(secret)
         if token is None:
             self._failures.take(_failures_of(client))
-            raise Unauthorized(Message("serve.token_server_ask_operator"))
+            raise Unauthorized(Message("serve.token_unknown"))
         return token
 
     def _check_patience(self, client: str) -> None:
@@ -410,7 +408,7 @@ class RequestPolicy:
         if wait_s > 0:
             most = self.config.limits.requests_per_minute
             raise RateLimited(
-                Message("serve.more_than_requests_minute", most=most),
+                Message("serve.rate_limited", most=most),
                 retry_after_s=wait_s,
             )
 
@@ -421,7 +419,7 @@ class RequestPolicy:
             if not _by_own_page(asked):
                 raise _from_elsewhere()
         elif asked.media_type in _FORM_TYPES:
-            raise WrongMediaType(Message("serve.body_type_server_send"))
+            raise WrongMediaType(Message("serve.body_type_unknown"))
         most = self.most_bytes(asked)
         if asked.length is not None and asked.length > most:
             raise too_large(most)
@@ -433,7 +431,7 @@ def _by_own_page(asked: RequestInfo) -> bool:
 
 
 def _from_elsewhere() -> Forbidden:
-    return Forbidden(Message("serve.form_may_sent_server"))
+    return Forbidden(Message("serve.form_of_another_site"))
 
 
 def _failures_of(client: str) -> str:

@@ -209,7 +209,7 @@ def _unfit(rows: LengthRows, clusters: int, scale: float, *, side: str) -> str |
     if clusters < FEWEST_FITTED_PROMPTS:
         return not_enough(clusters, "prompt", FEWEST_FITTED_PROMPTS)
     if scale <= 0 or float(np.ptp(rows.differences)) == 0.0:
-        return Message("stats.length_model_told_apart")
+        return Message("stats.length_confounded")
     not_longer = int((rows.differences <= 0).sum())
     not_shorter = int((rows.differences >= 0).sum())
     for have, code in ((not_longer, "stats.all_longer"), (not_shorter, "stats.all_shorter")):

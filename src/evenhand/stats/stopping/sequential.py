@@ -90,12 +90,10 @@ class SequentialDecision(Model):
         planned = self.plan.planned
         if not self.stopped_early:
             if self.decided:
-                return Message(
-                    "stats.all_planned_prompts_needed", planned=planned, decided=self.decided
-                )
+                return Message("stats.all_prompts_needed", planned=planned, decided=self.decided)
             if self.final:
-                return Message("stats.after_all_planned_prompts", planned=planned)
-            return Message("stats.undecided_after_prompts", prompts=self.prompts, planned=planned)
+                return Message("stats.no_difference_shown", planned=planned)
+            return Message("stats.undecided", prompts=self.prompts, planned=planned)
         spent = max(self.prompts, asked or 0)
         saved = max(0, planned - spent)
         values = {
@@ -213,7 +211,7 @@ class SequentialTest:
             p_value=math.exp(min(0.0, -self._log_capital)) if interval else None,
             log10_e_value=self._log_capital / _LOG10,
             plan=self.plan,
-            reason=None if interval else Message("stats.enough_data_prompt_score"),
+            reason=None if interval else Message("stats.no_scores"),
         )
 
     def _describe_end(self) -> SequentialDecision:

@@ -128,7 +128,7 @@ def read_names(names: Sequence[str]) -> tuple[ProbeName, ...]:
         if name not in known:
             near = get_close_matches(name, PROBE_NAMES, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(PROBE_NAMES)}"
-            raise InputError(Message("trust.probe_name_remedy", name=name, remedy=remedy))
+            raise InputError(Message("trust.probe_unknown", name=name, remedy=remedy))
     return tuple(name for name in PROBE_NAMES if name in names) if names else PROBE_NAMES
 
 
@@ -175,7 +175,7 @@ def probe_cases(
     names = read_names(probes)
     if set(languages) != set(LANGUAGES):
         if "languages" in probes:
-            raise InputError(Message("trust.probe_languages_compares_english"))
+            raise InputError(Message("trust.languages_probe_needs_both"))
         names = tuple(name for name in names if name != "languages")
     return tuple(
         case

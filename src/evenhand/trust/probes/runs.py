@@ -91,7 +91,7 @@ def read_probes(store: Store, run: RunRecord, *, beside: Sequence[RunRecord] = (
     """The languages of all these runs together."""
     language = probe_language(run)
     if language is None:
-        raise InputError(Message("trust.run_run_probes_evenhand", name=run.name))
+        raise InputError(Message("trust.run_without_probes", name=run.name))
     judge = store.run_judges(run.id)[0].name
     runs = {language: run}
     for each in beside:
@@ -101,7 +101,7 @@ def read_probes(store: Store, run: RunRecord, *, beside: Sequence[RunRecord] = (
     rows = {row.id: row for own in runs.values() for row in rows_of(store, own)}
     asked = [case for each in LANGUAGES for case in cases.get(each, ())]
     if not asked:
-        raise InputError(Message("trust.run_case_version_probes", name=run.name))
+        raise InputError(Message("trust.run_of_other_probes", name=run.name))
     scored = score_cases(asked, rows)
     return StoredProbes(
         judge=judge,
@@ -160,7 +160,7 @@ async def probe_judge(
     stops it is in the report, with the scores of what was asked until then."""
     check_threshold(min_score)
     if not cases:
-        raise InputError(Message("trust.probe_chosen_name_least"))
+        raise InputError(Message("trust.no_probe_chosen"))
     stop = stop or Stop()
     summaries: dict[Locale, RunSummary] = {}
     by_language = _by_language(cases)
@@ -199,13 +199,13 @@ def _left(options: RunOptions, done: Sequence[RunSummary], stop: Stop) -> RunOpt
         if calls <= 0:
             stop.ask(
                 "max-calls",
-                CapReached(Message("trust.reached_max_calls", max_calls=options.max_calls)),
+                CapReached(Message("runs.reached_max_calls", max_calls=options.max_calls)),
             )
     if cost is not None:
         cost -= sum(each.cost_usd or 0 for each in done)
         if cost <= 0:
             stop.ask(
-                "max-cost", CapReached(Message("trust.reached_max_cost", max_cost=options.max_cost))
+                "max-cost", CapReached(Message("runs.reached_max_cost", max_cost=options.max_cost))
             )
     return options if stop.by else replace(options, max_calls=calls, max_cost=cost)
 

@@ -297,7 +297,7 @@ def _said(language: Locale, row: RunRow) -> Iterable[JudgeAnswer]:
 
 def check_threshold(min_score: float | None) -> None:
     if min_score is not None and not 0 <= min_score <= 1:
-        raise InputError(Message("trust.least_score_number_from", min_score=min_score))
+        raise InputError(Message("trust.min_score_outside", min_score=min_score))
 
 
 def apply_threshold(
