@@ -20,7 +20,7 @@ demo: .venv/.demo .venv/.model ## Judge a dozen pairs, live and by replay
 
 # What some tests need beside Python packages; each is a marker of pytest's (see pyproject.toml).
 PARTS := agents or browser or embedded or fuzz or npm or postgres or ray or slow
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: lint ## Lint, type-check and run every test that needs only Python packages
 	$(PYTEST) -m 'not ($(PARTS))'

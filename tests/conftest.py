@@ -1,8 +1,12 @@
 """The fixtures that the tests share, how long an example may take, and what is run first."""
 
+import os
+from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 from parts import PACKAGES, WHOLE, absent_packages, examples, need_packages
@@ -41,6 +45,9 @@ settings.register_profile(
 )
 settings.load_profile("evenhand")
 
+# Each call of `main` would build all commands anew, which takes longer than most of them run.
+typer.main.get_command = cache(typer.main.get_command)
+
 # What every test of a folder, or all that take a fixture, need.
 _PART_OF_PLACE = {
     "browser/": "browser",
@@ -58,6 +65,10 @@ _PART_OF_FIXTURE = {"postgres": "postgres", "crowd": "ray"}
 # These import at their head what `make test` does not install.
 _IMPORTING = {"browser": "browser", "serve/test_http_schemathesis.py": "fuzz"}
 collect_ignore = [] if WHOLE else [p for p, part in _IMPORTING.items() if absent_packages(part)]
+
+# Each of several processes reads all tests, and the first time rewrites their assertions; every
+# other one begins at the end, and finds half of them done.
+_BACKWARDS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2 == 1
 
 # Files that take long come first: several processes share the files, and one of them would be left
 # alone with a long file that came last. Those with the embedded model, which takes every core, are
@@ -82,9 +93,19 @@ def pytest_report_header() -> list[str]:
     return [f"tests/{path}: left out; `make test-all` has what it needs" for path in collect_ignore]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if _BACKWARDS and isinstance(collector, pytest.Dir):
+        report.result.reverse()
+    return report
+
+
 @pytest.hookimpl(tryfirst=True)  # before those that are not wanted are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {item.path: _place(item.path) for item in items}
+    places = {item.path: (_place(item.path), item.path) for item in items}
     items.sort(key=lambda item: places[item.path])
     for item in items:
         name = item.path.relative_to(_TESTS).as_posix()

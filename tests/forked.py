@@ -206,13 +206,18 @@ def _become(order: dict[str, Any], streams: list[int]) -> None:
 
 
 def _import_everything() -> None:
+    import typer.main
+
     import evenhand
+    import evenhand.cli.main
 
     ours = (each.name for each in pkgutil.walk_packages(evenhand.__path__, "evenhand."))
     for name in (*ours, *_LATE):
         if not name.endswith("__main__"):
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(evenhand.cli.main.app)
 
 
 if __name__ == "__main__":

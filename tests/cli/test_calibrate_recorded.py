@@ -40,12 +40,13 @@ def calibrated(command: Command, *, seed: int) -> Any:
     ("recording", "sets", "signals", "verdicts", "left_out"),
     [
         # Of 350 pairs 110 are inconsistent: 31.43 % as published.
-        (
+        pytest.param(
             "judgebench_gpt4o__arena_hard_o1-mini-2024-09-12",
             ("judgebench_gpt4o",),
             ["strength", "orders", "length"],
             240,
             110,
+            marks=pytest.mark.slow,
         ),
         # The three with two equal scores were recorded as B in both orders.
         (
@@ -55,7 +56,9 @@ def calibrated(command: Command, *, seed: int) -> Any:
             347,
             3,
         ),
-        ("llmbar__GPT-4_CoT", LLMBAR, ["orders", "length"], 295, 31),
+        pytest.param(
+            *("llmbar__GPT-4_CoT", LLMBAR, ["orders", "length"], 295, 31), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_recorded_judge_is_calibrated_on_prompts_it_was_not_learned_on(

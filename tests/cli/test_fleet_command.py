@@ -135,6 +135,7 @@ def server_process() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
         process.stdout.close()
 
 
+@pytest.mark.slow
 def test_a_server_killed_in_the_middle_of_a_run_is_told_of_and_nothing_is_lost(
     tmp_path: Path,
 ) -> None:

@@ -116,6 +116,7 @@ def test_two_processes_do_not_judge_one_run_at_once(
     assert len(server.requests) == 4
 
 
+@pytest.mark.slow
 def test_a_response_of_fifty_megabytes_is_judged(
     command: Command, start_server: StartServer
 ) -> None:

@@ -203,6 +203,7 @@ def test_parquet_without_pyarrow_names_the_extra(
         read("pairs.parquet", parquet(ROWS))
 
 
+@pytest.mark.slow
 def test_a_response_of_50_mb_is_read_from_every_format(read: Read) -> None:
     row = {"prompt": "p", "response_a": "line\\n" * 8_000_000 + '"', "response_b": "b"}
     text = json.dumps(row)

@@ -271,6 +271,7 @@ def test_a_cut_connection_costs_nothing(bucket: Bucket, name: str) -> None:
     assert bucket.wire.cuts_left < 7
 
 
+@pytest.mark.slow
 def test_a_store_that_has_gone_is_told_and_may_be_tried_again(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -245,6 +245,7 @@ def test_a_replayed_judge_needs_no_prompt_and_costs_nothing(tmp_path: Path) -> N
     assert judge.traits.free
 
 
+@pytest.mark.slow
 @pytest.mark.recorded
 def test_every_published_recording_is_found_again_word_for_word() -> None:
     if not RECORDED.is_dir():

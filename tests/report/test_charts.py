@@ -165,6 +165,7 @@ def test_any_names_give_a_whole_svg(tmp_path: Path, names: list[str]) -> None:
     assert "57.3 %" in texts(tmp_path / "report.svg")
 
 
+@pytest.mark.slow
 def test_two_hundred_long_names_make_a_picture_of_sensible_size(tmp_path: Path) -> None:
     names = [f"{number} {'long ' * 100}" for number in range(200)]
     one = conclusion(tags=names, criteria=names)

@@ -77,6 +77,7 @@ class Script:
         self._thread.join(WITHIN_S)
 
 
+@pytest.mark.slow
 async def test_one_server_dies_and_returns_another_slows_tenfold_and_every_pair_is_judged(
     machines: list[Machine], tmp_path: Path
 ) -> None:

@@ -69,6 +69,7 @@ def test_one_row_that_repeats_is_told_as_one_and_none_not_at_all(tmp_path: Path)
         assert told.startswith("1 row repeats another row")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills by SIGKILL")
 def test_an_intake_that_was_killed_goes_on_after_the_last_place_that_was_noted(
     tmp_path: Path,

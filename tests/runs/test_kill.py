@@ -19,6 +19,7 @@ def test_a_run_that_is_killed_goes_on_and_loses_only_what_was_in_flight(tmp_path
     assert report.problems == []
 
 
+@pytest.mark.slow
 def test_a_faulty_server_makes_no_ties_and_hangs_nothing(tmp_path: Path) -> None:
     report = run_with_faults(tmp_path, pairs=100, concurrency=32, timeout_s=1.0, seed=3)
     assert report.problems == []

@@ -144,6 +144,7 @@ def test_a_client_that_goes_away_without_reading_ends_it(
         assert pipe.process.wait(timeout=60) == 0
 
 
+@pytest.mark.slow
 def test_a_background_run_is_saved_at_the_end_and_goes_on_at_the_next_start(
     start_server: StartServer, tmp_path: Path
 ) -> None:

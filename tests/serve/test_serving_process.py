@@ -155,8 +155,15 @@ class Asking(threading.Thread):
             self.error = error
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("sent", "workers"),
+    [
+        (signal.SIGTERM, 1),
+        (signal.SIGINT, 1),
+        (signal.SIGTERM, 2),
+        pytest.param(signal.SIGINT, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_in_flight_is_finished_at_the_end(
     tmp_path: Path, sent: signal.Signals, workers: int
 ) -> None:
@@ -243,6 +250,7 @@ def test_workers_share_a_rate_limit_and_add_up_their_metrics(
     assert served.code == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(judge: LoopbackServer, tmp_path: Path) -> None:
     with ForkedServer(judge.url, tmp_path, options=("--workers", "2")) as served:
         before = workers_of(served.pid)

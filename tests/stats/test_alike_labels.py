@@ -7,6 +7,7 @@ import pytest
 from evenhand.stats.correction.corrected_rate import corrected_win_rate
 
 
+@pytest.mark.slow
 def test_labels_that_are_all_alike_never_leave_a_point() -> None:
     # Weights such as 20 / 12 round, and a mean of ones may then lie just below 1.
     critical = 1.959963984540054

@@ -80,6 +80,7 @@ def test_a_curve_that_says_the_opposite_has_no_weight() -> None:
     assert curve_weight(1 - wrong, np.full(100, 0.5), right) == 1
 
 
+@pytest.mark.slow
 def test_noise_costs_less_where_the_curve_is_drawn_in() -> None:
     """Over 60 draws without any signal, the mean squared distance from the true 0.75."""
     drawn_in, whole = [], []

@@ -114,6 +114,7 @@ def test_noisy_judge_is_planned_for_by_what_its_orders_agree_on() -> None:
     assert noisy_power(0.6, plan, runs=20_000, seed=1) == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.slow
 def test_rows_of_a_prompt_keep_the_power_of_a_gate() -> None:
     rows = StudyDesign(
         inconsistent_share=0.2, rows_per_prompt=4, correlation=score_correlation(0.6, 0.2, 0.3)

@@ -10,6 +10,7 @@ needs_data = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_data
 def test_a_recorded_judge_is_calibrated_on_the_other_half() -> None:
     verdicts = next(
@@ -23,6 +24,7 @@ def test_a_recorded_judge_is_calibrated_on_the_other_half() -> None:
     assert found.error_after < 0.1
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_promise_holds_for_a_recorded_judge() -> None:
     verdicts = next(

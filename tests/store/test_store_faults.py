@@ -135,6 +135,7 @@ with open_store(sys.argv[1]) as store:
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_writer_that_is_killed_leaves_whole_batches(tmp_path: Path) -> None:
     path = tmp_path / "s.db"

@@ -102,6 +102,7 @@ def test_a_key_of_a_hundred_thousand_characters_is_found_again(store: Store) -> 
     assert store.add_items(begun.run_id, [item(key)]) == 0
 
 
+@pytest.mark.slow
 def test_a_response_of_fifty_megabytes_comes_back_whole(store: Store) -> None:
     large = "0123456789" * 5_000_000
     begun = begin(store, item("large", response_a=large))
