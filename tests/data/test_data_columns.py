@@ -9,8 +9,9 @@ import pytest
 
 from data.conftest import Read, Write
 from evenhand.contract import Criterion
-from evenhand.data import BadRow, ReadOptions, Record, pairs_from, read_pairs
+from evenhand.data import BadRow, ReadOptions, Record, read_pairs
 from evenhand.data.columns import PAIR_FIELDS
+from evenhand.data.pairs import PairRows
 from evenhand.errors import DataError
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
@@ -18,8 +19,7 @@ PLAIN: dict[str, Any] = {"prompt": "p", "response_a": "a", "response_b": "b"}
 
 
 def one(row: dict[str, Any], reading: ReadOptions = READING) -> Record | BadRow:
-    [record] = pairs_from([row], reading)
-    return record
+    return PairRows("pairs", reading).read(1, row)
 
 
 def record_of(row: dict[str, Any], reading: ReadOptions = READING) -> Record:
@@ -84,7 +84,7 @@ def test_a_map_to_an_absent_column_names_those_there() -> None:
 
 def test_a_map_of_an_unknown_field_names_the_fields() -> None:
     with pytest.raises(DataError, match=r"promt is not a field; the fields are prompt, response_a"):
-        list(pairs_from([PLAIN], ReadOptions(columns={"promt": "x"})))
+        one(PLAIN, ReadOptions(columns={"promt": "x"}))
 
 
 def test_a_missing_column_says_what_was_looked_for_and_what_is_there() -> None:
@@ -287,4 +287,6 @@ def test_half_a_surrogate_pair_is_a_bad_row_wherever_it_stands(write: Write) -> 
 
 def test_rows_of_many_shapes_are_all_read() -> None:
     rows = [{**PLAIN, f"extra {number}": 1} for number in range(600)]
-    assert sum(isinstance(row, Record) for row in pairs_from(rows, READING)) == 600
+    reader = PairRows("pairs", READING)
+    read = [reader.read(number, row) for number, row in enumerate(rows, 1)]
+    assert sum(isinstance(row, Record) for row in read) == 600

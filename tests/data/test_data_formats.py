@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,11 +20,11 @@ from evenhand.data import (
     Record,
     file_digest,
     open_source,
-    pairs_from,
     read_pairs,
     spool,
 )
 from evenhand.errors import DataError, MissingExtra
+from evenhand.runs import given_pairs
 
 READING = ReadOptions(criteria=(Criterion(name="accuracy"),))
 ROWS: list[dict[str, Any]] = [
@@ -170,20 +171,25 @@ def test_python_pairs_are_read_like_rows() -> None:
     pair = Pair.model_validate(
         {"prompt": "p", "responseA": "a", "responseB": "b", "criteria": ["depth"]}
     )
-    given: list[Any] = [ROWS[0], pair, 5, {"question": "q", "answer_a": "a", "answer_b": "b"}]
-    first, second, third, fourth = pairs_from(given, READING)
+    given: list[Any] = [ROWS[0], pair, {"question": "q", "answer_a": "a", "answer_b": "b"}]
+    with closing(given_pairs(given, READING)) as pairs:
+        first, second, third = pairs.records()
     assert isinstance(first, Record)
     assert (first.key, first.source, first.row) == ("one", "pairs", 1)
     assert isinstance(second, Record)
     assert (second.key, second.pair.criteria[0].name) == ("#2", "depth")
-    assert third == BadRow("pairs", 3, "a pair is a mapping or a Pair, not the number 5")
-    assert isinstance(fourth, Record)
-    assert fourth.pair.prompt == "q"
+    assert isinstance(third, Record)
+    assert third.pair.prompt == "q"
+    with pytest.raises(DataError, match="pairs, row 2"):
+        given_pairs([given[0], cast("Any", 5)], READING)
 
 
 def test_no_python_pairs_are_an_error() -> None:
-    with pytest.raises(DataError, match="pairs holds no rows"):
-        list(pairs_from([], READING))
+    with (
+        closing(given_pairs([], READING)) as pairs,
+        pytest.raises(DataError, match="pairs holds no rows"),
+    ):
+        list(pairs.records())
 
 
 def test_the_digest_is_that_of_the_bytes(write: Write) -> None:

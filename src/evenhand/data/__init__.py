@@ -9,7 +9,7 @@ writes that tool's JSON. `options` is what a caller chooses.
 from evenhand.data.llm_comparator import ComparatorExample, ComparatorRating, llm_comparator_blocks
 from evenhand.data.options import ReadLimits, ReadOptions
 from evenhand.data.outputs import OutputFile, read_outputs
-from evenhand.data.pairs import ReadPosition, pairs_from, read_files, read_pairs
+from evenhand.data.pairs import ReadPosition, read_files, read_pairs
 from evenhand.data.records import BadRow, Record, Records, Unpaired
 from evenhand.data.source import Source, file_digest, open_source, spool
 
@@ -28,7 +28,6 @@ __all__ = [
     "file_digest",
     "llm_comparator_blocks",
     "open_source",
-    "pairs_from",
     "read_files",
     "read_outputs",
     "read_pairs",

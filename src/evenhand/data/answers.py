@@ -190,8 +190,6 @@ def _text(field: str, value: Any) -> str:
     return sendable(field, value)
 
 
-# A temporary database that holds the answers of many files while they are joined.
-
 _SCHEMA = Path(__file__).with_name("scratch.sql")
 _BATCH = 500
 _COLUMNS = "file, row, id, mark, turn, turns, prompt, response, context, reference, tags, cluster"

@@ -154,8 +154,6 @@ def _named(wanted: str, present: Sequence[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-# The values of a row's fields, whichever columns they are in, and the small ones as text.
-
 # Rows of one file share a handful of shapes; a file where each row has its own must not grow this.
 _SHAPES_MAX = 256
 _SHAPE_COLUMNS_MAX = 1000  # of one that is kept
@@ -294,8 +292,6 @@ def _refuse_many_tags(count: int) -> None:
     if count > _TAGS_MAX:
         raise DataError(Message("data.too_many_tags", count=count, tags_max=_TAGS_MAX))
 
-
-# The spellings in which files say which response a person preferred.
 
 _SIDES = (
     *("", "model", "response", "output", "answer", "completion", "assistant"),

@@ -124,8 +124,6 @@ def _no_object(row: object) -> str:
     return f"the row is {kind_of(row)}, not an object with columns"
 
 
-# Cuts a stream of JSON into the texts of its values, without reading any of them.
-#
 # A parser would end at the first value it does not take, and the streaming ones look at a long
 # string anew with each block. Here a value is found by its brackets and quotes alone, in time
 # linear in its length, so that what cannot be parsed is one row and the next is read.
@@ -244,8 +242,6 @@ def _unexpected(byte: bytes, expected: bytes) -> Exception:
         f"{byte.decode(errors='replace')!r} stands where {expected.decode()!r} had to come"
     )
 
-
-# A JSON document as rows: a list of objects, an object that holds such a list, or one object.
 
 LISTS = ("data", "examples", "pairs", "rows")
 _FIRST_LINE_MAX = 1 << 16

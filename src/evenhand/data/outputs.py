@@ -54,8 +54,6 @@ class RowPlaces:
         return self._source.files[file].name, number - self._begins[file]
 
 
-# Files of model outputs, one a model, joined into pairs: all against all, or with a baseline.
-
 _CHAT_COLUMNS = ("choices", "messages", "turns")
 
 

@@ -1,11 +1,9 @@
-"""Files of pairs, and pairs that Python code has, as one stream of records and bad rows; each row
-is validated here.
-"""
+"""Files of pairs as one stream of records and bad rows; each row is validated here."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ from evenhand.data.columns import (
 )
 from evenhand.data.formats import open_table
 from evenhand.data.options import ReadOptions
-from evenhand.data.records import BadRow, Record, kind_of, shortened
+from evenhand.data.records import BadRow, Record, shortened
 from evenhand.data.source import Source, source_of
 from evenhand.errors import DataError, InputError
 from evenhand.messages import Message
@@ -187,9 +185,6 @@ def _preferred(label: Winner | None) -> Winner:
     return "A"
 
 
-# Files of pairs, and pairs that Python code has, as one stream of records and bad rows.
-
-
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
     """How far files have been read: the number of the file, from 0, and the last row of it."""
@@ -229,21 +224,6 @@ def read_files(
             raise DataError(Message("data.file_without_rows", name=source.name))
 
 
-def pairs_from(pairs: Iterable[Any], reading: ReadOptions) -> Iterator[Record | BadRow]:
-    """The same from Python: mappings with columns, or Pairs, numbered from 1."""
-    rows = PairRows("pairs", reading)
-    number = 0
-    for number, given in enumerate(pairs, 1):
-        if isinstance(given, Pair):
-            yield _of_pair(given, number, reading)
-        elif isinstance(given, Mapping):  # callers may be untyped
-            yield rows.read(number, given)
-        else:
-            yield BadRow("pairs", number, f"a pair is a mapping or a Pair, not {kind_of(given)}")
-    if not number:
-        raise DataError(Message("data.no_pairs"))
-
-
 def _of_file(
     source: Source, reading: ReadOptions, *, prefix: str, after: int, seen: list[int]
 ) -> Iterator[Record | BadRow]:
@@ -255,20 +235,6 @@ def _of_file(
     for number, row in table.rows:
         seen[0] += 1
         yield rows.read(number, row)
-
-
-def _of_pair(pair: Pair, number: int, reading: ReadOptions) -> Record | BadRow:
-    key = pair.id or f"#{number}"
-    changes: dict[str, Any] = {"id": key}
-    if not pair.criteria:
-        if not reading.criteria and reading.criteria_needed:
-            return BadRow("pairs", number, "the pair has no criteria; name at least one")
-        changes["criteria"] = reading.criteria
-    if reading.allow_tie is not None:
-        changes["allow_tie"] = reading.allow_tie
-    if reading.swap_positions is not None:
-        changes["swap_positions"] = reading.swap_positions
-    return Record(key, pair.model_copy(update=changes), "pairs", number)
 
 
 def _prefixes(sources: Sequence[Source]) -> list[str]:

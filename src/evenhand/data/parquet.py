@@ -17,11 +17,10 @@ from evenhand.data.source import REMOTE_READ_AHEAD, Source, after_row
 from evenhand.errors import DataError, MissingExtra
 from evenhand.messages import Message
 
-# What a Parquet file makes its reader allocate, read from its own headers before it is opened.
-#
-# The reader trusts the headers: a page of a kilobyte may say that it unpacks to two gigabytes, and
-# a schema may be nested until the stack ends. So the footer's schema and the headers of the pages
-# are gone through first (Thrift's compact protocol, parquet-format's parquet.thrift).
+# pyarrow allocates by each page's own header, which it shows nobody (its metadata is what the
+# footer claims), and knows no limit of memory: a page of a kilobyte may unpack to two gigabytes,
+# and a schema may be nested until the stack ends. So both are read here first (Thrift's compact
+# protocol, parquet-format's parquet.thrift).
 
 MAGIC = b"PAR1"
 _DEEPEST = 32  # levels of a schema; a list of structs has four
@@ -228,8 +227,6 @@ class _Thrift:
             if shift > 63:
                 raise Broken("its headers have a number of more than 64 bits")
 
-
-# Parquet, a batch of rows at a time and only the columns that are of interest.
 
 __all__ = ["MAGIC", "open_parquet"]
 

@@ -51,8 +51,6 @@ def shortened(text: str, *, to: int = 40) -> str:
     return text if len(text) <= to else text[: to - 1] + "…"
 
 
-# What reading a data set yields: a pair with what is known about it, or why a row is none.
-
 Side: TypeAlias = Literal["A", "B"]
 
 

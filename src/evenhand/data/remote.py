@@ -94,8 +94,6 @@ def _kinds() -> tuple[type[Exception], ...]:
     return (OSError, ValueError, arrow)
 
 
-# One object of a store as a file that is read at any place, and that outlives a cut connection.
-
 # The store's own client has tried several times before each of these.
 _WAITS_S = (0.25, 1.0, 4.0)
 
@@ -218,10 +216,6 @@ class RemoteFile(io.RawIOBase):
         if native is not None:
             native.close()
 
-
-# Data in object stores, by URL: which objects a URL means, and what each of them is.
-#
-# Nothing is copied: an object is read where it is, a piece at a time (`remote_file`).
 
 _SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 _KNOWN = "s3://, gs://, abfss://, hdfs:// and file://"

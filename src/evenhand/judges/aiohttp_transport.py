@@ -15,7 +15,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from evenhand.errors import JudgeError
-from evenhand.judges.transport import MAX_REPLY_BYTES, JudgeEndpoint, Reply
+from evenhand.judges.transport import MAX_REPLY_BYTES, JudgeEndpoint, Reply, reason_of
 
 # aiohttp warns of bodies above 1 MiB that are given as bytes; it streams a file in pieces.
 _STREAMED_FROM_BYTES = 1024 * 1024
@@ -131,7 +131,7 @@ class AiohttpTransport:
             case aiohttp.ClientHttpProxyError():
                 return endpoint.proxy_opens_nothing(f"HTTP {error.status}")
             case aiohttp.ClientProxyConnectionError():
-                return endpoint.proxy_unreachable(_reason(error.os_error))
+                return endpoint.proxy_unreachable(reason_of(error.os_error))
             case aiohttp.ClientConnectorCertificateError():
                 return endpoint.certificate_not_trusted(str(error.certificate_error))
             case aiohttp.ClientSSLError() | ssl.SSLError():
@@ -139,7 +139,7 @@ class AiohttpTransport:
             case aiohttp.ClientConnectorDNSError() | UnicodeError():
                 return endpoint.unresolved()
             case aiohttp.ClientConnectorError():
-                return endpoint.unreachable(_reason(error.os_error))
+                return endpoint.unreachable(reason_of(error.os_error))
             case aiohttp.ConnectionTimeoutError():
                 return endpoint.not_connected_in_time()
             case TimeoutError():
@@ -153,9 +153,5 @@ class AiohttpTransport:
             case aiohttp.ServerDisconnectedError():
                 return endpoint.unanswered()
         return endpoint.disconnected(
-            _reason(error) if isinstance(error, OSError) else type(error).__name__
+            reason_of(error) if isinstance(error, OSError) else type(error).__name__
         )
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()

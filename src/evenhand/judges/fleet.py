@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 from zlib import crc32
 
 from evenhand.contract import Pair
@@ -39,8 +38,6 @@ from evenhand.judges.protocol import (
 )
 from evenhand.messages import Message
 
-# One server of a fleet: how busy it is, how quick, and whether it is to be asked.
-#
 # Pure: it is told what happened and when, and never looks at a clock.
 
 # Failures in a row after which a server is left alone. One that cannot be reached is at once.
@@ -203,8 +200,6 @@ class ServerState:
         self._outs += 1
 
 
-# Which server of a fleet gets a call: its pair's own, unless that one has more than its share.
-#
 # All requests of a pair begin alike (criteria, prompt, context; in letter mode all of it but the
 # question), which servers keep in their prefix caches; requests of two pairs do not, since each
 # pair has a marker of its own. So calls stick to a server by their pair: by rendezvous hashing
@@ -263,8 +258,6 @@ def choose_server(ready: Sequence[tuple[ServerState, int]], key: int, *, now: fl
         return favourite
     return min(usual, key=lambda member: (member.in_flight + 1) * usual[member])
 
-
-# One question on its way through a fleet: whom it has met, and what to say in the end.
 
 # Servers that take a call and fail it: a text that brings servers down must not meet them all.
 _MOST_WORKED = 3
@@ -326,8 +319,6 @@ class FleetRequest:
         """Whether another server may do better."""
         return error.retryable or isinstance(error, _OF_ONE_SERVER)
 
-
-# What happened to a fleet's servers, in lines for people.
 
 _NEWS_KEPT = 200
 # More servers than this are summed up.
@@ -414,9 +405,6 @@ def _often(times: int) -> str:
     return {0: "", 1: " once"}.get(times, f" {times:,} times")
 
 
-# Several servers of one model as one judge: each call goes to a good one, and on to another where
-# that fails.
-
 _CHECK_S = 5.0
 
 
@@ -467,17 +455,6 @@ class FleetJudge:
 
     def open_news(self) -> News:
         return self._story.open_news()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         for watch in self._watches.values():

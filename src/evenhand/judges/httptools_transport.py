@@ -17,7 +17,7 @@ from typing import cast
 import httptools
 
 from evenhand.errors import JudgeError, SettingsError
-from evenhand.judges.transport import MAX_REPLY_BYTES, JudgeEndpoint, Reply
+from evenhand.judges.transport import MAX_REPLY_BYTES, JudgeEndpoint, Reply, reason_of
 from evenhand.messages import Message
 
 # A server closes what is idle for long, and a request that crosses that is lost.
@@ -124,7 +124,7 @@ class HttptoolsTransport:
         except (socket.gaierror, UnicodeError):
             failure = endpoint.unresolved()
         except OSError as error:
-            failure = endpoint.unreachable(_reason(error))
+            failure = endpoint.unreachable(reason_of(error))
         else:
             if not self._closed:
                 # Not sooner: uvloop says of a connection that was cancelled as it opened that it
@@ -244,7 +244,7 @@ class _Connection(asyncio.Protocol):
         if self._in_body:
             self._fail(self._told.broken_off())
         elif isinstance(exc, OSError) and exc.strerror:
-            self._fail(self._told.disconnected(_reason(exc)))
+            self._fail(self._told.disconnected(reason_of(exc)))
         elif self._came:
             self._fail(self._told.broken_off())
         else:
@@ -364,10 +364,6 @@ def _tls_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()
 
 
 def _parsers_words(error: Exception) -> str:

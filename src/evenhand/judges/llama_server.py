@@ -18,8 +18,6 @@ from evenhand.errors import InputError, MissingExtra
 from evenhand.judges import embedded_model
 from evenhand.messages import Message
 
-# How many cores a model may take without fighting for them.
-#
 # llama.cpp's threads wait for each other several hundred times per token, and they spin while they
 # do. A thread more than there are idle cores makes every step wait for the scheduler: beside a
 # busy machine's other work, two threads on two cores took 15 to 22 s of CPU time for a pair that
@@ -71,8 +69,6 @@ def _idle_s(stat: Path) -> float | None:
     except (OSError, ValueError, IndexError, AttributeError):  # no Linux
         return None
 
-
-# llama.cpp's own server in this process: which file it loads, how it is set, how it is served.
 
 DEFAULT_CONTEXT = 8192
 

@@ -106,35 +106,36 @@ class OpenAIJudge:
         base_url = options.one_base_url(f"openai:{model}")
         given = read_base_url(BASE_URL if base_url is None else base_url)
         self._model = model
-        self._api_key = options.api_key
-        self._timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
+        self.api_key = options.api_key
+        self.timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
         self._max_tokens = MAX_TOKENS if options.max_tokens is None else options.max_tokens
         self._temperature = 0.0 if options.temperature is None else options.temperature
         self._seed = options.seed
-        self._query = given.query
-        self._base_url = str(given.with_user(None).with_query(None))
+        self.query = given.query
+        # Without credentials and query; prices depend on it.
+        self.base_url = str(given.with_user(None).with_query(None))
         self._limits = OPENAI_LIMITS if given.host == "api.openai.com" else LIMITS
         authorization, secrets = _authorization(options.api_key, given)
-        self._redact = Redactor(secrets, others=secrets_in(os.environ))
+        self.redact = Redactor(secrets, others=secrets_in(os.environ))
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         headers["User-Agent"] = "evenhand"
         if authorization is not None:
             headers["Authorization"] = authorization
-        self._authorization = authorization
+        self.authorization = authorization
         self._endpoint = JudgeEndpoint(
-            URL(f"{self._base_url}/chat/completions", encoded=True).with_query(given.query),
-            timeout_s=self._timeout_s,
+            URL(f"{self.base_url}/chat/completions", encoded=True).with_query(given.query),
+            timeout_s=self.timeout_s,
             connect_timeout_s=connect_timeout_s,
-            redact=self._redact,
+            redact=self.redact,
         )
         self._transport = open_transport(self._endpoint, headers, name=options.transport)
         self._headers = headers
-        self._models_url = URL(f"{self._base_url}/models", encoded=True).with_query(given.query)
+        self._models_url = URL(f"{self.base_url}/models", encoded=True).with_query(given.query)
         self._learned = learned or Learned()
-        self._traits = Traits(api_url=self._base_url)
+        self._traits = Traits(api_url=self.base_url)
 
     def __repr__(self) -> str:
-        return f"OpenAIJudge({self.name!r}, base_url={self._base_url!r})"
+        return f"OpenAIJudge({self.name!r}, base_url={self.base_url!r})"
 
     @property
     def name(self) -> str:
@@ -147,16 +148,11 @@ class OpenAIJudge:
     @property
     def identity(self) -> Mapping[str, object]:
         return {
-            "base_url": self._base_url,
+            "base_url": self.base_url,
             "temperature": self._temperature,
             "max_tokens": self._max_tokens,
             "seed": self._seed,
         }
-
-    @property
-    def base_url(self) -> str:
-        """Where the server is, without credentials and query; prices depend on it."""
-        return self._base_url
 
     async def __aenter__(self) -> Self:
         return self
@@ -174,7 +170,7 @@ class OpenAIJudge:
 
     async def ask(self, call: JudgeCall) -> Completion:
         now = asyncio.get_running_loop().time
-        deadline = now() + self._timeout_s
+        deadline = now() + self.timeout_s
         dialect = self._learned.dialect
         first_refusals: dict[str, JudgeError] = {}
         requests = 0
@@ -205,7 +201,7 @@ class OpenAIJudge:
             self._models_url,
             timeout_s=timeout_s,
             connect_timeout_s=timeout_s,
-            redact=self._redact,
+            redact=self.redact,
         )
         transport = AiohttpTransport(endpoint, self._headers)
         try:
@@ -217,28 +213,6 @@ class OpenAIJudge:
             raise self._error(fault_of(reply.status, decoded(reply.body), reply))
 
     # By the batch: the same requests and answers, while another way carries them.
-
-    @property
-    def api_key(self) -> str | None:
-        return self._api_key
-
-    @property
-    def timeout_s(self) -> float:
-        return self._timeout_s
-
-    @property
-    def query(self) -> Mapping[str, str]:
-        """What the base URL has after its question mark."""
-        return self._query
-
-    @property
-    def authorization(self) -> str | None:
-        return self._authorization
-
-    @property
-    def redactor(self) -> Redactor:
-        """Of what its server says."""
-        return self._redact
 
     @property
     def dialect(self) -> Dialect:
@@ -327,7 +301,7 @@ class OpenAIJudge:
             fault = fault_inside(body)
             if fault is None:
                 # Some servers echo what they were sent, its key included.
-                return self._redact.clean(self._completion(body, reply, requests=requests))
+                return self.redact.clean(self._completion(body, reply, requests=requests))
         elif reply.status >= 400:
             fault = fault_of(reply.status, body, reply)
         else:
@@ -340,11 +314,11 @@ class OpenAIJudge:
             )
         if fault.status in _UNNAMED_REFUSALS and _FILTERED.search(fault.code):
             # The filter objects to this pair's text, so it is this pass's answer.
-            return self._redact.clean(
+            return self.redact.clean(
                 Completion(
                     text="",
                     finish="filter",
-                    refusal=self._redact(fault.message),
+                    refusal=self.redact(fault.message),
                     usage=Usage(requests=requests),
                     request_id=reply.headers.get("x-request-id"),
                 )
@@ -367,12 +341,12 @@ class OpenAIJudge:
         if isinstance(body, bytes):
             text = body.decode("utf-8", "replace")
             if looks_like_html(text):
-                return f"a web page ({self._redact(without_tags(text), limit=80)!r})"
-            return f"{self._redact(text)!r}" if text.strip() else "an empty body"
-        return f"JSON without choices: {self._redact(orjson.dumps(body).decode())}"
+                return f"a web page ({self.redact(without_tags(text), limit=80)!r})"
+            return f"{self.redact(text)!r}" if text.strip() else "an empty body"
+        return f"JSON without choices: {self.redact(orjson.dumps(body).decode())}"
 
     def _redirected(self, reply: Reply) -> JudgeRejected:
-        target = self._redact(reply.headers.get("location", "nowhere").partition("?")[0])
+        target = self.redact(reply.headers.get("location", "nowhere").partition("?")[0])
         return JudgeRejected(
             Message(
                 "judges.redirected",
@@ -384,7 +358,7 @@ class OpenAIJudge:
 
     def _error(self, fault: Fault) -> JudgeError:
         status = fault.status
-        quoted = self._redact(fault.message)
+        quoted = self.redact(fault.message)
         values = {"host": self._endpoint.host, "status": status}
         said = (
             Message("judges.http_status", quoted=quoted, **values)
@@ -396,7 +370,7 @@ class OpenAIJudge:
         if status == 402 or (status in (403, 429) and _NO_CREDIT.search(fault.code)):
             return JudgeQuotaExceeded(Message("judges.no_credit", said=said))
         if status in (401, 403):
-            if self._authorization is None:
+            if self.authorization is None:
                 return JudgeAuthentication(Message("judges.key_missing", said=said))
             return JudgeAuthentication(Message("judges.key_refused", said=said))
         if status == 407:
@@ -411,7 +385,7 @@ class OpenAIJudge:
                     "judges.model_unknown",
                     said=said,
                     model=self._model,
-                    base_url=self._base_url,
+                    base_url=self.base_url,
                 )
             )
         if status in (408, 409, 425) or status >= 500:

@@ -101,8 +101,6 @@ def _number(text: str | None) -> float | None:
     return number if 0 <= number < float("inf") else None
 
 
-# Ask a judge again when it is worth it: backing off, and waiting as long as the server asks.
-
 _JITTER = random.Random()  # noqa: S311 - spreads calls in time, protects nothing
 
 

@@ -66,9 +66,12 @@ def proxy_variable(url: URL) -> str:
     return f"{url.scheme.upper()}_PROXY"
 
 
-# One judge's address, the way there, and what to say when something breaks on it.
-#
 # Both transports raise these errors, so that a fault reads the same whichever of them met it.
+
+
+def reason_of(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
+
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 
@@ -228,9 +231,6 @@ def _final(message: str) -> JudgeUnreachable:
     error = JudgeUnreachable(message)
     error.retryable = False
     return error
-
-
-# POST to one judge's server: what every way of sending offers, and which one is taken.
 
 
 @dataclass(frozen=True, slots=True)

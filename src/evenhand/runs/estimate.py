@@ -21,8 +21,6 @@ def tokens_of(text: str) -> float:
     return len(text) / (_ASCII_CHARACTERS if text.isascii() else _OTHER_CHARACTERS)
 
 
-# What a run will take, before it is begun: a range, since nobody knows how much a judge says.
-
 # Between a terse judge and a talkative one, by what the answer format asks for.
 _REASONED_LOW, _REASONED_HIGH = 120, 500
 _CRITERION_LOW, _CRITERION_HIGH = 60, 250

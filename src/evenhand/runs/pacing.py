@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# How many calls may be in flight: as many as bring more answers, fewer when the judge objects.
-#
 # Pure: it is told what happened and when, and never looks at a clock.
 
 # A doubled limit that brings less than this is not worth holding.
@@ -200,9 +198,6 @@ class _Mean:
     def value(self) -> float:
         return self._sum / self._count if self._count else self._USUAL_OUTPUT_TOKENS
 
-
-# The gate before a judge: a call goes in when there is a place, the pace allows it, and nobody has
-# asked to stop.
 
 # How long the first call goes alone: it finds out whether the key, the model and the features that
 # are asked for will do, before a hundred others pay for it.

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from evenhand.store.jobs import NewJob
 
 
-# What a run is made of, and the fingerprint by which the same command finds it again.
-
-
 @dataclass(frozen=True, slots=True)
 class JudgePlan:
     """A judge and how it is asked. Where `config` names no judge, only this process has it."""
@@ -182,8 +179,6 @@ def apply_price(plan: JudgePlan, options: RunOptions) -> AppliedPrice:
 def model_of(judge: Judge) -> str | None:
     return judge.name.partition(":")[2] or None
 
-
-# The run that a command means: the one it began before, or a new one.
 
 _NOT_IN_A_NAME = re.compile(r"[^\w.+-]+")
 _LONGEST_TITLE = 60

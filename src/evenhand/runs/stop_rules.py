@@ -96,8 +96,6 @@ class EveryPair:
         return InOrder(self._store, self._run_id, judge_id)
 
 
-# Judge until it is settled which of two is better.
-#
 # Prompts go out in a random order, and a look uses the settled beginning of that order: what is
 # answered fast is no random sample.
 

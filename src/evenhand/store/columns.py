@@ -39,8 +39,6 @@ from evenhand.store.records import (
 from evenhand.store.rows import count_items, read_criteria
 from evenhand.store.schema import items, pairs, passes, run_judges, unescape, verdicts
 
-# Texts of the store as small numbers.
-
 WINNERS: dict[str | None, int] = {"A": 0, "B": 1, "TIE": 2, None: -1}
 # No winner's name: an order that was read and whose samples split evenly.
 SPLIT = "split"
@@ -112,9 +110,6 @@ def pages(
         answer.close()
         if rows:
             yield tuple(zip(*rows, strict=True))
-
-
-# One judge's verdicts on a run, as columns.
 
 
 def _choice(order: ColumnElement[str], other: ColumnElement[str]) -> ColumnElement[str]:
@@ -258,8 +253,6 @@ class ColumnStore(Database):
             return columns
 
 
-# Which model won against which: in one grouped query, or verdict by verdict in columns.
-
 # Averaged orders have a winner where they chose differently: that is a flip all the same.
 _FLIPPED = case(
     (
@@ -305,8 +298,6 @@ _BATTLES = (
 )
 
 
-# Each criterion's outcomes in one judge's verdicts, as columns.
-
 _BY_CRITERION = (
     select(verdicts.c.number, items.c.prompt_key, verdicts.c.by_criterion)
     .join_from(verdicts, items, of_its_item)
@@ -342,9 +333,6 @@ def criteria_codes(by_criterion: str | None) -> _Told:
         (name, OUTCOMES[outcome, winner])
         for name, outcome, winner, *_ in orjson.loads(by_criterion or "[]")
     )
-
-
-# What an audit asks beside the verdicts: ids, repeated questions, pairs that two runs share.
 
 
 _PASSES = (

@@ -20,8 +20,6 @@ from evenhand.store.rows import count_items, in_slices
 from evenhand.store.schema import items, pairs, run_indexes, search_docs
 from evenhand.store.verdict_index import Coverage, begin_index, index_state, set_index
 
-# Texts and queries as words that can be searched: the same in both engines.
-#
 # Case, width and composed letters are all one. Scripts that set no spaces between words are taken
 # letter by letter, and what is looked for in them must stand there as it is written.
 

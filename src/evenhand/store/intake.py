@@ -28,8 +28,6 @@ from evenhand.store.schema import (
     skipped_rows,
 )
 
-# What makes two pairs the same pair: everything that a prompt depends on, and nothing else.
-
 _VERSION = b"pair 1;"
 
 
@@ -179,8 +177,6 @@ def _criteria(criteria: tuple[Criterion, ...]) -> bytes:
         )
     return b"".join(parts)
 
-
-# Rows of a data set into pairs and items, and the rows that were none.
 
 _PAIR_COLUMNS = (
     *("digest", "allow_tie", "criteria", "prompt", "context", "reference"),

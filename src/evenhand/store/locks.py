@@ -21,8 +21,6 @@ from evenhand.errors import StoreBusy, StoreError
 from evenhand.messages import Message
 from evenhand.store.schema import runs, unescape
 
-# Holding a run, so that two processes do not judge the same pairs; let go when a process dies.
-
 
 def _busy(name: str, address: str, process: str = "") -> StoreBusy:
     values = {"name": name, "address": address}
@@ -175,8 +173,6 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
                     connection.execute(_LET_GO, lock)
 
 
-# Attending to a run: several processes that work for the one that holds it.
-#
 # Whoever takes a run over can see whether workers of the one before are still at it. As with a
 # hold, the server lets go with the connection.
 

@@ -129,8 +129,6 @@ class PassColumns:
     winner: array[int] = field(default_factory=small_codes)
 
 
-# The values that go into a store and come out of it. Nothing here knows of a database.
-
 RunState = Literal["reading", "judging", "stopped", "finished"]
 PassStatus = Literal["ballot", "unread", "failed"]
 PassKey = tuple[Order, int]  # order and sample
@@ -458,8 +456,6 @@ class Tally:
     def judged(self) -> int:
         return self.wins_a + self.wins_b + self.ties + self.inconsistent + self.invalid
 
-
-# What people said about pairs, as values. Nothing here knows of a database.
 
 # Where a vote came from. An escalated pair was shown to people because the judge was unsure.
 Origin = Literal["import", "terminal", "page", "escalation"]

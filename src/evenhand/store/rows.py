@@ -43,8 +43,6 @@ from evenhand.store.records import (
 )
 from evenhand.store.schema import escape, escape_or_none, items, passes
 
-# Values to rows and back: what a pass, a verdict and a pair are in columns.
-
 PASS_COLUMNS = (
     *("pair_id", "judge_id", "shown_order", "sample", "status", "reason", "winner", "confidence"),
     *("requests", "input_tokens", "output_tokens", "cached_input_tokens", "cost_usd", "time_ms"),

@@ -29,8 +29,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, UserDefinedType
 
-# Texts as both engines can hold them.
-#
 # PostgreSQL's text cannot hold U+0000, and SQLite's functions stop at one. So U+0000 is written as
 # U+001A "0", and U+001A, which no text needs, as U+001A "1". JSON needs none of it: it spells
 # both.

@@ -113,8 +113,6 @@ class TablePage:
     count: CountUpTo
 
 
-# Pages of a table of verdicts, by their index.
-#
 # What meets the conditions is gathered first, up to ten thousand. Where that is all of it, it is
 # sorted here. Where there is more it is frequent, and a walk along the index of the order comes
 # upon a page of it soon.

@@ -53,8 +53,6 @@ from evenhand.store.schema import (
 )
 from evenhand.store.work import used_by
 
-# Verdicts read back: page by page for tables, whole with their passes, or one item at a time.
-
 _ITEM = [column for column in items.c if column.name != "run_id"]
 _PAIR = [column for column in pairs.c if column.name not in ("id", "digest")]
 _NOT_LIGHT = ("run_id", "number", "created_at", "by_criterion", "body")
@@ -267,9 +265,6 @@ def _at(run_id: int, places: Sequence[VerdictPlace]) -> ColumnElement[bool]:
     """With other judges of the same items, which the caller leaves out."""
     numbers = list(dict.fromkeys(place.number for place in places))
     return and_(verdicts.c.run_id == run_id, verdicts.c.number.in_(numbers))
-
-
-# A run in numbers: two sums over its verdicts and its passes.
 
 
 def _verdicts(connection: Connection, run_id: int, its_judges: Select[tuple[int]]) -> Tally:

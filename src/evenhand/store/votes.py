@@ -44,8 +44,6 @@ from evenhand.store.records import (
 from evenhand.store.rows import in_slices, insert_for, moment
 from evenhand.store.schema import items, replaced_votes, verdicts, votes
 
-# Votes of people: one a person and pair; what a later one replaces is kept aside.
-
 _NAMES = tuple(column.name for column in votes.c)
 _ORIGIN_CODES = {name: code for code, name in enumerate(ORIGINS)}
 _DRAW_CODES: dict[str | None, int] = {name: code for code, name in enumerate(DRAWS)}
@@ -295,8 +293,6 @@ def _write(connection: Connection, rows: list[dict[str, Any]]) -> None:
     )
     connection.execute(statement, rows)
 
-
-# Reading back
 
 _OF_RUN = (
     select(

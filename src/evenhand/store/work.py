@@ -74,8 +74,6 @@ from evenhand.store.schema import (
 )
 from evenhand.store.verdict_index import unindex_verdicts
 
-# What is left to judge, what was judged, and what is to be tried again.
-
 _Query = TypeVar("_Query", bound=Select[Any])
 
 _has_no_verdict = (
@@ -406,9 +404,6 @@ is_pending = ~select(literal(1)).where(its_verdict).exists()
 in_contest = and_(queue.c.run_id == bindparam("run"), queue.c.contest == bindparam("contest"))
 
 
-# Making it
-
-
 def _contest(
     numbers: dict[frozenset[str], int] | None,
     number: int,
@@ -450,8 +445,6 @@ def _place(seed: int, prompt_key: int) -> int:
     return int.from_bytes(blake2b(told, digest_size=8).digest(), "little") >> 1 or 1
 
 
-# Taking from it
-
 _QUEUED = (
     select(
         queue.c.place, items.c.number, items.c.key, items.c.full_key, items.c.swap_positions, pairs
@@ -467,8 +460,6 @@ _QUEUED = (
     .limit(bindparam("most"))
 )
 
-
-# What has come of a queue so far: its settled beginning, and how each contest stands.
 
 _FIRST_PENDING = (
     select(queue.c.place)

@@ -50,7 +50,7 @@ class OpenAIBatches:
         url = read_base_url(judge.base_url)
         default = {"http": 80, "https": 443}[url.scheme]
         self._host = f"{url.host}" if url.port == default else f"{url.host}:{url.port}"
-        self._redact = judge.redactor
+        self._redact = judge.redact
         self._client = self._open(judge)
 
     @staticmethod

@@ -83,8 +83,6 @@ def _by_status(fault: Fault, host: str, key: str, redact: Redactor) -> JudgeErro
         )
     if status in (404, 405, 501):
         return JudgeRejected(Message("judges.batch_api_not_found", answer=answer, key=key))
-    if status in (404, 405, 501):
-        return JudgeRejected(Message("judges.batch_not_found", said=answer, key=key))
     if status in (408, 409, 425) or status >= 500:
         return JudgeServerError(
             Message("judges.batch_tried_again", answer=answer), retry_after_s=fault.retry_after_s
@@ -98,9 +96,6 @@ def never_arrived(error: JudgeError) -> bool:
     return isinstance(
         error, JudgeRejected | JudgeAuthentication | JudgeQuotaExceeded | JudgeRateLimited
     )
-
-
-# Lines of a file as it comes in, without holding the file.
 
 
 async def objects_in(pieces: AsyncIterator[bytes], *, host: str) -> AsyncIterator[dict[str, Any]]:

@@ -31,12 +31,6 @@ def still_to_submit(whole: Estimate, store: Store, run_id: int, judge_id: int) -
     return whole.share(left).at_batch_rates(BATCH_RATE)
 
 
-# A judge that answers from what batches have brought, and otherwise notes what to ask.
-#
-# `comparer.decide` runs with it as with any other. So the first requests of a pass, its repairs
-# and its retries all come about in the same way: as what is wanted next.
-
-
 class AnswerPending(Exception):
     """The answer has not come yet. No JudgeError: nothing has failed."""
 
@@ -55,7 +49,9 @@ class WantedRequest:
 
 
 class CollectingJudge:
-    """For one pair, once: it counts the requests of each pass as they come."""
+    """Answers from what batches have brought, and notes what to ask otherwise: first requests,
+    repairs and retries of a pass all come about as what is wanted next. For one pair, once: it
+    counts the requests of each pass as they come."""
 
     def __init__(
         self,
@@ -126,8 +122,6 @@ class CollectingJudge:
         update = {"requests": requests} | ({} if cost is None else {"cost_usd": cost * BATCH_RATE})
         return replace(read, usage=usage.model_copy(update=update))
 
-
-# Requests gathered into batches that a provider takes.
 
 # What stands around a request's body in a batch, its id included.
 _AROUND = 160

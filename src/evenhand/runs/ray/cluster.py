@@ -127,9 +127,6 @@ def _heard(entered: asyncio.Future[T]) -> None:
         entered.exception()
 
 
-# Ray, joined or started. What is started here listens on the loopback alone, asks for a token that
-# nobody else has, shows no dashboard, tells nobody of its use, and is gone with this process.
-
 _OBJECTS_BYTES = 80 * 2**20  # about the least that Ray takes; what goes through it is small
 _FOLDER = "ehray-"
 _JOINED_WITHIN_S = 60.0

@@ -65,8 +65,6 @@ def _has_secrets(address: str) -> bool:
     return bool(url.user or url.password) or any(part in named for part in _SECRET_PARTS)
 
 
-# Carries a run's pending pairs to their verdicts on a Ray cluster.
-
 _ACCOUNTS_AT_MOST = 8
 _MOST_WORKERS = 16  # by default: each takes a core and some connections to the database
 _PAIRS_EACH = 16  # fewer are not worth another process
