@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from evenhand.contract import (
@@ -61,11 +62,11 @@ def explain(pair: Pair, judged: Judged, context: VerdictContext) -> Verdict:
     """The verdict on a pair, with its reasons. What was decided is taken as it is."""
     decision = judged.decision
     passes = in_contract(pair, judged.passes)
-    told = _told(pair, decision, passes, context) if passes else _unasked(pair, context.locale)
+    prose = _prose(pair, decision, passes, context) if passes else _unasked(pair, context.locale)
     return Verdict(
         winner=decision.winner,
         confidence=decision.confidence,
-        **told,
+        **prose,
         metadata=_metadata(
             pair,
             passes,
@@ -192,7 +193,7 @@ class _Said:
         }
 
 
-def _told(
+def _prose(
     pair: Pair, decision: Decision, passes: tuple[Pass, ...], context: VerdictContext
 ) -> dict[str, Any]:
     ballots = [p.ballot for p in passes if p.ballot]
@@ -254,8 +255,13 @@ def _note_on_orders(said: _Said, decision: Decision, choices: Choices) -> Sequen
         which = "flipped"
     else:
         return ()
-    listed = list_choices(said.locale, [(order, choices[order]) for order in said.canonical])
-    return (say(said.locale, which, choices=listed),)
+    return (_note_on(which, said.locale, tuple([(o, choices[o]) for o in said.canonical])),)
+
+
+# There are few ways to differ, and a note takes longer to write than all else about them.
+@cache
+def _note_on(which: str, locale: Locale, choices: tuple[tuple[Order, Winner | None], ...]) -> str:
+    return say(locale, which, choices=list_choices(locale, choices))
 
 
 def _notes(
@@ -317,9 +323,9 @@ def _criteria_won(
 ) -> dict[Winner, list[str]]:
     """By side: the criteria that it won, each with its reason."""
     won: dict[Winner, list[str]] = {"A": [], "B": [], "TIE": []}
-    for criterion, told in zip(criteria, comparison, strict=True):
+    for criterion, entry in zip(criteria, comparison, strict=True):
         if criterion.winner is not None and criterion.outcome is Outcome.WIN:
-            won[criterion.winner].append(_with_reason(criterion.name, told.reasoning))
+            won[criterion.winner].append(_with_reason(criterion.name, entry.reasoning))
     return won
 
 
@@ -414,23 +420,22 @@ def _single_spaced(text: str) -> str:
 
 
 def _analysis(said: _Said, heard: Sequence[tuple[Order, Ballot]], *, both: bool) -> Analysis:
-    told = [(order, ballot.analysis) for order, ballot in heard if _says(ballot.analysis)]
-    if not told:
+    given = [(order, ballot.analysis) for order, ballot in heard if _says(ballot.analysis)]
+    if not given:
         return Analysis()
-    if not both and not (said.keep_both and len({analysis for _, analysis in told}) > 1):
-        return told[0][1]
-
+    if not both and not (said.keep_both and len({analysis for _, analysis in given}) > 1):
+        return given[0][1]
     return Analysis(
-        response_a=_gathered(said, [(order, analysis.response_a) for order, analysis in told]),
-        response_b=_gathered(said, [(order, analysis.response_b) for order, analysis in told]),
+        response_a=_gathered(said, [(order, analysis.response_a) for order, analysis in given]),
+        response_b=_gathered(said, [(order, analysis.response_b) for order, analysis in given]),
     )
 
 
-def _gathered(said: _Said, told: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
-    marked = [(marks(said.locale)[order], analysis) for order, analysis in told]
+def _gathered(said: _Said, given: Sequence[tuple[Order, ResponseAnalysis]]) -> ResponseAnalysis:
+    marked = [(marks(said.locale)[order], analysis) for order, analysis in given]
     return ResponseAnalysis(
-        strengths=_distinct([which + text for which, told in marked for text in told.strengths]),
-        weaknesses=_distinct([which + text for which, told in marked for text in told.weaknesses]),
+        strengths=_distinct([which + text for which, each in marked for text in each.strengths]),
+        weaknesses=_distinct([which + text for which, each in marked for text in each.weaknesses]),
     )
 
 
