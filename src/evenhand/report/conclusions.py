@@ -141,11 +141,11 @@ def conclude(
     whole = run.intake_done and tally.pending == 0
     wanted = RateOptions(side, ties, level, planned=whole and _until_decided(run) is None)
     judges = store.run_judges(run.id)
-    found: list[Conclusion] = []
+    conclusions: list[Conclusion] = []
     allowed = (limits or ConclusionLimits()).checked()
     for judge in judges:
         reader = _Reader(store, run, judge, survey, wanted, allowed, tally)
-        found += reader.conclusions(parts=parts)
+        conclusions += reader.conclusions(parts=parts)
     abstentions = tuple(count_abstentions(store, run, level=level))
     return Conclusions(
         run=run.name,
@@ -161,12 +161,12 @@ def conclude(
         side=side,
         ties=ties,
         level=level,
-        conclusions=tuple(found),
+        conclusions=tuple(conclusions),
         abstentions=abstentions,
         notes=(
-            *_notes(run, wanted, found, skipped=tally.skipped_rows),
-            *_grown(store, run, judges, found),
-            *_tested_parts(found),
+            *_notes(run, wanted, conclusions, skipped=tally.skipped_rows),
+            *_grown(store, run, judges, conclusions),
+            *_tested_parts(conclusions),
             *_abstained(abstentions),
         ),
     )
@@ -179,8 +179,8 @@ def _abstained(abstentions: Iterable[Abstentions]) -> Iterator[Message]:
 
 
 def _until_decided(run: RunRecord) -> dict[str, Any] | None:
-    told = run.plan.get("until_decided")
-    return told if isinstance(told, dict) else None
+    planned = run.plan.get("until_decided")
+    return planned if isinstance(planned, dict) else None
 
 
 class _Reader:
@@ -325,23 +325,23 @@ def in_random_order(run: RunRecord) -> bool:
 
 def _family(parts: Iterable[GroupRate]) -> tuple[GroupRate, ...]:
     """Each with its p-value adjusted for all of them: of twenty tags one is bound to stand out."""
-    found = list(parts)
-    tests = [part.rate.sign_test for part in found]
+    groups = list(parts)
+    tests = [part.rate.sign_test for part in groups]
     adjusted = holm_adjusted([test.p_value if test else None for test in tests])
     return tuple(
-        part.model_copy(update={"adjusted_p": p}) for part, p in zip(found, adjusted, strict=True)
+        part.model_copy(update={"adjusted_p": p}) for part, p in zip(groups, adjusted, strict=True)
     )
 
 
 def _grown(
-    store: Store, run: RunRecord, judges: list[JudgeRecord], found: list[Conclusion]
+    store: Store, run: RunRecord, judges: list[JudgeRecord], conclusions: list[Conclusion]
 ) -> Iterator[str]:
     """Looking again at a file that grows is a new chance to be wrong each time."""
     for judge in judges:
         before = store.grown_from(run.id, judge.id)
         if not before:
             continue
-        for each in found:
+        for each in conclusions:
             test = each.win_rate.sign_test  # one sign a prompt, where prompts repeat
             if each.judge != judge.name or test is None:
                 continue
@@ -357,17 +357,17 @@ def _grown(
             )
 
 
-def _tested_parts(found: list[Conclusion]) -> Iterator[str]:
-    for each in found:
+def _tested_parts(conclusions: list[Conclusion]) -> Iterator[str]:
+    for each in conclusions:
         for what, parts in (("report.criteria", each.by_criterion), ("report.tags", each.by_tag)):
             tested = [part for part in parts if part.adjusted_p is not None]
             alone = [p for p in tested if p.rate.sign_test and p.rate.sign_test.p_value < 0.05]
             if len(tested) < 2 or not alone:
                 continue
-            kept = [part.name for part in tested if (part.adjusted_p or 1.0) < 0.05]
+            significant = [part.name for part in tested if (part.adjusted_p or 1.0) < 0.05]
             counts = {"n": len(tested), "alone": len(alone)}
-            if kept:
-                yield Message(f"{what}_significant", names=kept, **counts)
+            if significant:
+                yield Message(f"{what}_significant", names=significant, **counts)
             else:
                 yield Message(f"{what}_insignificant", **counts)
 
@@ -445,7 +445,7 @@ def _position(columns: OutcomeColumns, matchup: Matchup, *, level: float) -> Pos
 
 
 def _notes(
-    run: RunRecord, wanted: RateOptions, found: list[Conclusion], *, skipped: int
+    run: RunRecord, wanted: RateOptions, conclusions: list[Conclusion], *, skipped: int
 ) -> Iterator[str]:
     if _until_decided(run) is not None:
         yield (Message("report.sequential_interval"))
@@ -458,15 +458,15 @@ def _notes(
             yield Message("report.not_finished", run=run.name)
     if skipped:
         yield Message("report.rows_skipped", n=skipped)
-    invalid = sum(each.win_rate.counts.invalid for each in found)
+    invalid = sum(each.win_rate.counts.invalid for each in conclusions)
     if invalid:
         yield Message("report.invalid_verdicts", n=invalid)
-    models = {name for each in found for name in (each.model, each.against)}
+    models = {name for each in conclusions for name in (each.model, each.against)}
     if len(models) > 2:
         yield Message("report.many_models", n=len(models), name=run.name)
-    for judge in dict.fromkeys(each.judge for each in found if each.position.favours):
+    for judge in dict.fromkeys(each.judge for each in conclusions if each.position.favours):
         yield (Message("report.position_bias", judge=judge))
-    for each in found:
+    for each in conclusions:
         own = each.win_rate
         if own.rate is None or own.row_rate is None or own.always_valid:
             continue

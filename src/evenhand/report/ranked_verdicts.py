@@ -21,7 +21,7 @@ Column = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class RankedJudges:
+class JudgedRun:
     """A run, and those of its judges whose verdicts count."""
 
     run: RunRecord
@@ -95,14 +95,14 @@ class RankedVerdicts:
         return int(counted.sum())
 
 
-def count_verdicts(store: Store, seats: Sequence[RankedJudges]) -> RankedVerdicts:
+def count_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdicts:
     """By one grouped query."""
-    return _of_counts(store.battle_counts(_runs(seats), judge_ids=_judges(seats)))
+    return _of_counts(store.battle_counts(_runs(judged_runs), judge_ids=_judges(judged_runs)))
 
 
-def read_verdicts(store: Store, seats: Sequence[RankedJudges]) -> RankedVerdicts:
+def read_verdicts(store: Store, judged_runs: Sequence[JudgedRun]) -> RankedVerdicts:
     """Verdict by verdict, with their prompts; by run, pair and judge."""
-    read = store.battle_columns(_runs(seats), judge_ids=_judges(seats))
+    read = store.battle_columns(_runs(judged_runs), judge_ids=_judges(judged_runs))
     return _sorted(
         RankedVerdicts(
             read.models,
@@ -116,15 +116,15 @@ def read_verdicts(store: Store, seats: Sequence[RankedJudges]) -> RankedVerdicts
 
 
 def read_tagged(
-    store: Store, seats: Sequence[RankedJudges], tag: str
+    store: Store, judged_runs: Sequence[JudgedRun], tag: str
 ) -> tuple[RankedVerdicts, int]:
     """Those whose pair has the tag, and how many there are in all; by run, judge and pair."""
     parts: list[RankedVerdicts] = []
     there: set[str] = set()
     total = 0
-    for seat in seats:
-        for judge in seat.judges:
-            read = store.outcome_columns(seat.run.id, judge.id)
+    for judged in judged_runs:
+        for judge in judged.judges:
+            read = store.outcome_columns(judged.run.id, judge.id)
             total += len(read.outcome)
             there.update(each for tags in read.tag_sets for each in tags)
             first, second = np.asarray(read.first_winner), np.asarray(read.second_winner)
@@ -157,12 +157,12 @@ def unknown_tag(tag: str, there: Sequence[str]) -> str:
     return Message("report.tag_unknown", tag=tag, tags=there)
 
 
-def _runs(seats: Sequence[RankedJudges]) -> list[int]:
-    return [seat.run.id for seat in seats]
+def _runs(judged_runs: Sequence[JudgedRun]) -> list[int]:
+    return [judged.run.id for judged in judged_runs]
 
 
-def _judges(seats: Sequence[RankedJudges]) -> set[int]:
-    return {judge.id for seat in seats for judge in seat.judges}
+def _judges(judged_runs: Sequence[JudgedRun]) -> set[int]:
+    return {judge.id for judged in judged_runs for judge in judged.judges}
 
 
 def _of_counts(counts: Sequence[BattleCount]) -> RankedVerdicts:

@@ -18,8 +18,8 @@ from evenhand.errors import DataError, InputError
 from evenhand.messages import Message, Sentence
 from evenhand.report.lookup import find_run, nearest
 from evenhand.report.ranked_verdicts import (
+    JudgedRun,
     RankedBattles,
-    RankedJudges,
     RankedVerdicts,
     count_verdicts,
     read_tagged,
@@ -113,27 +113,29 @@ def rank_runs(
 ) -> RunRanking:
     """One or several runs together; every judge's verdict counts, unless one is named."""
     options = options or RankOptions()
-    seats = _seats(store, names, judge)
-    pairs = [store.count_items(seat.run.id) for seat in seats]
+    judged_runs = _judged_runs(store, names, judge)
+    pairs = [store.count_items(judged.run.id) for judged in judged_runs]
     if tag is not None:
-        read, total = read_tagged(store, seats, tag)
+        read, total = read_tagged(store, judged_runs, tag)
     elif options.intervals is None and options.elo_k is None:
-        read = count_verdicts(store, seats)
+        read = count_verdicts(store, judged_runs)
         total = read.total
     else:
-        read = read_verdicts(store, seats)
+        read = read_verdicts(store, judged_runs)
         total = read.total
-    pending = sum(n * len(seat.judges) for n, seat in zip(pairs, seats, strict=True)) - total
+    pending = (
+        sum(n * len(judged.judges) for n, judged in zip(pairs, judged_runs, strict=True)) - total
+    )
     compared = read.between_models()
     counts = OutcomeCounts.of_codes(compared.outcomes())
     if not counts.valid:
-        raise InputError(_nothing_to_rank(read, seats, tag=tag, pending=pending))
+        raise InputError(_nothing_to_rank(read, judged_runs, tag=tag, pending=pending))
     valid = compared.valid()
     flipped = int(valid.flipped.sum())
     if options.inconsistent == "excluded":
         valid = valid.consistent()
         if not valid.total:
-            raise InputError(Message("report.all_inconsistent", seats=_told(seats)))
+            raise InputError(Message("report.all_inconsistent", seats=_name_runs(judged_runs)))
     ranked = _ranked(valid, options)
     return RunRanking(
         ranking=ranked if isinstance(ranked, Ranking) else None,
@@ -141,15 +143,15 @@ def rank_runs(
         store=store.address,
         runs=tuple(
             RankedRun(
-                run=seat.run.name,
-                state=seat.run.state,
-                stopped_by=seat.run.stopped_by,
+                run=judged.run.name,
+                state=judged.run.state,
+                stopped_by=judged.run.stopped_by,
                 pairs=count,
-                judges=tuple(each.name for each in seat.judges),
+                judges=tuple(each.name for each in judged.judges),
             )
-            for seat, count in zip(seats, pairs, strict=True)
+            for judged, count in zip(judged_runs, pairs, strict=True)
         ),
-        judges=tuple(dict.fromkeys(each.name for seat in seats for each in seat.judges)),
+        judges=tuple(dict.fromkeys(each.name for judged in judged_runs for each in judged.judges)),
         tag=tag,
         counts=counts,
         pending=pending,
@@ -158,7 +160,7 @@ def rank_runs(
         inconsistent=options.inconsistent,
         flipped=flipped,
         notes=(
-            *_notes(seats, read, judge=judge),
+            *_notes(judged_runs, read, judge=judge),
             *_note_on_flips(flipped, counts.valid, options.inconsistent),
         ),
     )
@@ -197,28 +199,28 @@ def _refuse(row: BadRow) -> None:
     raise DataError(Message("report.skip_bad_rows", message=row.message))
 
 
-def _seats(store: Store, names: Sequence[str], judge: str | None) -> list[RankedJudges]:
+def _judged_runs(store: Store, names: Sequence[str], judge: str | None) -> list[JudgedRun]:
     runs = [find_run(store, name) for name in dict.fromkeys(names)]
-    seats = [RankedJudges(run, tuple(store.run_judges(run.id))) for run in runs]
+    judged_runs = [JudgedRun(run, tuple(store.run_judges(run.id))) for run in runs]
     if judge is None:
-        return seats
-    there = list(dict.fromkeys(each.name for seat in seats for each in seat.judges))
+        return judged_runs
+    there = list(dict.fromkeys(each.name for judged in judged_runs for each in judged.judges))
     if judge not in there:
         near = nearest(judge, there) or there
-        values = {"judge": judge, "seats": _told(seats)}
+        values = {"judge": judge, "seats": _name_runs(judged_runs)}
         if near:
             near_names = " or ".join(near)
             raise InputError(Message("report.judge_unknown_near", near=near_names, **values))
         raise InputError(Message("report.no_judge_at_all", **values))
     return [
-        RankedJudges(seat.run, tuple(each for each in seat.judges if each.name == judge))
-        for seat in seats
+        JudgedRun(judged.run, tuple(each for each in judged.judges if each.name == judge))
+        for judged in judged_runs
     ]
 
 
-def _told(seats: Sequence[RankedJudges]) -> str:
-    names = ", ".join(repr(seat.run.name) for seat in seats)
-    return f"run {names}" if len(seats) == 1 else f"the runs {names}"
+def _name_runs(judged_runs: Sequence[JudgedRun]) -> str:
+    names = ", ".join(repr(judged.run.name) for judged in judged_runs)
+    return f"run {names}" if len(judged_runs) == 1 else f"the runs {names}"
 
 
 def _ranked(verdicts: RankedVerdicts, options: RankOptions) -> Ranking | EloRatings:
@@ -253,9 +255,9 @@ def _ranked_file(battles: RankedBattles, options: RankOptions) -> Ranking | EloR
 
 
 def _nothing_to_rank(
-    read: RankedVerdicts, seats: Sequence[RankedJudges], *, tag: str | None, pending: int
+    read: RankedVerdicts, judged_runs: Sequence[JudgedRun], *, tag: str | None, pending: int
 ) -> str:
-    of = _told(seats) + (f" with the tag {tag!r}" if tag is not None else "")
+    of = _name_runs(judged_runs) + (f" with the tag {tag!r}" if tag is not None else "")
     if not read.total:
         if pending:
             return Message("report.no_verdicts_pending", of=of, pending=pending)
@@ -268,9 +270,9 @@ def _nothing_to_rank(
 
 
 def _notes(
-    seats: Sequence[RankedJudges], read: RankedVerdicts, *, judge: str | None
+    judged_runs: Sequence[JudgedRun], read: RankedVerdicts, *, judge: str | None
 ) -> Iterator[str]:
-    ids = {each.id: each.name for seat in seats for each in seat.judges}
+    ids = {each.id: each.name for judged in judged_runs for each in judged.judges}
     names = list(dict.fromkeys(ids.values()))
     if len(names) > 1:
         yield (Message("report.several_judges", n=len(names), names=", ".join(names)))
@@ -280,13 +282,13 @@ def _notes(
             yield Message("report.asked_in_ways", judge=name, ways=ways)
     yield from dict.fromkeys(
         f"{each.name}: {each.settings['caveat']}"
-        for seat in seats
-        for each in seat.judges
+        for judged in judged_runs
+        for each in judged.judges
         if each.settings.get("caveat")
     )
-    for seat in seats:
-        run = seat.run
-        if judge is not None and not seat.judges:
+    for judged in judged_runs:
+        run = judged.run
+        if judge is not None and not judged.judges:
             yield Message("report.run_without_judge", run=run.name, judge=judge)
         if run.state == "reading":
             yield Message("report.data_not_read", name=run.name)

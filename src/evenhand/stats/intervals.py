@@ -24,7 +24,7 @@ HALVINGS = 60
 def score_interval(
     wins: float, ties: float, losses: float, *, critical: float
 ) -> tuple[float, float]:
-    """The rates (wins + ties / 2) / n that a score test at the critical value does not refuse.
+    """The rates (wins + ties / 2) / n that a score test at the critical value does not reject.
 
     Tango's interval (1998) for a paired difference, in other words: there the discordant pairs
     are our wins and losses. Without ties it is Wilson's (1927). Counts may be fractional, which
@@ -85,19 +85,19 @@ def constrained_variance(difference: float, *, wins: float, ties: float, losses:
 
 
 def _upper_difference(wins: float, ties: float, losses: float, critical: float) -> float:
-    """The largest difference (wins - losses) / n that is not refused, by bisection."""
+    """The largest difference (wins - losses) / n that is not rejected, by bisection."""
     total = wins + ties + losses
     observed = wins - losses
-    refused, kept = 1.0, observed / total
+    rejected, accepted = 1.0, observed / total
     for _ in range(HALVINGS):
-        middle = (refused + kept) / 2
+        middle = (rejected + accepted) / 2
         distance = observed - total * middle
         variance = _variance(middle, wins, ties, losses)
         if distance * distance > critical * critical * total * variance:
-            refused = middle
+            rejected = middle
         else:
-            kept = middle
-    return (refused + kept) / 2
+            accepted = middle
+    return (rejected + accepted) / 2
 
 
 def _variance(difference: float, wins: float, ties: float, losses: float) -> float:
@@ -120,7 +120,7 @@ ROUNDING = 1e-24
 def mean_interval(
     values: Floats, weights: Floats, *, ends: tuple[float, float], size: float, critical: float
 ) -> tuple[float, float]:
-    """The means that a score test of `size` independent values does not refuse.
+    """The means that a score test of `size` independent values does not reject.
 
     Under each mean the distribution is at its maximum of likelihood over the values seen and the
     two ends of their range (Owen 1988 without the ends), and its variance is the test's. With the
@@ -162,18 +162,18 @@ def _distance(
             lead = size + squared
             root = math.sqrt(squared * slope * squared * slope + 4.0 * lead * squared * level)
             return end * min(1.0, (squared * slope + root) / (2.0 * lead))
-    kept, refused = 0.0, 1.0
+    accepted, rejected = 0.0, 1.0
     mean = 0.0
     for _ in range(MEAN_HALVINGS):
-        middle = (kept + refused) / 2.0
+        middle = (accepted + rejected) / 2.0
         tilted = shares / (1.0 - middle * scaled)
         tilted /= tilted.sum()
         mean = float(tilted @ scaled)
         variance = float(tilted @ (scaled * scaled)) - mean * mean
         if size * mean * mean > squared * variance:
-            refused = middle
+            rejected = middle
         else:
-            kept = middle
+            accepted = middle
     return end * min(1.0, mean)
 
 

@@ -114,12 +114,12 @@ def _word(
     return "with care" if length_alarm or doubtful or _below_people(audit) else "trustworthy"
 
 
-def _beats(audit: Audit, yardstick: Baseline) -> bool:
+def _beats(audit: Audit, baseline: Baseline) -> bool:
     """On the same pairs, where the two can be paired."""
-    lead = yardstick.lead
+    lead = baseline.lead
     if lead is not None and lead.low is not None:
         return lead.low > 0
-    return (audit.accuracy.low or 0.0) > (yardstick.accuracy.value or 0.0)
+    return (audit.accuracy.low or 0.0) > (baseline.accuracy.value or 0.0)
 
 
 def _below_people(audit: Audit) -> bool:

@@ -80,7 +80,7 @@ class Labels:
         return self.even | self.weighted
 
     @property
-    def told(self) -> Mask:
+    def decided(self) -> Mask:
         given: Mask = self.winners >= 0
         return given
 
@@ -130,14 +130,14 @@ def sample_labels(
     pairs = len(columns.number)
     usable = labels.usable
     whole = False
-    if not (usable & labels.told).any():
+    if not (usable & labels.decided).any():
         own = np.unique(labels.rows[labels.of_data])
         if not pairs or own.size < pairs:
             raise InputError(_refusal(run.name, labels))
         whole, usable = True, labels.of_data
     notes: list[str] = []
     chances, otherwise = None, np.zeros_like(usable)
-    if not whole and (labels.weighted & labels.told).any():
+    if not whole and (labels.weighted & labels.decided).any():
         queue = label_queue(store, run.id, columns, seed=seed)
         chances, otherwise = _chances(labels, queue, pairs, notes)
         usable = usable & ~otherwise
@@ -152,7 +152,7 @@ def sample_labels(
         "trust.left_out_draw_unknown": labels.untold & ~labels.of_data,
         "trust.left_out_data": labels.untold & labels.of_data & (not whole),
         "trust.left_out_drawn_otherwise": otherwise,
-        "trust.left_out_skipped": usable & ~labels.told,
+        "trust.left_out_skipped": usable & ~labels.decided,
     }
     return LabelSample(
         rows=labels.rows[kept],
@@ -161,7 +161,7 @@ def sample_labels(
         escalated=labels.escalated[kept],
         chances=chances,
         drawn=drawn if chances is None else "with known chances",
-        people=int(np.unique(labels.who[usable & labels.told & ~labels.of_data]).size),
+        people=int(np.unique(labels.who[usable & labels.decided & ~labels.of_data]).size),
         left_out=tuple(
             LeftOut(
                 reason=Message(code),
@@ -184,7 +184,7 @@ def _chances(
     that what was drawn in several rounds counts by the last. Chances of another source are taken
     as they are told.
     """
-    weighted, even = labels.weighted & labels.told, labels.even & labels.told
+    weighted, even = labels.weighted & labels.decided, labels.even & labels.decided
     none = np.zeros_like(weighted)
     of_label = queue.of_row[labels.rows]
     drawn = queue.drawn(of_label[weighted], labels.chance[weighted])

@@ -75,8 +75,8 @@ def labelled_verdicts(
     columns = store.outcome_columns(run.id, record.id)
     numbers = np.asarray(columns.number, dtype=np.int64)
     outcomes = np.asarray(columns.outcome, dtype=np.int8)
-    found = fair_labels(store, run.id, numbers, of_data=columns.label, evenly=evenly)
-    labels, by_people = found.winners, found.by_people
+    fair = fair_labels(store, run.id, numbers, of_data=columns.label, evenly=evenly)
+    labels, by_people = fair.winners, fair.by_people
     labelled = labels != NO_WINNER
     if not labelled.any():
         raise InputError(Message("trust.no_pair_labelled", name=run.name))
@@ -108,7 +108,7 @@ def labelled_verdicts(
         signals=signals,
         by_data=int((~by_people & rows).sum()),
         by_people=int((by_people & rows).sum()),
-        by_doubt=int((found.by_doubt & rows).sum()),
+        by_doubt=int((fair.by_doubt & rows).sum()),
         unlabelled=int((~labelled).sum()),
         inconsistent=int((labelled & (outcomes == INCONSISTENT)).sum()),
         invalid=int((labelled & (outcomes == INVALID)).sum()),
