@@ -125,11 +125,12 @@ async def test_one_server_that_refuses_the_key_alone_is_left_alone_and_told(
     assert len(servers[1].calls) == 1
     [told] = news()
     assert str(told) == (
-        "openai:m: http://gpu-2:8000/v1 is left alone for now: gpu-2 answered HTTP 401"
+        "openai:m: http://gpu-2:8000/v1 is left alone for now: gpu-2 answered HTTP 401; "
+        "check the key"
     )
     assert account()[1] == (
-        "openai:m: http://gpu-2:8000/v1 was left alone once (gpu-2 answered HTTP 401); "
-        "it had not come back when this ended"
+        "openai:m: http://gpu-2:8000/v1 was left alone once (gpu-2 answered HTTP 401; "
+        "check the key); it had not come back when this ended"
     )
 
 
@@ -284,7 +285,8 @@ async def test_a_server_that_is_gone_gets_checks_alone_until_it_is_back() -> Non
     assert gone.checks == 5
     assert len(gone.calls) > 10
     assert [str(each) for each in news()] == [
-        "openai:m: http://gpu-2:8000/v1 is left alone for now: cannot connect to gpu-2 (refused)",
+        "openai:m: http://gpu-2:8000/v1 is left alone for now: cannot connect to gpu-2 (refused); "
+        "check it",
         "openai:m: http://gpu-2:8000/v1 answers again",
     ]
     assert news() == ()

@@ -17,6 +17,7 @@ import evenhand
 from evenhand.contract.model import Model
 from evenhand.messages import (
     FACES,
+    FOR_CLIENTS,
     WHOLE,
     Face,
     Language,
@@ -240,6 +241,11 @@ def test_a_message_is_a_sentence_in_json_and_whole_in_the_store() -> None:
     assert isinstance(read.note, Message)
     assert render(read.note, "zh") == "响应 A 为空。"
     assert read == noted
+
+
+def test_a_client_reads_a_message_in_the_language_that_it_was_made_in() -> None:
+    noted = Noted(note=Message.of("ranking.circles", {"count": 2}, "zh"))
+    assert noted.model_dump(context=FOR_CLIENTS)["note"].startswith("比较结果有 2 处")
 
 
 def test_messages_in_a_list_are_stored_whole_too() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import orjson
 
+from evenhand.messages import Message
+
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 # One that is never closed goes to the end: a search that failed there would begin anew at each of
 # its quotes.
@@ -25,14 +27,14 @@ class RepeatedKey(ValueError):
 
     def __init__(self, key: str) -> None:
         shown = key if len(key) <= 40 else key[:39] + "…"
-        super().__init__(f"the key {shown!r} stands twice in one object; keep one of them")
+        super().__init__(Message("data.key_twice", key=shown))
 
 
 class TooManyValues(ValueError):
     """The text is small enough, but what it would become is not."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"it holds more than {most:,} values; leave out what is not needed")
+        super().__init__(Message("data.too_many_values", most=most))
 
 
 def load_json(text: bytes, *, most_values: int) -> Any:

@@ -115,7 +115,7 @@ class _Rows:
         fields = {field for field, _ in (*shape.single, *shape.several)}
         missing = shape.missing
         if missing is None and not fields & {"winner", "preference"}:
-            missing = _NO_WINNER
+            missing = Message("data.no_winner")
         if missing:
             raise DataError(Message("data.source_missing", source=source, missing=missing))
 
@@ -176,7 +176,7 @@ class _Rows:
         if given is None or given == "":
             given = values.get("preference")
             if given is None or given == "":
-                raise DataError(_NO_WINNER)
+                raise DataError(Message("data.no_winner"))
         if isinstance(given, str):
             known = self._winners.get(given)
             if known is not None and given not in (model_a, model_b):
@@ -213,12 +213,6 @@ class _Rows:
             bad_rows=bad,
             bad_row_count=bad_count,
         )
-
-
-_NO_WINNER = (
-    "no winner and no preference (columns winner, label, outcome, verdict or preference); "
-    "give A, B or TIE, or a preference for A from 0 to 1"
-)
 
 
 def _read_preference(given: Any, model_a: str, model_b: str) -> float:

@@ -56,11 +56,9 @@ def _rows(records: Any, columns: tuple[str, ...]) -> RawRows:
             yield number, _wrong_width(len(cells), width)
 
 
-def _wrong_width(count: int, width: int) -> str:
-    cells = f"{count} cell{'' if count == 1 else 's'}"
-    if count < width:
-        return f"the row is cut: it has {cells}, the header {width}; write the row anew"
-    return f"the row has {cells}, the header {width}; quote cells that hold the delimiter"
+def _wrong_width(count: int, width: int) -> Message:
+    code = "data.row_cut" if count < width else "data.row_too_wide"
+    return Message(code, n=count, width=width)
 
 
 def _records(source: Source, delimiter: str) -> Any:
@@ -121,16 +119,17 @@ class _BoundedRows(io.BufferedIOBase):
         self._size += len(block)
         limits = self._limits
         if self._size > limits.table_row_bytes:
-            fact = f"the row is longer than {limits.table_row_bytes:,} bytes"
-            raise _TooLong(f"{fact}; close its quotes, {limits.remedy}")
+            most, remedy = limits.table_row_bytes, limits.remedy
+            raise _TooLong(Message("data.table_row_too_long", most=most, remedy=remedy))
         if self._size > limits.values:
             self._cells += block.count(self._delimiter)
             if self._cells > limits.values:
-                raise _TooLong(f"the row has more than {limits.values:,} cells; {limits.remedy}")
+                most, remedy = limits.values, limits.remedy
+                raise _TooLong(Message("data.too_many_cells", most=most, remedy=remedy))
         return block
 
 
-def _unreadable(error: csv.Error) -> str:
+def _unreadable(error: csv.Error) -> Message:
     if "end of data" in str(error):
-        return "the row is cut: the file ends inside a quoted cell; close the quote"
-    return f"the row is not CSV ({error}); double the quotes inside a quoted cell"
+        return Message("data.quote_not_closed")
+    return Message("data.row_not_csv", error=error)

@@ -88,7 +88,7 @@ def read_object(text: bytes, *, what: str, limits: ReadLimits) -> dict[str, Any]
     except orjson.JSONDecodeError as error:
         return _second_reading(text, error, what=what)
     except (RepeatedKey, TooManyValues) as error:
-        return str(error)
+        return _said(error)
     return row
 
 
@@ -111,8 +111,13 @@ def _second_reading(text: bytes, refused: ValueError, *, what: str) -> dict[str,
     try:
         refuse_repeated_key(text, row)
     except RepeatedKey as error:
-        return str(error)
+        return _said(error)
     return row
+
+
+def _said(error: RepeatedKey | TooManyValues) -> Message:
+    message: Message = error.args[0]
+    return message
 
 
 def _fact(error: ValueError) -> str:
@@ -121,7 +126,7 @@ def _fact(error: ValueError) -> str:
 
 
 def _no_object(row: object) -> str:
-    return f"the row is {kind_of(row)}, not an object with columns"
+    return Message("data.row_no_object", kind=kind_of(row))
 
 
 # A parser would end at the first value it does not take, and the streaming ones look at a long
@@ -238,9 +243,8 @@ class JsonScan:
 def _unexpected(byte: bytes, expected: bytes) -> Exception:
     if not byte:
         return Cut()
-    return Malformed(
-        f"{byte.decode(errors='replace')!r} stands where {expected.decode()!r} had to come"
-    )
+    found = byte.decode(errors="replace")
+    return Malformed(Message("data.json_unexpected", found=found, expected=expected.decode()))
 
 
 LISTS = ("data", "examples", "pairs", "rows")
@@ -323,7 +327,7 @@ def _of_list(source: Source) -> RawRows:
         scan.take(b"[")
         yield from _elements(source, scan, seen)
         if scan.peek():
-            raise Malformed("something follows the end of the list")
+            raise Malformed(Message("data.json_goes_on"))
 
 
 def _of_member(source: Source, layout: _Layout) -> RawRows:

@@ -30,7 +30,7 @@ class ReadLimits:
     columns: int = 100_000
     delta_encoded: bool = True  # pages of Parquet whose headers do not tell how much they become
     keys_every: int = 16
-    remedy: str = f"shorten it, or raise {VARIABLE}"
+    raisable: bool = True  # by whoever reads of them
 
     @property
     def values(self) -> int:
@@ -48,8 +48,14 @@ class ReadLimits:
         return max(1 << 16, self.page_bytes // 16)
 
     @property
-    def row_too_long(self) -> str:
-        return f"the row is longer than {self.row_bytes:,} bytes; {self.remedy}"
+    def remedy(self) -> Message:
+        if self.raisable:
+            return Message("data.shorten_or_raise", variable=VARIABLE)
+        return Message("data.shorten")
+
+    @property
+    def row_too_long(self) -> Message:
+        return Message("data.row_longer_than", most=self.row_bytes, remedy=self.remedy)
 
 
 def default_limits() -> ReadLimits:

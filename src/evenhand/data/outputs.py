@@ -196,21 +196,21 @@ class _Join:
         refused: set[int] = set()
         question = self._question(first.answer)
         prompt = _prompt_of(question, first.answer.turn)
-        agreed_at = "the questions file"
+        agreed_at: str = Message("data.questions_file")
         for stored in chain((first,), group):
             own = stored.answer.prompt
             if stored.file in by_file:
                 earlier = self._beside(by_file[stored.file], stored)
-                yield self._bad(stored, f"stands twice, first in {earlier}; keep one")
+                yield self._bad(stored, Message("data.answer_twice", first=earlier))
             elif prompt is not None and own is not None and own != prompt:
                 refused.add(stored.file)
-                yield self._bad(stored, f"has another prompt than in {agreed_at}; correct one")
+                yield self._bad(stored, Message("data.another_prompt", other=agreed_at))
             else:
                 by_file[stored.file] = stored
                 if prompt is None and own is not None:
-                    prompt, agreed_at = own, "{}, row {}".format(*self._place(stored))
+                    prompt, agreed_at = own, _row_of(*self._place(stored))
         if prompt is None:
-            yield self._bad(first, "has no prompt; give the questions in a file, with their ids")
+            yield self._bad(first, Message("data.answer_without_prompt"))
         elif by_file:
             yield from self._missing(by_file, refused)
             for left, right in self._matches(by_file):
@@ -222,8 +222,8 @@ class _Join:
         missing = [file for file in range(len(self.models)) if file not in {*by_file, *refused}]
         lost = [match for match in product(by_file, missing) if self._is_match(*match)]
         if lost:
-            names = ", ".join(dict.fromkeys(self.models[lacking] for _, lacking in lost))
-            bad = self._bad(by_file[lost[0][0]], f"has no partner of {names}")
+            names = list(dict.fromkeys(self.models[lacking] for _, lacking in lost))
+            bad = self._bad(by_file[lost[0][0]], Message("data.no_partner", models=names))
             turn = by_file[lost[0][0]].answer.turn
             sides = tuple([self._lost(*match) for match in lost])
             yield Unpaired(bad.source, bad.row, bad.reason, turn, sides)
@@ -308,11 +308,12 @@ class _Join:
     def _question(self, answer: ModelAnswer) -> PromptTurns | None:
         return None if answer.id is None else self.store.question(answer.id)
 
-    def _bad(self, stored: Stored, fact: str) -> BadRow:
+    def _bad(self, stored: Stored, fact: Message) -> BadRow:
         answer = stored.answer
         called = repr(answer.id) if self.store.joined_by_id else _quoted(answer.prompt)
-        turn = f", turn {answer.turn}," if answer.turns > 1 else ""
-        reason = f"the answer to {called}{turn} {fact}"
+        reason = Message("data.answer_to", called=called, fact=fact)
+        if answer.turns > 1:
+            reason = Message("data.answer_in_turn", called=called, turn=answer.turn, fact=fact)
         return BadRow(*self._place(stored), reason)
 
     def _place(self, stored: Stored) -> tuple[str, int]:
@@ -321,11 +322,19 @@ class _Join:
     def _beside(self, stored: Stored, other: Stored) -> str:
         """Where it is, for a message that names the other's file already."""
         file, row = self._place(stored)
-        return f"row {row}" if file == self._place(other)[0] else f"{file}, row {row}"
+        if file == self._place(other)[0]:
+            return Message("data.row", row=row)
+        return _row_of(file, row)
 
 
-def _quoted(prompt: str | None) -> str:
-    return "an unknown prompt" if prompt is None else f"the prompt {shortened(prompt)!r}"
+def _row_of(file: str, row: int) -> Message:
+    return Message("data.row_of_file", file=file, row=row)
+
+
+def _quoted(prompt: str | None) -> Message:
+    if prompt is None:
+        return Message("data.prompt_unknown")
+    return Message("data.the_prompt", prompt=shortened(prompt))
 
 
 def _prompt_of(question: PromptTurns | None, turn: int) -> str | None:

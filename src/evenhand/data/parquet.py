@@ -57,7 +57,14 @@ def refuse_footer(file: BinaryIO, limits: ReadLimits) -> None:
     if length > size:
         return
     if length > limits.footer_bytes:
-        raise Excess(f"its footer has {length:,} bytes, of {limits.footer_bytes:,} at most")
+        raise Excess(
+            Message(
+                "data.parquet_footer",
+                size=length,
+                most=limits.footer_bytes,
+                remedy=limits.remedy,
+            )
+        )
     file.seek(size - 8 - length)
     thrift = _Thrift(file.read(length))
     for field, kind in thrift.fields():
@@ -70,7 +77,9 @@ def refuse_footer(file: BinaryIO, limits: ReadLimits) -> None:
 def _refuse_schema(thrift: _Thrift, limits: ReadLimits) -> None:
     count, _ = thrift.list_head()
     if count > limits.columns:
-        raise Excess(f"its schema has {count:,} columns, of {limits.columns:,} at most")
+        raise Excess(
+            Message("data.parquet_columns", size=count, most=limits.columns, remedy=limits.remedy)
+        )
     open_groups: list[int] = []  # how many children each group around the next element still has
     for _ in range(count):
         while open_groups and not open_groups[-1]:
@@ -86,7 +95,7 @@ def _refuse_schema(thrift: _Thrift, limits: ReadLimits) -> None:
         if children > 0:
             open_groups.append(children)
         if len(open_groups) > _DEEPEST:
-            raise Excess(f"its schema is nested deeper than {_DEEPEST} levels")
+            raise Excess(Message("data.parquet_depth", most=_DEEPEST, remedy=limits.remedy))
 
 
 def measure_pages(file: BinaryIO, chunk: Any, limits: ReadLimits) -> ColumnPages:
@@ -100,15 +109,13 @@ def measure_pages(file: BinaryIO, chunk: Any, limits: ReadLimits) -> ColumnPages
     while at < end and pages.values < chunk.num_values:
         unpacked, packed, values, encoding, length = _page_header(file, at)
         if encoding in _DELTA and not limits.delta_encoded:
-            raise Excess("a column is delta-encoded, whose size cannot be known; write it plain")
+            raise Excess(Message("data.parquet_delta"))
         pages.largest = max(pages.largest, unpacked, packed)
         pages.total += max(unpacked, packed)
         pages.values += values
         if pages.largest > limits.page_bytes:
-            raise Excess(
-                f"a page has {pages.largest:,} bytes, of {limits.page_bytes:,} at most; "
-                "write it without dictionaries (use_dictionary=False), or as JSON lines"
-            )
+            most = limits.page_bytes
+            raise Excess(Message("data.parquet_page", size=pages.largest, most=most))
         at += length + packed
     return pages
 
@@ -350,19 +357,21 @@ def _rows_at_once(source: Source, file: Any, group: int, used: list[str]) -> int
                 # One row's list may be all of it.
                 if pages.total > limits.page_bytes or pages.values > limits.values:
                     raise Excess(
-                        f"the lists of {shortened(leaf.path)!r} have {pages.values:,} values in "
-                        f"{pages.total:,} bytes, of {limits.values:,} and {limits.page_bytes:,} at "
-                        "most; write it with smaller row groups, or as JSON lines"
+                        Message(
+                            "data.parquet_lists",
+                            column=shortened(leaf.path),
+                            values=pages.values,
+                            size=pages.total,
+                            most_values=limits.values,
+                            most=limits.page_bytes,
+                        )
                     )
                 in_a_row += pages.largest
             else:
                 in_a_row += max(pages.largest, leaf.length or 0)
             if in_a_row > limits.page_bytes:
-                raise Excess(
-                    f"the pages of the columns that are read have {in_a_row:,} bytes, of "
-                    f"{limits.page_bytes:,} at most; write it without dictionaries "
-                    "(use_dictionary=False), or as JSON lines"
-                )
+                most = limits.page_bytes
+                raise Excess(Message("data.parquet_pages", size=in_a_row, most=most))
     return max(1, min(_BATCH_ROWS, limits.page_bytes // max(1, in_a_row)))
 
 
@@ -422,6 +431,5 @@ def _broken(source: Source, number: int, error: Exception) -> str:
     return Message("data.parquet_damaged", name=source.name, after=after_row(number), fact=fact)
 
 
-def _excessive(source: Source, error: Excess) -> str:
-    remedy = "" if ";" in str(error) else f"; {source.limits.remedy}"
-    return f"{source.name} is too large to be read: {error}{remedy}"
+def _excessive(source: Source, error: Excess) -> Message:
+    return Message("data.parquet_too_large", name=source.name, error=error)

@@ -229,8 +229,8 @@ def _readable(source: Source) -> Iterator[None]:
         raise DataError(_unreadable(source, error)) from None
 
 
-def _unreadable(source: Source, error: OSError) -> str:
-    return f"{source.name} cannot be read: {_plain(error)}; check the path and its permissions"
+def _unreadable(source: Source, error: OSError) -> Message:
+    return Message("data.file_unreadable", name=source.name, reason=_plain(error))
 
 
 def _plain(error: Exception) -> str:

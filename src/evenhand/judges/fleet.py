@@ -536,7 +536,7 @@ class FleetJudge:
     def _blame(
         self, member: ServerState, turn: ServerCall, error: JudgeError, *, at_once: bool
     ) -> None:
-        why = error.message.partition(";")[0]
+        why = error.message
         slow = isinstance(error, JudgeTimeout)
         times_out = member.times_out
         if not member.failed(turn, self._clock(), why=why, at_once=at_once, slow=slow):

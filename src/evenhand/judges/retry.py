@@ -157,13 +157,10 @@ async def ask_with_retries(
             too_long = error.retryable and asked_s is not None and asked_s > most_s
             if too_long or not error.retryable or _is_spent(policy, failed - limited, limited):
                 if too_long:
-                    _append(
-                        error,
-                        f"; the server asks to wait {asked_s:g} s, longer than the "
-                        f"{most_s:g} s that a retry may wait; try again after that",
-                    )
+                    wait = {"asked_s": asked_s, "most_s": most_s}
+                    error.reword(Message("judges.asks_to_wait", error=error.message, **wait))
                 if failed > 1:
-                    _append(error, f" (tried {failed} times)")
+                    error.reword(Message("judges.tried", error=error.message, n=failed))
                 error.requests = failed_requests
                 raise
         else:
@@ -179,7 +176,3 @@ def _is_spent(policy: RetryPolicy, failed: int, limited: int) -> bool:
 def _with_requests(completion: Completion, failed_requests: int) -> Completion:
     requests = completion.usage.requests + failed_requests
     return replace(completion, usage=completion.usage.model_copy(update={"requests": requests}))
-
-
-def _append(error: JudgeError, text: str) -> None:
-    error.reword(error.message + text)

@@ -172,16 +172,11 @@ class JudgeEndpoint:
         )
 
     def certificate_not_trusted(self, reason: str) -> JudgeUnreachable:
-        return _final(
-            f"the certificate of {self.host} is not trusted ({self.redact(reason)}); "
-            "point SSL_CERT_FILE at your authority's certificates"
-        )
+        told = {"host": self.host, "reason": self.redact(reason)}
+        return _final(Message("judges.certificate_not_trusted", **told))
 
     def no_tls(self, reason: str) -> JudgeUnreachable:
-        return _final(
-            f"no TLS connection to {self.host} ({self.redact(reason)}); "
-            "check whether the base URL should begin with http:// instead"
-        )
+        return _final(Message("judges.no_tls", host=self.host, reason=self.redact(reason)))
 
     def not_callable(self) -> JudgeRejected:
         return JudgeRejected(Message("judges.address_uncallable", host=self.host))
@@ -226,7 +221,7 @@ class JudgeEndpoint:
         return Message("judges.proxy_remedy", variable=variable, host=self.url.host)
 
 
-def _final(message: str) -> JudgeUnreachable:
+def _final(message: Message) -> JudgeUnreachable:
     """Unreachable in a way that waiting does not mend."""
     error = JudgeUnreachable(message)
     error.retryable = False

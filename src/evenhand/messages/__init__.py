@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from numbers import Integral, Real
 from string import Formatter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -40,8 +40,9 @@ class Message(str):
     logs show it as they show any text; `code` and `values` render it for others.
     """
 
-    __slots__ = ("code", "values")
+    __slots__ = ("code", "language", "values")
     code: str
+    language: Language  # of its text
     values: Mapping[str, Any]
 
     def __new__(cls, code: str, /, **values: Any) -> Message:
@@ -52,17 +53,16 @@ class Message(str):
         """With values as they were stored, or with its text in another language."""
         kept = {name: _kept(value) for name, value in values.items()}
         message = str.__new__(cls, _filled(code, kept, language, _face))
-        message.code, message.values = code, kept
+        message.code, message.values, message.language = code, kept, language
         return message
 
     def with_texts(self, change: Callable[[str], str]) -> Message:
         """The same message with each text among its values changed, in messages within it too."""
-        return Message.of(
-            self.code, {name: _changed(each, change) for name, each in self.values.items()}
-        )
+        values = {name: _changed(each, change) for name, each in self.values.items()}
+        return Message.of(self.code, values, self.language)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Message.of, (self.code, self.values)
+        return Message.of, (self.code, self.values, self.language)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -218,10 +218,10 @@ def from_text(text: str) -> str:
 
 
 def _serialized(text: str, info: Any) -> Any:
-    how = (info.context or {}).get("messages") if isinstance(text, Message) else None
-    if how == "whole":
-        return _parts(cast("Message", text))
-    return render(text, "en", how) if how else text
+    how = (info.context or {}).get("messages")
+    if how is None or not isinstance(text, Message):
+        return text
+    return _parts(text) if how == "whole" else render(text, text.language, how)
 
 
 def _parts(message: Message) -> dict[str, Any]:
@@ -344,6 +344,8 @@ def _kept(value: Any) -> Any:
     if isinstance(value, Real):
         return float(value)
     said = getattr(value, "message", None)  # of an error of ours
+    if said is None and isinstance(value, Exception) and value.args:
+        said = value.args[0]
     return said if isinstance(said, Message) else str(value)
 
 

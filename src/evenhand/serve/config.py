@@ -77,7 +77,7 @@ class ServerLimits:
             page_bytes=row_bytes * 2,
             delta_encoded=False,
             keys_every=1,
-            remedy="shorten it",
+            raisable=False,
         )
 
 
