@@ -30,6 +30,7 @@ import pytest
 
 from evenhand.store import Store, open_store
 from parts import missing
+from stored_runs import fresh_store
 
 _START_S = 30.0
 _USER = "evenhand"
@@ -220,5 +221,6 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(address: str) -> Iterator[Store]:
-    with open_store(address, busy_timeout_s=5) as opened:
+    on_disk = "://" not in address
+    with fresh_store(Path(address)) if on_disk else open_store(address, busy_timeout_s=5) as opened:
         yield opened
