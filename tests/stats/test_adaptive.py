@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.stats.ranking.adaptive import PairCounts, StoppingRule, choose_pairs, count_pairs
+from evenhand.stats.ranking.adaptive import PairCounts, choose_pairs, count_pairs
 from leagues import all_pairs, half_point_tables, played_league
 from parts import examples
 
@@ -136,9 +136,7 @@ def test_two_models_have_one_pair_to_ask() -> None:
 
 def test_all_ties_never_become_certain() -> None:
     ties = all_pairs(3, count=500)
-    choice = choose_pairs(
-        league(ties / 2, ties=ties), batch=4, rule=StoppingRule(measure="tau", target=0.5)
-    )
+    choice = choose_pairs(league(ties / 2, ties=ties), batch=4, certain_at=0.5)
     assert choice.stop is None
     assert choice.certainty.expected_tau == pytest.approx(0.0, abs=1e-6)
     assert choice.certainty.dispersion < 0.1
@@ -152,23 +150,14 @@ def test_ties_make_the_same_score_surer_than_coin_tosses_would() -> None:
     assert tied.expected_tau > tossed.expected_tau
 
 
-def test_noise_of_prompts_makes_it_less_sure() -> None:
-    counts = league(played_league(5, games=200))
-    plain = choose_pairs(counts, batch=1).certainty
-    noisy = choose_pairs(counts, batch=1, dispersion=2.0).certainty
-    assert noisy.expected_tau < plain.expected_tau
-
-
-@pytest.mark.parametrize("measure", ["tau", "neighbours"])
-def test_stops_once_the_order_is_sure(measure: Any) -> None:
-    rule = StoppingRule(measure=measure, target=0.95)
+def test_stops_once_the_order_is_sure() -> None:
     # 80 to 20: gaps of ln 4 = 1.39 with deviations of at most √(1 / (100 · 0.8 · 0.2)) = 1/4.
-    sure = choose_pairs(league([[0, 80, 94], [20, 0, 80], [6, 20, 0]]), batch=2, rule=rule)
+    sure = choose_pairs(league([[0, 80, 94], [20, 0, 80], [6, 20, 0]]), batch=2, certain_at=0.95)
     assert (sure.stop, sure.pairs) == ("certain", ())
     assert sure.reason is not None
     assert sure.reason.endswith("and 0.95 was asked for")
     # 6 to 4: a gap of ln 1.5 = 0.41, less than one deviation.
-    unsure = choose_pairs(league([[0, 6, 6], [4, 0, 6], [4, 4, 0]]), batch=2, rule=rule)
+    unsure = choose_pairs(league([[0, 6, 6], [4, 0, 6], [4, 4, 0]]), batch=2, certain_at=0.95)
     assert unsure.stop is None
     assert len(unsure.pairs) == 2
 
@@ -215,10 +204,8 @@ def test_groups_that_cannot_be_joined_are_still_asked_within() -> None:
             {"asked": 4},
             "asked is 4, but 10 pairs are completed or in flight; count all that were sent",
         ),
-        ({"rule": StoppingRule(target=1.0)}, "certainty is 1.0; give a share between 0 and 1"),
-        ({"rule": StoppingRule(target=float("nan"))}, "certainty is nan; give a share"),
-        ({"prior_deviation": 0.0}, "prior_deviation is 0.0; give a positive number"),
-        ({"dispersion": float("nan")}, "dispersion is nan; give a positive number"),
+        ({"certain_at": 1.0}, "certainty is 1.0; give a share between 0 and 1"),
+        ({"certain_at": float("nan")}, "certainty is nan; give a share"),
     ],
 )
 def test_wrong_settings_are_refused(change: dict[str, Any], message: str) -> None:

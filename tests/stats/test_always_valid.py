@@ -19,7 +19,6 @@ from evenhand.stats.always_valid import (
     AlwaysValidInterval,
     always_valid_interval,
     always_valid_interval_of_counts,
-    always_valid_interval_of_scores,
     always_valid_p,
 )
 from evenhand.stats.intervals import sign_test_p
@@ -35,7 +34,7 @@ def interval(*counts: int, level: float = 0.95) -> AlwaysValidInterval:
 
 def test_nothing_counted_has_no_interval() -> None:
     assert always_valid_interval(0, 0, 0) is None
-    assert always_valid_interval_of_scores([]) is None
+    assert always_valid_interval_of_counts({}) is None
 
 
 @pytest.mark.parametrize("counts", [(1, 0, 0), (0, 1, 0), (805, 0, 0), (0, 805, 0), (60, 0, 40)])
@@ -92,7 +91,7 @@ def test_a_higher_level_is_wider(counts: tuple[int, int, int]) -> None:
 @given(scores=st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=80))
 def test_scores_and_counts_give_the_same_interval(scores: list[float]) -> None:
     seen = Counter(scores)
-    found = always_valid_interval_of_scores(scores)
+    found = always_valid_interval_of_counts(seen)
     assert found is not None
     counted = interval(seen[1.0], seen[0.5], seen[0.0])
     assert (found.low, found.high) == pytest.approx((counted.low, counted.high), abs=1e-9)
@@ -102,7 +101,7 @@ def test_many_distinct_scores_take_the_same_bounds_as_few() -> None:
     # 200 distinct scores go through arrays; 40 groups of five of them through plain Python.
     values = np.random.default_rng(0).random(40).round(6)
     spread = (values[:, None] + np.arange(5) * 1e-9).ravel()
-    by_arrays = always_valid_interval_of_scores(spread)
+    by_arrays = always_valid_interval_of_counts(Counter(spread.tolist()))
     by_python = always_valid_interval_of_counts({float(value): 5 for value in values})
     assert by_arrays is not None
     assert by_python is not None
@@ -141,8 +140,8 @@ def test_a_million_pairs_are_told_within_two_thousandths() -> None:
     [
         (lambda: always_valid_interval(-1, 0, 0), "wins is -1"),
         (lambda: always_valid_interval(1, 0, 0, level=1.0), "level is 1.0"),
-        (lambda: always_valid_interval_of_scores([0.2, 1.5]), "score 1.5"),
-        (lambda: always_valid_interval_of_scores([math.nan]), "score nan"),
+        (lambda: always_valid_interval_of_counts({0.2: 1, 1.5: 1}), "score 1.5"),
+        (lambda: always_valid_interval_of_counts({math.nan: 1}), "score nan"),
     ],
 )
 def test_a_mistake_is_named(call: object, fact: str) -> None:

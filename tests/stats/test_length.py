@@ -187,8 +187,6 @@ def test_difficulty_that_cannot_be_is_an_error() -> None:
     lengths: dict[str, Any] = {"length_a": [1, 2], "length_b": [2, 1]}
     with pytest.raises(InputError, match="difficulty has nan in row 1; give finite numbers"):
         length_effect([WIN_A, WIN_B], **lengths, difficulty=[0.0, float("nan")])
-    with pytest.raises(InputError, match="models and difficulty are both given"):
-        length_effect([WIN_A, WIN_B], **lengths, models=["x", "y"], difficulty=[0.0, 1.0])
 
 
 def test_equal_lengths_leave_nothing_to_control() -> None:
@@ -219,50 +217,6 @@ def test_too_few_pairs_of_unequal_length_are_counted_in_words() -> None:
     assert share.reason == (
         "not enough data: 5 decisive, unequally long pairs; at least 6 are needed"
     )
-
-
-def test_each_of_several_models_has_its_own_rate_and_knows_the_difficulty() -> None:
-    rng = np.random.default_rng(10)
-    prompts, models = np.arange(2000), ("small", "middle", "large")
-    hardness = rng.normal(0.0, 1.5, 2000)
-    strengths = {"small": -0.6, "middle": 0.0, "large": 0.8}
-    columns: list[tuple[Any, ...]] = []
-    for name in models:
-        difference = rng.normal(0.6, 1.0, 2000)
-        chance = expit(strengths[name] + hardness + np.tanh(difference))
-        outcomes = np.where(rng.random(2000) < chance, WIN_A, WIN_B)
-        columns.append((outcomes, 2000 + 300 * difference, np.full(2000, 2000.0), [name] * 2000))
-    outcomes, length_a, length_b, names = (
-        np.concatenate(column) for column in zip(*columns, strict=True)
-    )
-    found = length_effect(
-        outcomes,
-        length_a=length_a,
-        length_b=length_b,
-        prompts=np.tile(prompts, 3),
-        models=names,
-    )
-    assert [one.model for one in found.controlled] == list(models)
-    for one in found.controlled:
-        assert one.model is not None
-        assert one.difficulty
-        assert one.low is not None
-        assert one.high is not None
-        # A's chance at equal length, over these prompts
-        truth = float(expit(strengths[one.model] + hardness).mean())
-        assert one.low - 0.01 <= truth <= one.high + 0.01
-        alone = names == one.model
-        single = _controlled(outcomes[alone], length_a[alone], length_b[alone])
-        assert single.high is not None
-        assert single.low is not None
-        assert one.high - one.low < single.high - single.low
-
-
-def test_a_lone_model_has_no_difficulty_to_know() -> None:
-    rng = np.random.default_rng(11)
-    outcomes, length_a, length_b = _planted(rng, 60, base=0.0, effect=1.0, longer=0.0)
-    found = _controlled(outcomes, length_a, length_b, prompts=np.arange(60), models=["one"] * 60)
-    assert (found.model, found.difficulty) == ("one", False)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,7 @@ from evenhand.stats.proportions import wilson_interval
 from evenhand.stats.rates.win_rate import (
     Circumstances,
     WinRate,
-    by_group,
     win_rate,
-    win_rate_of_counts,
 )
 
 MIRRORED = {WIN_A: WIN_B, WIN_B: WIN_A, TIE: TIE, INCONSISTENT: INCONSISTENT, INVALID: INVALID}
@@ -258,23 +256,9 @@ def test_no_number_is_ever_nan_or_outside_0_and_1(rows: list[tuple[int, int]]) -
         assert found.low < found.high
 
 
-def test_counts_give_the_same_as_rows() -> None:
-    counts = OutcomeCounts(wins_a=8, wins_b=4, ties=3, inconsistent=5, invalid=2)
-    assert win_rate_of_counts(counts) == win_rate(MIXED)
-
-
 @pytest.mark.parametrize("kind", [bytes, tuple, np.array, lambda codes: array.array("b", codes)])
 def test_codes_come_in_any_plain_column(kind: Any) -> None:
     assert win_rate(kind(MIXED)) == win_rate(MIXED)
-
-
-def test_groups_are_win_rates_of_their_own_rows() -> None:
-    outcomes = MIXED * 2
-    groups = ["accuracy"] * len(MIXED) + ["clarity"] * len(MIXED)
-    prompts = list(range(len(outcomes)))
-    found = by_group(outcomes, groups, prompts=prompts)
-    assert list(found) == ["accuracy", "clarity"]
-    assert found["clarity"] == win_rate(MIXED, prompts=prompts[: len(MIXED)])
 
 
 def test_json_is_camel_case_and_carries_its_settings() -> None:

@@ -280,7 +280,7 @@ class RankingRule:
         return _recounted(self._league, counts)
 
     def _chosen(self, contests: list[Contest], *, batch: int) -> PairChoice:
-        from evenhand.stats.ranking.adaptive import StoppingRule, choose_pairs
+        from evenhand.stats.ranking.adaptive import choose_pairs
 
         in_flight = {each.contest: self._in_flight(each) for each in contests}
         asked = sum(_judged(each) + in_flight[each.contest] for each in contests)
@@ -289,7 +289,7 @@ class RankingRule:
             batch=batch,
             budget=max(self._wanted.budget, asked),
             asked=asked,
-            rule=StoppingRule(measure="tau", target=self._wanted.certainty),
+            certain_at=self._wanted.certainty,
             seed=self._wanted.seed,
         )
         return self._choice

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -114,13 +113,6 @@ def always_valid_interval(
         level=level,
         bets=bets,
     )
-
-
-def always_valid_interval_of_scores(
-    scores: Iterable[float], *, level: float = 0.95, bets: Bets = BROAD_BETS
-) -> AlwaysValidInterval | None:
-    """The same from one score in [0, 1] for each prompt."""
-    return always_valid_interval_of_counts(Counter(map(float, scores)), level=level, bets=bets)
 
 
 def always_valid_interval_of_counts(

@@ -256,18 +256,6 @@ def choose_settling_pairs(
     return chosen
 
 
-def _connected_groups(linked: NDArray[np.bool_]) -> Counts:
-    """The smallest index that each model hangs together with."""
-    models = linked.shape[0]
-    near = linked | np.eye(models, dtype=bool)
-    groups = np.arange(models)
-    while True:
-        nearer: Counts = np.where(near, groups[None, :], models).min(axis=1)
-        if np.array_equal(nearer, groups):
-            return groups
-        groups = nearer
-
-
 def choose_linking_pairs(
     asked: Counts, room: Counts, *, number: int, tie_break: Floats
 ) -> list[tuple[int, int]]:
@@ -275,8 +263,12 @@ def choose_linking_pairs(
 
     For one league. Empty where everything hangs together, or nothing more can be joined.
     """
+    # Only here, since it is loaded with the sparse matrices.
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     models = asked.shape[0]
-    groups = _connected_groups(asked > 0)
+    groups = connected_components(csr_array((asked > 0).astype(np.int8)), directed=False)[1]
     load = asked.sum(axis=1).astype(np.float64)
     may = np.triu(room > 0, 1)
     links: list[tuple[int, int]] = []
@@ -297,19 +289,7 @@ def choose_linking_pairs(
 # A pure function of the counts so far, what is in flight and the seed: a run that was killed goes
 # on by computing it again from its store.
 
-Measure = Literal["tau", "neighbours"]
 StopReason = Literal["certain", "budget", "exhausted"]
-
-
-class StoppingRule(Model):
-    """Stop when the order is as sure as this.
-
-    `tau`: the expected Kendall tau reaches the target. `neighbours`: so does, for every two
-    neighbours, the probability that they are in the right order.
-    """
-
-    measure: Measure = "tau"
-    target: float = 0.95
 
 
 class PairChoice(Model):
@@ -323,9 +303,7 @@ class PairChoice(Model):
     asked: int  # so far, whatever came of it, and with what is in flight
     budget: int | None
     batch: int
-    rule: StoppingRule | None
-    prior_deviation: float | None
-    dispersion: float | None
+    certain_at: float | None
     seed: int
 
 
@@ -335,27 +313,23 @@ def choose_pairs(
     batch: int,
     budget: int | None = None,
     asked: int | None = None,
-    rule: StoppingRule | None = None,
-    prior_deviation: float | None = None,
-    dispersion: float | None = None,
+    certain_at: float | None = None,
     seed: int = 0,
 ) -> PairChoice:
     """At most `batch` pairs, never more than are unasked or than the budget still allows.
 
     `asked` is how many pairs were sent in all, where some gave no verdict and so do not count.
-    `dispersion` is estimated from the ties where they are given, and 1 otherwise; give it where
-    it is known, such as from a clustered fit. Without a rule only the budget ends the asking.
+    The dispersion is estimated from the ties where they are given, and 1 otherwise. The asking
+    ends once the expected Kendall tau reaches `certain_at`, or with the budget.
     """
     sent = counts.completed + counts.waiting if asked is None else asked
-    _check(counts, batch=batch, budget=budget, asked=sent, rule=rule)
-    _check_positive("prior_deviation", prior_deviation)
-    _check_positive("dispersion", dispersion)
+    _check(counts, batch=batch, budget=budget, asked=sent, certain_at=certain_at)
     order = _canonical_order(counts.models, seed)
     league = counts.reordered(order)
-    posterior = know_strengths(league, prior_deviation=prior_deviation, dispersion=dispersion)
+    posterior = know_strengths(league)
     certainty = describe_certainty(league.models, posterior, comparisons=league.completed)
 
-    stop, reason = _end(counts, certainty, budget=budget, asked=sent, rule=rule)
+    stop, reason = _end(counts, certainty, budget=budget, asked=sent, certain_at=certain_at)
     allowed = batch if budget is None else min(batch, budget - sent)
     picked: list[tuple[int, int]] = []
     linking = 0
@@ -372,23 +346,18 @@ def choose_pairs(
         asked=sent,
         budget=budget,
         batch=batch,
-        rule=rule,
-        prior_deviation=prior_deviation,
-        dispersion=dispersion,
+        certain_at=certain_at,
         seed=seed,
     )
 
 
-def know_strengths(
-    counts: PairCounts, *, prior_deviation: float | None = None, dispersion: float | None = None
-) -> StrengthPosterior:
+def know_strengths(counts: PairCounts) -> StrengthPosterior:
     """The posterior of one league, as a stack of one."""
     scores = counts.scores[None]
-    noise = np.ones(1) if dispersion is None else np.full(1, dispersion)
-    if dispersion is None and counts.ties is not None:
+    noise = np.ones(1)
+    if counts.ties is not None:
         noise = tie_dispersion(scores, counts.ties[None].astype(np.float64))
-    variance = None if prior_deviation is None else prior_deviation**2
-    return fit_posterior(scores, prior_variance=variance, dispersion=noise)
+    return fit_posterior(scores, dispersion=noise)
 
 
 def _pick(
@@ -420,14 +389,11 @@ def _end(
     *,
     budget: int | None,
     asked: int,
-    rule: StoppingRule | None,
+    certain_at: float | None,
 ) -> tuple[StopReason | None, str | None]:
-    if rule is not None:
-        by_tau = rule.measure == "tau"
-        reached = certainty.expected_tau if by_tau else certainty.least_neighbour
-        if reached >= rule.target:
-            what = "expected Kendall tau" if by_tau else "least certain two neighbours"
-            return "certain", f"{what}: {reached:.3f}, and {rule.target:g} was asked for"
+    tau = certainty.expected_tau
+    if certain_at is not None and tau >= certain_at:
+        return "certain", f"expected Kendall tau: {tau:.3f}, and {certain_at:g} was asked for"
     if budget is not None and asked >= budget:
         return "budget", f"all {budget} pairs of the budget are asked"
     if counts.open == 0:
@@ -442,7 +408,7 @@ def _canonical_order(models: tuple[str, ...], seed: int) -> NDArray[np.int64]:
 
 
 def _check(
-    counts: PairCounts, *, batch: int, budget: int | None, asked: int, rule: StoppingRule | None
+    counts: PairCounts, *, batch: int, budget: int | None, asked: int, certain_at: float | None
 ) -> None:
     if batch < 1:
         raise InputError(Message("stats.at_least", value=batch, name="batch", least=1))
@@ -451,10 +417,5 @@ def _check(
     known = counts.completed + counts.waiting
     if asked < known:
         raise InputError(Message("stats.asked_too_few", asked=asked, known=known))
-    if rule is not None and not 0.0 < rule.target < 1.0:
-        raise InputError(Message("stats.share_outside", value=rule.target, name="certainty"))
-
-
-def _check_positive(what: str, value: float | None) -> None:
-    if value is not None and not 0.0 < value < float("inf"):
-        raise InputError(Message("stats.not_positive", value=value, name=what))
+    if certain_at is not None and not 0.0 < certain_at < 1.0:
+        raise InputError(Message("stats.share_outside", value=certain_at, name="certainty"))

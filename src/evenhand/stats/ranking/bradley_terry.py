@@ -33,14 +33,14 @@ class Fit:
     log_ties: float | None = None
 
 
-def fit_bradley_terry(won: Floats, *, prior: float, start: Floats | None = None) -> Fit:
+def fit_bradley_terry(won: Floats, *, prior: float) -> Fit:
     """The strengths under which `won[i, j]`, what i scored against j, is most likely.
 
     `prior` is a number of virtual ties of each model with one of log-odds 0.
     """
     played = won + won.T
     scored = won.sum(axis=1) + prior / 2
-    strength = beginning(scored, played) if start is None else start.copy()
+    strength = beginning(scored, played)
     iterations, converged = 0, False
     bread, prior_bread = np.empty(0), np.empty(0)
     while not converged and iterations < STEPS_MAX:
@@ -118,14 +118,7 @@ def davidson_chances(difference: Floats, log_ties: float) -> tuple[Floats, Float
     return win / total, tie / total
 
 
-def fit_davidson(
-    won: Floats,
-    tied: Floats,
-    *,
-    prior: float,
-    start: Floats | None = None,
-    log_ties: float | None = None,
-) -> Fit:
+def fit_davidson(won: Floats, tied: Floats, *, prior: float) -> Fit:
     """Davidson's model (1970): ties as an outcome of their own, with one parameter for all pairs.
 
     `won` holds ties as half; `tied` must hold some ties, and `won` more than ties.
@@ -134,10 +127,9 @@ def fit_davidson(
     played = won + won.T
     scored = won.sum(axis=1) + prior / 2
     ties = tied.sum() / 2
-    strength = beginning(scored, played) if start is None else start.copy()
-    if log_ties is None:
-        share = ties / (played.sum() / 2)
-        log_ties = float(np.log(2 * share / (1 - share)))
+    strength = beginning(scored, played)
+    share = ties / (played.sum() / 2)
+    log_ties = float(np.log(2 * share / (1 - share)))
     iterations, converged = 0, False
     bread, prior_bread = np.empty(0), np.empty(0)
     while not converged and iterations < STEPS_MAX:

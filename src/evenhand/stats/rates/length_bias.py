@@ -15,7 +15,6 @@ from scipy.special import expit, logit
 
 from evenhand.contract.codes import INVALID, WIN_A, WIN_B
 from evenhand.contract.model import Model
-from evenhand.errors import InputError
 from evenhand.messages import Message, Sentence
 from evenhand.stats.clusters import (
     Labels,
@@ -99,7 +98,7 @@ class ControlledRate(Model):
     every rate: it is no win rate without the judge's bias for length.
     """
 
-    model: str | None
+    model: str | None = None
     n: int
     prompts: int | None
     share_longer: float | None
@@ -130,7 +129,7 @@ class LengthRows:
 
 
 def controlled_rate(
-    model: str | None, rows: LengthRows, *, named_prompts: bool, side: str, level: float
+    rows: LengthRows, *, named_prompts: bool, side: str, level: float
 ) -> ControlledRate:
     """`side` is what a reason calls A."""
     clusters = int(rows.prompts.max()) + 1 if rows.prompts.size else 0
@@ -138,7 +137,6 @@ def controlled_rate(
     reason = _unfit(rows, clusters, scale, side=side)
     design = None if reason else _design(rows, scale)
     facts: dict[str, Any] = {
-        "model": model,
         "n": rows.scores.size,
         "prompts": clusters if named_prompts else None,
         "share_longer": float((rows.differences > 0).mean()) if rows.scores.size else None,
@@ -272,7 +270,7 @@ _SCORE_FOR_A = np.array([1.0, 0.0, 0.5, 0.5])
 
 
 class LengthEffect(Model):
-    """How often the longer answer won, and each model's win rate at equal length."""
+    """How often the longer answer won, and the win rate at equal length."""
 
     longer_wins: EstimatedShare
     controlled: tuple[ControlledRate, ...]
@@ -286,17 +284,14 @@ def length_effect(
     length_a: Lengths,
     length_b: Lengths,
     prompts: Labels | None = None,
-    models: Labels | None = None,
     difficulty: Lengths | None = None,
     side: str = "A",
     level: float = 0.95,
 ) -> LengthEffect:
     """From each row's outcome and the two lengths, in any unit.
 
-    `models` names A's model where several are compared with the same B: each has its own fit,
-    which then also knows how hard the row's prompt was for the other models. `difficulty` tells
-    that for the fit of one model, in log-odds that are higher where A has it easier. `side` is
-    what reasons call A.
+    `difficulty` tells how easy A has it on a row's prompt, in log-odds (see `PromptDifficulty`).
+    `side` is what reasons call A.
     """
     confidence_level(level)
     codes = outcome_codes(outcomes)
@@ -305,11 +300,8 @@ def length_effect(
         length_a=length_a,
         length_b=length_b,
         prompts=prompts,
-        models=models,
         difficulty=difficulty,
     )
-    if models is not None and difficulty is not None:
-        raise InputError(Message("stats.models_and_difficulty"))
     ease = None if difficulty is None else float_column(difficulty, name="difficulty")
     difference = float_column(length_a, name="length_a", low=0) - float_column(
         length_b, name="length_b", low=0
@@ -321,28 +313,10 @@ def length_effect(
     independent = prompts is None or bool((np.bincount(numbers) <= 1).all())
     scores = _SCORE_FOR_A[codes]
     longer = _longer_wins(codes, difference, numbers, independent=independent, level=level)
-    if models is None:
-        rows = LengthRows(scores, difference, numbers, None if ease is None else ease[valid])
-        controlled = [
-            controlled_rate(None, rows, named_prompts=prompts is not None, side=side, level=level)
-        ]
-    else:
-        members, names = label_codes(models, name="models")
-        members = members[valid]
-        known = _difficulty(scores, numbers, members, len(names))
-        controlled = []
-        for member, name in enumerate(names):
-            own = members == member
-            hardness = known[own] if len(names) > 1 and prompts is not None else None
-            clusters = label_codes(numbers[own])[0]
-            rows = LengthRows(scores[own], difference[own], clusters, hardness)
-            controlled.append(
-                controlled_rate(
-                    str(name), rows, named_prompts=prompts is not None, side=side, level=level
-                )
-            )
+    rows = LengthRows(scores, difference, numbers, None if ease is None else ease[valid])
+    controlled = controlled_rate(rows, named_prompts=prompts is not None, side=side, level=level)
     return LengthEffect(
-        longer_wins=longer, controlled=tuple(controlled), clustered=not independent, level=level
+        longer_wins=longer, controlled=(controlled,), clustered=not independent, level=level
     )
 
 
@@ -366,21 +340,3 @@ def _longer_wins(
         level=level,
         unit="decisive, unequally long pair",
     )
-
-
-def _difficulty(
-    scores: Floats, prompts: NDArray[np.intp], members: NDArray[np.intp], models: int
-) -> Floats:
-    """How well the OTHER models do on a row's prompt, as smoothed log-odds.
-
-    A row's own model is left out, or its outcome would explain itself.
-    """
-    if scores.size == 0:
-        return scores
-    cells = prompts * models + members
-    total = np.bincount(prompts, weights=scores)[prompts]
-    rows = np.bincount(prompts)[prompts]
-    own_total = np.bincount(cells, weights=scores)[cells]
-    own_rows = np.bincount(cells)[cells]
-    share: Floats = logit((total - own_total + 0.5) / (rows - own_rows + 1.0))
-    return share

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,41 +199,6 @@ def win_rate(
         level=level,
         reason=reason,
     )
-
-
-def win_rate_of_counts(
-    counts: OutcomeCounts, *, ties: Ties = "half", level: float = 0.95
-) -> WinRate:
-    """The same for independent rows that are counted already."""
-    row = [counts.wins_a, counts.wins_b, counts.ties, counts.inconsistent, counts.invalid]
-    if min(row) < 0:
-        raise InputError(Message("stats.counts_negative", row=str(row)))
-    return win_rate(np.repeat(np.arange(OUTCOME_KINDS, dtype=np.int8), row), ties=ties, level=level)
-
-
-def by_group(
-    outcomes: Codes,
-    groups: Labels,
-    *,
-    prompts: Labels | None = None,
-    ties: Ties = "half",
-    level: float = 0.95,
-) -> dict[Any, WinRate]:
-    """One win rate for each label (a criterion, a tag, a judge).
-
-    A row with several tags is given once for each of them.
-    """
-    codes = outcome_codes(outcomes)
-    same_length(codes.size, groups=groups, prompts=prompts)
-    members, labels = label_codes(groups, name="groups")
-    clusters = None if prompts is None else label_codes(prompts)[0]
-    order = np.argsort(members, kind="stable")
-    ends = np.cumsum(np.bincount(members, minlength=len(labels)))
-    rates: dict[Any, WinRate] = {}
-    for label, rows in zip(labels, np.split(order, ends[:-1]), strict=True):
-        own = None if clusters is None else clusters[rows]
-        rates[label] = win_rate(codes[rows], prompts=own, ties=ties, level=level)
-    return rates
 
 
 def stretch(low: float, disagreement: float) -> float:
