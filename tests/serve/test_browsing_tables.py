@@ -77,16 +77,18 @@ async def test_a_table_is_paged_to_its_end_and_back(path: Path) -> None:
         run_id = str(finished(store).run_id)
     async with served(path) as service:
         query = TableQuery(sort="length", descending=True)
-        pages = [await service.tables.page(run_id, query, limit=8)]
+        pages = [await service.verdict_browser.page(run_id, query, limit=8)]
         while pages[-1].next:
-            pages.append(await service.tables.page(run_id, query, cursor=pages[-1].next, limit=8))
+            pages.append(
+                await service.verdict_browser.page(run_id, query, cursor=pages[-1].next, limit=8)
+            )
         numbers = [line.number for page in pages for line in page.rows]
         assert numbers == list(range(30, 0, -1))
         assert (pages[0].count, pages[0].previous) == (CountUpTo(30, more=False), None)
         assert (pages[0].indexed.whole, pages[0].words) == (True, None)
-        back = await service.tables.page(run_id, query, cursor=pages[2].previous, limit=8)
+        back = await service.verdict_browser.page(run_id, query, cursor=pages[2].previous, limit=8)
         assert back.rows == pages[1].rows
-        every = await asyncio.to_thread(list, service.tables.each(run_id, query))
+        every = await asyncio.to_thread(list, service.verdict_browser.each(run_id, query))
         assert [row.number for row in every] == numbers
 
 
@@ -94,7 +96,7 @@ async def test_words_are_searched_at_once_in_a_small_run(path: Path) -> None:
     with open_store(path) as store:
         run_id = str(finished(store).run_id)
     async with served(path, background=False) as service:
-        table = await service.tables.page(run_id, TableQuery(query="RIVER 7", tag=None))
+        table = await service.verdict_browser.page(run_id, TableQuery(query="RIVER 7", tag=None))
         assert [line.id for line in table.rows] == ["7"]
         assert table.words is not None
         assert table.words.whole
@@ -105,12 +107,12 @@ async def test_neighbours_are_those_of_the_filtered_table(path: Path) -> None:
         run_id = str(finished(store).run_id)
     async with served(path) as service:
         even = TableQuery(tag="even", sort="length", descending=True)
-        await service.tables.page(run_id, even)
-        beside = await service.tables.neighbours(run_id, even, 10)
+        await service.verdict_browser.page(run_id, even)
+        beside = await service.verdict_browser.neighbours(run_id, even, 10)
         assert beside == (12, 8)
-        beside = await service.tables.neighbours(run_id, even, 30)
+        beside = await service.verdict_browser.neighbours(run_id, even, 30)
         assert beside == (None, 28)
-        beside = await service.tables.neighbours(run_id, even, 99)
+        beside = await service.verdict_browser.neighbours(run_id, even, 99)
         assert beside == (None, None)
 
 
@@ -123,7 +125,7 @@ async def test_a_cursor_of_nobody_is_refused(path: Path, cursor: str) -> None:
         run_id = str(finished(store).run_id)
     async with served(path) as service:
         with pytest.raises(InputError, match="cursor is"):
-            await service.tables.page(run_id, TableQuery(), cursor=cursor)
+            await service.verdict_browser.page(run_id, TableQuery(), cursor=cursor)
 
 
 async def test_what_is_not_there_is_said(path: Path) -> None:
@@ -131,11 +133,11 @@ async def test_what_is_not_there_is_said(path: Path) -> None:
         run_id = str(finished(store).run_id)
     async with served(path) as service:
         with pytest.raises(NotFound):
-            await service.tables.page("99", TableQuery())
+            await service.verdict_browser.page("99", TableQuery())
         with pytest.raises(NotFound):
             await service.report_cache.get(reports.totals("99"))
         with pytest.raises(InputError, match="judge is 'nobody'"):
-            await service.tables.page(run_id, TableQuery(judge="nobody"))
+            await service.verdict_browser.page(run_id, TableQuery(judge="nobody"))
 
 
 async def test_figures_are_what_the_rooms_below_say(path: Path) -> None:
@@ -163,7 +165,7 @@ async def test_totals_add_up(path: Path) -> None:
     with open_store(path) as store:
         run_id = str(finished(store).run_id)
     async with served(path) as service:
-        await service.tables.page(run_id, TableQuery())
+        await service.verdict_browser.page(run_id, TableQuery())
         totals = (await until_kept(lambda: service.report_cache.get(reports.totals(run_id)))).value
         assert totals is not None
         assert (totals.pairs, totals.verdicts, totals.marked) == (30, 30, 30)
@@ -227,7 +229,7 @@ async def test_servers_of_one_store_fill_a_run_together(path: Path) -> None:
         run_id = finished(store, 600).run_id
         async with served(path) as one, served(path) as other:
             tables = await asyncio.gather(
-                *(each.tables.page(str(run_id), TableQuery()) for each in (one, other) * 4)
+                *(each.verdict_browser.page(str(run_id), TableQuery()) for each in (one, other) * 4)
             )
             assert {table.rows for table in tables} == {tables[0].rows}
             await until(lambda: store.index_state(run_id).indexed >= 600)

@@ -31,9 +31,9 @@ def served(limits: ServerLimits) -> LiveServer:
     door = RequestPolicy(config)
     app = Starlette(
         routes=[Route("/v1/compare", echo, methods=["POST"])],
-        middleware=[Middleware(Guard, doorway=door)],
+        middleware=[Middleware(Guard, policy=door)],
     )
-    app.state.doorway = door
+    app.state.policy = door
     return LiveServer(app, config)
 
 

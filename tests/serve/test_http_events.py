@@ -13,7 +13,7 @@ from starlette.types import Message
 
 from evenhand.errors import NotFound, StoreError
 from evenhand.serve.http import runs as events
-from evenhand.serve.http.runs import event_stream, told_id
+from evenhand.serve.http.runs import event_id, event_stream
 from evenhand.serve.values import RunStatus
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -69,8 +69,8 @@ async def test_every_change_is_told_and_then_the_end() -> None:
     told = [status(0), status(2), status(3, "finished")]
     await stream(await event_stream(going(*told)), client)
     assert client.events == [
-        *(("progress", told_id(each)) for each in told),
-        ("end", f"end-{told_id(told[-1])}"),
+        *(("progress", event_id(each)) for each in told),
+        ("end", f"end-{event_id(told[-1])}"),
     ]
     assert client.messages[-1] == {"type": "http.response.body", "body": b""}
     assert f"data: {told[-1].model_dump_json()}\n\n" in client.text
@@ -79,27 +79,27 @@ async def test_every_change_is_told_and_then_the_end() -> None:
 async def test_whoever_comes_back_is_not_told_the_same_again() -> None:
     client = Client()
     told = [status(2), status(3, "finished")]
-    await stream(await event_stream(going(*told), last_id=told_id(told[0])), client)
+    await stream(await event_stream(going(*told), last_id=event_id(told[0])), client)
     assert [event for event, _ in client.events] == ["progress", "end"]
 
 
 async def test_whoever_was_told_the_end_is_told_to_stay_away() -> None:
     last = status(3, "finished")
-    answer = await event_stream(going(last), last_id=f"end-{told_id(last)}")
+    answer = await event_stream(going(last), last_id=f"end-{event_id(last)}")
     assert answer.status_code == 204
 
 
 async def test_run_that_was_resumed_is_told_again_to_whoever_saw_it_end() -> None:
     client = Client()
-    ended = f"end-{told_id(status(1, 'stopped'))}"
+    ended = f"end-{event_id(status(1, 'stopped'))}"
     await stream(await event_stream(going(status(2)), last_id=ended), client)
     assert [event for event, _ in client.events] == ["progress"]
 
 
 async def test_speed_alone_makes_no_other_id() -> None:
-    assert told_id(status(1, pairs_per_s=1.0)) == told_id(status(1, pairs_per_s=2.0))
-    assert told_id(status(1)) != told_id(status(2))
-    assert told_id(status(1, notes=("n",))) != told_id(status(1))
+    assert event_id(status(1, pairs_per_s=1.0)) == event_id(status(1, pairs_per_s=2.0))
+    assert event_id(status(1)) != event_id(status(2))
+    assert event_id(status(1, notes=("n",))) != event_id(status(1))
 
 
 async def test_stream_of_a_server_that_goes_down_has_no_end_event() -> None:

@@ -320,7 +320,7 @@ def test_follower_that_goes_away_leaves_nothing_behind(start_service: StartServi
     gate = Gate(calls=0)
     service = start_service(gate)
     run = start(service, sums(1000))
-    door = service.app.state.doorway
+    door = service.app.state.policy
     with service.client.stream("GET", f"/v1/runs/{run.id}/events") as answer:
         told = events_of(answer)
         next(told)

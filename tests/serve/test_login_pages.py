@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import SettingsError
-from evenhand.serve.config import ServerConfig, ServerLimits, Token
+from evenhand.serve.config import ServerConfig, ServerLimits, Token, read_tokens
 from evenhand.serve.security.access import (
     LASTS_S,
     SESSION_COOKIE,
     Sessions,
     is_page,
-    read_tokens,
     way_back,
 )
 from http_service import HttpService, problem

@@ -48,7 +48,7 @@ async def answered(tell: Telling) -> bytes:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    await UnexpectedErrors(_failing, tell=tell)(scope, receive, send)
+    await UnexpectedErrors(_failing, respond=tell)(scope, receive, send)
     assert said[0]["status"] == 500
     return b"".join(each.get("body", b"") for each in said)
 

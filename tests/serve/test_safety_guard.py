@@ -90,9 +90,9 @@ def guarded(config: ServerConfig, seen: Seen | None = None) -> Starlette:
             Route("/much", much),
             Route("/stream", stream),
         ],
-        middleware=[Middleware(Guard, doorway=door)],
+        middleware=[Middleware(Guard, policy=door)],
     )
-    app.state.doorway = door
+    app.state.policy = door
     return app
 
 
@@ -419,7 +419,7 @@ def test_many_bodies_together_do_not_fill_the_memory() -> None:
             holding.sendall(
                 f"{head}Content-Type: application/json\r\n\r\n".encode() + b"x" * 80_000
             )
-            door = server.app.state.doorway
+            door = server.app.state.policy
             assert wait_until(lambda: door.held.now == 80_000)
             answer = server.ask("POST", "/v1/compare", headers=JSON, body=b"x" * 80_000)
             assert answer.status == 429
@@ -524,7 +524,7 @@ def test_one_address_that_has_all_it_may_keeps_out_nobody_but_itself() -> None:
         held = [from_address(server, "127.0.0.2") for _ in range(3)]
         for connection in held:
             connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert wait_until(lambda: server.app.state.doorway.in_flight == 3)
+        assert wait_until(lambda: server.app.state.policy.in_flight == 3)
         with (
             from_address(server, "127.0.0.2") as one_more,
             contextlib.suppress(ConnectionResetError),
@@ -547,7 +547,7 @@ def test_behind_a_trusted_proxy_requests_are_counted_by_the_client_that_it_names
         asking = "GET {} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {}\r\n\r\n"
         for connection in held:
             connection.sendall(asking.format("/slow", "192.0.2.1").encode())
-        assert wait_until(lambda: server.app.state.doorway.in_flight == 2)
+        assert wait_until(lambda: server.app.state.policy.in_flight == 2)
         for client, path, status in (
             ("192.0.2.1", "/v1/compare", 429),
             ("192.0.2.1", "/healthz", 200),
@@ -638,7 +638,7 @@ def test_more_requests_than_it_answers_at_once_are_sent_away() -> None:
         held = [server.connect() for _ in range(3)]
         for connection in held:
             connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        door = server.app.state.doorway
+        door = server.app.state.policy
         assert wait_until(lambda: door.in_flight == 3)
         refused = server.ask("GET", "/v1/compare")
         assert (refused.status, refused.headers["retry-after"]) == (429, "1")
@@ -664,7 +664,7 @@ def test_the_end_of_the_server_waits_for_what_is_in_flight() -> None:
     seen = Seen()
     with start(seen) as server, server.connect() as connection:
         connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        door = server.app.state.doorway
+        door = server.app.state.policy
         assert wait_until(lambda: door.in_flight == 1)
         server.begin_to_stop()
         assert wait_until(lambda: _refuses(server))
@@ -809,8 +809,8 @@ def test_no_metric_has_a_label_that_a_client_wrote() -> None:
             ("GET", "/v1/compare", {"Host": "private.example"}),
         ):
             server.ask(method, path, headers=headers)
-        metrics = server.app.state.doorway.metrics
-        assert wait_until(lambda: server.app.state.doorway.in_flight == 0)
+        metrics = server.app.state.policy.metrics
+        assert wait_until(lambda: server.app.state.policy.in_flight == 0)
     text = metrics.exposition({"queued": 2}).decode()
     assert "private" not in text.lower()
     assert SECRET not in text

@@ -10,11 +10,15 @@ import pytest
 from evenhand.errors import EvenhandError, InputError, SettingsError
 from evenhand.judges import RetryPolicy
 from evenhand.judges.prices import Price
-from evenhand.serve.config import JudgeOffer, ServerConfig, ServerLimits, Token, is_loopback
-from evenhand.serve.config_file import (
+from evenhand.serve.config import (
     LIMIT_KEYS,
     OFFER_KEYS,
     TOP_KEYS,
+    JudgeOffer,
+    ServerConfig,
+    ServerLimits,
+    Token,
+    is_loopback,
     offers_of,
     read_config,
 )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import SettingsError
-from evenhand.serve.config import Token
+from evenhand.serve.config import Token, read_tokens
 from evenhand.serve.security import access as tokens_module
 from evenhand.serve.security.access import (
     LocalBuckets,
@@ -17,7 +17,6 @@ from evenhand.serve.security.access import (
     SharedBuckets,
     Tokens,
     address_key,
-    read_tokens,
 )
 
 LONG = "0123456789abcdef"

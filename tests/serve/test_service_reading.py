@@ -142,7 +142,7 @@ async def test_responses_are_ranked_within_limits(service: Service) -> None:
 
 async def test_the_prompt_can_be_looked_at_without_asking(service: Service) -> None:
     def shown(pair: Pair = EXAMPLE, judge: str | None = None) -> str:
-        return prompt_text(pair, service.offers.plan(judge))
+        return prompt_text(pair, service.judges.plan(judge))
 
     text = shown(read_pair(PAIR))
     assert "original pass" in text

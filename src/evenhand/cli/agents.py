@@ -35,7 +35,7 @@ def mcp(
     error. It ends with its input, by SIGTERM or by Ctrl-C; background runs are saved and go on at
     the next start. Exit codes: 0 it was ended, 2 bad input or the store cannot be used.
     """
-    from evenhand.serve.config_file import read_config
+    from evenhand.serve.config import read_config
     from evenhand.serve.startup import refuse_without
 
     refuse_without("mcp")

@@ -87,7 +87,7 @@ def serve(
     come from EVENHAND_TOKEN. Exit codes: 0 it was ended, 2 bad input, the port or the store
     cannot be used, 130 ended at once.
     """
-    from evenhand.serve.config_file import read_config
+    from evenhand.serve.config import read_config
     from evenhand.serve.startup import refuse_without
 
     refuse_without("fastapi", "uvicorn", "mcp")
@@ -112,7 +112,7 @@ def chosen_offers(
 ) -> tuple[JudgeOffer, ...] | None:
     """None: the config file's. Without one, the settings' judge, where there is one."""
     from evenhand.errors import InputError
-    from evenhand.serve.config_file import offers_of
+    from evenhand.serve.config import offers_of
     from evenhand.settings import load_settings
 
     if named:

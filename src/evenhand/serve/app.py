@@ -59,15 +59,15 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
     from evenhand import __version__
 
     refuse_without("mcp")  # /mcp loads what it needs when it is first asked
-    doorway = RequestPolicy(config)
+    policy = RequestPolicy(config)
     mcp = McpEndpoint()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with Service.opened(config, settings, observer=doorway.metrics) as service:
-            doorway.metrics.follow(service.admission)
+        async with Service.opened(config, settings, observer=policy.metrics) as service:
+            policy.metrics.follow(service.admission)
             app.state.service = service
-            doorway.has_ended = service.store.session_has_ended
+            policy.has_ended = service.store.session_has_ended
             async with mcp.serving(service):
                 yield
 
@@ -82,21 +82,21 @@ def make_app(config: ServerConfig, settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
         telemetry=_TELEMETRY,
     )
-    app.state.doorway = doorway
+    app.state.policy = policy
     for endpoint in ENDPOINTS:
         endpoint.add_to(app)
     app.router.routes.append(Route("/mcp", endpoint=mcp))
     app.router.routes.append(LazyPages(app))
     add_document(app, ENDPOINTS, needs_token=bool(config.tokens))
-    add_handlers(app, tell=_tell)
+    add_handlers(app, respond=_respond)
     # The last that is added stands before the others.
     app.add_middleware(HeadRequests)
-    app.add_middleware(UnexpectedErrors, tell=_tell)
-    app.add_middleware(Guard, doorway=doorway)
+    app.add_middleware(UnexpectedErrors, respond=_respond)
+    app.add_middleware(Guard, policy=policy)
     return app
 
 
-def _tell(scope: Scope, error: EvenhandError) -> Response:
+def _respond(scope: Scope, error: EvenhandError) -> Response:
     return refusal_of(RequestInfo(scope), scope, error)
 
 

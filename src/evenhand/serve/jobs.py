@@ -166,7 +166,7 @@ class RunJob(Observer):
         self._observer = observer
         self._progress: Progress | None = None
         self._before: dict[str, Any] = {}
-        self._told = (0, 0)  # calls and verdicts that the observer knows of
+        self._reported = (0, 0)  # calls and verdicts that the observer knows of
         self._cancelled = False
         self.stop = Stop()
 
@@ -200,7 +200,7 @@ class RunJob(Observer):
         tally = await asyncio.to_thread(self._store.tally, self._run.id)
         calls = max(self._run.calls, tally.made.requests)
         self._before = progress_before(tally, calls=calls)
-        self._told = (0, tally.judged)
+        self._reported = (0, tally.judged)
         await asyncio.to_thread(self._store.jobs.beat, self._run.id, self._before)
 
     async def _judged(self) -> RunSummary | None:
@@ -220,7 +220,7 @@ class RunJob(Observer):
             )
             await self._let_go_as("stop", self._before)
             return None
-        async with self._telling():
+        async with self._reporting():
             return await judge_stored(
                 self._run, plans, options, store=self._store, stop=self.stop, observer=self
             )
@@ -235,20 +235,20 @@ class RunJob(Observer):
         return judge_plans(self._offers, names)
 
     @contextlib.asynccontextmanager
-    async def _telling(self) -> AsyncIterator[None]:
-        async def keep_telling() -> None:
+    async def _reporting(self) -> AsyncIterator[None]:
+        async def keep_reporting() -> None:
             while True:
-                await self._tell()
+                await self._report()
                 await asyncio.sleep(REPORTED_EVERY_S)
 
-        telling = asyncio.create_task(keep_telling())
+        reporting = asyncio.create_task(keep_reporting())
         try:
             yield
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
+            reporting.cancel()
+            await asyncio.gather(reporting, return_exceptions=True)
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         progress = self._progress
         update = None
         if progress is not None:
@@ -270,8 +270,8 @@ class RunJob(Observer):
                 self.cancel()
 
     def _count(self, calls: int, verdicts: int) -> None:
-        before_calls, before_verdicts = self._told
-        self._told = (calls, verdicts)
+        before_calls, before_verdicts = self._reported
+        self._reported = (calls, verdicts)
         self._observer.run_advanced(
             self._job.judges[0],
             calls=max(0, calls - before_calls),

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evenhand.judges.redaction import Redactor, secrets_in
-from evenhand.serve.config import ServerConfig
-from evenhand.serve.security.access import VARIABLE, VOTER_VARIABLE
+from evenhand.serve.config import VARIABLE, VOTER_VARIABLE, ServerConfig
 
 log = logging.getLogger("evenhand.serve")
 
@@ -59,9 +58,9 @@ class RequestLine:
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def tell(line: RequestLine) -> None:
+def log_request(line: RequestLine) -> None:
     if log.isEnabledFor(logging.INFO):
-        log.info("%s", line.as_text(), extra={"told": line.as_json()})
+        log.info("%s", line.as_text(), extra={"fields": line.as_json()})
 
 
 def route_of(scope: Mapping[str, Any]) -> str | None:
@@ -100,7 +99,7 @@ class _Line(logging.Formatter):
         if not self._as_json:
             line = self._redact(_said(record), limit=_LONGEST_LINE)
             return f"{at} {record.levelname.lower()} {line}"
-        fields = getattr(record, "told", None) or {"message": _said(record)}
+        fields = getattr(record, "fields", None) or {"message": _said(record)}
         safe = {name: self._safe(value) for name, value in fields.items()}
         head = {"time": at, "level": record.levelname.lower(), "pid": record.process}
         return json.dumps(head | safe, ensure_ascii=False)

@@ -273,14 +273,14 @@ async def _in_thread(work: Callable[[], _R]) -> _R:
     loop = asyncio.get_running_loop()
     made: asyncio.Future[_R] = loop.create_future()
 
-    def tell(value: _R) -> None:
+    def settle(value: _R) -> None:
         if not made.done():
             made.set_result(value)
 
     def run() -> None:
         value = work()
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(tell, value)
+            loop.call_soon_threadsafe(settle, value)
 
     threading.Thread(target=run, name="evenhand-figure", daemon=True).start()
     return await made

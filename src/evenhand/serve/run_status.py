@@ -80,7 +80,7 @@ def read_status(store: Store, run: RunRecord, job: JobRecord | None = None) -> R
     if job is not None and state == "stopped" and run.stopped_by is None:
         # Its end came between the two: the run was read before it, and the job after it.
         run = store.run_at(run.id) or run
-    progress = _told(run, job) or _counted(store, run)
+    progress = _reported(run, job) or _counted(store, run)
     judges = tuple(job.judges) if job else tuple(run.plan.get("judge_names", ()))
     done = sum(progress[name] for name in _COUNTS)
     judging = state == "judging"
@@ -160,7 +160,7 @@ def _added(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
-def _told(run: RunRecord, job: JobRecord | None) -> Mapping[str, Any] | None:
+def _reported(run: RunRecord, job: JobRecord | None) -> Mapping[str, Any] | None:
     """What the job says of itself, unless the run went on elsewhere since."""
     if job is None or "pairs" not in job.progress:
         return None

@@ -104,7 +104,7 @@ def serve(
 
         app = make_app(config)
     if ledger is not None:
-        app.state.doorway.share(ledger)
+        app.state.policy.share(ledger)
     server = UvicornServer(app, config, on_ready=on_ready)
     if ends_with is not None:
         ends_with(server.end)
@@ -185,12 +185,12 @@ class UvicornServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log.info("the server is ending: what is in flight may finish")
         state = getattr(self._app, "state", None)
-        doorway = getattr(state, "doorway", None)
+        policy = getattr(state, "policy", None)
         service = getattr(state, "service", None)
         if service is not None:
             service.begin_shutdown()
-        if doorway is not None:
-            doorway.close()
+        if policy is not None:
+            policy.close()
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
@@ -321,7 +321,9 @@ class _Workers:
         self._workers: list[_Worker] = []
 
     def run(self) -> int:
-        before = {each: signal.signal(each, self._told) for each in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            each: signal.signal(each, self._on_signal) for each in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             self._workers = [self._started() for _ in range(self._config.workers)]
             self._watch()
@@ -379,7 +381,7 @@ class _Workers:
             raise StoreError(Message("serve.worker_ended", exitcode=worker.process.exitcode))
         log.warning("worker %s ended; another takes its place", worker.process.pid)
 
-    def _told(self, sig: int, frame: FrameType | None) -> None:
+    def _on_signal(self, sig: int, frame: FrameType | None) -> None:
         if self._ending:  # the second time: at once
             for worker in self._workers:
                 worker.process.kill()

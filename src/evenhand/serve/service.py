@@ -65,7 +65,7 @@ class Service:
         limits = config.limits
         self.config = config
         self.store = store
-        self.offers = offers
+        self.judges = offers
         self.admission = Admission(limits.compares, limits.compare_queue)
         self.jobs = Jobs(store, offers, limits, observer=observer)
         self.report_cache = ReportCache(store)
@@ -73,8 +73,10 @@ class Service:
         self._indexer = Indexer(
             store, judging=lambda: self.jobs.active > 0, ended=self._prepare_report
         )
-        self.tables = VerdictBrowser(store, looked_at=self._look_at)  # verdicts as pages show them
-        self._book = StoredRuns(store, self.jobs)
+        self.verdict_browser = VerdictBrowser(
+            store, looked_at=self._look_at
+        )  # verdicts as pages show them
+        self._stored_runs = StoredRuns(store, self.jobs)
         self.comparisons = Comparisons(offers, self.admission, limits, observer=observer)
         self._intakes = ThreadPoolExecutor(_INTAKES, thread_name_prefix="evenhand-intake")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="evenhand-read")
@@ -134,7 +136,7 @@ class Service:
             await asyncio.to_thread(self._intakes.shutdown)
             await asyncio.to_thread(self._readers.shutdown)
         finally:
-            await self.offers.close()
+            await self.judges.close()
             await asyncio.to_thread(self.store.close)
 
     @property
@@ -172,8 +174,8 @@ class Service:
         """
         with upload:
             refuse_large_criteria(options.criteria, self.config.limits)
-            names = offered_names(self.offers, options)
-            plans = judge_plans(self.offers, names)
+            names = offered_names(self.judges, options)
+            plans = judge_plans(self.judges, names)
             await self.refuse_when_full()
             job = new_job(options, names, token=token)
             starting = RunIntake(
@@ -185,7 +187,7 @@ class Service:
                 stop=self._stop,
             )
             started = await self._whole(lambda: starting.take_in(upload, options))
-            status = await asyncio.to_thread(self._book.take_on, started, job)
+            status = await asyncio.to_thread(self._stored_runs.take_on, started, job)
             self.jobs.wake()
             return status
 
@@ -206,29 +208,29 @@ class Service:
 
     async def run(self, run_id: str) -> RunStatus:
         """By its id or its name; NotFound where there is none."""
-        return await asyncio.to_thread(self._book.status, run_id)
+        return await asyncio.to_thread(self._stored_runs.status, run_id)
 
     async def runs(
         self, *, after: str | None = None, limit: int = 50, state: str | None = None
     ) -> RunPage:
         """Newest first; those of the command line in the same store too."""
         limit = max(1, min(limit, self.config.limits.page_rows))
-        return await asyncio.to_thread(self._book.page, after, limit=limit, state=state)
+        return await asyncio.to_thread(self._stored_runs.page, after, limit=limit, state=state)
 
     async def runs_by_state(self) -> dict[str, int]:
         """How many there are in each state, for metrics."""
-        return await asyncio.to_thread(self._book.by_state)
+        return await asyncio.to_thread(self._stored_runs.by_state)
 
     async def cancel(self, run_id: str) -> RunStatus:
         """What is in flight is still stored; a run at rest stays as it is."""
-        status = await asyncio.to_thread(self._book.cancel, run_id)
+        status = await asyncio.to_thread(self._stored_runs.cancel, run_id)
         if not status.at_rest:
             self.jobs.stop(int(status.id))
         return status
 
     async def resume(self, run_id: str) -> RunStatus:
         """A stopped or failed run goes on; any other stays as it is."""
-        status = await asyncio.to_thread(self._book.resume, run_id)
+        status = await asyncio.to_thread(self._stored_runs.resume, run_id)
         self.jobs.wake()
         return status
 
@@ -320,7 +322,7 @@ class Service:
         problems: list[str] = []
         if self._ending.is_set():
             problems.append("the server is shutting down")
-        if not self.offers.names:
+        if not self.judges.names:
             problems.append("no judge is configured")
         try:
             async with asyncio.timeout(_STORE_ANSWERS_WITHIN_S):

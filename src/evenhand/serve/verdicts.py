@@ -241,12 +241,12 @@ def client_names(store: Store, run: RunRecord, judges: Sequence[JudgeRecord]) ->
 
 
 def _judge_ids(judge: str, judges: Sequence[JudgeRecord], names: dict[int, str]) -> tuple[int, ...]:
-    found = tuple(each.id for each in judges if judge in (names[each.id], each.name))
-    if not found:
+    ids = tuple(each.id for each in judges if judge in (names[each.id], each.name))
+    if not ids:
         raise InputError(
             Message("serve.judge_unknown", judge=judge[:80], values=", ".join(names.values()))
         )
-    return found
+    return ids
 
 
 def verdict_filter(
@@ -282,15 +282,15 @@ def _read_cursor(cursor: str | None, sort: Sort) -> tuple[TablePlace | None, Tab
     """After a place, before one, or neither."""
     if cursor is None:
         return None, None
-    found = _CURSOR.fullmatch(cursor)
+    match = _CURSOR.fullmatch(cursor)
     # Confidence alone may be missing, and it alone is no whole number.
-    if found is None or (sort != "confidence" and not (found[2] or "").lstrip("-").isdigit()):
+    if match is None or (sort != "confidence" and not (match[2] or "").lstrip("-").isdigit()):
         raise _no_cursor(cursor)
     key: float | None = None
-    if found[2]:
-        key = float(found[2]) if sort == "confidence" else int(found[2])
-    place = TablePlace(key, int(found[3]), int(found[4]))
-    return (place, None) if found[1] == "a" else (None, place)
+    if match[2]:
+        key = float(match[2]) if sort == "confidence" else int(match[2])
+    place = TablePlace(key, int(match[3]), int(match[4]))
+    return (place, None) if match[1] == "a" else (None, place)
 
 
 # Nothing may be found for long; the client gets what there is by then, and asks on.
@@ -319,9 +319,9 @@ def read_page(
     until = time.monotonic() + _SEARCHED_FOR_S
     find = (_by_index if wanted.needs_index else _by_verdicts)(store, run, wanted)
     while place is not None and len(rows) < limit:
-        found = find(place, limit - len(rows))
-        rows += found.rows
-        place = found.reached
+        part = find(place, limit - len(rows))
+        rows += part.rows
+        place = part.reached
         if time.monotonic() > until:
             break
     if not full:
@@ -349,13 +349,13 @@ def _by_index(store: Store, run: RunRecord, wanted: VerdictFilter) -> _Find:
     part would look like the whole."""
     searched = wanted.query is not None
     filled = fill_some(store, run, words=searched, within_s=_SEARCHED_FOR_S)
-    for told, what in ((filled.table, "verdicts"), (filled.words, "pairs' words")):
-        if not told.whole and (searched or told is filled.table):
+    for coverage, what in ((filled.table, "verdicts"), (filled.words, "pairs' words")):
+        if not coverage.whole and (searched or coverage is filled.table):
             raise ServerBusy(
                 Message(
                     "serve.index_pending",
-                    done=told.done,
-                    total=told.total,
+                    done=coverage.done,
+                    total=coverage.total,
                     what=what,
                     name=run.name,
                 ),
@@ -406,8 +406,8 @@ def _without_address(row: RunRow, hide: AddressRedactor) -> RunRow:
         return row
     hidden: dict[str, object] = {"error_message": hide(row.error_message)}
     if isinstance(row.verdict, Failure):
-        said = row.verdict.error.model_copy(update={"message": hide(row.verdict.error.message)})
-        hidden["verdict"] = row.verdict.model_copy(update={"error": said})
+        error = row.verdict.error.model_copy(update={"message": hide(row.verdict.error.message)})
+        hidden["verdict"] = row.verdict.model_copy(update={"error": error})
     return row.model_copy(update=hidden)
 
 

@@ -24,7 +24,7 @@ from evenhand import errors
 from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.http import problems
 from evenhand.serve.http.endpoint import HEADER, BodySpec, Endpoint, ResponseSpec
-from evenhand.serve.http.problems import problem_of
+from evenhand.serve.http.problems import as_problem
 from evenhand.serve.http.requests import parameters
 from evenhand.serve.values import LONGEST_ID
 
@@ -57,7 +57,7 @@ def _typical() -> dict[int, errors.EvenhandError]:
 
 
 def problem_example(status: int) -> Any:
-    problem = problem_of(_typical()[status]).model_dump(mode="json", context=FOR_CLIENTS)
+    problem = as_problem(_typical()[status]).model_dump(mode="json", context=FOR_CLIENTS)
     return {**problem, "metadata": {"outcome": None, "usage": {"requests": 0}}}
 
 
@@ -197,11 +197,11 @@ def add_document(app: FastAPI, endpoints: tuple[Endpoint[Any], ...], *, needs_to
                 written.append(orjson.dumps(app.openapi()))
             return written[0]
 
-    async def tell(request: Request) -> Response:
+    async def show(request: Request) -> Response:
         # It takes as long as a hundred answers, so it is made aside.
         return Response(await asyncio.to_thread(write), media_type="application/json")
 
-    app.router.routes.append(Route("/openapi.json", tell))
+    app.router.routes.append(Route("/openapi.json", show))
 
 
 def _document(

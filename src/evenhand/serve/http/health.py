@@ -36,7 +36,7 @@ class Health(Model):
 )
 async def judges(call: HttpCall[NoQuery]) -> Response:
     """The judges that clients may name, without their addresses and keys."""
-    return answer(JudgeList(judges=tuple(call.service.offers.offered())))
+    return answer(JudgeList(judges=tuple(call.service.judges.offered())))
 
 
 @endpoint(
@@ -99,7 +99,7 @@ async def metrics(call: HttpCall[NoQuery]) -> Response:
         runs = await call.service.runs_by_state()
     except EvenhandError:  # a store that is ill is when metrics are looked at
         runs = None
-    exposition = await asyncio.to_thread(call.request.app.state.doorway.metrics.exposition, runs)
+    exposition = await asyncio.to_thread(call.request.app.state.policy.metrics.exposition, runs)
     return Response(exposition, headers={"Content-Type": CONTENT_TYPE})
 
 

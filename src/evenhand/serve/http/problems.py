@@ -20,14 +20,8 @@ from evenhand.contract import ErrorBody, Metadata
 from evenhand.contract.model import Model
 from evenhand.errors import (
     EvenhandError,
-    Forbidden,
-    InputError,
-    Interrupted,
     NotFound,
     ServiceError,
-    TooLarge,
-    Unauthorized,
-    WrongMediaType,
     WrongMethod,
     http_status,
 )
@@ -55,7 +49,10 @@ class Problem(Model):
 
 
 def problem_of(error: EvenhandError) -> Problem:
-    error = for_clients(error)
+    return as_problem(for_clients(error))
+
+
+def as_problem(error: EvenhandError) -> Problem:
     failure = failure_of(error)
     kind, message = failure.error.kind, presentable(failure.error.message)
     return Problem(
@@ -89,11 +86,11 @@ def _headers_of(error: EvenhandError, status: int) -> dict[str, str]:
     return headers
 
 
-# How an error is told to whoever asked: this shape for programs, a page for people.
-Telling = Callable[[Scope, EvenhandError], Response]
+# The answer to whoever asked: this shape for programs, a page for people.
+RespondTo = Callable[[Scope, EvenhandError], Response]
 
 
-def add_handlers(app: FastAPI, *, tell: Telling) -> None:
+def add_handlers(app: FastAPI, *, respond: RespondTo) -> None:
     """Whatever FastAPI and Starlette refuse comes out in the same shape."""
 
     async def of_ours(request: Request, error: Exception) -> Response:
@@ -103,14 +100,19 @@ def add_handlers(app: FastAPI, *, tell: Telling) -> None:
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
         if error.status_code == 405:
-            return _wrong_method(request, error)
-        return tell(request.scope, _named(request, error))
+            return _wrong_method(request)
+        if error.status_code != 404:  # the router raises nothing else
+            return problem_response(ServiceError(str(error.detail)))
+        path = _shown(request.url.path)
+        return respond(
+            request.scope, NotFound(Message("serve.path_unknown", path=path))
+        )
 
     app.add_exception_handler(EvenhandError, of_ours)
     app.add_exception_handler(HTTPException, of_http)
 
 
-def _wrong_method(request: Request, error: HTTPException) -> Response:
+def _wrong_method(request: Request) -> Response:
     allowed = allowed_methods(request)
     if request.method == "OPTIONS":
         return Response(status_code=204, headers={"Allow": allowed})
@@ -128,23 +130,6 @@ def allowed_methods(request: Request) -> str:
     if "GET" in methods:
         methods.add("HEAD")
     return ", ".join(sorted(methods))
-
-
-_BY_STATUS: dict[int, type[EvenhandError]] = {
-    400: InputError,
-    401: Unauthorized,
-    403: Forbidden,
-    413: TooLarge,
-    415: WrongMediaType,
-    422: InputError,
-    503: Interrupted,
-}
-
-
-def _named(request: Request, error: HTTPException) -> EvenhandError:
-    if error.status_code == 404:
-        return NotFound(Message("serve.path_unknown", path=_shown(request.url.path)))
-    return _BY_STATUS.get(error.status_code, ServiceError)(str(error.detail))
 
 
 def complaint(details: Sequence[Mapping[str, Any]], *, known: Sequence[str] = ()) -> Message:
@@ -212,9 +197,9 @@ class UnexpectedErrors:
     where it was raised; Starlette's own handler would hand it on to the server, message and all.
     """
 
-    def __init__(self, app: ASGIApp, *, tell: Telling) -> None:
+    def __init__(self, app: ASGIApp, *, respond: RespondTo) -> None:
         self._app = app
-        self._tell = tell
+        self._respond = respond
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -237,7 +222,7 @@ class UnexpectedErrors:
             if not started:
                 fault = EvenhandError(Message("serve.server_error"))
                 try:
-                    response = self._tell(scope, fault)
+                    response = self._respond(scope, fault)
                 except Exception:  # the page of it fails too
                     response = problem_response(fault)
                 await response(scope, receive, send)

@@ -63,14 +63,14 @@ async def event_stream(
 ) -> Response:
     """The answer to whoever wants to follow. What is wrong with the first step is raised."""
     first = await anext(statuses, None)
-    if first is None or (first.at_rest and last_id == _END + told_id(first)):
+    if first is None or (first.at_rest and last_id == _END + event_id(first)):
         # It was told the end already; 204 is how a browser is told not to come back.
         await _close(statuses)
         return Response(status_code=204)
     return _EventStream(_blocks(first, statuses, last_id))
 
 
-def told_id(status: RunStatus) -> str:
+def event_id(status: RunStatus) -> str:
     """What was told, without what changes by itself: speed and times."""
     passing = {"pairs_per_s", "remaining_s", "created_at", "updated_at"}
     shown = status.model_dump_json(exclude=passing).encode()
@@ -83,12 +83,12 @@ async def _blocks(
     status = first
     try:
         yield f"retry: {_COME_BACK_MS}\n\n".encode()
-        if last_id != told_id(first):
-            yield _block("progress", first, told_id(first))
+        if last_id != event_id(first):
+            yield _block("progress", first, event_id(first))
         async for status in statuses:
-            yield _block("progress", status, told_id(status))
+            yield _block("progress", status, event_id(status))
         if status.at_rest:  # else the server is going down: the client comes back and goes on
-            yield _block("end", status, _END + told_id(status))
+            yield _block("end", status, _END + event_id(status))
     except EvenhandError as error:
         problem = problem_of(error).model_dump_json(context=FOR_CLIENTS)
         yield f"event: problem\ndata: {problem}\n\n".encode()

@@ -271,7 +271,7 @@ async def read_resource(service: Service, uri: str) -> TextResourceContents:
 
 async def complete_argument(service: Service, argument: str, begun: str) -> list[str]:
     if argument == "judge":
-        return [name for name in service.offers.names if name.startswith(begun)]
+        return [name for name in service.judges.names if name.startswith(begun)]
     if argument == "id":
         page = await service.runs(limit=_RUNS_READ)
         return [run.id for run in page.runs if run.id.startswith(begun)]
@@ -279,12 +279,12 @@ async def complete_argument(service: Service, argument: str, begun: str) -> list
 
 
 async def _judging_prompt(service: Service, judge: str | None = None) -> str:
-    return prompt_text(EXAMPLE, service.offers.plan(judge))
+    return prompt_text(EXAMPLE, service.judges.plan(judge))
 
 
 async def _judges(service: Service) -> str:
     return _as_json(
-        [each.model_dump(mode="json", context=FOR_CLIENTS) for each in service.offers.offered()]
+        [each.model_dump(mode="json", context=FOR_CLIENTS) for each in service.judges.offered()]
     )
 
 

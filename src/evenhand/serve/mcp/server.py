@@ -41,7 +41,7 @@ _HINTS: dict[Any, CacheHint] = {
 
 def make_server(service: Service) -> Server[Any]:
     """The low-level server with every tool, prompt and resource, for any transport."""
-    to_operator = service.offers.shows_addresses
+    to_operator = service.judges.shows_addresses
 
     def refusing(method: str) -> AbstractContextManager[None]:
         return _refusing(method, to_operator=to_operator)
@@ -61,7 +61,7 @@ def make_server(service: Service) -> Server[Any]:
                 call = ToolCall(service, params.arguments or {}, progress, token=_token(context))
                 refuse_wide(call.arguments, service.config.limits, rows=tool.rows)
                 answer = await tool.answer(call)
-            return answer.told()
+            return answer.result()
         except EvenhandError as error:
             return failed(error if to_operator else for_clients(error))
         except Exception as error:
@@ -127,8 +127,8 @@ def _refusing(method: str, *, to_operator: bool) -> Iterator[None]:
     """What is no tool has no result to fail in: its errors are the protocol's, told as ours."""
     try:
         yield
-    except EvenhandError as told:
-        error = told if to_operator else for_clients(told)
+    except EvenhandError as raised:
+        error = raised if to_operator else for_clients(raised)
         message = render(presentable(error.message), face="http")
         body = {"kind": error.kind, "message": message, "retryable": error.retryable}
         is_ours = not isinstance(error, InputError | NotFound)

@@ -66,13 +66,13 @@ class ToolProgress:
         self._sent = -1.0
         self._ended = False
 
-    def tell(self, done: float, total: float | None = None, message: str | None = None) -> None:
+    def update(self, done: float, total: float | None = None, message: str | None = None) -> None:
         self._newest = (done, total, message)
         self._news.set()
 
     def of(self, what: str) -> Callable[[int, int], None]:
         """A listener for functions that tell `done` and `total` of something."""
-        return lambda done, total: self.tell(done, total, f"{done} of {total} {what}")
+        return lambda done, total: self.update(done, total, f"{done} of {total} {what}")
 
     async def send(self, report: Report) -> None:
         """Until the end is told; what comes while one is being sent is told at once afterwards."""
@@ -127,7 +127,7 @@ async def follow(call: ToolCall, status: RunStatus, *, wait_s: float | None) -> 
             async for newer in call.service.follow(status.id):
                 status = newer
                 total = status.done + status.pending
-                call.progress.tell(status.done, total, f"{status.done} of {total} verdicts")
+                call.progress.update(status.done, total, f"{status.done} of {total} verdicts")
     except TimeoutError:
         pass
     return status
@@ -141,7 +141,7 @@ class ToolAnswer:
     value: Model
     text: str
 
-    def told(self) -> CallToolResult:
+    def result(self) -> CallToolResult:
         return CallToolResult(
             content=[TextContent(type="text", text=self.text)],
             structured_content=self.value.model_dump(mode="json", context=FOR_CLIENTS),

@@ -22,7 +22,7 @@ async def show_login(visit: Visit) -> Filled | Response:
     session = visit.session
     back = way_back(visit.request.query_params.get("next"))
     token = session.token if session else None
-    if not _doorway(visit).config.tokens or (token and _goes_to(token, back)):
+    if not _policy(visit).config.tokens or (token and _goes_to(token, back)):
         return _sent_to(_goes_to(token, back) or "/")
     # A strict cookie stays away from what a page of another site links to, even by way of us:
     # opened once more, from here, the same address brings it.
@@ -35,13 +35,13 @@ async def log_in(visit: Visit) -> Filled | Response:
     back = way_back(fields.get("next"))
     client = visit.request.client
     try:
-        token = _doorway(visit).log_in(client.host if client else "-", fields.get("token") or "")
+        token = _policy(visit).log_in(client.host if client else "-", fields.get("token") or "")
     except (Unauthorized, RateLimited) as error:
         return _form(back, error=error)
     response = _sent_to(_goes_to(token, back) or LOGIN)
     response.set_cookie(
         SESSION_COOKIE,
-        _doorway(visit).sessions.begin(token),
+        _policy(visit).sessions.begin(token),
         max_age=LASTS_S,
         httponly=True,
         samesite="strict",
@@ -103,9 +103,9 @@ def _is_secure(request: Request) -> bool:
     return request.url.scheme == "https" or origin.lower().startswith("https://")
 
 
-def _doorway(visit: Visit) -> RequestPolicy:
-    doorway: RequestPolicy = visit.request.app.state.doorway
-    return doorway
+def _policy(visit: Visit) -> RequestPolicy:
+    policy: RequestPolicy = visit.request.app.state.policy
+    return policy
 
 
 PAGES = (

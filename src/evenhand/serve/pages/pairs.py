@@ -45,7 +45,7 @@ async def list_pairs(visit: Visit) -> Filled | Response:
     service = visit.service
     status = await service.run(visit.run_id)
     table, counted = await asyncio.gather(
-        service.tables.page(status.id, query, cursor=cursor, limit=ROWS),
+        service.verdict_browser.page(status.id, query, cursor=cursor, limit=ROWS),
         service.report_cache.get(totals(status.id)),
     )
     return Filled(
@@ -104,7 +104,7 @@ async def judge_again(visit: Visit) -> Filled | Response:
         raise
     except EvenhandError as error:
         failed = problem_of(error)
-    asked = judge or visit.service.offers.default
+    asked = judge or visit.service.judges.default
     return await _shown(visit, {"again": again, "failed": failed, "asked": asked})
 
 
@@ -133,8 +133,8 @@ async def _shown(visit: Visit, values: dict[str, Any]) -> Filled:
     status, shown, offers, (previous, following) = await asyncio.gather(
         service.run(str(run.id)),
         asyncio.to_thread(_read, service.store, run, number, raw=raw, marks=marks),
-        asyncio.to_thread(service.offers.offered_or_named),
-        service.tables.neighbours(str(run.id), query, number),
+        asyncio.to_thread(service.judges.offered_or_named),
+        service.verdict_browser.neighbours(str(run.id), query, number),
     )
 
     def to(number: int | None) -> str | None:
@@ -220,7 +220,7 @@ def _exporting(ending: Ending) -> Callable[[Visit], Awaitable[Filled | Response]
             await asyncio.to_thread(load_pyarrow)  # without it, an error that says what to do
         run = await asyncio.to_thread(needed_run, service.store, visit.run_id)
         # What is wrong with the filters is told before a file has begun.
-        await service.tables.page(str(run.id), query, limit=1)
+        await service.verdict_browser.page(str(run.id), query, limit=1)
         name = f"evenhand-run-{run.id}.{ending}"
         return StreamingResponse(
             _gathered(_file(service, run, query, ending)),
@@ -261,7 +261,7 @@ def _whole_rows(service: Service, run: RunRecord, query: TableQuery) -> Iterator
     judges = store.run_judges(run.id)
     names = client_names(store, run, judges)
     recorded = {judge.id: judge for judge in judges}
-    table = service.tables.each(str(run.id), query)
+    table = service.verdict_browser.each(str(run.id), query)
     while batch := [VerdictPlace(row.number, row.judge_id) for row in islice(table, _ROWS)]:
         values = {
             VerdictPlace(whole.row.item.number, whole.row.judge_id): whole

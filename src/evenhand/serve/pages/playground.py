@@ -120,7 +120,7 @@ async def compare(visit: Visit) -> Filled | Response:
 async def _filled(
     visit: Visit, attempt: PlaygroundForm, result: PlaygroundResult | None = None
 ) -> Filled:
-    offers = await asyncio.to_thread(visit.service.offers.offered_or_named)
+    offers = await asyncio.to_thread(visit.service.judges.offered_or_named)
     # Where the judge answered and it is no verdict, nothing went wrong here.
     failed = result is not None and result.problem is not None and not result.invalid
     status = result.problem.status if failed and result is not None and result.problem else 200
@@ -162,7 +162,7 @@ async def _lines(visit: Visit, attempt: PlaygroundForm) -> AsyncIterator[bytes]:
 def _waited(service: Service, attempt: PlaygroundForm) -> list[tuple[Order, int]]:
     """Both orders, as often as the judge is asked."""
     try:
-        samples = service.offers.plan(attempt.judge).config.samples_per_order
+        samples = service.judges.plan(attempt.judge).config.samples_per_order
     except EvenhandError:
         return []  # it is told in the end
     orders = ORDERS if attempt.swap_positions else ORDERS[:1]

@@ -208,12 +208,12 @@ class FigureFormat:
         """So many of all, as a share with its interval."""
         from evenhand.stats.proportions import Share
 
-        found = Share.of_counts(part, of)
-        if found is None:
+        share = Share.of_counts(part, of)
+        if share is None:
             return Markup('<span class="unknown">—</span>')
-        low, high = _percent(found.low), _percent(found.high)
+        low, high = _percent(share.low), _percent(share.high)
         return Markup('{}<small> %</small></span> <span class="interval">{}</span>').format(
-            Markup('<span class="figure">{}').format(_percent(found.value)),
+            Markup('<span class="figure">{}').format(_percent(share.value)),
             self._say("figure.between", low=low, high=high),
         )
 

@@ -275,7 +275,7 @@ async def show_run(visit: Visit) -> Filled | Response:
     status = await visit.service.run(visit.run_id)
     cache = visit.service.report_cache
     options = ReportOptions(side=query.side, ties=query.ties, level=query.level)
-    await visit.service.tables.prepare(status.id)
+    await visit.service.verdict_browser.prepare(status.id)
     conclusions, totals, report = await asyncio.gather(
         cache.get(reports.conclusions(status.id, options)),
         cache.get(reports.totals(status.id)),

@@ -71,7 +71,7 @@ _seen: WeakKeyDictionary[Service, dict[tuple[str, datetime], Glance]] = WeakKeyD
 
 async def list_runs(visit: Visit) -> Filled | Response:
     shown = await _listed(visit)
-    offers = await asyncio.to_thread(visit.service.offers.offered_or_named)
+    offers = await asyncio.to_thread(visit.service.judges.offered_or_named)
     return Filled("runs.html", {**shown, "offers": offers})
 
 

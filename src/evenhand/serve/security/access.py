@@ -18,55 +18,12 @@ from multiprocessing.context import SpawnContext
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from evenhand.errors import Forbidden, SettingsError
+from evenhand.errors import Forbidden
 from evenhand.messages import Message
 from evenhand.serve.config import ServerConfig, Token, is_loopback
 
-# Who may ask, and how often: tokens compared in constant time, and buckets that refill.
-
-LEAST_SECRET = 16  # characters
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-_PRINTABLE = re.compile(r"[!-~]+")
 # Beyond so many addresses the longest silent is forgotten.
 _ADDRESSES = 10_000
-
-
-VARIABLE = "EVENHAND_TOKEN"
-VOTER_VARIABLE = "EVENHAND_VOTER_TOKEN"
-
-
-def read_tokens(text: str, *, votes_only: bool = False) -> tuple[Token, ...]:
-    """Secrets separated by commas, each with a name before it (ci=…) or none.
-
-    Voters' always have one: votes are kept by it.
-    """
-    variable = VOTER_VARIABLE if votes_only else VARIABLE
-    tokens = []
-    for place, entry in enumerate((each.strip() for each in text.split(",")), start=1):
-        if not entry:
-            continue
-        name, equals, secret = entry.partition("=")
-        # Base64 ends in signs of equality.
-        if not equals or not _NAME.fullmatch(name) or not secret.strip("="):
-            name, secret = f"token{place}", entry
-            if votes_only:
-                raise SettingsError(
-                    Message("serve.token_without_name", place=place, variable=variable)
-                )
-        if not _PRINTABLE.fullmatch(secret):
-            raise SettingsError(Message("serve.token_malformed", name=name, variable=variable))
-        if len(secret) < LEAST_SECRET:
-            raise SettingsError(
-                Message(
-                    "serve.token_too_short",
-                    name=name,
-                    variable=variable,
-                    n=len(secret),
-                    least_secret=LEAST_SECRET,
-                )
-            )
-        tokens.append(Token(name, secret, votes_only))
-    return tuple(tokens)
 
 
 class Tokens:

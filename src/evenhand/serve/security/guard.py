@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenhand.errors import EvenhandError, Unauthorized
 from evenhand.serve.config import MIB
 from evenhand.serve.http.problems import problem_response
-from evenhand.serve.logs import RequestLine, route_of, shown_path, tell
+from evenhand.serve.logs import RequestLine, log_request, route_of, shown_path
 from evenhand.serve.security.access import LOGIN, Session, is_vote, way_back
 from evenhand.serve.security.policy import Entry, RequestBody, RequestInfo, RequestPolicy
 
@@ -83,9 +83,9 @@ _PREFLIGHT: _Headers = [
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, doorway: RequestPolicy) -> None:
+    def __init__(self, app: ASGIApp, policy: RequestPolicy) -> None:
         self._app = app
-        self._door = doorway
+        self._policy = policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -93,17 +93,17 @@ class Guard:
         elif scope["type"] == "websocket":  # there are none here
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await _Exchange(self._app, self._door, scope, receive, send).run()
+            await _Exchange(self._app, self._policy, scope, receive, send).run()
 
 
 class _Exchange:
     """One request and its answer."""
 
     def __init__(
-        self, app: ASGIApp, door: RequestPolicy, scope: Scope, receive: Receive, send: Send
+        self, app: ASGIApp, policy: RequestPolicy, scope: Scope, receive: Receive, send: Send
     ) -> None:
         self._app = app
-        self._door = door
+        self._policy = policy
         self._scope = scope
         self._send = send
         self._asked = asked = RequestInfo(scope)
@@ -119,22 +119,22 @@ class _Exchange:
         self._ended = False
         self._body = RequestBody(
             receive,
-            most=door.most_bytes(asked),
-            timeout_s=door.config.limits.body_timeout_s,
-            held=None if asked.is_upload else door.held,
+            most=policy.most_bytes(asked),
+            timeout_s=policy.config.limits.body_timeout_s,
+            held=None if asked.is_upload else policy.held,
             # What is sent to log in is a secret, in a form that no redactor would know again.
-            keeps=_KEPT_TEXT if door.config.log_texts and asked.path != LOGIN else 0,
+            keeps=_KEPT_TEXT if policy.config.log_texts and asked.path != LOGIN else 0,
         )
 
     async def run(self) -> None:
-        self._door.enter(self._asked)
-        self._door.metrics.arrived()
+        self._policy.enter(self._asked)
+        self._policy.metrics.arrived()
         try:
             try:
-                await self._door.look_at_session(self._asked)
-                self._entry = self._door.check(self._asked)
+                await self._policy.look_at_session(self._asked)
+                self._entry = self._policy.check(self._asked)
             except EvenhandError as error:
-                self._remember(self._door.session_of(self._asked))
+                self._remember(self._policy.session_of(self._asked))
                 await self._refuse(error)
                 return
             if self._entry.preflight:
@@ -146,12 +146,12 @@ class _Exchange:
             self._remember(self._entry.session)
             await self._pass_on()
         finally:
-            self._door.leave(self._asked)
+            self._policy.leave(self._asked)
             self._body.release()
             if self._body.size > MIB:
-                self._door.returning.soon()
+                self._policy.returning.soon()
             if self._streams and self._task is not None:
-                self._door.streams.discard(self._task)
+                self._policy.streams.discard(self._task)
             self._tell()
 
     def _remember(self, session: Session | None) -> None:
@@ -166,7 +166,7 @@ class _Exchange:
             if self._body.refused is None:
                 raise
         except asyncio.CancelledError:
-            if self._task is None or not (self._streams and self._door.closing):
+            if self._task is None or not (self._streams and self._policy.closing):
                 raise
             self._task.uncancel()
             if not self._ended:
@@ -205,7 +205,7 @@ class _Exchange:
         if there.get(b"content-type", b"").startswith(b"text/event-stream"):
             self._streams = True
             if self._task is not None:
-                self._door.streams.add(self._task)
+                self._policy.streams.add(self._task)
         await self._send({"type": "http.response.start", "status": status, "headers": kept})
 
     async def _end(self, body: bytes, *, more: bool = False) -> None:
@@ -214,7 +214,7 @@ class _Exchange:
 
     async def _refuse(self, error: EvenhandError) -> None:
         self._kind = error.kind
-        self._door.metrics.refused(error.kind)
+        self._policy.metrics.refused(error.kind)
         response = refusal_of(self._asked, self._scope, error)
         headers = list(response.raw_headers)
         unread = self._asked.has_body and not self._asked.has_small_body
@@ -245,9 +245,9 @@ class _Exchange:
         seconds = time.perf_counter() - self._began
         status = self._status or _NO_ANSWER
         method = self._asked.method
-        self._door.metrics.answered(method, route or "none", status, seconds=seconds)
+        self._policy.metrics.answered(method, route or "none", status, seconds=seconds)
         texts = bool(self._body.keeps)
-        tell(
+        log_request(
             RequestLine(
                 client=self._asked.client,
                 token=self._entry.token,

@@ -242,7 +242,7 @@ class Entry:
 
 
 class RequestPolicy:
-    """What all requests of a process share; `app.state.doorway` is it."""
+    """What all requests of a process share; `app.state.policy` is it."""
 
     def __init__(self, config: ServerConfig, *, metrics: Metrics | None = None) -> None:
         limits = config.limits
