@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from evenhand.errors import EvenhandError
 from evenhand.serve.app import make_app
 from evenhand.serve.config import ServerConfig
-from evenhand.serve.http.problems import MEDIA_TYPE, Telling, UnexpectedErrors, problem_response
+from evenhand.serve.http.problems import MEDIA_TYPE, RespondTo, UnexpectedErrors, problem_response
 
 PEOPLE = {"Accept": "text/html,application/xhtml+xml"}
 
@@ -38,7 +38,7 @@ async def _failing(scope: Scope, receive: Receive, send: Send) -> None:
     raise RuntimeError("what a client sent")
 
 
-async def answered(tell: Telling) -> bytes:
+async def answered(tell: RespondTo) -> bytes:
     said: list[Message] = []
 
     async def send(message: Message) -> None:

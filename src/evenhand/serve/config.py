@@ -175,9 +175,7 @@ def read_tokens(text: str, *, votes_only: bool = False) -> tuple[Token, ...]:
                     Message("serve.token_without_name", place=place, variable=variable)
                 )
         if not _PRINTABLE.fullmatch(secret):
-            raise SettingsError(
-                Message("serve.token_malformed", name=name, variable=variable)
-            )
+            raise SettingsError(Message("serve.token_malformed", name=name, variable=variable))
         if len(secret) < LEAST_SECRET:
             raise SettingsError(
                 Message(
@@ -293,9 +291,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _known(where: object, key: str, known: tuple[str, ...]) -> None:
     if key not in known:
         remedy = _ELSEWHERE.get(key, f"it may set {', '.join(known)}")
-        raise SettingsError(
-            Message("serve.key_not_allowed", where=where, key=key, remedy=remedy)
-        )
+        raise SettingsError(Message("serve.key_not_allowed", where=where, key=key, remedy=remedy))
 
 
 def _checked(where: str, key: str, value: object) -> object:
@@ -321,7 +317,9 @@ def _limits(where: str, table: object) -> ServerLimits:
         _known(where, key, LIMIT_KEYS)
         allowed = (int, float) if key in _IN_PARTS else (int,)
         if type(value) not in allowed or not value > 0:
-            raise SettingsError(Message("serve.number_not_positive", where=where, key=key, value=value))
+            raise SettingsError(
+                Message("serve.number_not_positive", where=where, key=key, value=value)
+            )
     return ServerLimits(**table)
 
 

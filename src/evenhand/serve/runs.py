@@ -222,25 +222,16 @@ class StartedRun:
     found: bool  # it was there before
 
 
+@dataclass(frozen=True, slots=True)
 class RunIntake:
     """One request's way; for a thread, since it reads and writes for as long as the data is."""
 
-    def __init__(
-        self,
-        store: Store,
-        limits: ServerLimits,
-        plans: Sequence[JudgePlan],
-        options: RunOptions,
-        *,
-        job: NewJob,
-        stop: Stop,
-    ) -> None:
-        self._store = store
-        self._limits = limits
-        self._plans = plans
-        self._options = options
-        self._job = job
-        self._stop = stop
+    _store: Store
+    _limits: ServerLimits
+    _plans: Sequence[JudgePlan]
+    _options: RunOptions
+    _job: NewJob
+    _stop: Stop
 
     def take_in(self, upload: Upload, asked: StartRun) -> StartedRun:
         refuse_judges(self._plans, self._options)

@@ -183,8 +183,8 @@ class Service:
                 self.config.limits,
                 plans,
                 run_options(options, self.config.limits),
-                job=job,
-                stop=self._stop,
+                job,
+                self._stop,
             )
             started = await self._whole(lambda: starting.take_in(upload, options))
             status = await asyncio.to_thread(self._stored_runs.take_on, started, job)

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -19,18 +19,24 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from evenhand.contract.model import Model
-from evenhand.errors import Conflict, EvenhandError, InputError, NotFound
+from evenhand.errors import Conflict, EvenhandError, InputError
 from evenhand.messages import FOR_CLIENTS, Message
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import problem_response
-from evenhand.serve.http.requests import Q, json_body, read_query, whole_body
-from evenhand.serve.service import Service
-from evenhand.serve.values import LONGEST_ID
+from evenhand.serve.http.requests import (
+    Q,
+    ServiceRequest,
+    json_body,
+    read_body,
+    read_query,
+    whole_body,
+)
 from evenhand.store.requests import KeyedRequest, StoredRequest, StoredResponse
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 
+_M = TypeVar("_M", bound=Model)
 _LONGEST_KEY = 255
 _KEPT_HEADERS = ("content-type", "location", "cache-control")
 # Of a request that is still being answered: it is worth asking again soon.
@@ -38,29 +44,10 @@ _ASK_AGAIN_S = 1
 
 
 @dataclass(frozen=True, slots=True)
-class HttpCall(Generic[Q]):
+class HttpCall(ServiceRequest, Generic[Q]):
     """One request on its way to the service."""
 
-    request: Request
     query: Q
-
-    @property
-    def service(self) -> Service:
-        service: Service = self.request.app.state.service
-        return service
-
-    @property
-    def token(self) -> str | None:
-        """The name of the token that asked, which the guard has found out."""
-        name: str | None = getattr(self.request.state, "token", None)
-        return name
-
-    @property
-    def run_id(self) -> str:
-        run_id: str = self.request.path_params["id"]
-        if len(run_id) > LONGEST_ID or not run_id.isprintable():
-            raise NotFound(Message("serve.run_id_unknown", run_id=run_id[:40]))
-        return run_id
 
     async def body(self) -> bytes:
         """A body of JSON, not yet parsed."""
@@ -99,6 +86,17 @@ class HttpCall(Generic[Q]):
             raise
         await asyncio.to_thread(store.forget_request, keyed)
         return response
+
+    async def once_for(
+        self, model: type[_M], work: Callable[[_M], Awaitable[BaseModel]]
+    ) -> Response:
+        """The same, with the body as what `work` is asked for."""
+        body = await self.body()
+
+        async def answered() -> Response:
+            return answer(await work(read_body(body, model, self.limits)))
+
+        return await self.once(answered, body)
 
     @property
     def limits(self) -> ServerLimits:

@@ -104,9 +104,7 @@ def add_handlers(app: FastAPI, *, respond: RespondTo) -> None:
         if error.status_code != 404:  # the router raises nothing else
             return problem_response(ServiceError(str(error.detail)))
         path = _shown(request.url.path)
-        return respond(
-            request.scope, NotFound(Message("serve.path_unknown", path=path))
-        )
+        return respond(request.scope, NotFound(Message("serve.path_unknown", path=path)))
 
     app.add_exception_handler(EvenhandError, of_ours)
     app.add_exception_handler(HTTPException, of_http)

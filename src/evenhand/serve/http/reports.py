@@ -16,7 +16,7 @@ from evenhand.serve.http.endpoint import (
     answer,
     endpoint,
 )
-from evenhand.serve.http.requests import NoQuery, read_body
+from evenhand.serve.http.requests import NoQuery
 from evenhand.serve.values import AuditRun, RankRuns, ReportOptions
 
 _RANKING = ResponseSpec(
@@ -75,12 +75,7 @@ async def rank(call: HttpCall[RankRuns]) -> Response:
 )
 async def rank_by_body(call: HttpCall[NoQuery]) -> Response:
     """The same, with the request as a body."""
-    body = await call.body()
-
-    async def ranked() -> Response:
-        return answer(await call.service.rank(read_body(body, RankRuns, call.limits)))
-
-    return await call.once(ranked, body)
+    return await call.once_for(RankRuns, call.service.rank)
 
 
 @endpoint(
@@ -112,12 +107,7 @@ async def audit(call: HttpCall[AuditRun]) -> Response:
 )
 async def audit_by_body(call: HttpCall[NoQuery]) -> Response:
     """The same, with the request as a body."""
-    body = await call.body()
-
-    async def audited() -> Response:
-        return answer(await call.service.audit(read_body(body, AuditRun, call.limits)))
-
-    return await call.once(audited, body)
+    return await call.once_for(AuditRun, call.service.audit)
 
 
 ENDPOINTS: tuple[Endpoint[Any], ...] = (report, rank, rank_by_body, audit, audit_by_body)

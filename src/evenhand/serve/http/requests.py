@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from pydantic import ValidationError
@@ -13,7 +14,7 @@ from starlette.requests import Request
 
 from evenhand.contract.json_text import RepeatedKey, TooManyValues, load_json
 from evenhand.contract.model import Model
-from evenhand.errors import InputError, TooLarge, WrongMediaType
+from evenhand.errors import InputError, NotFound, TooLarge, WrongMediaType
 from evenhand.messages import Message
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.http.problems import complaint
@@ -23,11 +24,41 @@ from evenhand.serve.security.limits import (
     refuse_wide,
     values_of_a_pair,
 )
+from evenhand.serve.values import LONGEST_ID
+
+if TYPE_CHECKING:
+    from evenhand.serve.service import Service
+
 
 BOM = b"\xef\xbb\xbf"
 _UTF_8 = frozenset({"", "utf-8", "utf8", "us-ascii"})
 
 M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRequest:
+    """A request of a program or a page, as far as both are alike."""
+
+    request: Request
+
+    @property
+    def service(self) -> Service:
+        service: Service = self.request.app.state.service
+        return service
+
+    @property
+    def token(self) -> str | None:
+        """The name of the token that asked, which the guard has made out."""
+        name: str | None = getattr(self.request.state, "token", None)
+        return name
+
+    @property
+    def run_id(self) -> str:
+        run_id: str = self.request.path_params["id"]
+        if len(run_id) > LONGEST_ID or not run_id.isprintable():
+            raise NotFound(Message("serve.run_unknown", wanted=run_id[:40]))
+        return run_id
 
 
 def media_type_of(request: Request) -> tuple[str, dict[str, str]]:

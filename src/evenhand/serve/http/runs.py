@@ -371,11 +371,7 @@ async def list_verdicts(call: HttpCall[VerdictsQuery]) -> Response:
 )
 async def cancel_run(call: HttpCall[NoQuery]) -> Response:
     """No further pair is begun; what is in flight is still stored. A run at rest stays as it is."""
-
-    async def cancelled() -> Response:
-        return answer(await call.service.cancel(call.run_id))
-
-    return await _without_body(call, cancelled)
+    return await _without_body(call, call.service.cancel)
 
 
 @endpoint(
@@ -388,20 +384,20 @@ async def cancel_run(call: HttpCall[NoQuery]) -> Response:
 )
 async def resume_run(call: HttpCall[NoQuery]) -> Response:
     """A stopped or failed run goes on where it was; nothing is judged twice."""
-
-    async def resumed() -> Response:
-        return answer(await call.service.resume(call.run_id))
-
-    return await _without_body(call, resumed)
+    return await _without_body(call, call.service.resume)
 
 
 async def _without_body(
-    call: HttpCall[NoQuery], work: Callable[[], Awaitable[Response]]
+    call: HttpCall[NoQuery], work: Callable[[str], Awaitable[RunStatus]]
 ) -> Response:
     body = await call.any_body()
     if body.strip() not in (b"", b"{}"):
         raise InputError(Message("serve.body_not_taken", path=call.request.url.path))
-    return await call.once(work, b"")
+
+    async def answered() -> Response:
+        return answer(await work(call.run_id))
+
+    return await call.once(answered, b"")
 
 
 # The most used one first: routes are tried in their order.

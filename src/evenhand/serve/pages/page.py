@@ -21,11 +21,10 @@ from starlette.responses import Response
 from evenhand.errors import EvenhandError, Forbidden, InputError, NotFound, WrongMediaType
 from evenhand.messages import Message
 from evenhand.serve.http.problems import problem_of
-from evenhand.serve.http.requests import media_type_of, refuse_encoded, whole_body
+from evenhand.serve.http.requests import ServiceRequest, media_type_of, refuse_encoded, whole_body
 from evenhand.serve.pages.rendering import LANGUAGES, Language, preferred, render_template
 from evenhand.serve.security.access import Session, sent_by_own_page
 from evenhand.serve.service import Service
-from evenhand.serve.values import LONGEST_ID
 
 LANGUAGE_COOKIE = "evenhand_language"
 _YEAR_S = 365 * 24 * 3600
@@ -137,33 +136,14 @@ def _with_plain_lines(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(ServiceRequest):
     """One request for a page."""
-
-    request: Request
-
-    @property
-    def service(self) -> Service:
-        service: Service = self.request.app.state.service
-        return service
-
-    @property
-    def token(self) -> str | None:
-        name: str | None = getattr(self.request.state, "token", None)
-        return name
 
     @property
     def session(self) -> Session | None:
         """None where nobody had to log in."""
         session: Session | None = getattr(self.request.state, "session", None)
         return session
-
-    @property
-    def run_id(self) -> str:
-        run_id: str = self.request.path_params["id"]
-        if len(run_id) > LONGEST_ID or not run_id.isprintable():
-            raise NotFound(Message("serve.run_of_page_unknown", run_id=run_id[:40]))
-        return run_id
 
     def given(self, *, beside: frozenset[str] = frozenset()) -> QueryParams:
         """What an address says of this page: a field that a form left empty says nothing."""
