@@ -353,7 +353,7 @@ def calibrate(
     from evenhand.trust.calibration import calibrate_run, save_calibration
 
     with _opened(store) as opened:
-        found = calibrate_run(
+        learned = calibrate_run(
             opened,
             run,
             judge=judge,
@@ -364,9 +364,9 @@ def calibrate(
             seed=seed,
         )
     if save is None:
-        return found
-    path = save_calibration(found.calibration, save, overwrite=overwrite)
-    return found.model_copy(update={"saved": str(path)})
+        return learned
+    path = save_calibration(learned.calibration, save, overwrite=overwrite)
+    return learned.model_copy(update={"saved": str(path)})
 
 
 def correct(

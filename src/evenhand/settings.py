@@ -70,9 +70,9 @@ def load_settings(
     """Working directory's file, then the user's, then the environment: the later one wins."""
     environment = os.environ if environment is None else environment
     settings = Settings()
-    found = (directory or Path.cwd()) / LOCAL_FILE
-    if found.is_file():
-        settings = _with_file(settings, found, trusted=False)
+    local_file = (directory or Path.cwd()) / LOCAL_FILE
+    if local_file.is_file():
+        settings = _with_file(settings, local_file, trusted=False)
     user_file = user_file or _user_file(environment)
     if user_file is not None and user_file.is_file():
         settings = _with_file(settings, user_file, trusted=True)

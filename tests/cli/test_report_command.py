@@ -100,7 +100,7 @@ def test_odd_outcomes_stay_apart_and_are_explained(command: Command, store: Stor
     assert said(out, "worst case").startswith(
         "0.64 if all 4 pairs without a verdict had been lost, 0.71 if won; "
     )
-    assert "the judge favours the first place: 9 of 9 inconsistent pairs" in said(out, "position")
+    assert "position bias to the first place: 9 of 9 inconsistent pairs" in said(out, "position")
     assert said(out, "compared").endswith(", 2 rows skipped")
     assert out.count("note ") == 3
     excluded = command("report", "odd", "--ties", "excluded", *HERE).out

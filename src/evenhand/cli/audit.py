@@ -162,7 +162,7 @@ def audit(
             end(summary, as_json=as_json)
         run, judge = summary.run, None
     with opened_store(limits.store) as at:
-        found = audit_run(
+        audited = audit_run(
             at,
             run,
             judge=judge,
@@ -171,15 +171,15 @@ def audit(
             against=against,
             rule=figures,
         )
-    unused = vote_lists_note(data, run) if data is not None and not found.people else None
+    unused = vote_lists_note(data, run) if data is not None and not audited.people else None
     if unused is not None:
-        found = found.model_copy(update={"notes": (*found.notes, unused)})
-    findings = assess_audit(found, thresholds)
+        audited = audited.model_copy(update={"notes": (*audited.notes, unused)})
+    findings = assess_audit(audited, thresholds)
     if as_json:
-        whole = found.model_dump(mode="json") | {"findings": findings.model_dump(mode="json")}
+        whole = audited.model_dump(mode="json") | {"findings": findings.model_dump(mode="json")}
         session.write_json(whole)
     else:
-        show_audit(session.out(), found, findings)
+        show_audit(session.out(), audited, findings)
     raise typer.Exit(_CODES[findings.ruling])
 
 
@@ -288,10 +288,10 @@ def vote_lists_note(data: Source, run: str) -> str | None:
     known = Columns({"votes": VOTE_FIELDS["votes"]}, {})
     table = open_table(data.files[0], wanted=known.wanted)
     for _, row in islice(table.rows, 1):
-        found = known.find(tuple(row)) if not isinstance(row, str) else {}
-        if "votes" in found:
+        columns = known.find(tuple(row)) if not isinstance(row, str) else {}
+        if "votes" in columns:
             return (
-                f"the column {found['votes'][0]} may hold several people's verdicts; evenhand "
+                f"the column {columns['votes'][0]} may hold several people's verdicts; evenhand "
                 f"votes import {run} {data.name} makes them a yardstick"
             )
     return None
@@ -349,8 +349,8 @@ def show_audit(console: Console, audit: Audit, findings: Findings) -> None:
         console.print(Padding(Text(line), (0, 0, 0, 2)))
     console.print()
     table = table_of("", " ", left=("", " "), header=False)
-    for name, told in _figures(audit):
-        table.add_row(Text(name), Text(told))
+    for name, figure in _figures(audit):
+        table.add_row(Text(name), Text(figure))
     console.print(table)
     _show_confusion(console, audit)
     _show_tags(console, audit)
@@ -387,7 +387,7 @@ def show_rule(console: Console, figures: RuleFigures) -> None:
 
 
 def _figures(audit: Audit) -> list[tuple[str, str]]:
-    told = [
+    lines = [
         ("labelled pairs", number(audit.n)),
         *_label_sources(audit),
         ("accuracy", share(audit.accuracy)),
@@ -413,15 +413,15 @@ def _figures(audit: Audit) -> list[tuple[str, str]]:
     ]
     if audit.self_preference is not None:
         own = audit.self_preference
-        told.append((f"its own model ({one_line(own.model)}) wins", share(own.by_judge)))
-        told.append(("  oftener than it should", value(own.excess)))
+        lines.append((f"its own model ({one_line(own.model)}) wins", share(own.by_judge)))
+        lines.append(("  oftener than it should", value(own.excess)))
     if audit.retest is not None:
-        told.append(("the same when asked again", share(audit.retest)))
+        lines.append(("the same when asked again", share(audit.retest)))
     if audit.between is not None:
         other = audit.between
-        told.append((f"agreement with {one_line(other.judge)}", share(other.agreement)))
-        told.append(("  kappa", value(other.kappa)))
-    return told
+        lines.append((f"agreement with {one_line(other.judge)}", share(other.agreement)))
+        lines.append(("  kappa", value(other.kappa)))
+    return lines
 
 
 def _agreeing(yardstick: str) -> str:
@@ -432,10 +432,10 @@ def _label_sources(audit: Audit) -> list[tuple[str, str]]:
     """Told only where people had a part in it."""
     if not audit.labels.by_people:
         return []
-    told = [("  by people's majority", number(audit.labels.by_people))]
+    lines = [("  by people's majority", number(audit.labels.by_people))]
     if audit.labels.by_data:
-        told.insert(0, ("  by the data", number(audit.labels.by_data)))
-    return told
+        lines.insert(0, ("  by the data", number(audit.labels.by_data)))
+    return lines
 
 
 def _judge_and_person(audit: Audit) -> list[tuple[str, str]]:

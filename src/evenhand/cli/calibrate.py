@@ -102,7 +102,7 @@ def calibrate(
     if save is not None and CALIBRATION_FILES.path(save).exists() and not force:
         raise InputError(Message("command.calibration_there", save=save))
     with opened_store(store) as opened:
-        found = calibrate_run(
+        learned = calibrate_run(
             opened,
             run,
             judge=judge,
@@ -113,13 +113,13 @@ def calibrate(
             seed=seed,
         )
     if save is not None:
-        path = save_calibration(found.calibration, save, overwrite=force)
-        found = found.model_copy(update={"saved": str(path)})
+        path = save_calibration(learned.calibration, save, overwrite=force)
+        learned = learned.model_copy(update={"saved": str(path)})
     if plot is not None:
         from evenhand.report.charts.drawing import write_reliability_chart
 
-        write_reliability_chart(found.change, found.learned_on.judge, plot)
-    session.present(found, partial(show_calibration, name=save, plot=plot), as_json=as_json)
+        write_reliability_chart(learned.change, learned.learned_on.judge, plot)
+    session.present(learned, partial(show_calibration, name=save, plot=plot), as_json=as_json)
 
 
 # A calibration as a person reads it: what it changes, the reliability diagram, the guarantee.
@@ -128,65 +128,65 @@ _WIDTH_OF_NAMES = 11
 
 
 def show_calibration(
-    console: Console, found: CalibrationReport, *, name: str | None, plot: Path | None
+    console: Console, report: CalibrationReport, *, name: str | None, plot: Path | None
 ) -> None:
     from rich.text import Text
 
-    console.print(Text(f"calibration of {one_line(found.learned_on.judge)}", "bold"))
-    learned = found.calibration.calibration
+    console.print(Text(f"calibration of {one_line(report.learned_on.judge)}", "bold"))
+    learned = report.calibration.calibration
     tested = (
         "by calibrations that had not seen the prompt"
-        if found.tested == "cross-fitted"
+        if report.tested == "cross-fitted"
         else "by this one on the prompts that were kept apart"
     )
     facts = (
-        ("labels", _labels(found)),
-        ("signals", ", ".join(found.signals)),
+        ("labels", _labels(report)),
+        ("signals", ", ".join(report.signals)),
         (
             "learned",
             f"{_curve(learned.curve)}{_drawn_in(learned.weight)}, "
             f"from {counted(learned.n, 'verdict')} of {counted(learned.prompts, 'prompt')}, "
             f"{_tenths(learned.base_rate)} right",
         ),
-        ("tested", f"on {counted(found.change.after_all.n, 'verdict')}, {tested}"),
+        ("tested", f"on {counted(report.change.after_all.n, 'verdict')}, {tested}"),
     )
     show_facts(console, facts, width=_WIDTH_OF_NAMES)
     console.print()
-    _show_errors(console, found)
+    _show_errors(console, report)
     console.print()
-    _show_bins(console, found)
-    if found.calibration.guarantee is not None:
+    _show_bins(console, report)
+    if report.calibration.guarantee is not None:
         console.print()
-        named = ", ".join(one_line(each) for each in found.calibration.data)
-        data = f"run {one_line(found.run)}{f' ({named})' if named else ''}"
+        named = ", ".join(one_line(each) for each in report.calibration.data)
+        data = f"run {one_line(report.run)}{f' ({named})' if named else ''}"
         promised = (
-            ("guarantee", _guarantee(found.calibration.guarantee)),
+            ("guarantee", _guarantee(report.calibration.guarantee)),
             ("", f"it holds for data like those of {data} and for no others"),
         )
         show_facts(console, promised, width=_WIDTH_OF_NAMES)
-    show_notes(console, found.notes, apart=True)
+    show_notes(console, report.notes, apart=True)
     console.print()
-    if found.saved is None:
+    if report.saved is None:
         console.print(Text("not kept; --save NAME keeps it", "dim"))
     else:
         console.print(
-            Text(f"kept in {one_line(found.saved)}; use it with --calibration {name}"),
+            Text(f"kept in {one_line(report.saved)}; use it with --calibration {name}"),
             soft_wrap=True,
         )
     if plot is not None:
         console.print(Text(f"chart in {one_line(str(plot))}"), soft_wrap=True)
 
 
-def _labels(found: CalibrationReport) -> str:
-    parts = [f"{counted(found.verdicts, 'verdict')} of {counted(found.prompts, 'prompt')}"]
-    if found.by_people:
-        parts.append(f"{number(found.by_people)} by people's votes")
+def _labels(report: CalibrationReport) -> str:
+    parts = [f"{counted(report.verdicts, 'verdict')} of {counted(report.prompts, 'prompt')}"]
+    if report.by_people:
+        parts.append(f"{number(report.by_people)} by people's votes")
     left_out = [
         f"{number(count)} {what}"
         for count, what in (
-            (found.inconsistent, "inconsistent"),
-            (found.invalid, "invalid"),
-            (found.unlabelled, "without a label"),
+            (report.inconsistent, "inconsistent"),
+            (report.invalid, "invalid"),
+            (report.unlabelled, "without a label"),
         )
         if count
     ]
@@ -207,59 +207,59 @@ def _drawn_in(weight: float) -> str:
     return f" at {100 * weight:.0f} % of its steepness" if 0 < weight < 1 else ""
 
 
-def _show_errors(console: Console, found: CalibrationReport) -> None:
+def _show_errors(console: Console, report: CalibrationReport) -> None:
     from rich.text import Text
 
-    change = found.change
+    change = report.change
     base = change.after_all
     table = table_of("", "before", "after", "the share that is right alone", left=("",))
     before, after = change.before, change.after_all
     table.add_row("calibration error", _error(before), _error(after), Text(""))
-    table.add_row("  told from zero", _told_apart(before), _told_apart(after), Text(""))
+    table.add_row("  differs from zero", _nonzero(before), _nonzero(after), Text(""))
     table.add_row("Brier score", _brier(before), _brier(after), _digits(base.base_brier))
     table.add_row("log loss", _log_loss(before), _log_loss(after), _digits(base.base_log_loss))
     console.print(table)
     if change.brier_change is not None and change.brier_change.value is not None:
-        told = change.brier_change
+        drop = change.brier_change
         limits = (
-            f" ({told.low:+.3f} to {told.high:+.3f})"
-            if told.low is not None and told.high is not None
+            f" ({drop.low:+.3f} to {drop.high:+.3f})"
+            if drop.low is not None and drop.high is not None
             else ""
         )
-        console.print(Text(f"Brier score after less before: {told.value:+.3f}{limits}", "dim"))
+        console.print(Text(f"Brier score after less before: {drop.value:+.3f}{limits}", "dim"))
     if change.without:
         console.print(Text(f"{counted(change.without, 'verdict')} had no confidence before", "dim"))
 
 
-def _error(found: CalibrationError | None) -> str:
-    return "none" if found is None else _digits(found.error)
+def _error(errors: CalibrationError | None) -> str:
+    return "none" if errors is None else _digits(errors.error)
 
 
-def _told_apart(found: CalibrationError | None) -> str:
-    if found is None or found.p_value is None:
+def _nonzero(errors: CalibrationError | None) -> str:
+    if errors is None or errors.p_value is None:
         return ""
-    return f"{'yes' if found.distinguishable else 'no'}, {p_value(found.p_value)}"
+    return f"{'yes' if errors.distinguishable else 'no'}, {p_value(errors.p_value)}"
 
 
-def _brier(found: CalibrationError | None) -> str:
-    return "none" if found is None else _digits(found.brier.value)
+def _brier(errors: CalibrationError | None) -> str:
+    return "none" if errors is None else _digits(errors.brier.value)
 
 
-def _log_loss(found: CalibrationError | None) -> str:
-    return "none" if found is None else _digits(found.log_loss.value)
+def _log_loss(errors: CalibrationError | None) -> str:
+    return "none" if errors is None else _digits(errors.log_loss.value)
 
 
 def _digits(value: float | None) -> str:
     return "not known" if value is None else f"{value:.3f}"
 
 
-def _show_bins(console: Console, found: CalibrationReport) -> None:
+def _show_bins(console: Console, report: CalibrationReport) -> None:
     """The reliability diagram: `|` is what was said, `o` what happened."""
     from rich.text import Text
 
     scale = "0 | said, o right   1"
     table = table_of("confidence", "verdicts", "said", "right", "interval", scale, left=(scale,))
-    for name, errors in (("before", found.change.before), ("after", found.change.after_all)):
+    for name, errors in (("before", report.change.before), ("after", report.change.after_all)):
         if errors is None:
             continue
         table.add_row(Text(name, "bold"))
@@ -290,15 +290,17 @@ def _drawn(said: float, happened: float | None) -> str:
     return "".join(line)
 
 
-def _guarantee(found: Guarantee) -> str:
-    promise = f"at least {percent(found.target)} agreement, wrong in at most "
-    promise += f"{percent(found.error_level)} of draws"
-    if found.threshold is None or found.coverage is None or found.agreement_at_least is None:
+def _guarantee(given: Guarantee) -> str:
+    promise = f"at least {percent(given.target)} agreement, wrong in at most "
+    promise += f"{percent(given.error_level)} of draws"
+    if given.threshold is None or given.coverage is None or given.agreement_at_least is None:
         return f"none for {promise}"
-    kept = "" if found.coverage.value is None else f", {_tenths(found.coverage.value)} of verdicts"
+    covered = (
+        "" if given.coverage.value is None else f", {_tenths(given.coverage.value)} of verdicts"
+    )
     return (
-        f"from {found.threshold:.3f} up{kept}: {promise}; seen {number(found.agreeing or 0)} of "
-        f"{number(found.of or 0)}, one verdict a prompt; the others abstain"
+        f"from {given.threshold:.3f} up{covered}: {promise}; seen {number(given.agreeing or 0)} of "
+        f"{number(given.of or 0)}, one verdict a prompt; the others abstain"
     )
 
 

@@ -81,8 +81,8 @@ def check_set_up(
     )
     for module, distribution, extra, purpose in _EXTRAS:
         if importlib.util.find_spec(module) is None:
-            found = f"not installed ({purpose}); run: pip install 'evenhand[{extra}]'"
-            yield SetupCheck(f"extra {extra}", "missing", found)
+            there = f"not installed ({purpose}); run: pip install 'evenhand[{extra}]'"
+            yield SetupCheck(f"extra {extra}", "missing", there)
         else:
             yield SetupCheck(f"extra {extra}", "ok", f"{module} {_version(distribution)}")
     yield _check_model(settings)
@@ -116,10 +116,10 @@ def _either(environment: Mapping[str, str], name: str) -> str | None:
 def _check_model(settings: Settings) -> SetupCheck:
     from evenhand.judges.embedded_model import locate
 
-    found = locate(settings.cache_dir)
-    if found is None:
+    path = locate(settings.cache_dir)
+    if path is None:
         return SetupCheck("embedded model", "missing", Message("checkup.no_model"))
-    return SetupCheck("embedded model", "ok", str(found))
+    return SetupCheck("embedded model", "ok", str(path))
 
 
 async def check_judges(config: JudgeConfig) -> list[SetupCheck]:

@@ -130,12 +130,12 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     if verdict.overall_reasoning:
         console.print()
         console.print(plain(verdict.overall_reasoning))
-    told = _shown_in_the_table(verdict)
+    shown = _shown_in_the_table(verdict)
     for title, points in (
         ("For Response A", verdict.differentiators.a_advantages),
         ("For Response B", verdict.differentiators.b_advantages),
     ):
-        _show_points(console, title, [point for point in points if point not in told])
+        _show_points(console, title, [point for point in points if point not in shown])
     for note in verdict.notes:
         show_hanging(console, Text("note ", "yellow"), plain(note))
     console.print(Text(footer(verdict.metadata.judge, meta.usage, meta.evaluation_time_ms), "dim"))

@@ -105,7 +105,7 @@ def correct(
         else:
             from evenhand.trust.correction import correct_run
 
-            found = correct_run(
+            corrected = correct_run(
                 opened,
                 name,
                 judge=judge,
@@ -116,7 +116,7 @@ def correct(
                 seed=seed,
             )
     if draw is None:
-        session.present(found, show_corrections, as_json=as_json)
+        session.present(corrected, show_corrections, as_json=as_json)
     else:
         session.present(drawn, partial(show_draw, output=output), as_json=as_json)
 
@@ -131,27 +131,27 @@ _DRAWN = {
 _LISTED_AT_MOST = 20
 
 
-def show_corrections(console: Console, found: Corrections) -> None:
+def show_corrections(console: Console, report: Corrections) -> None:
     from rich.text import Text
 
-    console.print(Text(one_line(f"run {found.run}, judged by {found.judge}"), "bold"))
-    labelled = f"{number(found.labelled)} of {counted(found.pairs, 'pair')} labelled"
-    people = f" by {counted(found.people, 'person', 'people')}" if found.people else ""
-    console.print(Text(f"{labelled}{people}; {_DRAWN[found.drawn]}"), soft_wrap=True)
-    for left in found.left_out:
+    console.print(Text(one_line(f"run {report.run}, judged by {report.judge}"), "bold"))
+    labelled = f"{number(report.labelled)} of {counted(report.pairs, 'pair')} labelled"
+    people = f" by {counted(report.people, 'person', 'people')}" if report.people else ""
+    console.print(Text(f"{labelled}{people}; {_DRAWN[report.drawn]}"), soft_wrap=True)
+    for left in report.left_out:
         labels = f"{counted(left.labels, 'label')} on {counted(left.pairs, 'pair')}"
         lead = Text("left out ", "dim")
         show_hanging(console, lead, Text(one_line(f"{labels}: {left.reason}")))
-    for each in found.corrections:
-        _show_correction(console, found, each)
-    show_notes(console, found.notes, apart=True)
+    for each in report.corrections:
+        _show_correction(console, report, each)
+    show_notes(console, report.notes, apart=True)
 
 
-def _show_correction(console: Console, found: Corrections, own: Correction) -> None:
+def _show_correction(console: Console, report: Corrections, own: Correction) -> None:
     from rich.text import Text
 
-    other = "B" if found.side == "A" else "A"
-    title = f"{own.model or found.side} against {own.against or other}"
+    other = "B" if report.side == "A" else "A"
+    title = f"{own.model or report.side} against {own.against or other}"
     names = (one_line(title), "win rate", SCALE)
     table = table_of(*names, "pairs", left=names)
     parts = (
@@ -160,25 +160,25 @@ def _show_correction(console: Console, found: Corrections, own: Correction) -> N
         ("people alone", own.people_only),
     )
     for name, part in parts:
-        table.add_row(Text(name), *_told(part), number(part.n))
+        table.add_row(Text(name), *_rate_and_bar(part), number(part.n))
     console.print()
     print_table(console, table)
     if own.judge_weight is not None and own.gain is not None:
-        told = (
+        line = (
             f"{percent(own.level)} intervals; weight of the judge (λ) {own.judge_weight:.2f}; the "
             f"labels are worth {own.gain:.1f} times as many of people alone"
         )
-        console.print(Text(told), soft_wrap=True)
+        console.print(Text(line), soft_wrap=True)
     if own.judge_unread:
         unread = counted(own.judge_unread, "pair")
         console.print(Text(f"{unread} without a verdict of the judge: half in the prediction"))
 
 
-def _told(part: RateEstimate) -> tuple[str, str]:
+def _rate_and_bar(part: RateEstimate) -> tuple[str, str]:
     if part.rate is None or part.low is None or part.high is None:
         return part.reason or "not enough data", ""
-    told = f"{rate(part.rate)} ({interval(part.low, part.high)})"
-    return told, bar(part.rate, part.low, part.high)
+    shown = f"{rate(part.rate)} ({interval(part.low, part.high)})"
+    return shown, bar(part.rate, part.low, part.high)
 
 
 def show_draw(console: Console, drawn: PairDraw, *, output: Path | None) -> None:
@@ -200,11 +200,11 @@ def show_draw(console: Console, drawn: PairDraw, *, output: Path | None) -> None
         console.print(Text("--output FILE writes them, to be labelled", "dim"), soft_wrap=True)
     else:
         where, run = one_line(str(output)), one_line(drawn.run)
-        told = (
+        lines = (
             f"in {where}; evenhand label {run} --drawn {where} asks in the terminal",
             "or fill in who and verdict (A, B, TIE or skipped) from the top, then "
             f"evenhand votes import {run} {where}",
         )
-        for line in told:
+        for line in lines:
             console.print(Text(line), soft_wrap=True)
     show_notes(console, drawn.notes)

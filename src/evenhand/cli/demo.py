@@ -220,16 +220,16 @@ def _worth_showing(results: Sequence[Verdict | Failure]) -> list[int]:
         (Outcome.INCONSISTENT, None),
         (Outcome.WIN, "zh"),
     )
-    found: list[int] = []
+    chosen: list[int] = []
     for outcome, locale in wanted:
-        found += [
+        chosen += [
             index
             for index, result in enumerate(results)
             if result.metadata.outcome is outcome
             and locale in (None, result.metadata.locale)
-            and index not in found
+            and index not in chosen
         ][:1]
-    return sorted(found)[:_SHOWN_WHOLE]
+    return sorted(chosen)[:_SHOWN_WHOLE]
 
 
 async def _judge_all(

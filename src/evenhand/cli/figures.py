@@ -200,13 +200,13 @@ def _stack(console: Console, line: RateLine) -> None:
         console.print(Text(named, "bold"))
         return
     own = line.own
-    told = "not enough data"
+    shown = "not enough data"
     if own.rate is not None and own.low is not None and own.high is not None:
-        told = f"{rate(own.rate)} ({interval(own.low, own.high)})"
+        shown = f"{rate(own.rate)} ({interval(own.low, own.high)})"
     counts = ", ".join(
         f"{name} {number(count)}" for name, count in zip(_COUNTS, _counts(own), strict=True)
     )
-    console.print(Text(f"{named}  {told}"))
+    console.print(Text(f"{named}  {shown}"))
     console.print(Padding(Text(counts), (0, 0, 0, 2)))
 
 

@@ -141,8 +141,8 @@ def show_gate(console: Console, ruled: GateReport) -> None:
     lines = [(check.ruling, check.line) for check in ruled.checks]
     for ruling, line in lines or [(ruled.ruling, ruled.reason or "")]:
         # A line of a log stays a line.
-        told = Text.assemble((ruling, _STYLE[ruling]), f"  {one_line(line)}")
-        console.print(told, soft_wrap=True)
+        shown = Text.assemble((ruling, _STYLE[ruling]), f"  {one_line(line)}")
+        console.print(shown, soft_wrap=True)
     for doubt in dict.fromkeys(doubt for check in ruled.checks for doubt in check.doubts):
         if ruled.ruling == "undecided":
             session.err().print(Text(f"next  {_REMEDIES[doubt]}"), soft_wrap=True)

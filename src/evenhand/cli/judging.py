@@ -130,10 +130,11 @@ def _conclusions(summary: RunSummary, at: str | Path | None) -> list[str]:
     from evenhand.store import open_store
 
     with open_store(at, create=False) as store:
-        found = conclude(store, summary.run, parts=False)
-    several = len(found.judges) > 1
+        report = conclude(store, summary.run, parts=False)
+    several = len(report.judges) > 1
     return [
-        f"{each.judge}: {each.sentence}" if several else each.sentence for each in found.conclusions
+        f"{each.judge}: {each.sentence}" if several else each.sentence
+        for each in report.conclusions
     ]
 
 
@@ -195,17 +196,17 @@ def judge_in_stages(
 
     summaries = run_to_the_end(work, sources, plans)
     with open_store(options.store, create=False) as store:
-        found = report_cascade(store, summaries, planned=len(plans))
+        report = report_cascade(store, summaries, planned=len(plans))
         if people is not None:
             _write(store, summaries[-1].run, people)
     if as_json:
-        session.write_json(found)
+        session.write_json(report)
     else:
-        show_cascade(session.out(), found, people)
+        show_cascade(session.out(), report, people)
     if summaries[-1].stopped_by == "interrupt":
         raise SystemExit(Status.INTERRUPTED)
     code = exit_code_of(summaries[-1])
-    raise typer.Exit(code if code or found.finished else Status.CAP_REACHED)
+    raise typer.Exit(code if code or report.finished else Status.CAP_REACHED)
 
 
 def _write(store: Store, run: str, path: Path) -> None:
@@ -217,45 +218,45 @@ def _write(store: Store, run: str, path: Path) -> None:
             stream.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
 
-def show_cascade(console: Console, found: CascadeReport, people: Path | None) -> None:
+def show_cascade(console: Console, report: CascadeReport, people: Path | None) -> None:
     from rich.text import Text
 
     columns = ("judge", "asked", "stand", "abstained", "inconsistent", "invalid", "passes", "cost")
     table = table_of(*columns, left=("judge",))
-    for stage in found.stages:
+    for stage in report.stages:
         counts = (stage.asked, stage.kept, stage.abstained, stage.inconsistent, stage.invalid)
         cells = [number(count) for count in (*counts, stage.passes)]
         table.add_row(Text(one_line(stage.judge)), *cells, _cost(stage.cost_usd))
     console.print(table)
     console.print()
     facts = (
-        *((f"run {place}", stage.run) for place, stage in enumerate(found.stages, start=1)),
+        *((f"run {place}", stage.run) for place, stage in enumerate(report.stages, start=1)),
         (
             "coverage",
-            f"{number(found.kept)} of {counted(found.pairs, 'pair')}, {share(found.coverage)}",
+            f"{number(report.kept)} of {counted(report.pairs, 'pair')}, {share(report.coverage)}",
         ),
-        ("agreement", f"with labels, of those that stand: {share(found.agreement)}"),
+        ("agreement", f"with labels, of those that stand: {share(report.agreement)}"),
         *(
             ("", f"of {one_line(stage.judge)}: {share(stage.agreement)}")
-            for stage in found.stages
-            if len(found.stages) > 1
+            for stage in report.stages
+            if len(report.stages) > 1
         ),
         (
             "spent",
-            f"{counted(found.passes, 'pass', 'passes')}, "
-            f"{counted(found.calls, 'call')} in these runs, {_cost(found.cost_usd)}",
+            f"{counted(report.passes, 'pass', 'passes')}, "
+            f"{counted(report.calls, 'call')} in these runs, {_cost(report.cost_usd)}",
         ),
-        ("people", _people(found, people)),
+        ("people", _people(report, people)),
     )
     show_facts(console, ((name, one_line(fact)) for name, fact in facts), width=10)
-    show_notes(console, found.notes)
+    show_notes(console, report.notes)
 
 
-def _people(found: CascadeReport, people: Path | None) -> str:
-    left = f"{counted(found.left, 'pair')} left for people"
-    if not found.left:
+def _people(report: CascadeReport, people: Path | None) -> str:
+    left = f"{counted(report.left, 'pair')} left for people"
+    if not report.left:
         return left
-    run = found.stages[-1].run
+    run = report.stages[-1].run
     where = f", in {people}" if people is not None else ""
     return f"{left}{where}; evenhand label {run} --only abstained asks"
 

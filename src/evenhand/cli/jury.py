@@ -111,7 +111,7 @@ def jury(
         )
     if use is None and len(sitting.report.judges) == 1:
         raise InputError(Message("command.one_judge_no_jury", name=names[0]))
-    kept = None if save is None else save_jury(sitting.poll.saved, save, overwrite=force)
+    saved_at = None if save is None else save_jury(sitting.poll.saved, save, overwrite=force)
     rows = None
     if output is not None:
         rows = write_jury_rows(sitting, output, overwrite=force)
@@ -120,8 +120,8 @@ def jury(
         return
 
     show_jury(session.out(), sitting.report)
-    if kept is not None:
-        session.write_text(f"\njury in {one_line(str(kept))}")
+    if saved_at is not None:
+        session.write_text(f"\njury in {one_line(str(saved_at))}")
     if rows is not None:
         session.write_text(f"\n{rows:,} pairs in {one_line(str(output))}")
 
@@ -137,76 +137,76 @@ _WEIGHTS = {
 _PAIRS_AT_MOST = 15
 
 
-def show_jury(console: Console, found: JuryReport) -> None:
+def show_jury(console: Console, report: JuryReport) -> None:
     from rich.text import Text
 
-    judges = counted(len(found.judges), "judge")
-    head = f"jury of {judges}, run {' and '.join(found.runs)}"
+    judges = counted(len(report.judges), "judge")
+    head = f"jury of {judges}, run {' and '.join(report.runs)}"
     console.print(Text(one_line(head), "bold"))
-    quorum = counted(found.quorum, "vote")
-    console.print(Text(f"{_WEIGHTS[found.weights]}; a verdict takes {quorum}"), soft_wrap=True)
-    counts = found.counts
+    quorum = counted(report.quorum, "vote")
+    console.print(Text(f"{_WEIGHTS[report.weights]}; a verdict takes {quorum}"), soft_wrap=True)
+    counts = report.counts
     console.print(
         Text(
-            f"{counted(found.pairs, 'pair')}: A wins {number(counts.wins_a)}, B wins "
+            f"{counted(report.pairs, 'pair')}: A wins {number(counts.wins_a)}, B wins "
             f"{number(counts.wins_b)}, ties {number(counts.ties)}, hung {number(counts.hung)}, "
             f"too few votes {number(counts.no_quorum)}; unanimous {number(counts.unanimous)}"
         ),
         soft_wrap=True,
     )
-    if found.dissent is not None:
-        console.print(Text(f"against the verdict: {100 * found.dissent:.1f} % of the votes"))
-    for each in found.rates:
-        _show_rate(console, found, each)
-    _show_accuracy(console, found)
-    _show_judges(console, found)
-    _show_between(console, found)
-    show_notes(console, found.notes, apart=True)
+    if report.dissent is not None:
+        console.print(Text(f"against the verdict: {100 * report.dissent:.1f} % of the votes"))
+    for each in report.rates:
+        _show_rate(console, report, each)
+    _show_accuracy(console, report)
+    _show_judges(console, report)
+    _show_between(console, report)
+    show_notes(console, report.notes, apart=True)
 
 
-def _show_rate(console: Console, found: JuryReport, each: JuryRate) -> None:
+def _show_rate(console: Console, report: JuryReport, each: JuryRate) -> None:
     from rich.text import Text
 
-    other = "B" if found.side == "A" else "A"
-    names = f"{each.model or found.side} against {each.against or other}"
+    other = "B" if report.side == "A" else "A"
+    names = f"{each.model or report.side} against {each.against or other}"
     lines = [RateLine((part.name,), part.rate) for part in each.judges]
     console.print()
     show_rates(console, (one_line(names),), [RateLine(("jury",), each.jury), *lines])
     if each.jury.counts.inconsistent or each.jury.counts.invalid:
-        told = (
+        line = (
             "of the jury, a hung one is under inconsistent, and one of too few votes under invalid"
         )
-        console.print(Text(told, "dim"), soft_wrap=True)
+        console.print(Text(line, "dim"), soft_wrap=True)
 
 
-def _show_accuracy(console: Console, found: JuryReport) -> None:
+def _show_accuracy(console: Console, report: JuryReport) -> None:
     from rich.text import Text
 
     console.print()
-    if not found.accuracy:
+    if not report.accuracy:
         console.print(Text("no pair has a label: how right the jury is cannot be told", "dim"))
         return
-    labels = counted(found.labels, "labelled pair")
+    labels = counted(report.labels, "labelled pair")
     console.print(Text(f"right on {labels}, the learned jury on prompts it had not seen", "bold"))
     table = table_of("", " ", left=("", " "), header=False)
-    for rule in found.accuracy:
+    for rule in report.accuracy:
         table.add_row(Text(one_line(rule.rule)), Text(share(rule.accuracy)))
     print_table(console, table)
-    if found.accuracy_reason is not None:
-        console.print(Text(f"learned weights: {found.accuracy_reason}", "dim"))
+    if report.accuracy_reason is not None:
+        console.print(Text(f"learned weights: {report.accuracy_reason}", "dim"))
 
 
-def _show_judges(console: Console, found: JuryReport) -> None:
+def _show_judges(console: Console, report: JuryReport) -> None:
     from rich.text import Text
 
-    weighted = any(each.weight is not None for each in found.judges)
-    worth = any(each.worth is not None for each in found.judges)
-    abstained = any(each.abstained for each in found.judges)
+    weighted = any(each.weight is not None for each in report.judges)
+    worth = any(each.worth is not None for each in report.judges)
+    abstained = any(each.abstained for each in report.judges)
     columns = ["judge", "votes", "inconsistent", "invalid", *(["abstained"] if abstained else [])]
     columns += ["not judged", "against the jury"]
     columns += [*(["weight"] if weighted else []), *(["worth"] if worth else [])]
     table = table_of(*columns, left=("judge",))
-    for each in found.judges:
+    for each in report.judges:
         cells = [number(each.votes), number(each.inconsistent), number(each.invalid)]
         if abstained:
             cells.append(number(each.abstained))
@@ -219,10 +219,10 @@ def _show_judges(console: Console, found: JuryReport) -> None:
     console.print()
     print_table(console, table)
     if worth:
-        level = percent(found.level)
-        told = f"worth: log loss in nats a label without the judge, less with it ({level} interval)"
-        console.print(Text(told, "dim"), soft_wrap=True)
-    for each in found.judges:
+        level = percent(report.level)
+        line = f"worth: log loss in nats a label without the judge, less with it ({level} interval)"
+        console.print(Text(line, "dim"), soft_wrap=True)
+    for each in report.judges:
         if each.redundant and each.finding:
             console.print(Text(f"redundant: {one_line(each.title)}, {one_line(each.finding)}"))
 
@@ -231,18 +231,18 @@ def _plain_share(part: float, of: float) -> str:
     return f"{100 * part / of:.1f} %" if of else ""
 
 
-def _show_between(console: Console, found: JuryReport) -> None:
+def _show_between(console: Console, report: JuryReport) -> None:
     from rich.text import Text
 
-    if not found.between:
+    if not report.between:
         return
     left = ("judges", "agreement", "kappa")
     table = table_of("judges", "pairs", "agreement", "kappa", left=left)
-    for each in found.between[:_PAIRS_AT_MOST]:
+    for each in report.between[:_PAIRS_AT_MOST]:
         names = one_line(f"{each.first} and {each.second}")
         table.add_row(Text(names), number(each.pairs), share(each.agreement), value(each.kappa))
     console.print()
     print_table(console, table)
-    more = len(found.between) - _PAIRS_AT_MOST
+    more = len(report.between) - _PAIRS_AT_MOST
     if more > 0:
         console.print(Text(f"and {number(more)} more in --json", "dim"))

@@ -387,12 +387,12 @@ def _settings(planned: PairPlans) -> Iterator[tuple[str, str]]:
 
 
 def _call(cost: CallCost) -> str:
-    told = []
+    parts = []
     if cost.input_tokens is not None and cost.output_tokens is not None:
-        told.append(f"{_range(cost.input_tokens)} tokens in, {_range(cost.output_tokens)} out")
+        parts.append(f"{_range(cost.input_tokens)} tokens in, {_range(cost.output_tokens)} out")
     if cost.usd is not None:
-        told.append(_amount(cost.usd))
-    return f"{', '.join(told) or 'nothing is known'}, by {one_line(cost.source)}"
+        parts.append(_amount(cost.usd))
+    return f"{', '.join(parts) or 'nothing is known'}, by {one_line(cost.source)}"
 
 
 def _range(amount: Amount) -> str:
@@ -439,5 +439,5 @@ def _table(planned: PairPlans) -> Table:
 
 
 def _cost_cell(cost: CallCost | None, calls: float) -> list[str]:
-    told = _cost_of(cost, calls)
-    return [_amount(told)] if told else []
+    amount = _cost_of(cost, calls)
+    return [_amount(amount)] if amount else []

@@ -236,8 +236,8 @@ def show_probes(out: Console, report: ProbeReport) -> None:
         err.print(Text(f"error  {one_line(report.error.message)}"), soft_wrap=True)
     if report.stopped_by is not None:
         why, left = _STOPPED[report.stopped_by], counted(report.overall.pending, "case")
-        told = f"stopped: {why}; {left} not asked yet, and the same command goes on with them"
-        err.print(Text(told), soft_wrap=True)
+        line = f"stopped: {why}; {left} not asked yet, and the same command goes on with them"
+        err.print(Text(line), soft_wrap=True)
 
 
 def _show_scores(console: Console, report: ProbeReport) -> None:
@@ -254,8 +254,8 @@ def _score_table(report: ProbeReport, *, expected: bool) -> Table:
     columns += [*(["pending"] if pending else []), score]
     table = table_of(*columns, left=("probe", "expected", score))
     for each in report.probes:
-        told = [each.expected] if expected else []
-        table.add_row(each.probe, *told, *_cells(each, pending))
+        cells = [each.expected] if expected else []
+        table.add_row(each.probe, *cells, *_cells(each, pending))
     if len(report.probes) > 1:
         nothing = [""] if expected else []
         table.add_row("all", *nothing, *_cells(report.overall, pending), style="bold")
@@ -277,8 +277,8 @@ def _show_languages(console: Console, report: ProbeReport) -> None:
     for probe in report.probes:
         scores = probe.by_language
         if len({score.share.value for score in scores}) > 1:
-            told = [f"{_LANGUAGE[each.language]} {share_as_rate(each.share)}" for each in scores]
-            lines.append((probe.probe, ", ".join(told)))
+            scored = [f"{_LANGUAGE[each.language]} {share_as_rate(each.share)}" for each in scores]
+            lines.append((probe.probe, ", ".join(scored)))
     if lines:
         console.print()
         console.print(Text("by language, where it differs", "bold"))
@@ -328,11 +328,11 @@ def _quoted(text: str) -> str:
 
 def _closing(report: ProbeReport) -> Iterator[tuple[str, str]]:
     for run in report.runs:
-        told = f"{_LANGUAGE[run.language]}, {counted(run.pairs, 'pair')}"
+        what = f"{_LANGUAGE[run.language]}, {counted(run.pairs, 'pair')}"
         if run.run is None:
-            yield "run", f"{told}: not begun"
+            yield "run", f"{what}: not begun"
             continue
-        parts = [told, counted(run.calls, "call")]
+        parts = [what, counted(run.calls, "call")]
         if run.reused_passes:
             parts.append(f"{counted(run.reused_passes, 'pass', 'passes')} reused")
         parts.append("cost not known" if run.cost_usd is None else dollars(run.cost_usd))

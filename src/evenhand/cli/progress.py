@@ -45,13 +45,13 @@ def stop_on_interrupt(
 ) -> Iterator[None]:
     """For SIGINT and SIGTERM, while the body runs."""
     loop = asyncio.get_running_loop()
-    told = False
+    interrupted = False
 
     def tell() -> None:
-        nonlocal told
-        if told:
+        nonlocal interrupted
+        if interrupted:
             leave()
-        told = True
+        interrupted = True
         stop.ask("interrupt")
         what = "what is in flight is finished and saved"
         if by_the_batch:
@@ -153,7 +153,7 @@ class ProgressLog(Observer):
         return f"{judgments} ({pairs}, {judges} judges)"
 
     def approve(self, estimate: Estimate) -> None:
-        self.say(f"at most about {_told(estimate)}")
+        self.say(f"at most about {_estimated(estimate)}")
         limit, cost = self._confirm_above, estimate.cost_usd
         if limit is None or cost is None or cost.high <= limit:
             return
@@ -274,23 +274,23 @@ def _grouped(progress: Progress) -> list[str]:
 
 def _outcomes(progress: Progress) -> list[str]:
     won = progress.win_rate_b
-    told = [
+    parts = [
         f"A {number(progress.wins_a)}, B {number(progress.wins_b)}, ties {number(progress.ties)}"
     ]
     if won is not None:
-        told.append(f"B's win rate {running_rate(won)}")
+        parts.append(f"B's win rate {running_rate(won)}")
     flips = progress.flips
     inconsistent = f"inconsistent {number(progress.inconsistent)}"
-    told.append(inconsistent if flips is None else f"{inconsistent} ({running_rate(flips)})")
-    told.append(f"invalid {number(progress.invalid)}")
+    parts.append(inconsistent if flips is None else f"{inconsistent} ({running_rate(flips)})")
+    parts.append(f"invalid {number(progress.invalid)}")
     unread = progress.unread_passes
-    told.append(
+    parts.append(
         f"unread {number(progress.unread)}" + (f" ({running_rate(unread)})" if unread else "")
     )
-    return told
+    return parts
 
 
-def _told(estimate: Estimate) -> str:
+def _estimated(estimate: Estimate) -> str:
     if estimate.batch and not estimate.calls:
         return f"{counted(estimate.pairs, 'pair')}, of which nothing is left to submit"
     parts = [counted(estimate.pairs, "pair"), counted(estimate.calls, "call")]
@@ -336,7 +336,7 @@ def _spent(summary: RunSummary) -> str:
         parts.append(f"{counted(summary.input_tokens, 'token')} in")
         parts.append(f"{number(summary.output_tokens)} out")
     else:
-        parts.append("tokens not told by the judge")
+        parts.append("tokens not reported by the judge")
     parts.append("cost not known" if summary.cost_usd is None else dollars(summary.cost_usd))
     parts.append(seconds(summary.seconds))
     return ", ".join(parts)

@@ -282,24 +282,24 @@ def _made_from(ranked: RunRanking) -> Iterator[tuple[str, str]]:
 
 def _counts(ranked: RunRanking) -> str:
     counts = ranked.counts
-    told = [f"won {number(counts.wins_a + counts.wins_b)}", f"ties {number(counts.ties)}"]
+    parts = [f"won {number(counts.wins_a + counts.wins_b)}", f"ties {number(counts.ties)}"]
     if ranked.file is not None:
         if ranked.graded:
-            told.append(f"graded {number(ranked.graded)}")
+            parts.append(f"graded {number(ranked.graded)}")
         if ranked.bad_rows:
-            told.append(f"bad rows {number(ranked.bad_rows)} (left out)")
-        return ", ".join(told)
+            parts.append(f"bad rows {number(ranked.bad_rows)} (left out)")
+        return ", ".join(parts)
     as_half = ranked.inconsistent == "half"
     counted_as = (" (as half)" if as_half else " (left out)") if counts.inconsistent else ""
     left_out = " (left out)" if counts.invalid else ""
-    told.append(f"inconsistent {number(counts.inconsistent)}{counted_as}")
+    parts.append(f"inconsistent {number(counts.inconsistent)}{counted_as}")
     averaged = ranked.flipped - counts.inconsistent
     if averaged:
-        kept = "" if as_half else " (left out)"
-        told.append(f"orders differ, averaged {number(averaged)}{kept}")
-    told.append(f"invalid {number(counts.invalid)}{left_out}")
-    told.append(f"pending {number(ranked.pending)}")
-    return ", ".join(told)
+        fate = "" if as_half else " (left out)"
+        parts.append(f"orders differ, averaged {number(averaged)}{fate}")
+    parts.append(f"invalid {number(counts.invalid)}{left_out}")
+    parts.append(f"pending {number(ranked.pending)}")
+    return ", ".join(parts)
 
 
 def _scores(ranking: Ranking) -> str:

@@ -87,7 +87,7 @@ def report(
         if value is not None and html is None:
             raise InputError(Message("command.belongs_to", option=option, other="--html"))
     with opened_store(store) as opened:
-        found = conclude(
+        concluded = conclude(
             opened,
             named_or_latest(opened, name),
             side=counting.side,
@@ -101,7 +101,7 @@ def report(
 
             written = write_html_report(
                 opened,
-                found,
+                concluded,
                 html,
                 pairs=20_000 if pairs is None else pairs,
                 language=locale or "en",
@@ -110,19 +110,19 @@ def report(
     if plot is not None:
         from evenhand.report.charts.drawing import write_report_chart
 
-        write_report_chart(found, plot)
+        write_report_chart(concluded, plot)
     if as_json:
-        session.write_json(found)
+        session.write_json(concluded)
         return
 
-    show_report(session.out(), found)
+    show_report(session.out(), concluded)
     if plot is not None:
         session.write_text(f"\nchart in {one_line(str(plot))}")
     if written is not None:
-        session.write_text(f"\n{_told(written)}")
+        session.write_text(f"\n{_about_file(written)}")
 
 
-def _told(written: HtmlReport) -> str:
+def _about_file(written: HtmlReport) -> str:
     held = f"{written.pairs:,} of {written.judged:,} judged pairs"
     if written.pairs == written.judged:
         held = "1 pair" if written.pairs == 1 else f"all {written.pairs:,} judged pairs"
@@ -147,44 +147,44 @@ _TIES = {
 }
 
 
-def show_report(console: Console, found: Conclusions) -> None:
+def show_report(console: Console, report: Conclusions) -> None:
     from rich.text import Text
 
-    state = found.state
-    if state == "stopped" and found.stopped_by:
-        stopped = f"stopped ({one_line(found.stopped_by)})"
-        console.print(Text.assemble((f"run {one_line(found.run)}", "bold"), f"  {stopped}"))
+    state = report.state
+    if state == "stopped" and report.stopped_by:
+        stopped = f"stopped ({one_line(report.stopped_by)})"
+        console.print(Text.assemble((f"run {one_line(report.run)}", "bold"), f"  {stopped}"))
     else:
-        console.print(Text.assemble((f"run {one_line(found.run)}", "bold"), f"  {state}"))
-    for each in found.conclusions[:_WHOLE_AT_MOST]:
-        by = f" ({each.judge})" if len(found.judges) > 1 else ""
+        console.print(Text.assemble((f"run {one_line(report.run)}", "bold"), f"  {state}"))
+    for each in report.conclusions[:_WHOLE_AT_MOST]:
+        by = f" ({each.judge})" if len(report.judges) > 1 else ""
         show_hanging(console, Text(""), Text(one_line(each.sentence + by), "bold"))
-    facts = [("compared", _compared(found))]
-    if not found.conclusions:
-        what = "pairs" if found.judges else "judges"
+    facts = [("compared", _compared(report))]
+    if not report.conclusions:
+        what = "pairs" if report.judges else "judges"
         facts.append(("win rate", f"not enough data: the run has no {what}"))
     show_facts(console, facts, width=10)
-    if len(found.conclusions) > 1:
+    if len(report.conclusions) > 1:
         console.print()
-        show_rates(console, *_comparisons(found))
-    if len(found.conclusions) <= _WHOLE_AT_MOST:
-        for each in found.conclusions:
+        show_rates(console, *_comparisons(report))
+    if len(report.conclusions) <= _WHOLE_AT_MOST:
+        for each in report.conclusions:
             console.print()
-            if len(found.conclusions) > 1:
+            if len(report.conclusions) > 1:
                 head = f"{' against '.join(each.names)}, by {each.judge}"
                 console.print(Text(one_line(head), "bold"))
             _show_conclusion(console, each)
-    elif found.conclusions:
+    elif report.conclusions:
         console.print(Text("criteria, tags, length and position of each are in --json", "dim"))
-    show_abstentions(console, found.abstentions)
-    show_notes(console, found.notes, apart=True)
+    show_abstentions(console, report.abstentions)
+    show_notes(console, report.notes, apart=True)
 
 
-def _compared(found: Conclusions) -> str:
-    sides = list(dict.fromkeys(each.names for each in found.conclusions))
+def _compared(report: Conclusions) -> str:
+    sides = list(dict.fromkeys(each.names for each in report.conclusions))
     models = {name for names in sides for name in names}
     if len(sides) == 1:
-        labels = found.side, "B" if found.side == "A" else "A"
+        labels = report.side, "B" if report.side == "A" else "A"
         what = " against ".join(
             name if name == label else f"{name} ({label})"
             for name, label in zip(sides[0], labels, strict=True)
@@ -193,38 +193,38 @@ def _compared(found: Conclusions) -> str:
         what = f"{len(models)} models in {len(sides)} matchups"
     else:
         what = "nothing yet"
-    judges = ", ".join(found.judges) or "nobody"
-    size = f"{counted(found.pairs, 'pair')} of {counted(found.prompts, 'prompt')}"
-    pending = f", {number(found.pending)} pending" if found.pending else ""
-    skipped = f", {counted(found.skipped_rows, 'row')} skipped" if found.skipped_rows else ""
+    judges = ", ".join(report.judges) or "nobody"
+    size = f"{counted(report.pairs, 'pair')} of {counted(report.prompts, 'prompt')}"
+    pending = f", {number(report.pending)} pending" if report.pending else ""
+    skipped = f", {counted(report.skipped_rows, 'row')} skipped" if report.skipped_rows else ""
     return f"{one_line(what)}, judged by {one_line(judges)}; {size}{pending}{skipped}"
 
 
-def _show_conclusion(console: Console, found: Conclusion) -> None:
-    show_facts(console, _lines(found), width=10)
-    parts = [*_parts(found.by_criterion)]
-    if found.by_tag:
-        parts += [RateLine(("tag",)), *_parts(found.by_tag)] if parts else _parts(found.by_tag)
+def _show_conclusion(console: Console, claim: Conclusion) -> None:
+    show_facts(console, _lines(claim), width=10)
+    parts = [*_parts(claim.by_criterion)]
+    if claim.by_tag:
+        parts += [RateLine(("tag",)), *_parts(claim.by_tag)] if parts else _parts(claim.by_tag)
     if parts:
         console.print()
-        show_rates(console, ("criterion" if found.by_criterion else "tag",), parts)
+        show_rates(console, ("criterion" if claim.by_criterion else "tag",), parts)
     console.print()
-    facts = [("length", "; ".join(_length(found))), ("position", "; ".join(_position(found)))]
+    facts = [("length", "; ".join(_length(claim))), ("position", "; ".join(_position(claim)))]
     show_facts(console, facts, width=10)
 
 
-def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
+def _lines(claim: Conclusion) -> Iterator[tuple[str, str | Text]]:
     from rich.text import Text
 
-    own = found.win_rate
+    own = claim.win_rate
     counts = own.counts
-    new, old = (one_line(name) for name in found.names)
+    new, old = (one_line(name) for name in claim.names)
     won, lost = wins_and_losses(own)
     yield (
         "outcomes",
         f"{new} wins {number(won)}, {old} wins {number(lost)}, ties {number(counts.ties)}, "
         f"inconsistent {number(counts.inconsistent)}, invalid {number(counts.invalid)}"
-        + (f", pending {number(found.pending)}" if found.pending else ""),
+        + (f", pending {number(claim.pending)}" if claim.pending else ""),
     )
     if own.rate is None or own.low is None or own.high is None:
         yield "win rate", own.reason or "not enough data"
@@ -233,7 +233,7 @@ def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
             "win rate",
             Text.assemble(
                 (rate(own.rate), f"bold {style_of(own)}"),
-                f" ({interval(own.low, own.high)})  {_kind(found)}; {_TIES[own.ties]}",
+                f" ({interval(own.low, own.high)})  {_kind(claim)}; {_TIES[own.ties]}",
             ),
         )
         yield "", Text.assemble("0 ", (bar(own.rate, own.low, own.high), style_of(own)), " 1")
@@ -244,9 +244,9 @@ def _lines(found: Conclusion) -> Iterator[tuple[str, str | Text]]:
             "sign test",
             f"{p_value(test.p_value)}: {number(wins[0])} to {counted(wins[1], test.by)}, exact",
         )
-    if found.decision is not None and found.account is not None:
-        p = found.decision.p_value
-        yield "decision", found.account + ("" if p is None else f" {p_value(p)}.")
+    if claim.decision is not None and claim.account is not None:
+        p = claim.decision.p_value
+        yield "decision", claim.account + ("" if p is None else f" {p_value(p)}.")
     if own.worst_case is not None:
         worst = own.worst_case
         yield (
@@ -263,35 +263,35 @@ def _all(missing: int) -> str:
     return f"all {number(missing)} pairs without a verdict"
 
 
-def _kind(found: Conclusion) -> str:
-    own = found.win_rate
+def _kind(claim: Conclusion) -> str:
+    own = claim.win_rate
     level = percent(own.level)
     prompts = counted(own.prompts or 0, "prompt")
     if not own.always_valid:
         clustered = f", clustered by {prompts}" if own.clustered else ""
         kind = "exact" if own.method == "exact" else "score"
         return f"{level} {kind} interval{clustered}"
-    if found.decision is not None and own.ties == "half":
+    if claim.decision is not None and own.ties == "half":
         return f"{level} interval of the sequential test on {prompts}"
     return f"{level} always-valid interval on {prompts}"
 
 
-def _length(found: Conclusion) -> Iterator[str]:
-    longer = found.length.longer_wins
+def _length(claim: Conclusion) -> Iterator[str]:
+    longer = claim.length.longer_wins
     yield f"the longer answer won {counted_share(longer)}"
-    for each in found.length.controlled:
+    for each in claim.length.controlled:
         if each.rate is None or each.low is None or each.high is None:
             yield f"win rate at equal length: {each.reason or 'not enough data'}"
         else:
             # The fit knows no other way to count them.
-            ties = "" if found.win_rate.ties == "half" else ", ties as half"
-            told = f"{rate(each.rate)} ({interval(each.low, each.high)}){ties}"
+            ties = "" if claim.win_rate.ties == "half" else ", ties as half"
+            shown = f"{rate(each.rate)} ({interval(each.low, each.high)}){ties}"
             caution = f"; {each.caution}" if each.caution else ""
-            yield f"win rate at equal length {told}{caution}"
+            yield f"win rate at equal length {shown}{caution}"
 
 
-def _position(found: Conclusion) -> Iterator[str]:
-    position = found.position
+def _position(claim: Conclusion) -> Iterator[str]:
+    position = claim.position
     if not position.pairs:
         yield "not enough data: no pair was read in both orders"
         return
@@ -301,15 +301,15 @@ def _position(found: Conclusion) -> Iterator[str]:
         part = leaning.part if position.favours == "first" else leaning.of - leaning.part
         tested = "" if position.p_value is None else f", {p_value(position.p_value)}"
         yield (
-            f"the judge favours the {position.favours} place: {number(part)} of "
+            f"position bias to the {position.favours} place: {number(part)} of "
             f"{counted(leaning.of, 'inconsistent pair')} lean there{tested}"
         )
     elif position.first_preference.of == 0:
         yield "no winner changed with the order"
     elif position.reason is not None:
-        yield "too few changed with the order to say which place is favoured"
+        yield "too few changed with the order to test for position bias"
     elif position.p_value is not None:
-        yield f"no place is shown to be favoured, {p_value(position.p_value)}"
+        yield f"no significant position bias, {p_value(position.p_value)}"
 
 
 def _parts(parts: Sequence[GroupRate]) -> Iterator[RateLine]:
@@ -321,24 +321,24 @@ def _parts(parts: Sequence[GroupRate]) -> Iterator[RateLine]:
         yield RateLine((f"and {number(len(parts) - _PARTS_AT_MOST)} more in --json",))
 
 
-def _comparisons(found: Conclusions) -> tuple[tuple[str, ...], list[RateLine]]:
-    judges = len(found.judges) > 1
+def _comparisons(report: Conclusions) -> tuple[tuple[str, ...], list[RateLine]]:
+    judges = len(report.judges) > 1
     titles = (*(("judge",) if judges else ()), "model", "against")
     return titles, [
         RateLine((*((each.judge,) if judges else ()), *each.names), each.win_rate)
-        for each in found.conclusions
+        for each in report.conclusions
     ]
 
 
 # What stands and what abstained, as a person reads it.
 
 
-def show_abstentions(console: Console, found: Sequence[Abstentions]) -> None:
+def show_abstentions(console: Console, own: Sequence[Abstentions]) -> None:
     from rich.text import Text
 
-    for each in found:
+    for each in own:
         console.print()
-        who = f"{one_line(each.judge)}: " if len(found) > 1 else ""
+        who = f"{one_line(each.judge)}: " if len(own) > 1 else ""
         facts = ((name, f"{who}{fact}") for name, fact in _abstention_lines(each))
         show_facts(console, facts, width=10)
         warned = each.check is not None and each.check.contradicted
@@ -349,14 +349,14 @@ def show_abstentions(console: Console, found: Sequence[Abstentions]) -> None:
             show_hanging(console, Text(f"{head:<10}", style), Text(one_line(note)))
 
 
-def _abstention_lines(found: Abstentions) -> list[tuple[str, str]]:
-    if found.threshold is None:
-        limit = f"nothing could be guaranteed for {found.min_agreement:g}, so all of them"
+def _abstention_lines(own: Abstentions) -> list[tuple[str, str]]:
+    if own.threshold is None:
+        limit = f"nothing could be guaranteed for {own.min_agreement:g}, so all of them"
     else:
-        limit = f"below {found.threshold:.3f}, which an agreement of {found.min_agreement:g} needs"
+        limit = f"below {own.threshold:.3f}, which an agreement of {own.min_agreement:g} needs"
     return [
-        ("abstained", f"{number(found.abstained)} of {number(found.judged)} pairs: {limit}"),
-        ("coverage", counted_share(found.coverage)),
-        ("agreement", f"with labels: {counted_share(found.agreement_kept)} of those that stand"),
-        ("", f"of those that abstained {counted_share(found.agreement_abstained)}"),
+        ("abstained", f"{number(own.abstained)} of {number(own.judged)} pairs: {limit}"),
+        ("coverage", counted_share(own.coverage)),
+        ("agreement", f"with labels: {counted_share(own.agreement_kept)} of those that stand"),
+        ("", f"of those that abstained {counted_share(own.agreement_abstained)}"),
     ]

@@ -185,8 +185,8 @@ def delete(
         )
         votes = opened.votes_to_go(run.id)
         if votes:
-            kept = "deleted too" if with_votes else "kept, with the texts of their pairs"
-            goes += f"; people's votes on it ({number(votes)}) are {kept}"
+            fate = "deleted too" if with_votes else "kept, with the texts of their pairs"
+            goes += f"; people's votes on it ({number(votes)}) are {fate}"
         there = sum(batch.requests for batch in opened.batches.unfinished(run.id))
         if there:
             goes += (
@@ -340,8 +340,8 @@ def _stack(console: Console, line: RunLine) -> None:
     head = Text.assemble((one_line(line.run), "bold"), f"  {_state(line)}", no_wrap=False)
     head.append(f"  {moment(line.created_at)}", "dim")
     console.print(head)
-    told = zip(_COUNTS, _counts(line), strict=True)
-    parts = [f"{name} {number(count)}" for name, count in told]
+    counts = zip(_COUNTS, _counts(line), strict=True)
+    parts = [f"{name} {number(count)}" for name, count in counts]
     if line.skipped_rows:
         parts.append(f"skipped {number(line.skipped_rows)}")
     console.print(Padding(Text(", ".join(parts)), (0, 0, 0, 2)))
@@ -376,8 +376,8 @@ def _plan(report: RunReport) -> Iterator[tuple[str, str]]:
     yield "begun", f"{moment(report.created_at)}, last changed {moment(report.updated_at)}"
     yield "store", one_line(report.store)
     yield "sources", ", ".join(map(one_line, report.sources)) or "none"
-    told = report.plan.get("data")
-    data: Mapping[str, Any] = told if isinstance(told, dict) else {}
+    planned = report.plan.get("data")
+    data: Mapping[str, Any] = planned if isinstance(planned, dict) else {}
     criteria = [_criterion(each) for each in data.get("criteria") or () if isinstance(each, dict)]
     yield "criteria", ", ".join(criteria) or "each row's own"
     columns = data.get("columns")
@@ -394,12 +394,12 @@ def _plan(report: RunReport) -> Iterator[tuple[str, str]]:
 
 
 def _criterion(criterion: Mapping[str, Any]) -> str:
-    told = str(criterion.get("name"))
+    shown = str(criterion.get("name"))
     if criterion.get("description"):
-        told += f" ({criterion['description']})"
+        shown += f" ({criterion['description']})"
     if criterion.get("weight") is not None:
-        told += f", weight {criterion['weight']:g}"
-    return one_line(told)
+        shown += f", weight {criterion['weight']:g}"
+    return one_line(shown)
 
 
 def _show_judge(console: Console, judge: JudgeReport) -> None:
@@ -509,10 +509,10 @@ def show_batches(console: Console, batches: Sequence[BatchReport]) -> None:
         return
     there = [batch for batch in batches if batch.state != "done"]
     waiting = sum(batch.requests for batch in there)
-    told = f"{counted(len(batches), 'batch', 'batches')}, "
-    told += f"{counted(waiting, 'request')} not collected" if there else "all collected"
+    line = f"{counted(len(batches), 'batch', 'batches')}, "
+    line += f"{counted(waiting, 'request')} not collected" if there else "all collected"
     if len(batches) > _SHOWN_AT_MOST:
-        told += f" (the last {_SHOWN_AT_MOST})"
+        line += f" (the last {_SHOWN_AT_MOST})"
     columns = ("batch", "judge", "state", "requests", "sent", "reserved")
     table = table_of(*columns, left=("batch", "judge", "state", "sent"))
     for batch in batches[-_SHOWN_AT_MOST:]:
@@ -525,5 +525,5 @@ def show_batches(console: Console, batches: Sequence[BatchReport]) -> None:
             "not known" if batch.reserved_usd is None else dollars(batch.reserved_usd),
         )
     console.print()
-    console.print(Text(told, "bold"))
+    console.print(Text(line, "bold"))
     print_table(console, table)

@@ -157,6 +157,6 @@ def _show(config: ServerConfig, address: str, caveats: Sequence[str]) -> None:
     names = ", ".join(one_line(offer.name) for offer in config.judges) or "none"
     count = len(config.tokens)
     tokens = f"{count} token{'s' * (count > 1)}" if count else "no token needed"
-    told = f"judges: {names}; {tokens}; MCP at {address}/mcp; Ctrl-C ends it"
-    console.print(Text(told), soft_wrap=True)
+    line = f"judges: {names}; {tokens}; MCP at {address}/mcp; Ctrl-C ends it"
+    console.print(Text(line), soft_wrap=True)
     session.write_text(address)

@@ -45,10 +45,10 @@ def doctor(
     from evenhand.cli.checkup import check_judges, check_set_up, settings_and_fault
     from evenhand.judging.config import JudgeConfig, read_addresses
 
-    found, fault = settings_and_fault(os.environ)
+    settings, fault = settings_and_fault(os.environ)
     chosen = JudgeConfig(judge=judge, base_url=read_addresses(base_url), timeout_s=timeout)
-    checks = list(check_set_up(found, os.environ, fault))
-    checks += session.run_async(check_judges(JudgeConfig.resolve(found, chosen)))
+    checks = list(check_set_up(settings, os.environ, fault))
+    checks += session.run_async(check_judges(JudgeConfig.resolve(settings, chosen)))
     code = max(check.exit_code for check in checks)
     if as_json:
         shown = [{k: v for k, v in asdict(c).items() if k != "exit_code"} for c in checks]
@@ -103,10 +103,10 @@ def path() -> None:
     from evenhand.judges.embedded_model import locate
     from evenhand.settings import load_settings
 
-    found = locate(load_settings().cache_dir)
-    if found is None:
+    file = locate(load_settings().cache_dir)
+    if file is None:
         raise InputError(Message("command.no_embedded_model"))
-    session.write_text(str(found))
+    session.write_text(str(file))
 
 
 @models.command()

@@ -154,8 +154,8 @@ def _show_answer(console: Console, answer: StoredAnswer, *, earlier: bool = Fals
 def _outcome(answer: StoredAnswer) -> str:
     if answer.ballot is not None:
         confidence = answer.ballot.confidence
-        told = "not given" if confidence is None else f"{confidence:.2f}"
-        return f"{_WON[answer.ballot.winner]}, confidence {told}"
+        shown = "not given" if confidence is None else f"{confidence:.2f}"
+        return f"{_WON[answer.ballot.winner]}, confidence {shown}"
     if answer.unread is not None:
         return f"unread ({answer.unread.kind}): {one_line(answer.unread.reason)}"
     if answer.error is not None:

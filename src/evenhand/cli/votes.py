@@ -64,8 +64,8 @@ def show(
     from evenhand.trust.votes import summarise_votes
 
     with opened_store(store) as opened:
-        found = summarise_votes(opened, name, level=level, seed=seed)
-    session.present(found, show_votes, as_json=as_json)
+        report = summarise_votes(opened, name, level=level, seed=seed)
+    session.present(report, show_votes, as_json=as_json)
 
 
 @votes.command("import")
@@ -118,8 +118,8 @@ def import_file(
         unescape=unescape,
     )
     with open_source(data_path(file)) as source, opened_store(store) as opened:
-        found = import_votes(opened, name, source, reading, bad_rows=bad_rows)
-    session.present(found, show_imported, as_json=as_json)
+        report = import_votes(opened, name, source, reading, bad_rows=bad_rows)
+    session.present(report, show_imported, as_json=as_json)
 
 
 def _named(who: str | None) -> str | None:
@@ -171,49 +171,52 @@ def export(
 _PEOPLE_AT_MOST = 20
 
 
-def show_votes(console: Console, found: VotesSummary) -> None:
+def show_votes(console: Console, report: VotesSummary) -> None:
     from rich.text import Text
 
-    console.print(Text(f"votes on run {one_line(found.run)}", "bold"))
-    show_facts(console, _lines(found), width=10)
-    if found.people:
+    console.print(Text(f"votes on run {one_line(report.run)}", "bold"))
+    show_facts(console, _lines(report), width=10)
+    if report.people:
         console.print()
-        _show_people(console, found)
+        _show_people(console, report)
 
 
-def _lines(found: VotesSummary) -> Iterator[tuple[str, str]]:
-    if not found.people:
-        pairs = counted(found.pairs, "pair")
+def _lines(report: VotesSummary) -> Iterator[tuple[str, str]]:
+    if not report.people:
+        pairs = counted(report.pairs, "pair")
         yield "votes", f"none yet on {pairs}; evenhand label asks, evenhand votes import reads"
         return
-    people = "1 person" if len(found.people) == 1 else f"{number(len(found.people))} people"
-    voted = f"{number(found.voted_pairs)} of {counted(found.pairs, 'pair')}"
-    yield "votes", f"{number(found.votes)} by {people} on {voted}, skipped {number(found.skipped)}"
+    people = "1 person" if len(report.people) == 1 else f"{number(len(report.people))} people"
+    voted = f"{number(report.voted_pairs)} of {counted(report.pairs, 'pair')}"
+    yield (
+        "votes",
+        f"{number(report.votes)} by {people} on {voted}, skipped {number(report.skipped)}",
+    )
     spread = ", ".join(
         f"{number(pairs)} by {people_count}"
-        for people_count, pairs in enumerate(found.people_a_pair, 1)
+        for people_count, pairs in enumerate(report.people_a_pair, 1)
         if pairs
     )
-    if len(found.people_a_pair) > 1:
+    if len(report.people_a_pair) > 1:
         yield "people", f"pairs voted on by so many people: {spread}"
-    counts = found.majority
+    counts = report.majority
     yield (
         "majority",
         f"A {number(counts.a)}, B {number(counts.b)}, ties {number(counts.tie)}, "
         f"equally divided {number(counts.none)}",
     )
-    if found.with_label.of:
+    if report.with_label.of:
         yield (
             "label",
-            f"the majority says what the data's own label says: {counted_share(found.with_label)}",
+            f"the majority says what the data's own label says: {counted_share(report.with_label)}",
         )
-    agreement = found.agreement
+    agreement = report.agreement
     yield "agreement", f"two people say the same: {counted_share(agreement.agreement)}"
     if agreement.units:
         yield "", f"all people say the same: {counted_share(agreement.unanimous)}"
     yield "alpha", _alpha(agreement.alpha)
-    yield "came by", _counts(found.by_origin)
-    yield "drawn", _counts(found.by_draw)
+    yield "came by", _counts(report.by_origin)
+    yield "drawn", _counts(report.by_draw)
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -223,19 +226,19 @@ def _counts(counts: dict[str, int]) -> str:
 def _alpha(alpha: Krippendorff) -> str:
     if alpha.alpha is None:
         return alpha.reason or "not enough data"
-    told = f"Krippendorff's alpha {alpha.alpha:.2f}"
+    shown = f"Krippendorff's alpha {alpha.alpha:.2f}"
     if alpha.low is None or alpha.high is None:
-        return f"{told} ({alpha.reason or 'no interval'})"
+        return f"{shown} ({alpha.reason or 'no interval'})"
     of = counted(alpha.units, "pair")
-    return f"{told} ({alpha.low:.2f} to {alpha.high:.2f}, at {percent(alpha.level)}), on {of}"
+    return f"{shown} ({alpha.low:.2f} to {alpha.high:.2f}, at {percent(alpha.level)}), on {of}"
 
 
-def _show_people(console: Console, found: VotesSummary) -> None:
+def _show_people(console: Console, report: VotesSummary) -> None:
     from rich.text import Text
 
     same = "says the same as another"
     table = table_of("who", "votes", "skipped", same, left=("who", same))
-    for person in found.people[:_PEOPLE_AT_MOST]:
+    for person in report.people[:_PEOPLE_AT_MOST]:
         table.add_row(
             Text(one_line(person.who)),
             number(person.votes),
@@ -243,37 +246,37 @@ def _show_people(console: Console, found: VotesSummary) -> None:
             counted_share(person.agreement) if person.agreement.of else "",
         )
     console.print(table)
-    if len(found.people) > _PEOPLE_AT_MOST:
-        left = number(len(found.people) - _PEOPLE_AT_MOST)
+    if len(report.people) > _PEOPLE_AT_MOST:
+        left = number(len(report.people) - _PEOPLE_AT_MOST)
         console.print(Text(f"and {left} more in --json", "dim"))
 
 
-def show_imported(console: Console, found: ImportedVotes) -> None:
+def show_imported(console: Console, votes: ImportedVotes) -> None:
     from rich.text import Text
 
-    people = "1 person" if found.people == 1 else f"{number(found.people)} people"
+    people = "1 person" if votes.people == 1 else f"{number(votes.people)} people"
     console.print(
         Text(
-            f"{counted(found.votes, 'vote')} by {people} on {counted(found.pairs, 'pair')} of run "
-            f"{one_line(found.run)}: {number(found.new)} new, {number(found.replaced)} replaced, "
-            f"{number(found.unchanged)} unchanged"
+            f"{counted(votes.votes, 'vote')} by {people} on {counted(votes.pairs, 'pair')} of run "
+            f"{one_line(votes.run)}: {number(votes.new)} new, {number(votes.replaced)} replaced, "
+            f"{number(votes.unchanged)} unchanged"
         ),
         soft_wrap=True,
     )
-    show_notes(console, _notes(found))
+    show_notes(console, _notes(votes))
 
 
-def _notes(found: ImportedVotes) -> Iterator[str]:
-    if found.unknown_votes:
-        shown = ", ".join(repr(pair) for pair in found.unknown_pairs[:3])
-        more = ", …" if len(found.unknown_pairs) > 3 else ""
+def _notes(votes: ImportedVotes) -> Iterator[str]:
+    if votes.unknown_votes:
+        shown = ", ".join(repr(pair) for pair in votes.unknown_pairs[:3])
+        more = ", …" if len(votes.unknown_pairs) > 3 else ""
         yield (
-            f"{counted(found.unknown_votes, 'vote')} on pairs that the run does not have "
-            f"{_were(found.unknown_votes)} left out: {shown}{more}"
+            f"{counted(votes.unknown_votes, 'vote')} on pairs that the run does not have "
+            f"{_were(votes.unknown_votes)} left out: {shown}{more}"
         )
-    if found.bad_rows:
-        yield f"{counted(found.bad_rows, 'row')} that {_were(found.bad_rows)} no vote, skipped"
-    for row in found.first_bad_rows:
+    if votes.bad_rows:
+        yield f"{counted(votes.bad_rows, 'row')} that {_were(votes.bad_rows)} no vote, skipped"
+    for row in votes.first_bad_rows:
         yield f"row {row.row}: {row.reason}"
 
 

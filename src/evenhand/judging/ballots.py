@@ -282,15 +282,15 @@ def _letter_mass(place: TokenLogprob) -> dict[Winner, float]:
     return mass
 
 
-def _likeliest(found: Probabilities, *, allow_tie: bool) -> Winner | None:
+def _likeliest(odds: Probabilities, *, allow_tie: bool) -> Winner | None:
     """Where A and B weigh exactly the same it is a tie, or nothing."""
-    if found.a == found.b or found.tie >= max(found.a, found.b):
+    if odds.a == odds.b or odds.tie >= max(odds.a, odds.b):
         return "TIE" if allow_tie else None
-    return "A" if found.a > found.b else "B"
+    return "A" if odds.a > odds.b else "B"
 
 
-def _of(found: Probabilities, winner: Winner) -> float:
-    return {"A": found.a, "B": found.b, "TIE": found.tie}[winner]
+def _of(odds: Probabilities, winner: Winner) -> float:
+    return {"A": odds.a, "B": odds.b, "TIE": odds.tie}[winner]
 
 
 def _confidence_from_logprobs(
@@ -298,10 +298,10 @@ def _confidence_from_logprobs(
 ) -> tuple[float | None, Probabilities | None]:
     """The probabilities at the token that names the overall winner, in the caller's labels."""
     place = _verdict_place(logprobs)
-    found = _verdict_probabilities(place) if place is not None else None
-    if found is None:
+    shown = _verdict_probabilities(place) if place is not None else None
+    if shown is None:
         return None, None
-    mapped = found if ballot.order == "original" else found.mirrored()
+    mapped = shown if ballot.order == "original" else shown.mirrored()
     confidence = _of(mapped, ballot.winner)
     return (confidence, mapped) if confidence else (None, None)
 

@@ -95,12 +95,12 @@ class PassBallot:
             "flags": self.flags,
             "raw": self.raw,
         }
-        for told, entry in zip(said["criteria"], entries, strict=False):
-            told["reasoning"] = own(entry.reasoning)
-            told["a_assessment"] = own(entry.a_assessment)
-            told["b_assessment"] = own(entry.b_assessment)
-        for told, shares in zip(said["criteria"], self.criterion_probabilities, strict=False):
-            told["probabilities"] = shares
+        for shown, entry in zip(said["criteria"], entries, strict=False):
+            shown["reasoning"] = own(entry.reasoning)
+            shown["a_assessment"] = own(entry.a_assessment)
+            shown["b_assessment"] = own(entry.b_assessment)
+        for shown, shares in zip(said["criteria"], self.criterion_probabilities, strict=False):
+            shown["probabilities"] = shares
         # JSON can spell half of a surrogate pair, and a model that is cut inside an emoji does.
         # The backslash first: one character is found many times faster than three.
         spelt = "\\" in self.raw and ("\\ud" in self.raw or "\\uD" in self.raw)

@@ -507,11 +507,11 @@ _BY_RARITY = "[|]<>_jqxzkvwygpbfcmdluhrsinoate "
 def _by_rarest_letter() -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
     """The words, and the number of their form, under their rarest letter: finding a letter takes
     a twentieth of finding a word, and where it is not, no word with it is."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    by_letter: dict[str, list[tuple[str, int]]] = {}
     for number, (words, _) in enumerate(_FORMS):
         for word in words:
-            found.setdefault(min(word, key=_BY_RARITY.find), []).append((word, number))
-    return tuple((letter, tuple(words)) for letter, words in found.items())
+            by_letter.setdefault(min(word, key=_BY_RARITY.find), []).append((word, number))
+    return tuple((letter, tuple(words)) for letter, words in by_letter.items())
 
 
 _WORDS_BY_LETTER = _by_rarest_letter()
@@ -520,10 +520,10 @@ _PATTERNS = tuple(re.compile(form, re.MULTILINE) for _, form in _FORMS)
 
 def notes_on(pair: Pair, locale: Locale) -> tuple[str, ...]:
     """Notes on length, sameness and texts that talk to the judge; mirrored with the pair."""
-    found = [_on_length(pair, locale), _on_addressing(pair, locale)]
+    notes = [_on_length(pair, locale), _on_addressing(pair, locale)]
     if pair.response_a == pair.response_b:
-        found.insert(0, say(locale, "identical"))
-    return tuple(note for note in found if note)
+        notes.insert(0, say(locale, "identical"))
+    return tuple(note for note in notes if note)
 
 
 def _on_length(pair: Pair, locale: Locale) -> str | None:

@@ -69,13 +69,13 @@ _sample = attrgetter("sample")
 
 def by_order(pair: Pair, ballots: Iterable[_AnyBallot]) -> dict[Order, list[_AnyBallot]]:
     """The ballots of each order that the pair is shown in, by sample."""
-    found: dict[Order, list[_AnyBallot]] = {order: [] for order in _orders(pair)}
+    grouped: dict[Order, list[_AnyBallot]] = {order: [] for order in _orders(pair)}
     for ballot in ballots:
-        if ballot.order in found:
-            found[ballot.order].append(ballot)
-    for of_order in found.values():
+        if ballot.order in grouped:
+            grouped[ballot.order].append(ballot)
+    for of_order in grouped.values():
         of_order.sort(key=_sample)
-    return found
+    return grouped
 
 
 def shown_first(digests: tuple[bytes, bytes]) -> Order | None:
