@@ -330,7 +330,7 @@ class FleetLog:
         self._judge = judge
         self._members = members
         self._news: deque[ServerNews] = deque(maxlen=_NEWS_KEPT)
-        self._told = 0
+        self._count = 0
 
     def left(self, member: ServerState, *, kind: str) -> None:
         self._tell(ServerNews(self._judge, member.address, kind, member.why))
@@ -340,16 +340,16 @@ class FleetLog:
 
     def _tell(self, news: ServerNews) -> None:
         self._news.append(news)
-        self._told += 1
+        self._count += 1
 
     def open_news(self) -> News:
-        seen = self._told
+        seen = self._count
 
         def news() -> tuple[ServerNews, ...]:
             nonlocal seen
-            if seen == self._told:
+            if seen == self._count:
                 return ()
-            new, seen = self._told - seen, self._told
+            new, seen = self._count - seen, self._count
             return tuple(self._news)[-new:]
 
         return news

@@ -150,7 +150,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, owner: HttptoolsTransport) -> None:
         self._owner = owner
-        self._told = owner.endpoint
+        self._endpoint = owner.endpoint
         self._parser = httptools.HttpResponseParser(self)
         self._wire: asyncio.Transport | None = None
         self._answer: asyncio.Future[Reply] | None = None
@@ -169,7 +169,7 @@ class _Connection(asyncio.Protocol):
     def send(self, head: bytes, body: bytes, answer: asyncio.Future[Reply]) -> None:
         wire = self._wire
         if wire is None or self.is_closing:
-            raise self._told.unanswered()
+            raise self._endpoint.unanswered()
         self._answer = answer
         self._headers = []
         self._pieces = []
@@ -220,16 +220,16 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._fail(self._told.no_http("it wants another protocol"))
+            self._fail(self._endpoint.no_http("it wants another protocol"))
             self.drop()
         except httptools.HttpParserError as error:
-            self._fail(self._told.no_http(_parsers_words(error)))
+            self._fail(self._endpoint.no_http(_parsers_words(error)))
             self.drop()
             return
         if self._whole:
             self._reply()
         elif self._came > _MOST_AROUND_BYTES + _MOST_AROUND_SHARE * self._received:
-            self._fail(self._told.no_http("its headers have no end"))
+            self._fail(self._endpoint.no_http("its headers have no end"))
             self.drop()
 
     def eof_received(self) -> None:
@@ -242,13 +242,13 @@ class _Connection(asyncio.Protocol):
         if self._answer is None:
             return
         if self._in_body:
-            self._fail(self._told.broken_off())
+            self._fail(self._endpoint.broken_off())
         elif isinstance(exc, OSError) and exc.strerror:
-            self._fail(self._told.disconnected(reason_of(exc)))
+            self._fail(self._endpoint.disconnected(reason_of(exc)))
         elif self._came:
-            self._fail(self._told.broken_off())
+            self._fail(self._endpoint.broken_off())
         else:
-            self._fail(self._told.unanswered())
+            self._fail(self._endpoint.unanswered())
 
     # What the parser tells it
 
@@ -266,7 +266,7 @@ class _Connection(asyncio.Protocol):
             return
         self._received += len(piece)
         if self._received > MAX_REPLY_BYTES:
-            self._fail(self._told.too_large())
+            self._fail(self._endpoint.too_large())
             self.drop()
             return
         self._pieces.append(piece)
@@ -315,16 +315,16 @@ class _Connection(asyncio.Protocol):
         if encoding is None or encoding.strip().lower() in ("", "identity") or not body:
             return body
         if encoding.strip().lower() not in _COMPRESSED:
-            raise self._told.no_http(f"its reply is encoded as {encoding[:40]}")
+            raise self._endpoint.no_http(f"its reply is encoded as {encoding[:40]}")
         inflating = zlib.decompressobj(_GZIP_OR_ZLIB)
         try:
             plain = inflating.decompress(body, MAX_REPLY_BYTES + 1)
         except zlib.error:
-            raise self._told.broken_off() from None
+            raise self._endpoint.broken_off() from None
         if len(plain) > MAX_REPLY_BYTES:
-            raise self._told.too_large()
+            raise self._endpoint.too_large()
         if not inflating.eof:
-            raise self._told.broken_off()
+            raise self._endpoint.broken_off()
         return plain
 
     def _ends_with_the_connection(self) -> bool:

@@ -387,10 +387,10 @@ def _first_token(reply: Mapping[str, Any], letters: tuple[str, ...]) -> TokenLog
     if not places:
         return None
     likeliest = places[0]["top_logprobs"]
-    kept = likeliest[:_KEPT] + [
+    listed = likeliest[:_KEPT] + [
         entry for entry in likeliest[_KEPT:] if entry["token"].strip() in letters
     ]
-    return _token(likeliest[0], kept)
+    return _token(likeliest[0], listed)
 
 
 def _token(entry: Mapping[str, Any], top: Sequence[Mapping[str, Any]]) -> TokenLogprob:

@@ -197,7 +197,7 @@ def _without_parts(text: str, secret: str) -> str:
     for at in range(0, len(secret) - _BLOCK + 1, _BLOCK):
         block = secret[at : at + _BLOCK]
         place = text.find(block)
-        kept: list[str] = []
+        parts: list[str] = []
         begun = 0
         while place >= 0:
             first, last = at, at + _BLOCK  # of the secret
@@ -207,11 +207,11 @@ def _without_parts(text: str, secret: str) -> str:
             while last < len(secret) and end < len(text) and text[end] == secret[last]:
                 last, end = last + 1, end + 1
             if end - start >= _LEAST_PART:
-                kept += (text[begun:start], _CUT)
+                parts += (text[begun:start], _CUT)
                 begun = end
             place = text.find(block, end)
         if begun:
-            text = "".join((*kept, text[begun:]))
+            text = "".join((*parts, text[begun:]))
     return text
 
 

@@ -116,9 +116,9 @@ class ReplayJudge:
     def recordings(self) -> Iterator[Recording]:
         """All of them, by pair and order as they first come in the file."""
         for (pair_id, order), samples in self._passes.items():
-            for sample, kept in enumerate(samples, start=1):
+            for sample, recorded in enumerate(samples, start=1):
                 yield Recording(
-                    pair_id, order, sample, kept.raw, kept.verdict_as_shown, kept.finish
+                    pair_id, order, sample, recorded.raw, recorded.verdict_as_shown, recorded.finish
                 )
 
     def _find(self, pair_id: str, order: Order, sample: int) -> _Recorded:
@@ -168,8 +168,10 @@ def _read(path: Path) -> dict[_Key, list[_Recorded]]:
             line=line,
         )
         samples = passes.setdefault(key, {})
-        kept = samples.get(number)
-        samples[number] = recorded if kept is None else _later(kept, recorded, path=path, key=key)
+        earlier = samples.get(number)
+        samples[number] = (
+            recorded if earlier is None else _later(earlier, recorded, path=path, key=key)
+        )
     return {key: [samples[number] for number in sorted(samples)] for key, samples in passes.items()}
 
 
@@ -194,18 +196,18 @@ def _sample_number(record: dict[str, Any]) -> int:
     return 1
 
 
-def _later(kept: _Recorded, recorded: _Recorded, *, path: Path, key: _Key) -> _Recorded:
+def _later(earlier: _Recorded, recorded: _Recorded, *, path: Path, key: _Key) -> _Recorded:
     """Of the rounds of one pass the last is its answer; anything else said twice is an error."""
-    if kept.round != recorded.round:
-        return max(kept, recorded, key=lambda each: each.round)
-    if kept.says_the_same_as(recorded):
-        return kept
+    if earlier.round != recorded.round:
+        return max(earlier, recorded, key=lambda each: each.round)
+    if earlier.says_the_same_as(recorded):
+        return earlier
     pair_id, order = key
     raise InputError(
         Message(
             "judges.recordings_differ",
             path=path,
-            line=kept.line,
+            line=earlier.line,
             line2=recorded.line,
             pair_id=pair_id,
             order=order,

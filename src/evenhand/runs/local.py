@@ -344,7 +344,7 @@ class JudgeQueue:
     def new_pass(self, work: WorkItem, made: PassResult | FailedPass) -> NewPass:
         return NewPass(work.pair_id, self._judge_id, self._run_id, made)
 
-    def kept(self, work: WorkItem, made: PassResult) -> None:
+    def store_pass(self, work: WorkItem, made: PassResult) -> None:
         self.gate.answer_waits()
         self._writer.add_pass(self.new_pass(work, made), self.gate.answers_stored)
         self._count.made(made)
@@ -371,7 +371,7 @@ class _StoredPasses:
         return made
 
     def keep(self, made: PassResult) -> None:
-        self._queue.kept(self._work, made)
+        self._queue.store_pass(self._work, made)
 
     def failed(self, order: Order, sample: int, error: JudgeError) -> None:
         failed = FailedPass.of(order, sample, error)

@@ -227,10 +227,10 @@ def take_in(
         report(taken.rows)
         if isinstance(sources, PairFiles) and count % _NOTED_EVERY == 0:
             store.update_run(run_id, summary={_TAKEN_IN: asdict(taken)})
-    kept = store.count_items(run_id)
-    if kept == 0:
+    stored = store.count_items(run_id)
+    if stored == 0:
         raise DataError(Message("runs.nothing_to_judge", names=", ".join(sources.names)))
-    repeated = taken.records - kept
+    repeated = taken.records - stored
     summary: dict[str, Any] = {REPEATED_ROWS: repeated} if repeated > 0 else {}
     if unpaired:
         # Joined outputs are read whole each time, so that each is counted once.

@@ -46,8 +46,8 @@ CHOICES = WINNERS | {SPLIT: -2}
 
 
 class _Outcomes(dict[tuple[str, str | None], int]):
-    def __missing__(self, told: tuple[str, str | None]) -> int:
-        raise StoreError(Message("store.outcome_unknown", outcome=told[0], winner=told[1]))
+    def __missing__(self, pair: tuple[str, str | None]) -> int:
+        raise StoreError(Message("store.outcome_unknown", outcome=pair[0], winner=pair[1]))
 
 
 OUTCOMES = _Outcomes(
@@ -223,20 +223,20 @@ class ColumnStore(Database):
     def criterion_columns(self, run_id: int, judge_id: int) -> tuple[CriterionColumns, ...]:
         """One for each criterion, in the order in which they first come."""
         with self._reading() as connection:
-            found: dict[str, CriterionColumns] = {}
+            by_name: dict[str, CriterionColumns] = {}
             for page in pages(connection, _BY_CRITERION, run_id, {"judge": judge_id}):
-                told = list(map(criteria_codes, page[2]))
-                silent = [number for number, each in zip(page[0], told, strict=True) if not each]
+                codes = list(map(criteria_codes, page[2]))
+                silent = [number for number, each in zip(page[0], codes, strict=True) if not each]
                 named = dict(_named(connection, run_id, silent))
-                for number, prompt_key, each in zip(page[0], page[1], told, strict=True):
+                for number, prompt_key, each in zip(page[0], page[1], codes, strict=True):
                     for name, code in each or named[number]:
-                        columns = found.get(name)
+                        columns = by_name.get(name)
                         if columns is None:
-                            columns = found[name] = CriterionColumns(name)
+                            columns = by_name[name] = CriterionColumns(name)
                         columns.number.append(number)
                         columns.prompt_key.append(prompt_key)
                         columns.outcome.append(code)
-            return tuple(found.values())
+            return tuple(by_name.values())
 
     def pass_columns(self, run_id: int, judge_id: int) -> PassColumns:
         """Every stored pass on the run's pairs, samples apart."""

@@ -227,8 +227,8 @@ def forget_texts(connection: Connection, run_id: int) -> ForgottenTexts:
     if error is not None:
         bare = orjson.dumps(orjson.loads(error) | {"message": FORGOTTEN}).decode()
         connection.execute(update(jobs).where(jobs.c.run_id == run_id).values(error=bare))
-    told = connection.execute(select(runs.c.summary).where(runs.c.id == run_id)).scalar_one()
-    summary = orjson.dumps(orjson.loads(told) | {"forgotten_at": time.time()}).decode()
+    before = connection.execute(select(runs.c.summary).where(runs.c.id == run_id)).scalar_one()
+    summary = orjson.dumps(orjson.loads(before) | {"forgotten_at": time.time()}).decode()
     connection.execute(update(runs).where(runs.c.id == run_id).values(summary=summary))
     return ForgottenTexts(len(own), len(shared))
 
@@ -250,11 +250,11 @@ def _pairs_apart(connection: Connection, run_id: int) -> tuple[list[int], list[i
 
 def _strip(connection: Connection, table: Table, those: ColumnElement[bool], **values: Any) -> None:
     keys = list(table.primary_key.columns)
-    found = connection.execute(select(*keys, table.c.body).where(those)).all()
+    rows = connection.execute(select(*keys, table.c.body).where(those)).all()
     stripped = [
         {f"key{place}": part for place, part in enumerate(row[:-1])}
         | {"stripped": _stripped(row[-1])}
-        for row in found
+        for row in rows
     ]
     if stripped:
         match = and_(*(key == bindparam(f"key{place}") for place, key in enumerate(keys)))
@@ -271,6 +271,6 @@ def _without_prose(value: Any, key: str) -> Any:
         return {name: _without_prose(each, name) for name, each in value.items()}
     is_name = key.replace("_", "").lower() in _NO_PROSE
     if isinstance(value, list):
-        kept = [each for each in value if is_name or not isinstance(each, str)]
-        return [_without_prose(each, key) for each in kept]
+        named = [each for each in value if is_name or not isinstance(each, str)]
+        return [_without_prose(each, key) for each in named]
     return "" if isinstance(value, str) and not is_name else value

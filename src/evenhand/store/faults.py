@@ -164,9 +164,9 @@ def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) 
                 reason=_one_line(error, secrets),
             )
         )
-    told = _one_line(error, secrets)
-    if "Could not decode to UTF-8" in told:
-        column = told.partition("column ")[2].partition(" ")[0] or "a column"
+    reason = _one_line(error, secrets)
+    if "Could not decode to UTF-8" in reason:
+        column = reason.partition("column ")[2].partition(" ")[0] or "a column"
         return StoreError(Message("store.text_not_utf8", address=address, column=column))
     sqlstate = getattr(error, "sqlstate", None) or ""
     for begins, kind, code in _POSTGRES:
@@ -174,17 +174,17 @@ def _plain(error: BaseException | None, address: str, secrets: tuple[str, ...]) 
             return kind(Message(code, address=address))
     if not sqlstate:
         for word, code in _POSTGRES_WORDS:
-            if word in told:
+            if word in reason:
                 refused = Message(code, address=address)
-                return StoreError(Message("store.server_says", refused=refused, said=told))
-        return StoreError(Message("store.unreachable", address=address, reason=told))
+                return StoreError(Message("store.server_says", refused=refused, said=reason))
+        return StoreError(Message("store.unreachable", address=address, reason=reason))
     return StoreError(
-        Message("store.server_failed", address=address, sqlstate=sqlstate, reason=told)
+        Message("store.server_failed", address=address, sqlstate=sqlstate, reason=reason)
     )
 
 
 def _one_line(error: BaseException | None, secrets: tuple[str, ...]) -> str:
-    told = " ".join(str(error).split())
+    reason = " ".join(str(error).split())
     for secret in filter(None, secrets):
-        told = told.replace(secret, "***")
-    return told
+        reason = reason.replace(secret, "***")
+    return reason

@@ -93,13 +93,13 @@ class WordStore(Database):
 def words_of(text: str, *, most: int = MOST_WORDS) -> Iterator[Word]:
     folded = unicodedata.normalize("NFKC", text[:_MOST_CHARACTERS]).casefold()
     end = -1  # of the letter before, in an unspaced script
-    for place, found in enumerate(_WORD.finditer(folded)):
+    for place, match in enumerate(_WORD.finditer(folded)):
         if place == most:
             return
-        word = found[0]
+        word = match[0]
         if _IS_UNSPACED.match(word):
-            yield Word(word, joined=end == found.start())
-            end = found.end()
+            yield Word(word, joined=end == match.start())
+            end = match.end()
         else:
             yield Word(word[:_LONGEST_WORD], joined=False)
             end = -1
@@ -142,10 +142,10 @@ def places_of(texts: tuple[str, ...]) -> str:
         before = ""
         for word in words_of(each):
             end += 1
-            found = [(word.word, end)]
+            terms = [(word.word, end)]
             if word.joined:
-                found.append((before + word.word, end - 1))
-            for term, place in found:
+                terms.append((before + word.word, end - 1))
+            for term, place in terms:
                 size += 0 if term in places else len(term.encode())
                 places[term].append(place)
             before = word.word
@@ -153,7 +153,7 @@ def places_of(texts: tuple[str, ...]) -> str:
                 break
         end += _GAP
     return " ".join(
-        f"'{word}':{','.join(map(str, found[:_MOST_PLACES]))}" for word, found in places.items()
+        f"'{word}':{','.join(map(str, at[:_MOST_PLACES]))}" for word, at in places.items()
     )
 
 
@@ -216,8 +216,10 @@ def _add_pairs(connection: Connection, pair_ids: Sequence[int]) -> None:
     connection.execute(text(_MAKE_FTS))
     connection.execute(insert(search_docs), [{"pair_id": row[0]} for row in rows])
     added = select(search_docs.c.pair_id, search_docs.c.doc_id)
-    found = connection.execute(added.where(search_docs.c.pair_id.in_([row[0] for row in rows])))
-    docs = {row.pair_id: row.doc_id for row in found}
+    added_rows = connection.execute(
+        added.where(search_docs.c.pair_id.in_([row[0] for row in rows]))
+    )
+    docs = {row.pair_id: row.doc_id for row in added_rows}
     written = [(docs[pair_id], *map(spaced, texts)) for pair_id, *texts in rows]
     connection.exec_driver_sql(_ADD_TO_FTS, written)
 
@@ -248,28 +250,28 @@ def items_with(connection: Connection, run_id: int, phrases: Phrases, *, most: i
         return []
     asked = {"run": run_id, "most": most}
     if connection.dialect.name == "postgresql":
-        found = connection.execute(_ITEMS_IN_POSTGRES, {**asked, "asked": ts_query(phrases)})
+        numbers = connection.execute(_ITEMS_IN_POSTGRES, {**asked, "asked": ts_query(phrases)})
     else:
-        found = connection.execute(_ITEMS_IN_FTS, {**asked, "asked": fts_query(phrases)})
-    return list(found.scalars())
+        numbers = connection.execute(_ITEMS_IN_FTS, {**asked, "asked": fts_query(phrases)})
+    return list(numbers.scalars())
 
 
 def pairs_with(connection: Connection, pair_ids: Collection[int], phrases: Phrases) -> set[int]:
     """Which of these pairs hold all of this."""
     if not phrases or not _is_filled(connection):
         return set()
-    found: set[int] = set()
+    matching: set[int] = set()
     for some in in_slices(sorted(set(pair_ids))):
         if connection.dialect.name == "postgresql":
             asked = {"asked": ts_query(phrases), "pairs": list(some)}
-            found.update(connection.execute(_PAIRS_IN_POSTGRES, asked).scalars())
+            matching.update(connection.execute(_PAIRS_IN_POSTGRES, asked).scalars())
             continue
         query = select(search_docs.c.doc_id, search_docs.c.pair_id)
         rows = connection.execute(query.where(search_docs.c.pair_id.in_(some)))
         docs = {row.doc_id: row.pair_id for row in rows}
         asked = {"asked": fts_query(phrases), "docs": list(docs)}
-        found.update(docs[doc] for doc in connection.execute(_DOCS_IN_FTS, asked).scalars())
-    return found
+        matching.update(docs[doc] for doc in connection.execute(_DOCS_IN_FTS, asked).scalars())
+    return matching
 
 
 def _is_filled(connection: Connection) -> bool:

@@ -108,10 +108,10 @@ class IntakeStore(Database):
                 .where(items.c.run_id == run_id, theirs.c.run_id == other_id)
                 .order_by(items.c.number, theirs.c.number)
             )
-            found: dict[int, int] = {}
+            shared: dict[int, int] = {}
             for number, same in connection.execute(query):
-                found.setdefault(number, same)
-            return list(found), list(found.values())
+                shared.setdefault(number, same)
+            return list(shared), list(shared.values())
 
     def item_keys(self, run_id: int, numbers: Sequence[int]) -> dict[int, str]:
         """The ids of some items, by their numbers."""
@@ -119,11 +119,11 @@ class IntakeStore(Database):
             query = select(items.c.number, items.c.key, items.c.full_key).where(
                 items.c.run_id == run_id
             )
-            found: dict[int, str] = {}
+            keys: dict[int, str] = {}
             for some in in_slices(numbers):
                 rows = connection.execute(query.where(items.c.number.in_(some)))
-                found |= {number: full or key for number, key, full in rows}
-            return found
+                keys |= {number: full or key for number, key, full in rows}
+            return keys
 
 
 def pair_digest(pair: Pair, salt: str | None = None) -> bytes:

@@ -122,9 +122,9 @@ class Holds:
         self._looked_at = time.monotonic()
 
     @contextlib.contextmanager
-    def kept(self, connection: Connection, told: str) -> Iterator[None]:
-        """`told` is what an error calls it."""
-        held = (connection, told)
+    def holding(self, connection: Connection, run: str) -> Iterator[None]:
+        """`run` is what an error calls it."""
+        held = (connection, run)
         with self._lock:
             self._held.append(held)
         try:
@@ -132,14 +132,14 @@ class Holds:
         finally:
             with self._lock:
                 self._held.remove(held)
-                self._lost = None if self._lost == told else self._lost
+                self._lost = None if self._lost == run else self._lost
 
     def look(self, _writing: Connection) -> None:
         with self._lock:
             now = time.monotonic()
             if self._lost is None and self._held and now - self._looked_at >= _LOOKED_AT_EVERY_S:
                 self._looked_at = now
-                self._lost = next((told for held, told in self._held if not _answers(held)), None)
+                self._lost = next((run for held, run in self._held if not _answers(held)), None)
             if self._lost is not None:
                 raise StoreError(Message("store.hold_lost", run=self._lost))
 
@@ -158,12 +158,12 @@ def hold_by_server(engine: Engine, run_id: int, address: str) -> Iterator[None]:
     holds: Holds = engine.get_execution_options()[HOLDS]
     with _own_connection(engine) as connection:
         lock = {"place": _place(connection, "evenhand"), "run": run_id}
-        found = connection.execute(select(runs.c.name).where(runs.c.id == run_id)).scalar()
-        name = repr(found) if found else str(run_id)
+        known = connection.execute(select(runs.c.name).where(runs.c.id == run_id)).scalar()
+        name = repr(known) if known else str(run_id)
         if not connection.execute(_IS_FREE, lock).scalar():
             raise _busy(name, address)
         try:
-            with holds.kept(connection, Message("store.run_at", name=name, address=address)):
+            with holds.holding(connection, Message("store.run_at", name=name, address=address)):
                 yield
         finally:
             # With the connection the server would let go of it too, but only some time after, and

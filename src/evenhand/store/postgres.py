@@ -86,13 +86,13 @@ class Growth:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._rows: Counter[str] = Counter()
-        self._told: dict[str, int] = {}
+        self._analyzed: dict[str, int] = {}
 
     def note(self, tables: str, rows: int) -> None:
         self._rows[tables] += rows
-        if self._rows[tables] < self._told.get(tables, 0) * self._FACTOR + self._FIRST:
+        if self._rows[tables] < self._analyzed.get(tables, 0) * self._FACTOR + self._FIRST:
             return
-        self._told[tables] = self._rows[tables]
+        self._analyzed[tables] = self._rows[tables]
         # A kindness, not a need: where it may not be done, or another does it, things go on.
         with suppress(SQLAlchemyError), self._engine.begin() as connection:
             # Workers that began together come here together, and each would wait for the others.

@@ -32,8 +32,8 @@ class ReportKey:
     @classmethod
     def of(cls, run_id: int, what: str, parameters: dict[str, Any]) -> ReportKey:
         """`parameters` are plain JSON; in whatever order, they name the same figure."""
-        told = orjson.dumps(parameters, option=orjson.OPT_SORT_KEYS)
-        return cls(run_id, what, blake2b(told, digest_size=16).hexdigest())
+        canonical = orjson.dumps(parameters, option=orjson.OPT_SORT_KEYS)
+        return cls(run_id, what, blake2b(canonical, digest_size=16).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,9 @@ class ReportCacheStore:
     def votes_stamp(self) -> str:
         """Changes with every vote in the store; they are few beside verdicts."""
         with self._reading() as connection:
-            told = connection.execute(select(func.count(), func.max(votes.c.voted_at))).one()
+            newest = connection.execute(select(func.count(), func.max(votes.c.voted_at))).one()
             replaced = connection.execute(select(func.max(replaced_votes.c.id))).scalar()
-        return f"{told[0]} {told[1]} {replaced}"
+        return f"{newest[0]} {newest[1]} {replaced}"
 
 
 def _is(key: ReportKey) -> Any:

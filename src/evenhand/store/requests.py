@@ -82,15 +82,15 @@ class RequestStore(Database):
                     return None
                 if connection.execute(update(idempotency).where(dead).values(mine)).rowcount:
                     return None
-                found = connection.execute(select(idempotency).where(its_row)).mappings().first()
-                if found is not None:  # else it was forgotten a moment ago, and the key is free
+                row = connection.execute(select(idempotency).where(its_row)).mappings().first()
+                if row is not None:  # else it was forgotten a moment ago, and the key is free
                     break
             answer = None
-            if found["status"] is not None:
-                headers = orjson.loads(found["headers"])
-                answer = StoredResponse(found["status"], bytes(found["body"]), headers)
+            if row["status"] is not None:
+                headers = orjson.loads(row["headers"])
+                answer = StoredResponse(row["status"], bytes(row["body"]), headers)
             return StoredRequest(
-                found["path"], found["digest"], found["begun_at"], found["leased_until"], answer
+                row["path"], row["digest"], row["begun_at"], row["leased_until"], answer
             )
 
     def finish_request(self, request: KeyedRequest, answer: StoredResponse) -> bool:
@@ -123,8 +123,8 @@ class RequestStore(Database):
 
     def session_has_ended(self, session_id: str) -> bool:
         with self._reading() as connection:
-            found = exists().where(ended_sessions.c.id == session_id)
-            return bool(connection.execute(select(found)).scalar())
+            ended = exists().where(ended_sessions.c.id == session_id)
+            return bool(connection.execute(select(ended)).scalar())
 
 
 def _row_of(request: KeyedRequest) -> ColumnElement[bool]:

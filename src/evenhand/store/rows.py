@@ -98,37 +98,37 @@ def _json(value: Any) -> str:
 
 def _of_pass(made: PassResult) -> dict[str, Any]:
     """What has no column of its own, since nobody searches by it; what is not usual alone."""
-    told: dict[str, Any] = {}
+    body: dict[str, Any] = {}
     if made.request_ids:
-        told["request_ids"] = made.request_ids
+        body["request_ids"] = made.request_ids
     if made.repaired:
-        told["repaired"] = _UNREADS.dump_python(made.repaired, mode="json", context=WHOLE)
-    return told
+        body["repaired"] = _UNREADS.dump_python(made.repaired, mode="json", context=WHOLE)
+    return body
 
 
 def _of_ballot(ballot: PassBallot) -> dict[str, Any]:
     """The same of a ballot. Its prose is in the raw text, and is read from it for who looks."""
-    told: dict[str, Any] = {}
+    body: dict[str, Any] = {}
     if ballot.criteria:
-        told["criteria"] = ballot.criteria
+        body["criteria"] = ballot.criteria
     if ballot.confidence_source != _usual_source(ballot.confidence):
-        told["confidence_source"] = ballot.confidence_source
+        body["confidence_source"] = ballot.confidence_source
     if ballot.probabilities is not None:
-        told["probabilities"] = _shares(ballot.probabilities)
+        body["probabilities"] = _shares(ballot.probabilities)
     if ballot.criterion_probabilities:
         shares = ballot.criterion_probabilities
-        told["criterion_probabilities"] = [each and _shares(each) for each in shares]
+        body["criterion_probabilities"] = [each and _shares(each) for each in shares]
     if ballot.scores is not None:
-        told["scores"] = [ballot.scores.a, ballot.scores.b]
+        body["scores"] = [ballot.scores.a, ballot.scores.b]
     if ballot.strength is not None:
-        told["strength"] = ballot.strength
+        body["strength"] = ballot.strength
     if ballot.protocol != "evenhand":
-        told["protocol"] = ballot.protocol
+        body["protocol"] = ballot.protocol
     if ballot.read_as is not None:
-        told["read_as"] = ballot.read_as
+        body["read_as"] = ballot.read_as
     if ballot.flags:
-        told["flags"] = ballot.flags
-    return told
+        body["flags"] = ballot.flags
+    return body
 
 
 def _usual_source(confidence: float | None) -> str:
@@ -159,9 +159,9 @@ def stored_pass(row: RowMapping) -> StoredPass:
     if status == "failed":
         made = _FAILED.validate_json(row["body"])
     else:
-        told = orjson.loads(row["body"])
+        body = orjson.loads(row["body"])
         made = PassResult(
-            _unread_of(row, told) if status == "unread" else _ballot_of(row, told),
+            _unread_of(row, body) if status == "unread" else _ballot_of(row, body),
             usage=Usage(
                 input_tokens=row["input_tokens"],
                 output_tokens=row["output_tokens"],
@@ -171,39 +171,39 @@ def stored_pass(row: RowMapping) -> StoredPass:
             ),
             time_ms=row["time_ms"],
             model=row["model"],
-            request_ids=tuple(told.get("request_ids", ())),
-            repaired=_UNREADS.validate_python(told.get("repaired", ())),
+            request_ids=tuple(body.get("request_ids", ())),
+            repaired=_UNREADS.validate_python(body.get("repaired", ())),
         )
     return StoredPass(made, status, row["run_id"], moment(row["created_at"]))
 
 
-def _unread_of(row: RowMapping, told: dict[str, Any]) -> Unread:
+def _unread_of(row: RowMapping, body: dict[str, Any]) -> Unread:
     return Unread(
         order=row["shown_order"],
         sample=row["sample"],
         kind=row["reason"],
-        reason=messages.from_json(told["reason"]),
+        reason=messages.from_json(body["reason"]),
         raw=row["raw"],
     )
 
 
-def _ballot_of(row: RowMapping, told: dict[str, Any]) -> PassBallot:
-    scores = told.get("scores")
+def _ballot_of(row: RowMapping, body: dict[str, Any]) -> PassBallot:
+    scores = body.get("scores")
     return PassBallot(
         order=row["shown_order"],
         sample=row["sample"],
         winner=row["winner"],
         confidence=row["confidence"],
-        criteria=tuple(told.get("criteria", ())),
+        criteria=tuple(body.get("criteria", ())),
         raw=row["raw"],
-        confidence_source=told.get("confidence_source", _usual_source(row["confidence"])),
-        probabilities=_probabilities(told.get("probabilities")),
-        criterion_probabilities=tuple(map(_probabilities, told.get("criterion_probabilities", ()))),
+        confidence_source=body.get("confidence_source", _usual_source(row["confidence"])),
+        probabilities=_probabilities(body.get("probabilities")),
+        criterion_probabilities=tuple(map(_probabilities, body.get("criterion_probabilities", ()))),
         scores=Scores(a=scores[0], b=scores[1]) if scores else None,
-        strength=told.get("strength"),
-        protocol=told.get("protocol", "evenhand"),
-        flags=tuple(told.get("flags", ())),
-        read_as=told.get("read_as"),
+        strength=body.get("strength"),
+        protocol=body.get("protocol", "evenhand"),
+        flags=tuple(body.get("flags", ())),
+        read_as=body.get("read_as"),
     )
 
 
@@ -245,13 +245,13 @@ def _by_criterion(criteria: Sequence[CriterionDecision]) -> str | None:
 def _beyond_columns(judged: Judged) -> str:
     """What has no column of its own, since nobody searches by it."""
     decision = judged.decision
-    told: dict[str, Any] = {"time_ms": judged.time_ms}
+    body: dict[str, Any] = {"time_ms": judged.time_ms}
     if decision.decided_by is not None:
-        told["decided_by"] = decision.decided_by
+        body["decided_by"] = decision.decided_by
     if decision.probabilities is not None:
         means = decision.probabilities
-        told["probabilities"] = [means.a, means.b, means.tie]
-    return _json(told)
+        body["probabilities"] = [means.a, means.b, means.tie]
+    return _json(body)
 
 
 @of_row("verdict", "run_id", "number", "judge_id")
@@ -259,8 +259,8 @@ def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
     """The decision with the passes that it rests on, or the failure, whose passes are not in it."""
     if row["error_kind"] is not None:
         return Failure.model_validate_json(row["body"])
-    told = orjson.loads(row["body"])
-    means = told.get("probabilities")
+    body = orjson.loads(row["body"])
+    means = body.get("probabilities")
     decision = Decision(
         outcome=Outcome(row["outcome"]),
         winner=row["winner"],
@@ -272,7 +272,7 @@ def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
             CriterionDecision(name, Outcome(outcome), *winners)
             for name, outcome, *winners in orjson.loads(row["by_criterion"] or "[]")
         ),
-        decided_by=told.get("decided_by"),
+        decided_by=body.get("decided_by"),
         probabilities=MeanProbabilities(a=means[0], b=means[1], tie=means[2]) if means else None,
         abstained=row["abstained"],
     )
@@ -281,7 +281,7 @@ def settled_of(row: RowMapping, passes: Iterable[StoredPass]) -> Settled:
         behind = passes_behind(passes, swap_positions=row["swap_positions"], samples=row["samples"])
         if not behind:
             raise StoreError(Message("store.answers_missing", number=row["number"]))
-    return Judged(decision, behind, row["samples"], told["time_ms"])
+    return Judged(decision, behind, row["samples"], body["time_ms"])
 
 
 def passes_behind(
@@ -419,9 +419,9 @@ def _statement(dialect: str, table: Table, columns: tuple[str, ...]) -> str:
 def insert_where_new(connection: Connection, table: Table, values: Mapping[str, Any]) -> bool:
     """One row, unless its key is there; whether it was put in. Atomic among processes."""
     # Of insertions SQLAlchemy tells the count only where it is asked to keep it; else -1.
-    kept = {"preserve_rowcount": True}
+    counted = {"preserve_rowcount": True}
     statement = insert_for(connection.dialect.name, table).values(values).on_conflict_do_nothing()
-    return connection.execute(statement, execution_options=kept).rowcount > 0
+    return connection.execute(statement, execution_options=counted).rowcount > 0
 
 
 def to_json(value: object) -> str:

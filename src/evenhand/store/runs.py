@@ -55,9 +55,9 @@ class RunStore(Database):
         with self._writing() as connection:
             if isinstance(self._where, ServerAddress):
                 postgres.take_turn(connection)
-            found = run_of_fingerprint(connection, run.fingerprint)
-            if found is not None and not found.summary.get("forgotten_at"):
-                return found, False
+            existing = run_of_fingerprint(connection, run.fingerprint)
+            if existing is not None and not existing.summary.get("forgotten_at"):
+                return existing, False
             created = create_run(connection, run)
             add_job(connection, created.id, job, wanted="intake")
             return created, True
@@ -192,7 +192,7 @@ class RunStore(Database):
             )
             pairs = func.count(items.c.pair_id.distinct())
             whole = connection.execute(select(pairs).where(items.c.run_id == run_id)).scalar_one()
-            found: list[str] = []
+            names: list[str] = []
             for other, name in connection.execute(earlier).all():
                 of_other = select(pairs).where(items.c.run_id == other)
                 size = connection.execute(of_other).scalar_one()
@@ -200,8 +200,8 @@ class RunStore(Database):
                     of_other.where(items.c.pair_id.in_(its_pairs))
                 ).scalar_one()
                 if size < whole and 2 * shared > size:
-                    found.append(name)
-            return tuple(found)
+                    names.append(name)
+            return tuple(names)
 
 
 def create_run(connection: Connection, run: NewRun) -> RunRecord:
@@ -223,9 +223,9 @@ def create_run(connection: Connection, run: NewRun) -> RunRecord:
         "summary": "{}",
     }
     connection.execute(insert(runs).values(values))
-    found = find_run(connection, run.name)
-    assert found is not None  # noqa: S101 - just inserted
-    return found
+    created = find_run(connection, run.name)
+    assert created is not None  # noqa: S101 - just inserted
+    return created
 
 
 def find_run(connection: Connection, name: str) -> RunRecord | None:
@@ -263,14 +263,14 @@ def _each_run(connection: Connection) -> Iterator[RunRecord | StoreError]:
         ids = connection.execute(select(runs.c.id).order_by(runs.c.id)).scalars()
         for run_id in list(ids):
             try:
-                found = run_at(connection, run_id)
+                run = run_at(connection, run_id)
             except StoreError as error:
                 yield error
             except DBAPIError:
                 yield StoreError(Message("store.run_not_utf8", run_id=run_id))
             else:
-                if found is not None:
-                    yield found
+                if run is not None:
+                    yield run
         return
     yield from map(_run_or_error, rows)
 

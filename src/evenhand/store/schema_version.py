@@ -43,27 +43,27 @@ def bring_up(engine: Engine, address: str, *, create: bool, schema: Schema = SCH
     """One query where the store is at our schema; Alembic is loaded only for an earlier one."""
     head = schema.revisions[-1]
     with engine.begin() as connection:
-        found = _found(connection)
-        if found == head:
+        version = _version(connection)
+        if version == head:
             return
-        if found is None:
+        if version is None:
             _refuse_others_tables(connection, address, create=create, tables=schema.tables)
         else:
-            _refuse_unknown(address, found, schema.revisions)
-    if found is None and engine.dialect.name == "sqlite":
+            _refuse_unknown(address, version, schema.revisions)
+    if version is None and engine.dialect.name == "sqlite":
         sqlite.use_wal(engine)
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
         # Another process may have done it while we waited for our turn.
-        found = _found(connection)
-        if found is None:
+        version = _version(connection)
+        if version is None:
             _create(connection, schema)
-        elif found != head:
+        elif version != head:
             _upgrade(connection, schema.migrations)
 
 
-def _found(connection: Connection) -> str | None:
+def _version(connection: Connection) -> str | None:
     query = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
     try:
         with connection.begin_nested():
@@ -80,12 +80,12 @@ def _is_missing_table(error: DBAPIError) -> bool:
     return undefined_table or f"no such table: {VERSION_TABLE}" in str(error.orig)
 
 
-def _refuse_unknown(address: str, found: str, revisions: tuple[str, ...]) -> None:
-    if found in revisions:
+def _refuse_unknown(address: str, version: str, revisions: tuple[str, ...]) -> None:
+    if version in revisions:
         return
-    if found < revisions[0]:
-        raise StoreError(Message("store.schema_older", address=address, found=found))
-    raise StoreError(Message("store.schema_newer", address=address, found=found))
+    if version < revisions[0]:
+        raise StoreError(Message("store.schema_older", address=address, found=version))
+    raise StoreError(Message("store.schema_newer", address=address, found=version))
 
 
 def _refuse_others_tables(

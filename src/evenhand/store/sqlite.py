@@ -26,7 +26,7 @@ _SMALLEST_BYTES = 512  # one page, the smallest
 def prepare_file(path: Path, *, create: bool) -> None:
     """Make the file where there is none; say what stands in the way where one cannot be used."""
     try:
-        found = os.stat(path)
+        file = os.stat(path)
     except FileNotFoundError:
         if not create:
             raise StoreError(Message("store.not_there", path=path)) from None
@@ -35,14 +35,14 @@ def prepare_file(path: Path, *, create: bool) -> None:
         return
     except OSError as error:
         raise StoreError(Message("store.open_failed", path=path, reason=_why(error))) from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(file.st_mode):
         raise StoreError(Message("store.is_directory", path=path, file=path / "evenhand.db"))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(file.st_mode):
         raise StoreError(Message("store.no_regular_file", path=path))
-    if 0 < found.st_size < _SMALLEST_BYTES:
+    if 0 < file.st_size < _SMALLEST_BYTES:
         # Asked here, since SQLite takes a file of one byte for an empty one and writes over it.
         raise StoreError(Message("store.not_sqlite", address=path))
-    if found.st_size == 0 and create and os.access(path, os.W_OK):
+    if file.st_size == 0 and create and os.access(path, os.W_OK):
         os.chmod(path, 0o600)
     # SQLite keeps its log beside the file.
     for needed in (path, path.parent):

@@ -75,8 +75,8 @@ def whole_of(
 ) -> list[WholeVerdict]:
     """Those that meet the condition and stand at these places (item number, judge)."""
     query = _WHOLE.where(condition).order_by(verdicts.c.number, verdicts.c.judge_id)
-    found = connection.execute(query).mappings()
-    rows = [row for row in found if (row["number"], row["judge_id"]) in places]
+    whole = connection.execute(query).mappings()
+    rows = [row for row in whole if (row["number"], row["judge_id"]) in places]
     made = _passes_of(connection, passes, {(row["pair_id"], row["judge_id"]) for row in rows})
     return [_whole(row, made[row["pair_id"], row["judge_id"]]) for row in rows]
 
@@ -122,8 +122,8 @@ def _passes_of(
         query = select(table).where(table.c.pair_id.in_(sorted(ids)), table.c.judge_id == judge_id)
         for row in connection.execute(query.order_by(table.c.created_at)).mappings():
             made[row["pair_id"], judge_id].append(stored_pass(row))
-    for found in made.values():
-        found.sort(key=pass_key)
+    for its_passes in made.values():
+        its_passes.sort(key=pass_key)
     return made
 
 
@@ -208,12 +208,12 @@ class VerdictStore(Database):
     def item(self, run_id: int, key: str) -> ItemWhole | None:
         """One item with everything on it; `key` is the row's id."""
         with self._reading() as connection:
-            found = (
+            query = (
                 select(*_ITEM, *_PAIR)
                 .join(pairs, pairs.c.id == items.c.pair_id)
                 .where(items.c.run_id == run_id, items.c.key == shorten(key))
             )
-            row = connection.execute(found).mappings().first()
+            row = connection.execute(query).mappings().first()
             if row is None:
                 return None
             item = item_record(row)

@@ -122,14 +122,14 @@ class VoteStore(Database):
                 _how_many(and_(mine, vote.verdict.is_(None))),
                 func.max(case((and_(mine, vote.origin == "page"), vote.voted_at))),
             ).group_by(vote.pair_id)
-            found = []
+            standings = []
             for some in in_slices(sorted(pair_ids)):
                 rows = connection.execute(query.where(vote.pair_id.in_(some))).all()
                 for pair_id, given, labels, others, own, skipped, at in rows:
-                    found.append(
+                    standings.append(
                         PairStanding(pair_id, given, labels, others, bool(own), bool(skipped), at)
                     )
-            return found
+            return standings
 
     def right_and_wrong(self, judge_id: int) -> tuple[int, int]:
         """Of a judge's wins in every run of this store, how many name the winner that a label or a
@@ -243,21 +243,21 @@ def _is_text(text: str) -> bool:
 
 
 def _known(connection: Connection, pair_ids: Iterable[int]) -> dict[_Key, dict[str, Any]]:
-    found: dict[_Key, dict[str, Any]] = {}
+    known: dict[_Key, dict[str, Any]] = {}
     for some in in_slices(sorted(pair_ids)):
         for row in connection.execute(select(votes).where(votes.c.pair_id.in_(some))).mappings():
-            found[row["pair_id"], row["who"]] = dict(row)
-    return found
+            known[row["pair_id"], row["who"]] = dict(row)
+    return known
 
 
 def _says_nothing_new(vote: NewVote, earlier: dict[str, Any]) -> bool:
     if _said(vote) != earlier["verdict"]:
         return False
-    told = _told(vote)
-    return all(earlier[name] == value for name, value in told.items())
+    details = _details(vote)
+    return all(earlier[name] == value for name, value in details.items())
 
 
-def _told(vote: NewVote) -> dict[str, Any]:
+def _details(vote: NewVote) -> dict[str, Any]:
     """What a vote says of itself beyond its verdict."""
     given = {
         "origin": vote.origin,
@@ -277,7 +277,7 @@ def _values(vote: NewVote, earlier: dict[str, Any] | None, now: float) -> dict[s
         values |= {name: earlier[name] for name in ("origin", "draw", "chance")}
         if earlier["verdict"] == _said(vote):
             values |= {name: earlier[name] for name in ("shown_order", "comment")}
-    values |= {"voted_at": now} | _told(vote)
+    values |= {"voted_at": now} | _details(vote)
     return values | {"pair_id": vote.pair_id, "who": vote.who, "verdict": _said(vote)}
 
 
@@ -373,7 +373,7 @@ def voted_labels(
     connection: Connection, run_id: int, numbers: Collection[int]
 ) -> dict[int, Winner]:
     """Of those of these items that have no label of the data, and one by votes."""
-    found: dict[int, Winner] = {}
+    labels: dict[int, Winner] = {}
     for some in in_slices(sorted(set(numbers))):
         query = (
             select(items.c.number, *_COUNTS.values())
@@ -384,5 +384,5 @@ def voted_labels(
         )
         for number, *counts in connection.execute(query):
             if counts.count(max(counts)) == 1:
-                found[number] = tuple(_COUNTS)[counts.index(max(counts))]
-    return found
+                labels[number] = tuple(_COUNTS)[counts.index(max(counts))]
+    return labels

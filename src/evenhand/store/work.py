@@ -440,9 +440,9 @@ def _items(connection: Connection, run_id: int) -> Iterator[list[Any]]:
 # The rows of a prompt come one after the other, or the prompts come again with every model.
 @lru_cache(maxsize=65_536)
 def _place(seed: int, prompt_key: int) -> int:
-    told = b"place 1;%d;%d" % (seed, prompt_key)
+    named = b"place 1;%d;%d" % (seed, prompt_key)
     # Above 0, so that 0 is before the first of them.
-    return int.from_bytes(blake2b(told, digest_size=8).digest(), "little") >> 1 or 1
+    return int.from_bytes(blake2b(named, digest_size=8).digest(), "little") >> 1 or 1
 
 
 _QUEUED = (

@@ -12,7 +12,7 @@ import orjson
 
 from evenhand.contract import Usage
 from evenhand.errors import InputError, JudgeError, JudgeRejected
-from evenhand.judges.batch.protocol import (
+from evenhand.judges.batch import (
     UNSURE,
     AnsweredRequest,
     AskAgain,
@@ -98,7 +98,7 @@ class AnthropicBatches:
         ]
         headers = {"anthropic-beta": ",".join(self._betas)} if self._betas else None
         await sending()
-        with _told(client, self.host):
+        with _judge_errors(client, self.host):
             created = await client.messages.batches.create(
                 requests=requests, extra_headers=headers, timeout=_UPLOAD_TIMEOUT_S
             )
@@ -110,7 +110,7 @@ class AnthropicBatches:
         client = await self._client()
         unsure = False
         listing = Listing(sought)
-        with _told(client, self.host):
+        with _judge_errors(client, self.host):
             async for batch in client.messages.batches.list(limit=100):
                 is_older = listing.is_older(batch.created_at.timestamp())
                 if listing.is_past:
@@ -134,7 +134,7 @@ class AnthropicBatches:
 
     async def look(self, batch_id: str) -> BatchStatus:
         client = await self._client()
-        with _told(client, self.host):
+        with _judge_errors(client, self.host):
             batch = await client.messages.batches.retrieve(batch_id)
         counts = batch.request_counts
         through = _total(batch) - counts.processing
@@ -152,7 +152,7 @@ class AnthropicBatches:
     ) -> AsyncGenerator[RequestResult, None]:
         client = await self._client()
         redact = _redactor(client)
-        with _told(client, self.host):
+        with _judge_errors(client, self.host):
             streamed = client.messages.batches.with_streaming_response.results(batch_id)
             async with streamed as response:
                 async for line in objects_in(response.iter_bytes(), host=self.host):
@@ -167,7 +167,7 @@ class AnthropicBatches:
 
     async def cancel(self, batch_id: str) -> None:
         client = await self._client()
-        with _told(client, self.host):
+        with _judge_errors(client, self.host):
             await client.messages.batches.cancel(batch_id)
 
     async def close(self) -> None:
@@ -184,7 +184,7 @@ class AnthropicBatches:
         return client.with_options(max_retries=0)
 
 
-def _told(client: AsyncAnthropic, host: str) -> AbstractContextManager[None]:
+def _judge_errors(client: AsyncAnthropic, host: str) -> AbstractContextManager[None]:
     return raising_judge_errors(host=host, key="ANTHROPIC_API_KEY", redact=_redactor(client))
 
 

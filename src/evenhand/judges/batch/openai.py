@@ -11,7 +11,7 @@ import orjson
 
 from evenhand.contract import Usage
 from evenhand.errors import JudgeError, JudgeServerError, MissingExtra
-from evenhand.judges.batch.protocol import (
+from evenhand.judges.batch import (
     AnsweredRequest,
     AskAgain,
     BatchLimits,
@@ -113,7 +113,7 @@ class OpenAIBatches:
             head = {"custom_id": custom_id, "method": "POST", "url": _ENDPOINT}
             file.write(orjson.dumps(head)[:-1] + b',"body":' + body + b"}\n")
         file.seek(0)
-        with self._told():
+        with self._judge_errors():
             named = (f"evenhand-{draft.nonce}.jsonl", file, "application/jsonl")
             uploaded = await self._client.files.create(
                 file=named, purpose="batch", timeout=_UPLOAD_TIMEOUT_S
@@ -129,7 +129,7 @@ class OpenAIBatches:
 
     async def find(self, sought: UnconfirmedBatch) -> str | Unsure | None:
         listing = Listing(sought)
-        with self._told():
+        with self._judge_errors():
             async for batch in self._client.batches.list(limit=100):
                 if (batch.metadata or {}).get(_METADATA) == sought.nonce:
                     return batch.id
@@ -139,7 +139,7 @@ class OpenAIBatches:
         return None
 
     async def look(self, batch_id: str) -> BatchStatus:
-        with self._told():
+        with self._judge_errors():
             batch = await self._client.batches.retrieve(batch_id)
         counts = batch.request_counts
         through = counts.completed + counts.failed if counts else 0
@@ -160,7 +160,7 @@ class OpenAIBatches:
         self, batch_id: str, status: BatchStatus
     ) -> AsyncGenerator[RequestResult, None]:
         for file_id in status.files:
-            with self._told():
+            with self._judge_errors():
                 content = self._client.files.with_streaming_response.content(file_id)
                 async with content as response:
                     async for line in objects_in(response.iter_bytes(), host=self._host):
@@ -174,13 +174,13 @@ class OpenAIBatches:
                             )
 
     async def cancel(self, batch_id: str) -> None:
-        with self._told():
+        with self._judge_errors():
             await self._client.batches.cancel(batch_id)
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _told(self) -> AbstractContextManager[None]:
+    def _judge_errors(self) -> AbstractContextManager[None]:
         return raising_judge_errors(host=self._host, key="OPENAI_API_KEY", redact=self._redact)
 
 

@@ -21,7 +21,7 @@ from evenhand.errors import (
     JudgeTimeout,
     JudgeUnreachable,
 )
-from evenhand.judges.batch.protocol import UnconfirmedBatch
+from evenhand.judges.batch import UnconfirmedBatch
 from evenhand.judges.chat_completions import Fault, decoded, fault_of
 from evenhand.judges.redaction import Redactor
 from evenhand.judges.transport import MAX_REPLY_BYTES, Reply

@@ -84,7 +84,7 @@ class BatchPoller:
         self._through: dict[int, int] = {}  # by batch: how many of its requests are through
         self._fetches: Counter[int] = Counter()
         self._cancelled: set[int] = set()
-        self._told: set[int] = set()
+        self._announced: set[int] = set()
         self._empty = 0
         self.at_provider: tuple[BatchRecord, ...] = ()
 
@@ -157,8 +157,8 @@ class BatchPoller:
             )
             await self.opened(batch, answer)
         elif answer is UNSURE:
-            if batch.id not in self._told:
-                self._told.add(batch.id)
+            if batch.id not in self._announced:
+                self._announced.add(batch.id)
                 context.observer.announce(
                     f"whether {counted_requests(batch.requests)} arrived at {context.host} shows "
                     "when a batch of that size has ended there; until then nothing of it is "

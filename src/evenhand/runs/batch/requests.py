@@ -57,7 +57,7 @@ class CollectingJudge:
         self,
         judge: Judge,
         api: BatchApi,
-        kept: Sequence[OpenRequest],
+        open_requests: Sequence[OpenRequest],
         *,
         attempts: int,
         price: Price | None,
@@ -66,9 +66,9 @@ class CollectingJudge:
         self._api = api
         self._attempts = attempts
         self._price = price
-        self._kept: defaultdict[tuple[Order, int, int], list[OpenRequest]] = defaultdict(list)
-        for each in kept:
-            self._kept[each.order, each.sample, each.turn].append(each)
+        self._open: defaultdict[tuple[Order, int, int], list[OpenRequest]] = defaultdict(list)
+        for each in open_requests:
+            self._open[each.order, each.sample, each.turn].append(each)
         self._turns: defaultdict[tuple[Order, int], int] = defaultdict(int)
         self.name: str = judge.name
         self.traits: Traits = replace(judge.traits, deferred=True)
@@ -84,13 +84,13 @@ class CollectingJudge:
         refusals: dict[str, JudgeError] = {}
         last: JudgeError | None = None
         requests = failed = 0
-        for kept in self._kept[(*key, turn)]:
-            if kept.answer is None:
+        for request in self._open[(*key, turn)]:
+            if request.answer is None:
                 raise AnswerPending
             requests += 1
             try:
                 read = self._api.read(
-                    call, AnsweredRequest(kept.form, kept.answer), refusals=refusals
+                    call, AnsweredRequest(request.form, request.answer), refusals=refusals
                 )
             except JudgeError as error:
                 failed += 1

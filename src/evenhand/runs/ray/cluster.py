@@ -88,8 +88,8 @@ class ContextThread(Generic[T]):
     that thread, where it was asked to. It is none that an interpreter waits for at its end.
     """
 
-    def __init__(self, kept: Callable[[], AbstractContextManager[T]]) -> None:
-        self._kept = kept
+    def __init__(self, context: Callable[[], AbstractContextManager[T]]) -> None:
+        self._context = context
         self._let_go = threading.Event()
         self._loop = asyncio.get_running_loop()
         self.entered: asyncio.Future[T] = self._loop.create_future()
@@ -104,7 +104,7 @@ class ContextThread(Generic[T]):
 
     def _keep(self) -> None:
         try:
-            with self._kept() as value:
+            with self._context() as value:
                 self._tell(self.entered.set_result, value)
                 self._let_go.wait()
         except Exception as error:  # handed to whoever waits, if anybody still does
@@ -150,7 +150,7 @@ async def joined(
     joined a cluster before keeps it. None where the run was stopped meanwhile."""
     stopped = asyncio.Event()
     stop.listen(stopped.set)
-    keeper = ContextThread(partial(_kept, address, cpus, environment))
+    keeper = ContextThread(partial(_connected, address, cpus, environment))
     stopping = asyncio.create_task(stopped.wait())
     try:
         within_s = _JOINED_WITHIN_S if address is not None else None
@@ -169,7 +169,7 @@ async def joined(
 
 
 @contextlib.contextmanager
-def _kept(address: str | None, cpus: int, environment: Mapping[str, str]) -> Iterator[Cluster]:
+def _connected(address: str | None, cpus: int, environment: Mapping[str, str]) -> Iterator[Cluster]:
     import ray
 
     if ray.is_initialized():

@@ -106,7 +106,7 @@ class Worker:
     def __init__(self) -> None:
         self._stop = Stop()
         self._news = asyncio.Event()
-        self._kept = contextlib.ExitStack()
+        self._resources = contextlib.ExitStack()
         self._judges: list[Judge] = []
         self._counts: list[StoredCount] = []
         self._supplies: list[ShardSupply] = []
@@ -147,8 +147,10 @@ class Worker:
     async def _prepare(self, assignment: Assignment) -> None:
         address = with_own_secrets(assignment.store)
         self._store = await asyncio.to_thread(open_store, address, create=False)
-        self._kept.callback(self._store.close)
-        await asyncio.to_thread(self._kept.enter_context, self._store.attend(assignment.run_id))
+        self._resources.callback(self._store.close)
+        await asyncio.to_thread(
+            self._resources.enter_context, self._store.attend(assignment.run_id)
+        )
         self._lease = Lease(
             capped_calls=assignment.capped_calls,
             capped_cost=assignment.capped_cost,
@@ -202,7 +204,7 @@ class Worker:
             await supply.closed()
         async with self._sifting:
             with contextlib.suppress(Exception):
-                await asyncio.to_thread(self._kept.close)
+                await asyncio.to_thread(self._resources.close)
 
     async def _watch(self) -> None:
         """Who leases may have died, or be cut off: nothing is spent beyond the lease's end."""
