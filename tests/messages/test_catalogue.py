@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -88,6 +89,19 @@ def is_used(code: str) -> bool:
 def test_both_languages_have_the_same_messages() -> None:
     for face in (None, *FACES):
         assert catalogue("en", face).keys() == catalogue("zh", face).keys()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_catalogue_is_toml_read_line_by_line(language: Language) -> None:
+    tables = tomllib.loads((SOURCES / "messages" / f"{language}.toml").read_text("utf-8"))
+    for face in FACES:
+        own = tables.pop(face, {})
+        assert catalogue(language, face) == {
+            f"{table}.{key}": text for table in own for key, text in own[table].items()
+        }
+    assert catalogue(language) == {
+        f"{table}.{key}": text for table in tables for key, text in tables[table].items()
+    }
 
 
 def test_a_message_has_the_same_values_in_both_languages() -> None:
