@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.checkup import check_judges, check_set_up
+from evenhand.cli.checkup import check_judges, check_set_up, settings_and_fault
 from evenhand.judging.config import JudgeConfig
 from evenhand.settings import Settings
 from scripted import answer_json
@@ -79,3 +79,11 @@ async def test_judge_that_answers_badly_is_a_warning_and_no_fault(
 async def test_without_a_judge_there_is_nothing_to_ask() -> None:
     [check] = await check_judges(JudgeConfig())
     assert (check.state, check.exit_code) == ("missing", 0)
+
+
+@pytest.mark.parametrize("variable", ["EVENHAND_CONFIG", "EVENHAND_LOCALE", "EVENHAND_TRANSPORT"])
+def test_a_wrong_variable_is_a_fault_beside_the_other_settings(variable: str) -> None:
+    settings, fault = settings_and_fault({variable: "nowhere", "EVENHAND_JUDGE": "local"})
+    assert settings.judge == "local"
+    assert fault is not None
+    assert variable in fault.message

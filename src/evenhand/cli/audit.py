@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from evenhand.trust.published_rules import RuleFigures, RuleName
 
 
-# `evenhand audit`: a judge against labels, and whether to believe it.
-
-
 @grouped
 def audit(
     *,

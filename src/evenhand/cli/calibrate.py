@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from evenhand.trust.calibration import CalibrationReport
 
 
-# `evenhand calibrate`: from a run's labels, what its judge's confidence is worth.
-
-
 def calibrate(
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="A run whose pairs have labels, or votes.")

@@ -33,7 +33,7 @@ _EXTRAS = (
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 # What load_settings may find wrong in the environment itself.
-_CHECKED_VARIABLES = ("EVENHAND_CONFIG", "EVENHAND_LOCALE")
+_CHECKED_VARIABLES = ("EVENHAND_CONFIG", "EVENHAND_LOCALE", "EVENHAND_TRANSPORT")
 
 # Right and wrong beyond doubt, so that what a judge makes of it says something about the judge.
 _TRIAL = Pair(

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from evenhand.contract import Failure, Pair, Usage, Verdict, Winner
 
 
-# `evenhand compare`: one pair, one verdict.
-
-
 @grouped
 def compare(
     *,

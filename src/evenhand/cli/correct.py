@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from evenhand.trust.label_samples import PairDraw
 
 
-# `evenhand correct`: the win rate in people's eyes, and which pairs people should label next.
-
-
 def correct(
     name: opt.RunArgument,
     judge: Annotated[

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from evenhand.trust.biases import PairedDifference
 
 
-# Numbers as people read them; all formatting of amounts is here.
-
-
 def number(count: float) -> str:
     return f"{count:,.0f}"
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from evenhand.runs.sources import Prompts
 
 
-# Arguments become a pair: texts given as they are or as @file, or one JSON document.
-
 _OPTION_FOR = {
     "prompt": "--prompt",
     "responseA": "--a",

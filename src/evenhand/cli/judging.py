@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from evenhand.trust.cascades import CascadeReport
 
 
-# Pairs through judges, watched in the terminal: what every command that judges many pairs does.
-
 T = TypeVar("T")
 
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from evenhand.trust.jury import JuryRate, JuryReport
 
 
-# `evenhand jury`: several judges vote on each pair, and what comes of it.
-
-
 def jury(
     names: Annotated[
         list[str],

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from evenhand.trust.labelling import Choice, Labelling
 
 
-# `evenhand label`: a person votes on the pairs of a run, blind and in random order.
-
 _CHOICES: dict[str, Choice] = {
     **dict.fromkeys("1a", "first"),
     **dict.fromkeys("2b", "second"),

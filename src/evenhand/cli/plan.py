@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from evenhand.stats.stopping.planning import PairPlan
 
 
-# The options of `evenhand plan`, each described once.
-
 PlannedFiles = Annotated[
     list[str] | None,
     typer.Argument(
@@ -113,9 +111,6 @@ Tokens = Annotated[
         "--tokens", metavar="INPUT/OUTPUT", help="The tokens of a call, for --price: e.g. 900/400."
     ),
 ]
-
-
-# `evenhand plan`: how many pairs a difference needs, and what they will cost.
 
 
 def plan(

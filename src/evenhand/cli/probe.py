@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from evenhand.trust.probes.scores import FailingCase, JudgeAnswer, ProbeReport, Ruling, Score
 
 
-# The options of `evenhand probe` that no other command has.
-
 ProbeNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -66,8 +64,6 @@ ProbeRunName = Annotated[
     ),
 ]
 
-
-# `evenhand probe`: a judge against pairs whose verdict is known without labels.
 
 _STATUS: dict[Ruling, int] = {
     "pass": Status.OK,

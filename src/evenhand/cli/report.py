@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from evenhand.serve.pages.html_report import HtmlReport
 
 
-# `evenhand report`: what a run says about its two sides, and how sure that is.
-
-
 @grouped
 def report(
     *,

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from evenhand.stats.proportions import Share
 
 
-# `evenhand runs`: the runs of a store, listed, shown, renamed, exported and deleted.
-
 runs = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from evenhand.report.export import Format
 
 
-# Judged text on a terminal: what it says, without what it would do.
-
 # CSI, whole OSC and other string sequences, two-character escapes; 7-bit and 8-bit forms. A string
 # sequence without its end loses only its beginning: it must not hide the text that follows.
 _SEQUENCE = re.compile(

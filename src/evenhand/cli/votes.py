@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from evenhand.trust.votes import VotesSummary
 
 
-# `evenhand votes`: people's votes on a run, summed up, brought in and taken out.
-
-
 class _ShowByDefault(TyperGroup):
     """`evenhand votes RUN` is `evenhand votes show RUN`."""
 
