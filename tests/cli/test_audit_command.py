@@ -337,7 +337,7 @@ def test_two_runs_over_the_same_pairs_are_held_against_each_other(
         (("audit", "--rule", "llmbar", "--judge", "baseline:longer"), "is for recorded judges"),
         (
             ("audit", "bare.jsonl", "--judge", "baseline:longer", "--min-accuracy", "3"),
-            "min_accuracy is 3.0; it takes a share between 0 and 1",
+            "--min-accuracy is 3.0; it takes a share between 0 and 1",
         ),
     ],
 )

@@ -267,7 +267,11 @@ class ConclusionLimits(Model):
         for name in ("max_invalid", "max_skipped"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(
-                    Message("report.share_outside", name=name, self=getattr(self, name))
+                    Message(
+                        "report.share_outside",
+                        name=name.replace("_", "-"),
+                        self=getattr(self, name),
+                    )
                 )
         if self.smallest_effect is not None and not 0 < self.smallest_effect < 0.5:
             raise InputError(

@@ -45,7 +45,9 @@ class Thresholds(Model):
                 if not -1 <= value <= 1:
                     raise InputError(Message("trust.min_kappa_outside", value=value))
             elif not 0 <= value <= 1:
-                raise InputError(Message("trust.share_outside", name=name, value=value))
+                raise InputError(
+                    Message("trust.share_outside", name=name.replace("_", "-"), value=value)
+                )
         return cls.model_validate(given)
 
 
