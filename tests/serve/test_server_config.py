@@ -10,6 +10,7 @@ import pytest
 from evenhand.errors import EvenhandError, InputError, SettingsError
 from evenhand.judges import RetryPolicy
 from evenhand.judges.prices import Price
+from evenhand.messages import render
 from evenhand.serve.config import (
     LIMIT_KEYS,
     OFFER_KEYS,
@@ -259,8 +260,9 @@ def test_a_long_name_is_not_repeated_whole() -> None:
 
 
 def test_a_server_without_judges_says_how_to_get_one() -> None:
-    with pytest.raises(InputError, match="no judge; start it with --judge"):
+    with pytest.raises(InputError) as refused:
         offers().plan()
+    assert "no judge; start it with --judge" in render(refused.value.message, face="cli")
 
 
 def test_what_is_offered_tells_no_path_address_or_key(tmp_path: Path) -> None:

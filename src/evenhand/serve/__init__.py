@@ -1,4 +1,5 @@
 """The service over HTTP, MCP and web pages. `app` puts it together and `running` starts it; a
 request passes `security/` first; `http/`, `mcp/` and `pages/` are thin edges over one `service`,
-behind which stand `comparisons`, `runs`, `jobs`, `verdicts`, `reports` and `report_cache`.
+behind which stand `comparisons`, `runs`, `jobs` and `verdicts`. `reports` declares every figure
+once; HTTP and MCP compute it, pages get it from `report_cache`.
 """
