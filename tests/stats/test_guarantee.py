@@ -91,13 +91,6 @@ def test_the_sequence_ends_at_the_first_failure() -> None:
     assert found.agreement_at_least == pytest.approx(0.05 ** (1 / 100))
 
 
-def test_thresholds_may_be_given() -> None:
-    stated = np.repeat([0.99, 0.8, 0.6], 50)
-    found = guarantee_agreement(stated, np.repeat([1, 1, 0], 50), thresholds=[0.9, 0.5])
-    assert [test.threshold for test in found.tested] == [0.9, 0.5]
-    assert found.threshold == 0.9
-
-
 def test_verdicts_at_or_above_the_threshold_are_kept() -> None:
     found = guarantee_agreement([0.9] * 40, [1] * 40)
     assert found.keeps([0.9, 0.89, None, 1.0]).tolist() == [True, False, False, True]

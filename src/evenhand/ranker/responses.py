@@ -153,10 +153,6 @@ async def _end(tasks: Iterable[asyncio.Future[ResponseComparison]]) -> None:
     await asyncio.gather(*running, return_exceptions=True)
 
 
-# Several responses to one prompt, ranked with the fewest comparisons.
-#
-# responses ──► merge_insertion ──► comparisons ──► places ──► ranking
-
 # How many comparisons are in flight at a time, unless the caller says.
 AT_ONCE = 8
 

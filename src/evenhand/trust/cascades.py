@@ -34,10 +34,6 @@ from evenhand.stats.estimates import EstimatedShare, share_of_rows
 from evenhand.store import Store, WholeVerdict
 from evenhand.trust.votes import fair_labels
 
-# From judge to judge, then to people: what one cannot vouch for goes on to the next.
-#
-# Each stage is a run of its own in the same store, over the pairs that the stage before left.
-
 StageRunner = Callable[[Sources, JudgePlan, RunOptions], Awaitable[RunSummary]]
 
 

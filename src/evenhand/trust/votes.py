@@ -20,8 +20,6 @@ from evenhand.stats.agreement.raters import RaterAgreement, agreement_among
 from evenhand.stats.estimates import EstimatedShare, estimate_share
 from evenhand.store import DRAWS, ORIGINS, Store, VoteColumns
 
-# People's votes on the items of a run: each vote, or the majority's word, as arrays.
-#
 # Rows are aligned to item numbers, as those of `store.outcome_columns` are.
 
 CLASSES = 3  # A, B, TIE

@@ -123,7 +123,6 @@ def guarantee_agreement(
     target: float = 0.9,
     error_level: float = 0.05,
     prompts: Labels | None = None,
-    thresholds: Sequence[float] | NDArray[Any] | None = None,
     level: float = 0.95,
     seed: int = 0,
 ) -> Guarantee:
@@ -132,7 +131,7 @@ def guarantee_agreement(
     Fixed-sequence testing (Angelopoulos et al. 2021): thresholds from strict to lenient, each by
     the exact binomial test of "agreement is below the target", up to the first that fails. Of
     each prompt one row is drawn, so that rows are independent. Thresholds are chosen by rank
-    from the confidences alone unless they are given.
+    from the confidences alone.
     """
     _limits(target, error_level)
     confidence_level(level)
@@ -148,7 +147,7 @@ def guarantee_agreement(
     fewest = fewest_labels(target, error_level=error_level)
     tested: list[ThresholdTest] = []
     if sure.size >= fewest:
-        ends = _ends(sure, thresholds, fewest=fewest, prompts=count)
+        ends = _ends(sure, fewest=fewest, prompts=count)
         for end, threshold in ends:
             agreeing = int(hits[end - 1])
             p_value = _binomial_p(agreeing, end, target)
@@ -203,28 +202,19 @@ def one_row_each(clusters: NDArray[np.intp], count: int, *, seed: int) -> NDArra
     return chosen
 
 
-def _ends(
-    sure: Floats,
-    thresholds: Sequence[float] | NDArray[Any] | None,
-    *,
-    fewest: int,
-    prompts: int,
-) -> list[tuple[int, float]]:
+def _ends(sure: Floats, *, fewest: int, prompts: int) -> list[tuple[int, float]]:
     """How many of the drawn rows each threshold keeps, and the threshold, from strict to lenient.
 
     Which ones come into it depends on the confidences alone, never on the labels. Those that keep
     too few rows for the test ever to pass are left out.
     """
-    if thresholds is None:
-        ranks = np.arange(
-            max(fewest, math.ceil(FIRST_SHARE * prompts)),
-            sure.size + 1,
-            max(1, round(STEP_SHARE * prompts)),
-        )
-        # The last step takes in everybody.
-        limits = np.unique(sure[np.append(ranks, sure.size) - 1])
-    else:
-        limits = np.unique(float_column(thresholds, name="thresholds", low=0, high=1))
+    ranks = np.arange(
+        max(fewest, math.ceil(FIRST_SHARE * prompts)),
+        sure.size + 1,
+        max(1, round(STEP_SHARE * prompts)),
+    )
+    # The last step takes in everybody.
+    limits = np.unique(sure[np.append(ranks, sure.size) - 1])
     ends: dict[int, float] = {}
     for limit in limits.tolist():
         end = int(np.searchsorted(-sure, -limit, side="right"))

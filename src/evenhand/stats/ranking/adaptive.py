@@ -147,9 +147,7 @@ def _refuse(
         raise InputError(Message(code, name=what, value=values[first, second], **models))
 
 
-# Where the next comparisons go: to the pairs whose result is most likely to settle an order.
-#
-# Works on a stack of leagues, like the posterior it starts from.
+# The pairs whose result is most likely to settle an order, for a stack of leagues at once.
 
 Counts = NDArray[np.int64]
 # (gaps of the strengths, their variances) -> what a smaller variance of each gap is worth
@@ -284,8 +282,6 @@ def choose_linking_pairs(
     return links
 
 
-# Asking where it matters: which pairs of models to compare next, and when to stop.
-#
 # A pure function of the counts so far, what is in flight and the seed: a run that was killed goes
 # on by computing it again from its store.
 
