@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import pkgutil
 import re
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import ModuleType
 
-from scripts.attacks import Attack, Outcome
+from scripts.attacks import AtMost, Attack, Outcome
 from scripts.quoting_completions import SEED, completions
 
 import evenhand.judging.answers
@@ -33,7 +36,7 @@ UNITS = (
     *("I choose ", "therefore ", "in terms of ", "give Assistant 1 a score of ", "overall ", "\\"),
     *("\\boxed{", '"result" : ', "“\n\n", "'\n\n", "\ufffc", "Best answer: "),
 )
-QUOTING, PLAIN = 40_000, 10_000
+QUOTING, PLAIN, FORCED = 40_000, 10_000, 5_000
 # Misread at most once in 10,000; of the clear decisions at least 95 % read.
 MOST_MISREAD, MOST_UNREAD = 1 / 10_000, 0.05
 
@@ -49,17 +52,41 @@ def cpu_s(work: Callable[[], object]) -> float:
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Every compiled pattern by which answers are read, with the name that it has in its module."""
+    """Every pattern by which answers are read: those that a module holds, by their names, and those
+    that are written where they are used."""
     names = [
         f"evenhand.judging.answers.{each.name}"
         for each in pkgutil.iter_modules(evenhand.judging.answers.__path__)
     ]
-    names += ["evenhand.judging.ballots", "evenhand.contract.verdict"]
-    for name in names:
-        for key, value in vars(importlib.import_module(name)).items():
-            for each in value.values() if isinstance(value, dict) else (value,):
-                if isinstance(each, re.Pattern):
-                    yield f"{name.rpartition('.')[2]}.{key}", each
+    for name in (*names, "evenhand.judging.ballots", "evenhand.contract.verdict"):
+        module = importlib.import_module(name)
+        short = name.rpartition(".")[2]
+        for key, value in vars(module).items():
+            for each in _compiled(value):
+                yield f"{short}.{key}", each
+        for line, pattern in _written_in_place(module):
+            yield f"{short}:{line}", pattern
+
+
+def _compiled(value: object) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict | list | tuple | set | frozenset):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _compiled(each)
+
+
+def _written_in_place(module: ModuleType) -> Iterator[tuple[int, re.Pattern[str]]]:
+    """Of calls such as `re.match("…", text)`; one whose pattern is put together there is refused,
+    as it could not be tried."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="re"), attr=verb), args=[pattern, *_]
+            ) if verb not in ("compile", "escape"):
+                if not isinstance(pattern, ast.Constant):
+                    raise ValueError(f"{module.__name__}:{node.lineno}: name this pattern")
+                yield node.lineno, re.compile(pattern.value)
 
 
 def _applied(pattern: re.Pattern[str], text: str) -> None:
@@ -87,17 +114,17 @@ def _worth_measuring(work: Callable[[str], object], unit: str) -> int:
 
 def every_pattern_is_linear() -> Outcome:
     """Each pattern on the text that costs it most per character."""
-    found = list(patterns())
+    tried = list(patterns())
     worst = (0.0, "", "")
-    for name, pattern in found:
+    for name, pattern in tried:
         apply = partial(_applied, pattern)
         costs = {unit: cpu_s(partial(apply, repeated(unit, 2_000))) for unit in UNITS}
         unit = max(costs, key=costs.__getitem__)
         length = _worth_measuring(apply, unit)
         worst = max(worst, (_ratio(apply, unit, length=length), name, unit))
     ratio, name, unit = worst
-    figure = f"{len(found)} patterns, largest CPU ratio for twice the text {ratio:.1f} (limit 3)"
-    return Outcome(ratio <= MOST_RATIO, f"{figure}: {name} on {unit!r}")
+    slowest = AtMost("CPU for twice the text", ratio, MOST_RATIO, note=f"({name} on {unit!r})")
+    return Outcome((slowest,), f"{len(tried)} patterns")
 
 
 def _read_closing(text: str, *, closing: str = "", protocol: AnswerProtocol | None = None) -> None:
@@ -110,12 +137,12 @@ def the_reader_is_linear() -> Outcome:
     readers = [partial(_read_closing, closing=closing) for closing in ("", "\nWinner: B", "\n2")]
     readers += [partial(_read_closing, protocol=protocol) for protocol in PROTOCOLS]
     worst = max((_ratio(reader, unit), unit) for reader in readers for unit in UNITS)
-    figure = f"{len(UNITS)} texts, largest CPU ratio of 1 MB to 0.5 MB {worst[0]:.1f} (limit 3)"
-    return Outcome(worst[0] <= MOST_RATIO, f"{figure}: {worst[1]!r}")
+    slowest = AtMost("CPU of 1 MB to 0.5 MB", worst[0], MOST_RATIO, note=f"({worst[1]!r})")
+    return Outcome((slowest,), f"{len(UNITS)} texts, {len(readers)} ways to read each")
 
 
 def quoted_verdicts_are_not_read() -> Outcome:
-    shares = {}
+    checks = []
     for name, quoting, count in (("quoting", True, QUOTING), ("plain", False, PLAIN)):
         misread = unread = 0
         for one in completions(count, quoting=quoting):
@@ -124,19 +151,31 @@ def quoted_verdicts_are_not_read() -> Outcome:
                 unread += 1
             elif outcome.winner != one.due:
                 misread += 1
-        shares[name] = misread / count, unread / count
-    held = all(
-        misread <= MOST_MISREAD and unread <= MOST_UNREAD for misread, unread in shares.values()
+        checks += [
+            AtMost(f"{name}: misread", 100 * misread / count, 100 * MOST_MISREAD, "%"),
+            AtMost("unread", 100 * unread / count, 100 * MOST_UNREAD, "%"),
+        ]
+    return Outcome(tuple(checks), f"{QUOTING:,} and {PLAIN:,} completions, seed {SEED}")
+
+
+def forced_protocols_read_no_quotation() -> Outcome:
+    """What a judge quotes is no verdict in whichever protocol its answer is read by."""
+    misread = read = 0
+    for one in completions(FORCED, quoting=True):
+        for protocol in PROTOCOLS:
+            outcome = read_ballot(one.text, protocol=protocol)
+            read += isinstance(outcome, Ballot)
+            misread += isinstance(outcome, Ballot) and outcome.winner != one.due
+    share = 100 * misread / (FORCED * len(PROTOCOLS))
+    return Outcome(
+        (AtMost("misread", share, 100 * MOST_MISREAD, "%"),),
+        f"{FORCED:,} completions by {len(PROTOCOLS)} protocols, {read:,} of these readings a ballot",
     )
-    figure = "; ".join(
-        f"{name}: {misread:.3%} misread (limit 0.01 %), {unread:.2%} unread (limit 5 %)"
-        for name, (misread, unread) in shares.items()
-    )
-    return Outcome(held, f"seed {SEED}, {QUOTING:,} and {PLAIN:,} completions; {figure}")
 
 
 ATTACKS: tuple[Attack, ...] = (
     Attack("verdicts that a judge only quotes", quoted_verdicts_are_not_read, 600.0),
+    Attack("the same, read by a forced protocol", forced_protocols_read_no_quotation, 600.0),
     Attack("text that makes a pattern explode", every_pattern_is_linear, 900.0),
-    Attack("text that makes the reader explode", the_reader_is_linear, 900.0),
+    Attack("text that makes the reader explode", the_reader_is_linear, 1200.0),
 )

@@ -12,6 +12,7 @@ import http.client
 import json
 import multiprocessing
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -29,7 +30,7 @@ from typing import Any
 from benchmarks.loopback import LoopbackServer, loopback_environment
 from benchmarks.serve_pairs import bodies, is_right
 from benchmarks.served import Served
-from scripts.attacks import Attack, Outcome
+from scripts.attacks import AtMost, Attack, Due, Outcome
 
 LATEST_S = 0.5
 HONEST_S = 2.0
@@ -100,13 +101,12 @@ class _Watch:
         self._process.join()
 
     @property
-    def figure(self) -> str:
-        longest = max(self.seconds, default=0.0)
-        return f"/healthz within {longest:.2f} s (limit {LATEST_S:g}), {self.failed} unanswered"
-
-    @property
-    def held(self) -> bool:
-        return not self.failed and max(self.seconds, default=0.0) <= LATEST_S
+    def checks(self) -> tuple[AtMost, AtMost]:
+        slowest = max(self.seconds, default=0.0)
+        return (
+            AtMost("slowest /healthz", slowest, LATEST_S, "s"),
+            AtMost("unanswered", self.failed, 0),
+        )
 
 
 def _look(port: int, asked: Connection) -> None:
@@ -130,10 +130,10 @@ def _sent(requests: Sequence[tuple[str, bytes, dict[str, str]]]) -> Callable[[],
                     lambda each: _ask(served.port, "POST", *each)[0], [*requests] * 3
                 )
                 statuses = Counter(answers)
-            return Outcome(
-                watch.held and served.running and all(status < 500 for status in statuses),
-                f"{watch.figure}; statuses {_counted(statuses)}",
-            )
+            faults = sum(n for status, n in statuses.items() if status >= 500)
+            alive = Due("the server", "runs" if served.running else "ended", "runs")
+            checks = (*watch.checks, AtMost("statuses of 500 and more", faults, 0), alive)
+            return Outcome(checks, f"statuses {_counted(statuses)}")
 
     return run
 
@@ -209,7 +209,7 @@ def _trailer() -> Outcome:
                 + b"\r\n\r\n"
             )
             status = int(connection.recv(1000)[9:12])
-        return Outcome(status == 401, f"status {status} (401: a trailer is no header)")
+        return Outcome((Due("status", status, 401),))
 
 
 def _numbers() -> Outcome:
@@ -227,16 +227,29 @@ def _numbers() -> Outcome:
                     query = f"{needed.get(path, '')}{parameter['name']}={number}"
                     address = f"{path.replace('{id}', run)}?{query}"
                     statuses[_ask(served.port, "GET", address)[0]] += 1
-    return Outcome(max(statuses) < 500 and 0 not in statuses, f"statuses {_counted(statuses)}")
+    faults = sum(n for status, n in statuses.items() if status >= 500 or not status)
+    checks = (AtMost("statuses of 500 and more, or none", faults, 0),)
+    return Outcome(checks, f"statuses {_counted(statuses)}")
 
 
-def _socket(port: int, address: str = _ATTACKER) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=20, source_address=(address, 0))
+def _socket(port: int, address: str = _ATTACKER, *, receives: int | None = None) -> socket.socket:
+    """`receives`: how many bytes the kernel takes for it before the other side has to wait."""
+    connection = socket.socket()
+    try:
+        connection.settimeout(20)
+        if receives is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receives)
+        connection.bind((address, 0))
+        connection.connect(("127.0.0.1", port))
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def _idle() -> Outcome:
     """4,300 connections that say nothing, of one address and of sixteen."""
-    figures, held = [], True
+    checks: list[AtMost] = []
     for addresses in (1, 16):
         with _serving() as served, contextlib.ExitStack() as stack, _Watch(served.port) as watch:
             for number in range(4300):
@@ -244,9 +257,8 @@ def _idle() -> Outcome:
                     address = f"127.0.1.{number % addresses + 1}"
                     stack.enter_context(_socket(served.port, address))
             time.sleep(1)
-        held = held and watch.held
-        figures.append(f"of {addresses}: {watch.figure}")
-    return Outcome(held, "; ".join(figures))
+        checks += watch.checks
+    return Outcome(tuple(checks), "of one address, then of sixteen")
 
 
 def _slow() -> Outcome:
@@ -263,9 +275,7 @@ def _slow() -> Outcome:
             status, _ = _ask(
                 served.port, "POST", "/v1/compare", next(bodies()), _JSON, address=_HONEST
             )
-        return Outcome(
-            watch.held and status == 200, f"{watch.figure}; an honest comparison: {status}"
-        )
+        return Outcome((*watch.checks, Due("an honest comparison", status, 200)))
 
 
 def _floods() -> Outcome:
@@ -302,9 +312,11 @@ def _floods() -> Outcome:
             most = max(pool.map(flood, floods * 2))
         grown = served.resident_mb() - before
         return Outcome(
-            watch.held and most < 50_000_000 and grown < MEMORY_MB,
-            f"{watch.figure}; each cut off by {most / 1e6:.1f} MB; memory {grown:+.0f} MB "
-            f"(limit {MEMORY_MB:g})",
+            (
+                *watch.checks,
+                AtMost("cut off after", most / 1e6, 49.9, "MB"),
+                AtMost("memory grown by", grown, MEMORY_MB, "MB"),
+            )
         )
 
 
@@ -327,9 +339,44 @@ def _proxied() -> Outcome:
                 next(bodies()),
                 _JSON | {"X-Forwarded-For": "192.0.2.2"},
             )
-        return Outcome(
-            watch.held and status == 200, f"{watch.figure}; another client of it: {status}"
+        return Outcome((*watch.checks, Due("another client of the proxy", status, 200)))
+
+
+def _unread_streams() -> Outcome:
+    """200 clients follow a run by server-sent events and never read a byte of them."""
+    with _serving() as served:
+        pairs = [_pair(id=str(n)) for n in range(2000)]
+        body = json.dumps({"pairs": pairs}).encode()
+        run = json.loads(_ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
+        before = _memory(served.pid)
+        with contextlib.ExitStack() as stack, _Watch(served.port) as watch:
+            for number in range(200):
+                with contextlib.suppress(OSError):
+                    connection = stack.enter_context(
+                        _socket(served.port, f"127.0.1.{number % 16 + 1}", receives=1024)
+                    )
+                    path = b"/v1/runs/%s/events" % run.encode()
+                    connection.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
+            deadline = time.monotonic() + 60
+            state = ""
+            while state != "finished" and time.monotonic() < deadline:
+                time.sleep(0.5)
+                status = _ask(served.port, "GET", f"/v1/runs/{run}", address=_HONEST)[1]
+                state = json.loads(status or b"{}").get("state", "")
+        grown = _memory(served.pid) - before
+        began = time.perf_counter()
+        served.signal(signal.SIGTERM)
+        while served.running and time.perf_counter() - began < 60:
+            time.sleep(0.05)
+        ended_s = time.perf_counter() - began
+    return Outcome(
+        (
+            *watch.checks,
+            Due("their run", state, "finished"),
+            AtMost("memory grown by", grown, MEMORY_MB, "MB"),
+            AtMost("the server ends within", ended_s, 30, "s"),
         )
+    )
 
 
 def _unseen() -> Outcome:
@@ -339,7 +386,7 @@ def _unseen() -> Outcome:
         started = {"pairs": [pair], "name": f"run {_UNSEEN}"}
         body = json.dumps(started).encode()
         run = json.loads(_ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
-        told = []
+        shown = []
         for tool, given in (
             ("runStatus", {"run": run, "waitS": 20}),
             ("runReport", {"run": run}),
@@ -349,11 +396,11 @@ def _unseen() -> Outcome:
             message = _call(json.dumps(given).encode(), tool.encode())
             answer = _ask(served.port, "POST", "/mcp", message, _MCP)[1].decode()
             data = next(line[6:] for line in answer.splitlines() if line.startswith("data: {"))
-            told += [each["text"] for each in json.loads(data)["result"]["content"]]
+            shown += [each["text"] for each in json.loads(data)["result"]["content"]]
         page = _ask(served.port, "GET", f"/runs/{run}", None, {"Accept": "text/html"})[1].decode()
-        told.append(page.partition("<title>")[2].partition("</title>")[0])
-        found = [char for text in told for char in text if char in _UNSEEN]
-        return Outcome(not found, f"{len(found)} such characters in {len(told)} texts (limit 0)")
+        shown.append(page.partition("<title>")[2].partition("</title>")[0])
+        hidden = sum(char in _UNSEEN for text in shown for char in text)
+        return Outcome((AtMost("such characters", hidden, 0),), f"{len(shown)} texts")
 
 
 def _stdio() -> Outcome:
@@ -394,7 +441,7 @@ def _stdio() -> Outcome:
         assert process.stdout is not None
         ping = b'{"jsonrpc":"2.0","id":"ping-%d","method":"ping"}\n'
         first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
-        longest = 0.0
+        longest, hidden = 0.0, 0
         try:
             process.stdin.write(json.dumps(first).encode() + b"\n")
             process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
@@ -405,9 +452,8 @@ def _stdio() -> Outcome:
                 while True:
                     line = process.stdout.readline()
                     if not line:
-                        return Outcome(False, f"it ended at frame {number}")
-                    if any(char in line.decode() for char in _UNSEEN):
-                        return Outcome(False, f"frame {number} came back with hidden characters")
+                        return Outcome((Due("frames answered", number, len(frames)),))
+                    hidden += sum(char in _UNSEEN for char in line.decode())
                     if json.loads(line).get("id") == f"ping-{number}":
                         break
                 longest = max(longest, time.perf_counter() - began)
@@ -417,14 +463,17 @@ def _stdio() -> Outcome:
             process.kill()
             process.communicate()
     return Outcome(
-        peak < 500,
-        f"{len(frames)} frames, each followed by an answered ping, the slowest after "
-        f"{longest:.1f} s; peak {peak:.0f} MB (limit 500)",
+        (
+            AtMost("peak", peak, 500, "MB"),
+            AtMost("slowest ping after a frame", longest, 10, "s"),
+            AtMost("hidden characters", hidden, 0),
+        ),
+        f"{len(frames)} frames",
     )
 
 
 class _Honest:
-    """Fifty clients that compare, one request after the other, until they are told to end."""
+    """Fifty clients that compare, one request after the other, until they are stopped."""
 
     def __init__(self, port: int, clients: int = 50) -> None:
         self._port = port
@@ -445,19 +494,27 @@ class _Honest:
         for thread in self._threads:
             thread.join()
 
+    @property
+    def checks(self) -> tuple[AtMost, AtMost]:
+        reasons = str(dict(self.lost)) if self.lost else ""
+        return (
+            AtMost("honest requests lost", sum(self.lost.values()), 0, note=reasons),
+            AtMost("slowest of them", max(self.seconds), HONEST_S, "s"),
+        )
+
     def _go_on(self) -> None:
         connection = http.client.HTTPConnection(
             "127.0.0.1", self._port, timeout=30, source_address=(_HONEST, 0)
         )
         while not self._ended.is_set():
             with self._lock:
-                body = next(self._pairs)
+                pair = next(self._pairs)
             began = time.perf_counter()
             try:
-                connection.request("POST", "/v1/compare", body=body, headers=_JSON)
+                connection.request("POST", "/v1/compare", body=pair, headers=_JSON)
                 answer = connection.getresponse()
-                told = answer.read()
-                fine = answer.status == 200 and is_right(told)
+                body = answer.read()
+                fine = answer.status == 200 and is_right(body)
                 problem = "" if fine else f"status {answer.status}"
             except (OSError, http.client.HTTPException) as error:
                 problem = type(error).__name__
@@ -498,14 +555,10 @@ def _all_at_once(workers: int) -> Callable[[], Outcome]:
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.5)
-            slowest = max(honest.seconds)
-            lost = sum(honest.lost.values())
             return Outcome(
-                not lost and slowest <= HONEST_S and grown <= MEMORY_MB,
-                f"{len(honest.seconds)} honest comparisons, {lost} lost {dict(honest.lost) or ''} "
-                f"the slowest in {slowest:.2f} s (limit {HONEST_S:g}), median "
-                f"{statistics.median(honest.seconds):.2f}; memory {grown:+.0f} MB (limit "
-                f"{MEMORY_MB:g})",
+                (*honest.checks, AtMost("memory grown by", grown, MEMORY_MB, "MB")),
+                f"{len(honest.seconds)} honest comparisons, median "
+                f"{statistics.median(honest.seconds):.2f} s",
             )
 
     return run
@@ -544,7 +597,7 @@ def _without_database() -> Outcome:
 
     binaries = find_binaries()
     if binaries is None:
-        return Outcome(False, "PostgreSQL is not installed; run scripts/install_postgres.sh")
+        return Outcome((Due("PostgreSQL is", "missing: scripts/install_postgres.sh", "installed"),))
     with running(binaries) as database:
         database.run("CREATE DATABASE attacked")
         url = database.url("attacked")
@@ -564,11 +617,15 @@ def _without_database() -> Outcome:
                 while back != 200 and time.monotonic() < deadline:
                     back = _ask(served.port, "GET", "/v1/runs", timeout_s=30)[0]
                     time.sleep(0.2)
-            lost = sum(honest.lost.values())
             return Outcome(
-                watch.held and not lost and back == 200 and 0 not in statuses,
-                f"{watch.figure}; while it is away /v1/runs answers {_counted(statuses)}, after "
-                f"it {back}; {len(honest.seconds)} comparisons meanwhile, {lost} lost",
+                (
+                    *watch.checks,
+                    *honest.checks,
+                    AtMost("/v1/runs without an answer", statuses[0], 0),
+                    Due("/v1/runs afterwards", back, 200),
+                ),
+                f"while it is away /v1/runs answers {_counted(statuses)}; "
+                f"{len(honest.seconds)} comparisons meanwhile",
             )
 
 
@@ -583,6 +640,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack("1,500 bodies and heads that never end", _slow),
     Attack("heads, trailers and pipelines without end", _floods),
     Attack("one client of a trusted proxy takes everything", _proxied),
+    Attack("event streams that their clients never read", _unread_streams, limit_s=180),
     Attack("characters that turn or hide text", _unseen),
     Attack("hostile frames to MCP over stdio", _stdio),
     Attack("costly bodies and heads beside 50 honest clients", _all_at_once(1)),

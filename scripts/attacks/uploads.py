@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.served import Served
-from scripts.attacks import Attack, Outcome
+from scripts.attacks import AtMost, Attack, Due, Outcome
 
 PEAK_LIMIT_MB = 200.0
 HEALTH_LIMIT_S = 0.5
@@ -93,8 +93,8 @@ def deep_schema() -> bytes:
 
 def lying_page() -> bytes:
     """A page that says it unpacks to two gigabytes."""
-    told = {"prompt": ["p"] * 9, "response_a": ["a" * 300] * 9, "response_b": ["b"] * 9}
-    plain = parquet(told, compression="zstd", use_dictionary=False)
+    columns = {"prompt": ["p"] * 9, "response_a": ["a" * 300] * 9, "response_b": ["b"] * 9}
+    plain = parquet(columns, compression="zstd", use_dictionary=False)
     at = 4
     while plain[at : at + 3] != b"\x15\x00\x15":  # a data page; its unpacked size is next
         at += 1
@@ -216,8 +216,7 @@ class Watched(Served):
 
     def memory_mb(self, name: str) -> float:
         lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
-        told = next(line for line in lines if line.startswith(f"{name}:"))
-        return int(told.split()[1]) / 1024
+        return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
 
     def forget_peak(self) -> None:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5", encoding="ascii")
@@ -290,16 +289,16 @@ def attempt(name: str, make: Callable[[], bytes], expected: tuple[int, ...]) -> 
         peak = server.memory_mb("VmHWM") - idle
         slowest = max(took, default=0.0)
         left = os.listdir(server.spool)
-    figure = (
-        f"{len(data):,} bytes: {status}, peak {peak:.0f} MB above idle (limit "
-        f"{PEAK_LIMIT_MB:.0f}), slowest /healthz {slowest:.2f} s (limit {HEALTH_LIMIT_S:g})"
+    answered = status if status in expected else f"{status}: {body[:200]!r}"
+    return Outcome(
+        (
+            AtMost("peak above idle", peak, PEAK_LIMIT_MB, "MB"),
+            AtMost("slowest /healthz", slowest, HEALTH_LIMIT_S, "s"),
+            Due("status", answered, status if status in expected else expected),
+            Due("files left", left, []),
+        ),
+        f"{len(data):,} bytes sent",
     )
-    if status not in expected:
-        figure += f"; expected {expected}: {body[:200]!r}"
-    if left:
-        figure += f"; left behind: {left}"
-    held = status in expected and peak <= PEAK_LIMIT_MB and slowest <= HEALTH_LIMIT_S and not left
-    return Outcome(held, figure)
 
 
 def _case(number: int) -> Callable[[], Outcome]:
@@ -323,12 +322,17 @@ def full_disk() -> Outcome:
         for sender in senders:
             sender.join()
         statuses = sorted(status for status, _ in answers)
-        told = all(b"make room in the folder for temporary files" in body for _, body in answers)
+        remedy = all(b"make room in the folder for temporary files" in body for _, body in answers)
         left = os.listdir(server.spool)
         after, _ = server.send("plain.jsonl", _LINE)
-    held = statuses == [507] * 4 and told and not left and after == 200
-    figure = f"4 uploads: {statuses}, {len(left)} files left, the next upload {after} (200)"
-    return Outcome(held, figure if told else f"{figure}; {answers[:1]}")
+    return Outcome(
+        (
+            Due("4 uploads:", statuses, [507] * 4),
+            Due("all name the remedy:", remedy, True, note=str(answers[:1])),
+            Due("files left", left, []),
+            Due("the next upload", after, 200),
+        )
+    )
 
 
 def killed_midway() -> Outcome:
@@ -351,10 +355,7 @@ def killed_midway() -> Outcome:
         left = os.listdir(spool)
         with Watched("http://127.0.0.1:9", folder, environment=environment) as server:
             status, _ = server.send("plain.jsonl", _LINE)
-    held = status == 200 and not left
-    return Outcome(
-        held, f"{len(left)} temporary files left, the same upload afterwards {status} (200)"
-    )
+    return Outcome((Due("files left", left, []), Due("the same upload afterwards", status, 200)))
 
 
 ATTACKS: tuple[Attack, ...] = (

@@ -27,6 +27,7 @@ from evenhand.contract import Winner
 from evenhand.contract.codes import INCONSISTENT, INVALID, TIE, WIN_A, WIN_B
 from evenhand.store.columns import criteria_codes
 from evenhand.store.database import Database
+from evenhand.store.faults import rows_read
 from evenhand.store.rows import in_slices, insert_new, insert_where_new, read_criteria
 from evenhand.store.runs import judges_of_run
 from evenhand.store.schema import (
@@ -58,7 +59,7 @@ class IndexStore(Database):
 
         `stamp` is how the run was before this: where nothing is left, all of that is indexed.
         """
-        with self._writing() as connection:
+        with rows_read(self.address), self._writing() as connection:
             state = begin_index(connection, run_id)
             numbers = _unindexed(connection, run_id, state.indexed_to, limit)
             if not numbers:

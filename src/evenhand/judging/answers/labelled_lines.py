@@ -68,9 +68,11 @@ _FOLLOWS = re.compile(
 )
 _TAKEN_BACK = re.compile(
     r"\s{0,3}(?:[,，/&、|…]|\.{2,6})?\s{0,2}(?:(?i:or|and|vs\.?|versus)\b|或|和|与|/|&"
-    r"|[(（]?[ABab][)）]?(?![A-Za-z0-9'’]))"
+    r"|[(（][ABab][)）]|[ABab][)）]?(?![A-Za-z0-9'’]))"
+    # A small lead takes nothing back.
     r"|\s{0,3}(?:is|was)\s(?:not|n't|worse|inferior)|\s{0,3}[,，.;；]?\s{0,3}(?i:but|however"
-    r"|though)\b|[^?？\n]{0,40}[?？]"
+    r"|though)\b(?!\s(?i:only\s|just\s|not\s)?(?i:by|slightly|barely|narrowly|marginally)\b)"
+    r"|[^?？\n]{0,40}[?？]"
     r"|\s{0,3}(?:在|不|更差|较差|更弱)",
 )
 _NOT_OWN = re.compile(
@@ -112,7 +114,8 @@ _RESPONSE = re.compile(rf"{NOUN}\s?[(（]?(?P<id>[AB12])(?![A-Za-z0-9])")
 _INLINE = re.compile(
     r"(?<=[.。!！;；，,])[*_ \t但而]{0,4}"
     r"(?:(?=(?P<final>(?i:(?:my\s)?(?:final|overall)\s(?:verdict|winner|decision|choice"
-    r"|judge?ment))[ \t]?[:：]|(?:最终|总体|综合)(?:判定|结论|裁决|获胜者|胜者|结果)[:：]))"
+    r"|judge?ment))[ \t]?[:：]"
+    r"|(?:我的)?(?:最终|总体|综合)(?:判定|判断|结论|裁决|获胜者|胜者|结果)[:：]))"
     r"|(?<=[.。!！;；*_ \t])(?=[*_]{0,3}(?:(?i:(?:my\s)?(?:verdict|decision|judge?ment)"
     r"|final\sanswer)" + rf"|(?i:my\s)?{_NAMES}|我的选择|判定|裁决)[*_]{{0,3}}[ \t]?[:：]))"
 )

@@ -86,7 +86,7 @@ _MARK = re.compile(
     r"[\"'“”*]{0,3}\s{0,3}\\?\]\\?\](?![A-Za-z0-9])"
 )
 _LEGEND_AFTER = re.compile(
-    r"[\s\"'`*:：)]{0,4}(?:(?:if|when|means?|indicates?|in case|denotes|stands for)\b"
+    r"[\s\"'`*:：)]{0,4}(?:(?:if|when|means?|indicates?|in case|denotes|stands for|would)\b"
     r"|=\s|如果|表示|代表|意味着)",
     re.IGNORECASE,
 )

@@ -86,7 +86,7 @@ _ADVERB = (
     r"|generally|still|ultimately|considered|deemed|judged|declared|overwhelmingly|somewhat"
     r"|a bit|a little|by far|indeed|certainly|probably|likely|moderately|substantially|noticeably"
     r"|decidedly|also|easily|strongly|clear|obvious|the|a|an|to be|simply|arguably"
-    r"|relatively|undoubtedly|obviously)\s{1,2})"
+    r"|relatively|undoubtedly|obviously|narrowly|barely|comfortably|convincingly)\s{1,2})"
 )
 _MARK = r"[*_]{0,3}"
 _BETTER = (
@@ -103,7 +103,7 @@ _BETTER = (
     r"|(?:gets|has|earns|wins|deserves|receives) (?:my (?:vote|preference|nod)|the (?:win|nod"
     r"|victory))"
     r"|should win|deserves to win|would be my (?:choice|pick|preference)|is the one (?:that )?i"
-    r"(?: would|'d|’d)? (?:choose|pick|prefer|select)"
+    r"(?: would|'d|’d)? (?:choose|pick|prefer|select|recommend|go with|send|use|keep)"
     r"|(?:provide[sd]?|offer(?:s|ed)?|give[sn]?|gave|delivers|delivered|has|had|is|was|presents) "
     r"(?:the|a|an) (?:clearly |overall |slightly |much |significantly )?(?:better|best|superior"
     r"|stronger)"
@@ -124,24 +124,26 @@ _BETTER = (
 )
 _FORWARD = re.compile(rf"{_SUBJECT}{_OWN}(?:{_BETTER})")
 _BACKWARD = re.compile(
-    r"(?:(?P<chooses>(?i:\b(?:choose|prefer|select|pick|favou?r|vote for|go with|chose"
-    r"|going with|award the win to|lean towards?|go for|opt for|side with|settle on"
-    r"|voting for|give (?:it|this(?: one)?|the (?:win|edge|nod|victory|point)) to))|选择|选|判定"
-    r"|判|支持|倾向于|偏向|更喜欢|偏好|投给|投票给)"
-    r"|(?i:\b(?:vote is for|(?:vote|edge|win|nod|victory|preference) (?:goes|must go) to))"
-    r"|(?i:\b(?:winner|verdict|decision|(?:better|best|superior|preferred|stronger)\s"
-    r"(?:one|output|response|answer|choice|assistant|option)(?:\s(?:overall|here))?"
+    r"(?:(?P<chooses>(?i:\b(?:choose|prefer|select|pick|favou?r|vote(?: for)?|go with|chose"
+    r"|recommend|going with|award (?:the win|it|this(?: one)?) to|lean towards?|go for|opt for|side with"
+    r"|settle on|voting for|give (?:it|this(?: one)?|the (?:win|edge|nod|victory|point)) to))|选择|选|判定"
+    r"|判给?|支持|倾向于|偏向|更喜欢|偏好|投给|投票给)"
+    r"|(?P<decides>(?i:\b(?:vote is for|(?:vote|edge|win|nod|victory|preference|point)"
+    r" (?:goes|must go) to|(?:winner|verdict|decision"
     r"|(?:my\s(?:final\s)?|final\s)(?:choice|pick|preference|selection))"
     r"(?:\sof this (?:comparison|match-?up|round|pair)|\shere|\soverall)?"
+    r"\s(?:is|goes to|should be|must be)|preference for)))"
+    r"|(?i:\b(?:better|best|superior|preferred|stronger)\s"
+    r"(?:one|output|response|answer|choice|assistant|option)(?:\s(?:overall|here))?"
+    r"(?:\sof this (?:comparison|match-?up|round|pair)|\shere|\soverall)?"
     r"\s(?:is|goes to|should be|must be))"
-    r"|(?i:\bpreference for)"
     r"|(?:更好|更优|更佳|最好|最佳|较好)的?(?:回答|响应|回复|答案|输出|选择)(?:是|为)|获胜者是"
     r"|获胜者为|胜者是|胜者为|胜出的是|更好的是)"
     rf"(?i:\s{{0,2}}(?:that|the|clearly|:|for)){{0,2}}\s{{0,2}}[*_`\"]{{0,3}}{_SUBJECT}"
 )
 # "I find Response B better", "I rank Response B first".
 _FOUND = re.compile(
-    r"(?i:\b(?:find|found|consider|deem|judge|rate|rank|call|declare|name)\s{1,2})"
+    r"(?i:\b(?:find|found|consider|deem|judge|rate|rank|call|declare|name|makes?)\s{1,2})"
     rf"{_SUBJECT}\s{{1,2}}{_ADVERB}{{0,4}}"
     r"(?i:better|best|superior|stronger|preferable|higher|first|winner|above)(?![a-z])"
 )
@@ -163,7 +165,8 @@ _WORSE = re.compile(
 _MORE = re.compile(
     rf"{_SUBJECT}{_OWN}(?i:\s{{1,2}}(?:is|was|provides|offers|gives|provided|offered|gave|does"
     rf"|did)\s"
-    rf"{_ADVERB}{{0,4}}{MORE_GOOD})"
+    rf"{_ADVERB}{{0,4}}{MORE_GOOD}"
+    r"|\s(?:better|best)\s(?:satisf|serv|answer|meet|address|fulfil|follow)\w{0,4}\b)"
 )
 # "Response B > Response A".
 _RANKED = re.compile(
@@ -189,6 +192,11 @@ _TIE = re.compile(
     r"|comparable)\squality"
     r"|equal(?:\sin quality)?|on (?:a )?par|evenly matched|tied))(?=\s?[.!]?$))"
 )
+# What every pattern above needs in a sentence; most sentences of a long text have none of it.
+_NAMES_ONE = re.compile(
+    r"[AB12一二平]|[(（][ab]|不分|不相|难分|旗鼓|(?:双方|两者|二者|两个)"
+    r"|(?i:first|second|tie|draw|even|both|they|the two)"
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]{0,4}\s|[。！？]|\n")
 _CLAUSE = re.compile(r"[,;:—–，；：、]")
 _CONCLUDES = re.compile(
@@ -212,9 +220,9 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 _HYPOTHETICAL = re.compile(
-    r"(?:\b(?:if|unless|suppose|supposing|assuming|had|were (?:i|it|we)"
+    r"(?:\b(?:if|unless(?!\si\b)|suppose|supposing|assuming|had|were (?:i|it|we)"
     r"|could (?:see|argue|imagine)|an? argument (?:that|for))\b"
-    r"|如果|假如|假设|倘若|若是|要是|除非|若)",
+    r"|如果|假如|假设|倘若|若是|要是|除非(?!我)|若)",
     re.IGNORECASE,
 )
 _MODAL = re.compile(
@@ -282,6 +290,11 @@ _CONDITION_AFTER = re.compile(
     r"|[\s，]{0,3}(?:如果|的话|吗|么)",
     re.IGNORECASE,
 )
+# "I like A more, but that is not what counts."
+_SET_ASIDE_AFTER = re.compile(
+    r"[^,，;；.。]{0,40}[,，;；]\s?(?:(?i:but|yet|however),?\s(?i:this|that)\s?(?:(?i:is|was|does)\snot"
+    r"|(?i:is|was|does)n['’]t)|(?:但|不过|然而)[这那][^，。]{0,4}不)"
+)
 # "…, or so it says", "… according to Response A".
 _SAID_AFTER = re.compile(
     r"[,，;\s]{0,3}(?:or so\b|(?:at least\s)?according to\b|(?!(?:I|we)\s)(?:\w{1,12}\s){1,2}"
@@ -305,7 +318,9 @@ _TURN = re.compile(r"\b(?:but|however|yet|though)\b|但|不过|然而|[;；]", r
 _I_CHOOSE = re.compile(
     r"(?:\b(?:I|[Ww]e)\b[^,;.]{0,60}|我[^，。；]{0,16}"
     r"|(?:\b(?i:therefore|thus|hence|overall|so|in conclusion|finally)"
-    r"|因此|所以|综上(?:所述)?|总之|最终|故)[\s,，]{0,3})$"
+    r"|因此|所以|综上(?:所述)?|总之|最终|故)[\s,，]{0,3}"
+    # Chinese leaves the subject out where it is the judge.
+    r"|(?:^|[，；：])[但所以因此]{0,2}(?:应该?|只能|还是|仍然?|略微?|稍微?|强烈|明显|这一局|本轮){1,2})$"
 )
 _TOLD = re.compile(
     r"\b(?:told|asked|instructed|ordered|urged|supposed"
@@ -329,19 +344,19 @@ _OF_THE_WHOLE = re.compile(
 _LETTER_STANDS = re.compile(
     r"(?:^|[,;:，；：—]|\b(?:so|thus|therefore|hence|that|overall|ultimately|but|and|conclude|say"
     r"|think"
-    r"|believe)|因此|所以|故|认为)[\s*_\"“'(]{0,4}$",
+    r"|believe)|(?:因此|所以|故)(?:总体|整体|综合)?|认为)[\s*_\"“'(]{0,4}$",
     re.IGNORECASE,
 )
 _SUMS_UP = re.compile(
     r"\b(?:overall|in (?:conclusion|summary|short)|to (?:summarize|sum up|conclude)|ultimately"
-    r"|all in all|on balance|all things considered)\b",
+    r"|all in all|on balance|on reflection|all things considered)\b",
     re.IGNORECASE,
 )
-_ENDS = re.compile(r"[*_\"”']{0,3}\s?(?:[.,;!。，；！]|$)")
+_ENDS = re.compile(r"[*_\"”']{0,3}\s?(?:胜出?|获胜)?(?:[.,;!。，；！]|$)")
 # "So, B." and "Hence, option B": a conclusion that is a name and nothing else.
 _ONLY = re.compile(
     r"[\s*_>#-]{0,8}(?:(?i:therefore|thus|hence|so|overall|in conclusion|finally|ultimately)"
-    rf"|因此|所以|综上|总之)[,:，：]\s{{0,2}}[*_]{{0,3}}{_SUBJECT}[*_.!。！\s]{{0,4}}"
+    rf"|因此|所以|综上|总之|毫无疑问)[,:，：]\s{{0,2}}[*_]{{0,3}}{_SUBJECT}[*_.!。！\s]{{0,4}}"
 )
 # What may open a sentence that is a verdict and nothing else.
 _OPENING = re.compile(
@@ -396,7 +411,7 @@ def claims(text: str, *, ties: bool = True) -> list[Claim]:
     """The judge's own claims, in order. Linear in the text."""
     made: list[Claim] = []
     for number, sentence in enumerate(sentences(text)):
-        if sentence.ends_with_question:
+        if sentence.ends_with_question or not _NAMES_ONE.search(sentence.text):
             continue
         for match, winner, noun in deque(_matches(sentence.text, ties), maxlen=_MOST_CLAIMS):
             before, after = sentence.text[: match.start()], sentence.text[match.end() :]
@@ -430,7 +445,8 @@ def _matches(body: str, ties: bool) -> Iterator[tuple[re.Match[str], Winner, str
             if pattern is not _MORE or _SUMS_UP.search(before):
                 found.append((match, letter(match[match.lastgroup or 0]), match[0]))
     for match in _BACKWARD.finditer(body):
-        if match["letter"] and not (match["chooses"] and _ENDS.match(body, match.end())):
+        chosen = match["chooses"] or match["decides"]
+        if match["letter"] and not (chosen and _ENDS.match(body, match.end())):
             continue
         if match["chooses"] is None or _chosen_by_judge(body[: match.start()]):
             found.append((match, letter(match[match.lastgroup or 0]), match[0]))
@@ -469,6 +485,7 @@ def _own_view(before: str, after: str) -> bool:
         or _NEITHER.search(clause)
         or _CONDITION_AFTER.match(after)
         or _SAID_AFTER.match(after)
+        or _SET_ASIDE_AFTER.match(after)
         or (_ASPECT_AFTER.match(after) and not _OVERALL.search(before))
         or (_ASPECT.search(before + after[:80]) and not _OVERALL.search(before))
         or attributed(before)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from evenhand.contract import Scores, Winner
+from evenhand.judging.answers.quotations import RESPONSE, attributes
 from evenhand.judging.answers.results import ParsedVerdict
-from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims
+from evenhand.judging.answers.sentences import FAULT, NOT_ITS_FAULT, PRAISES, claims, sentences
 from evenhand.judging.answers.vocabulary import NOUN
 
 _LONGEST = 240
@@ -65,7 +66,8 @@ _CHOSEN = re.compile(
 _LOST = re.compile(
     rf"(?:(?i:overall|therefore|so|总之|因此)[,，]?\s{{0,2}})?{_who('who')}"
     rf"(?:\s(?i:(?:is|was)\s(?:{_ADVERB}\s){{0,2}}(?:the\s)?(?:worse|inferior|weaker)"
-    r"(?:\s(?:one|of the two|response|answer))?|loses|lost)|\s?(?:更差|较差|比较差|更弱|输了?"
+    r"(?:\s(?:one|of the two(?:\s(?:responses|answers))?|response|answer))?|loses|lost)"
+    r"|\s?(?:更差|较差|比较差|更弱|输了?"
     r"|不如另一个))"
     + _END
     + rf"|(?i:the (?:worse|weaker|inferior) (?:one|response|answer) is\s|the loser is\s)"
@@ -79,6 +81,10 @@ _TIED = re.compile(
     rf"|neither(?:\s(?:one|{NOUN}|of them))?\sis better(?:\sthan the other)?"
     rf"|no winner[:,]?\s(?:a )?tie)" + _END
 )
+
+
+_ALONE = re.compile(rf"(?:{_who('who')}|(?i:a\s)?(?i:tie|draw)|平局|平手)(?:\sit is)?{_END}")
+_ENDED = (".", "!", "。", "！", ":", "：", ")", "*")
 
 
 def _score(group: str, who: str) -> str:
@@ -117,17 +123,37 @@ def read_terse(text: str) -> ParsedVerdict | None:
                 "scores",
                 scores=scores,
             )
-        if "\n" not in body:
-            winner = _said(body, whole=True)
-            return None if winner is None else ParsedVerdict(winner)
+        winner = None if "\n" in body else _said(body, whole=True)
+        if winner is not None:
+            return ParsedVerdict(winner)
     before, _, last = body.rpartition("\n")
-    if len(last) > _LONGEST or not before.rstrip().endswith(
-        (".", "!", "。", "！", ":", "：", ")", "*")
-    ):
-        return None
-    winner = _said(last.strip(), whole=False)
+    winner = None
+    if len(last) <= _LONGEST and before.rstrip().endswith(_ENDED):
+        winner = _said(last.strip(), whole=False)
+    if winner is None:
+        before, winner = _last_sentence(body)
     against = {claim.winner for claim in claims(before) if claim.concluding or claim.alone}
     return None if winner is None or against - {winner} else ParsedVerdict(winner)
+
+
+def _last_sentence(body: str) -> tuple[str, Winner | None]:
+    """What stands before the last sentence, and the verdict that it is: in so many words, or as a
+    name alone, which is none after a question, a quotation, a number or another name alone."""
+    *earlier, previous, last = (None, None, *sentences(body[-4 * _LONGEST :]))
+    if previous is None or last is None or len(last.text) > _LONGEST:
+        return body, None
+    before, line = body[: len(body) - len(last.text)], last.text.strip()
+    winner = _said(line, whole=False)
+    alone = _ALONE.fullmatch(line)
+    if winner is not None or alone is None:
+        return before, winner
+    listed = previous.text.rstrip(" .)")[-1:].isdigit()
+    others = any(each and _ALONE.fullmatch(each.text.strip()) for each in (*earlier, previous))
+    if listed or others or previous.ends_with_question or attributes(previous.text):
+        return before, None
+    if not RESPONSE.search(before):
+        return before, None
+    return before, "TIE" if alone["who"] is None else _winner(alone["who"])
 
 
 def said_tersely(line: str) -> Winner | None:
