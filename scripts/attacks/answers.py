@@ -164,12 +164,12 @@ def forced_protocols_read_no_quotation() -> Outcome:
     for one in completions(FORCED, quoting=True):
         for protocol in PROTOCOLS:
             outcome = read_ballot(one.text, protocol=protocol)
-            read += isinstance(outcome, Ballot)
-            misread += isinstance(outcome, Ballot) and outcome.winner != one.due
+            read += isinstance(outcome, PassBallot)
+            misread += isinstance(outcome, PassBallot) and outcome.winner != one.due
     share = 100 * misread / (FORCED * len(PROTOCOLS))
     return Outcome(
         (AtMost("misread", share, 100 * MOST_MISREAD, "%"),),
-        f"{FORCED:,} completions by {len(PROTOCOLS)} protocols, {read:,} of these readings a ballot",
+        f"{FORCED:,} completions by {len(PROTOCOLS)} protocols, {read:,} of the readings a ballot",
     )
 
 

@@ -345,7 +345,7 @@ def _proxied() -> Outcome:
 def _unread_streams() -> Outcome:
     """200 clients follow a run by server-sent events and never read a byte of them."""
     with _serving() as served:
-        pairs = [_pair(id=str(n)) for n in range(2000)]
+        pairs = [_pair(id=str(n)) for n in range(500)]
         body = json.dumps({"pairs": pairs}).encode()
         run = json.loads(_ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
         before = _memory(served.pid)
@@ -383,8 +383,9 @@ def _unseen() -> Outcome:
     """Characters that turn or hide text, in every name that an agent is shown."""
     with _serving() as served:
         pair = _pair(modelA=f"m{_UNSEEN}a", modelB="b", tags=[f"t{_UNSEEN}"], criteria=["c"])
-        started = {"pairs": [pair], "name": f"run {_UNSEEN}"}
-        body = json.dumps(started).encode()
+        named = json.dumps({"pairs": [pair], "name": f"run {_UNSEEN}"}).encode()
+        refused, _ = _ask(served.port, "POST", "/v1/runs", named, _JSON)
+        body = json.dumps({"pairs": [pair]}).encode()
         run = json.loads(_ask(served.port, "POST", "/v1/runs", body, _JSON)[1])["id"]
         shown = []
         for tool, given in (
@@ -400,7 +401,8 @@ def _unseen() -> Outcome:
         page = _ask(served.port, "GET", f"/runs/{run}", None, {"Accept": "text/html"})[1].decode()
         shown.append(page.partition("<title>")[2].partition("</title>")[0])
         hidden = sum(char in _UNSEEN for text in shown for char in text)
-        return Outcome((AtMost("such characters", hidden, 0),), f"{len(shown)} texts")
+        checks = (AtMost("such characters", hidden, 0), Due("a run named by them", refused, 422))
+        return Outcome(checks, f"{len(shown)} texts")
 
 
 def _stdio() -> Outcome:

@@ -38,7 +38,7 @@ from evenhand.store import (
     WholeVerdict,
 )
 from evenhand.store.explanation import explained
-from evenhand.store.faults import of_run
+from evenhand.store.faults import of_run, rows_read
 
 # A page is in memory whole, and a response may have 50 million characters.
 _FIRST_PAGE = 1
@@ -273,10 +273,11 @@ def report_pair(store: Store, run_name: str, name: str) -> PairReport:
 
 def whole_pair(run: RunRecord, whole: ItemWhole) -> PairReport:
     item = whole.item
-    return PairReport.of_parts(
-        item,
-        whole,
-        run=run.name,
-        id=item.key,
-        judges=tuple(JudgedPair.of(judged, whole.pair, run) for judged in whole.judged),
-    )
+    with rows_read(f"of run {run.name!r}, pair {item.number},"):
+        return PairReport.of_parts(
+            item,
+            whole,
+            run=run.name,
+            id=item.key,
+            judges=tuple(JudgedPair.of(judged, whole.pair, run) for judged in whole.judged),
+        )

@@ -41,6 +41,7 @@ from evenhand.runs.plan import apply_price, find_or_create, is_run_of
 from evenhand.runs.sources import take_in
 from evenhand.serve.config import ServerLimits
 from evenhand.serve.jobs import Jobs, resumed
+from evenhand.serve.logs import log
 from evenhand.serve.run_status import MOST_DIGITS, SILENT_S, needed_run, read_status, state_of
 from evenhand.serve.security.limits import BoundedSources
 from evenhand.serve.values import RunPage, RunStatus, StartRun
@@ -351,7 +352,10 @@ class StoredRuns:
                 if state is None or state_of(run, jobs.get(run.id)) == state:
                     if len(statuses) == limit:
                         return RunPage(runs=tuple(statuses), next=statuses[-1].id)
-                    statuses.append(read_status(self._store, run, jobs.get(run.id)))
+                    try:
+                        statuses.append(read_status(self._store, run, jobs.get(run.id)))
+                    except StoreError as error:  # what is wrong with one hides no other
+                        log.warning("run %s is left out of the list: %s", run.id, error.message)
             before = records[-1].id
         return RunPage(runs=tuple(statuses))
 

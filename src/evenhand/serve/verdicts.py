@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from evenhand.contract import Failure, Outcome, Winner
 from evenhand.contract.model import Model
 from evenhand.contract.pair import Text
-from evenhand.errors import InputError, ServerBusy
+from evenhand.errors import InputError, ServerBusy, StoreError
 from evenhand.messages import Message
 from evenhand.report.records import RunRow, row_of
 from evenhand.serve.indexing import IndexCoverage, fill_some
@@ -157,6 +157,12 @@ class VerdictBrowser:
             before=before,
             limit=max(1, min(limit, _MOST_LINES)),
         )
+        unknown = {row.judge_id for row in page.rows} - names.keys()
+        if unknown:
+            raise StoreError(
+                f"the store's run {run.name!r} is damaged: it has verdicts of judge {min(unknown)} "
+                "and no such judge; restore the store from a backup, or delete the run"
+            )
         return PairTable(
             rows=page.rows,
             names=names,

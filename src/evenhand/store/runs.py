@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import orjson
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, true, update
 from sqlalchemy.exc import DBAPIError
 
 from evenhand.errors import InputError, StoreError
@@ -67,12 +67,16 @@ class RunStore(Database):
             return run_at(connection, run_id)
 
     def run_page(self, *, before: int | None = None, limit: int = 100) -> list[RunRecord]:
-        """Newest first, from the one before this id on."""
+        """Newest first, from the one before this id on; without those that cannot be read."""
         with self._reading() as connection:
-            query = select(runs).order_by(runs.c.id.desc()).limit(limit)
-            if before is not None:
-                query = query.where(runs.c.id < before)
-            return _sound(connection.execute(query).mappings())
+            newest = select(runs.c.id).order_by(runs.c.id.desc())
+            while True:
+                page = newest if before is None else newest.where(runs.c.id < before)
+                ids = list(connection.execute(page.limit(limit)).scalars())
+                sound = [run for run in _each_run(connection, ids) if isinstance(run, RunRecord)]
+                if sound or not ids:
+                    return sound[::-1]
+                before = ids[-1]  # none of them can be read
 
     def find_run(self, name: str) -> RunRecord | None:
         with self._reading() as connection:
@@ -238,11 +242,6 @@ def run_at(connection: Connection, run_id: int) -> RunRecord | None:
     return _run(row) if row else None
 
 
-def _sound(rows: Iterable[RowMapping]) -> list[RunRecord]:
-    read = map(_run_or_error, rows)
-    return [run for run in read if isinstance(run, RunRecord)]
-
-
 def _run_or_error(row: RowMapping) -> RunRecord | StoreError:
     try:
         return _run(row)
@@ -256,12 +255,16 @@ def run_of_fingerprint(connection: Connection, fingerprint: str) -> RunRecord | 
     return _run(row) if row else None
 
 
-def _each_run(connection: Connection) -> Iterator[RunRecord | StoreError]:
+def _each_run(
+    connection: Connection, ids: Sequence[int] | None = None
+) -> Iterator[RunRecord | StoreError]:
+    """Oldest first: of these ids, or all."""
+    meant = true() if ids is None else runs.c.id.in_(ids)
     try:
-        rows = list(connection.execute(select(runs).order_by(runs.c.id)).mappings())
+        rows = list(connection.execute(select(runs).where(meant).order_by(runs.c.id)).mappings())
     except DBAPIError:  # a text that cannot be read hides all rows
-        ids = connection.execute(select(runs.c.id).order_by(runs.c.id)).scalars()
-        for run_id in list(ids):
+        each = connection.execute(select(runs.c.id).where(meant).order_by(runs.c.id)).scalars()
+        for run_id in list(each):
             try:
                 run = run_at(connection, run_id)
             except StoreError as error:

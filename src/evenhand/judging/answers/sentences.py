@@ -125,9 +125,10 @@ _BETTER = (
 _FORWARD = re.compile(rf"{_SUBJECT}{_OWN}(?:{_BETTER})")
 _BACKWARD = re.compile(
     r"(?:(?P<chooses>(?i:\b(?:choose|prefer|select|pick|favou?r|vote(?: for)?|go with|chose"
-    r"|recommend|going with|award (?:the win|it|this(?: one)?) to|lean towards?|go for|opt for|side with"
-    r"|settle on|voting for|give (?:it|this(?: one)?|the (?:win|edge|nod|victory|point)) to))|选择|选|判定"
-    r"|判给?|支持|倾向于|偏向|更喜欢|偏好|投给|投票给)"
+    r"|recommend|going with|award (?:the win|it|this(?: one)?) to|lean towards?|go for|opt for"
+    r"|side with|settle on|voting for"
+    r"|give (?:it|this(?: one)?|the (?:win|edge|nod|victory|point)) to))"
+    r"|选择|选|判定|判给?|支持|倾向于|偏向|更喜欢|偏好|投给|投票给)"
     r"|(?P<decides>(?i:\b(?:vote is for|(?:vote|edge|win|nod|victory|preference|point)"
     r" (?:goes|must go) to|(?:winner|verdict|decision"
     r"|(?:my\s(?:final\s)?|final\s)(?:choice|pick|preference|selection))"

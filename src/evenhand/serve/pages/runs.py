@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from starlette.responses import RedirectResponse, Response
 
 from evenhand.contract.pair import at_field, field_of
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreBusy, StoreError
 from evenhand.messages import Message
 from evenhand.report.conclusions import Conclusion, Conclusions
 from evenhand.serve.http.requests import media_type_of
@@ -59,6 +59,7 @@ class RunListItem:
 
     status: RunStatus
     result: Glance | None
+    problem: str | None = None
 
     @property
     def live(self) -> bool:
@@ -95,7 +96,15 @@ async def _line(service: Service, status: RunStatus) -> RunListItem:
     key = status.id, status.updated_at
     glance = seen.get(key)
     if glance is None:
-        glance = Glance.of(await service.report_cache.get(conclusions(status.id)))
+        try:
+            kept = await service.report_cache.get(conclusions(status.id))
+        except StoreBusy:
+            raise
+        except StoreError as error:  # a row that cannot be read hides no other run
+            return RunListItem(status, None, error.message)
+        if kept.value is None and kept.error is not None:
+            return RunListItem(status, None, kept.error.message)
+        glance = Glance.of(kept)
         if glance.settled:
             while len(seen) >= _KEPT_GLANCES:
                 del seen[next(iter(seen))]
