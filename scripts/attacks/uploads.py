@@ -191,6 +191,18 @@ CASES: tuple[tuple[str, str, Callable[[], bytes], tuple[int, ...]], ...] = (
         ),
         (413, 422),
     ),
+    (
+        "480 MB of blank lines",
+        "x.jsonl.gz",
+        lambda: gzipped((_LINE, 20), (b"\n", 480 * _MIB)),
+        (422,),
+    ),
+    (
+        "a CSV with 480 MB of blank lines",
+        "x.csv.gz",
+        lambda: gzipped((b"prompt,response_a,response_b\np,a,b\n", 1), (b"\n", 480 * _MIB)),
+        (413, 422),
+    ),
     ("40 rows of 90,000 columns each", "x.jsonl.gz", rows_with_wide_objects, (422,)),
     (
         "Parquet: 8 MB in a dictionary, 200 rows",

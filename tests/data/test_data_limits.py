@@ -338,3 +338,15 @@ def test_a_text_of_600_mb_never_takes_a_process_beyond_380_mb(
     )
     assert "MemoryError" not in ended.stderr
     assert ended.returncode == 0 or "the row is longer than" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "row"),
+    [("x.jsonl", b"", ROW), ("x.csv", HEADER, b"p,a,b\n")],
+)
+def test_a_file_of_blank_lines_is_given_up_and_a_few_between_rows_are_not(
+    bounded: Any, name: str, begin: bytes, row: bytes
+) -> None:
+    with pytest.raises(DataError, match="most of the lines are blank"):
+        list(bounded(name, begin + row * 3 + b"\n" * 10_100 + row))
+    assert len(list(bounded(name, begin + (row + b"\n" * 4) * 5_000))) == 5_000

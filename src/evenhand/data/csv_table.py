@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from evenhand.data.options import ReadLimits
 from evenhand.data.records import RawRows, Table, shortened
-from evenhand.data.source import Source, beginning, opened, reading_faults
+from evenhand.data.source import Source, beginning, count_blank, opened, reading_faults
 from evenhand.errors import DataError
 from evenhand.messages import Message
 
@@ -66,6 +66,7 @@ def _records(source: Source, delimiter: str) -> Any:
     # Of the whole process, and other code may count on more; rows are bounded by their bytes.
     csv.field_size_limit(max(csv.field_size_limit(), source.limits.table_row_bytes))
     seen = [0]
+    blank = 0
     with opened(source) as file, reading_faults(source, after=seen):
         bounded: Any = _BoundedRows(file, delimiter.encode(), source.limits)
         # Bytes that are not UTF-8 become lone surrogates, which no pair takes: a bad row, where
@@ -87,6 +88,7 @@ def _records(source: Source, delimiter: str) -> Any:
                 ) from None
             else:
                 if not cells or (len(cells) == 1 and not cells[0].strip()):
+                    blank = count_blank(blank, number, source)
                     continue
                 yield number, cells
             seen[0] = number

@@ -24,7 +24,14 @@ from evenhand.contract.json_text import (
 from evenhand.data.llm_comparator import model_names, plain_example
 from evenhand.data.options import ReadLimits
 from evenhand.data.records import RawRows, Table, kind_of
-from evenhand.data.source import Source, after_row, beginning, opened, reading_faults
+from evenhand.data.source import (
+    Source,
+    after_row,
+    beginning,
+    count_blank,
+    opened,
+    reading_faults,
+)
 from evenhand.errors import DataError
 from evenhand.messages import Message
 
@@ -39,6 +46,7 @@ def open_json_lines(source: Source) -> Table:
 
 def _rows(source: Source) -> RawRows:
     seen = [0]
+    blank = 0
     limits = source.limits
     longest, every, loads = limits.row_bytes, limits.keys_every, orjson.loads
     plain = limits.values  # a line of this length cannot hold too many
@@ -48,6 +56,7 @@ def _rows(source: Source) -> RawRows:
                 if number == 1 and line.startswith(_BOM):
                     line = line[3:]
                 if not line.strip():
+                    blank = count_blank(blank, number, source)
                     continue
                 row = _read_line(line, file, limits)
             else:
@@ -56,6 +65,7 @@ def _rows(source: Source) -> RawRows:
                     row = loads(line)
                 except orjson.JSONDecodeError as error:
                     if not line.strip():
+                        blank = count_blank(blank, number, source)
                         continue
                     row = _second_reading(line, error, what="line")
                 else:

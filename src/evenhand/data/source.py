@@ -27,6 +27,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 DATA_ENDINGS = (".jsonl", ".ndjson", ".jsonlines", ".json", ".csv", ".tsv", ".parquet")
 # Every read of a remote file is a request of some 30 ms: few large ones are faster than many small.
 REMOTE_READ_AHEAD = 1 << 22
+_BLANK, _BLANK_EACH = 10_000, 4  # blank lines in any file, and further ones for each row
 _BLOCK = 1 << 18
 _AT_ONCE = 16  # questions to a store, which takes its time for each
 _DATA_ENDING = re.compile(
@@ -194,6 +195,13 @@ def reading_faults(source: Source, *, after: list[int]) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise DataError(_unreadable(source, error)) from None
+
+
+def count_blank(blank: int, number: int, source: Source) -> int:
+    """One more blank line; a gigabyte of them is a megabyte of gzip, and would take an hour."""
+    if blank > _BLANK + _BLANK_EACH * (number - blank):
+        raise DataError(Message("data.blank_lines", name=source.name, number=number))
+    return blank + 1
 
 
 def _open(source: Source) -> BinaryIO:
