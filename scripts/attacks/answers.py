@@ -84,7 +84,7 @@ def _written_in_place(module: ModuleType) -> Iterator[tuple[int, re.Pattern[str]
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="re"), attr=verb), args=[pattern, *_]
             ) if verb not in ("compile", "escape"):
-                if not isinstance(pattern, ast.Constant):
+                if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str):
                     raise ValueError(f"{module.__name__}:{node.lineno}: name this pattern")
                 yield node.lineno, re.compile(pattern.value)
 

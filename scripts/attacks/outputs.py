@@ -168,7 +168,7 @@ def _ran(words: tuple[str, ...]) -> tuple[int, str]:
         except SystemExit as left:
             code = left.code
         written.flush()
-    return code if isinstance(code, int) else 1, written.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    return code if isinstance(code, int) else 1, written.buffer.getvalue().decode()
 
 
 def _pages(path: Path) -> list[tuple[str, str]]:

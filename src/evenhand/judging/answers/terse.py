@@ -139,16 +139,18 @@ def read_terse(text: str) -> ParsedVerdict | None:
 def _last_sentence(body: str) -> tuple[str, Winner | None]:
     """What stands before the last sentence, and the verdict that it is: in so many words, or as a
     name alone, which is none after a question, a quotation, a number or another name alone."""
-    *earlier, previous, last = (None, None, *sentences(body[-4 * _LONGEST :]))
-    if previous is None or last is None or len(last.text) > _LONGEST:
+    closing = list(sentences(body[-4 * _LONGEST :]))
+    if len(closing) < 2 or len(closing[-1].text) > _LONGEST:
         return body, None
+    *earlier, last = closing
     before, line = body[: len(body) - len(last.text)], last.text.strip()
     winner = _said(line, whole=False)
     alone = _ALONE.fullmatch(line)
     if winner is not None or alone is None:
         return before, winner
+    previous = earlier[-1]
     listed = previous.text.rstrip(" .)")[-1:].isdigit()
-    others = any(each and _ALONE.fullmatch(each.text.strip()) for each in (*earlier, previous))
+    others = any(_ALONE.fullmatch(each.text.strip()) for each in earlier)
     if listed or others or previous.ends_with_question or attributes(previous.text):
         return before, None
     if not RESPONSE.search(before):
