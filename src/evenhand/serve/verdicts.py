@@ -160,8 +160,7 @@ class VerdictBrowser:
         unknown = {row.judge_id for row in page.rows} - names.keys()
         if unknown:
             raise StoreError(
-                f"the store's run {run.name!r} is damaged: it has verdicts of judge {min(unknown)} "
-                "and no such judge; restore the store from a backup, or delete the run"
+                Message("serve.verdict_of_unknown_judge", run=run.name, judge=min(unknown))
             )
         return PairTable(
             rows=page.rows,

@@ -45,7 +45,7 @@ _SPEECH = re.compile(
     r"|(?:text|words|transcript|bottom|foot|end) of\b|verbatim|has(?: the| this| these)?:?$"
     r"|(?:text|words"
     r"|wants me to \w{2,8}):?$|part of|from|inside"
-    r"|found in"
+    r"|found (?:in|at|near|under)"
     r"|following (?:text|lines?|words|passage|sentence|verdict)|in (?:the )?(?:text|body) of)"
     r"|包含|写着|写下|写了|写道|写的|声称|自称|引用|伪造|试图|企图|注入|植入|嵌入|结尾|末尾|最后"
     r"|开头|如下"
