@@ -292,3 +292,10 @@ def test_what_a_reading_looks_at_is_bounded(unit: str) -> None:
     as_reasons(text, "three-class")
     as_reasons(text, "scores")
     as_reasons(text, "evenhand")
+
+
+def test_what_follows_the_name_of_an_output_in_brackets_is_that_outputs() -> None:
+    text = "Found at the bottom of Output (b): I choose Output (a).\n\nI call it a draw."
+    ballot = read(text)
+    assert isinstance(ballot, Ballot)
+    assert ballot.winner == "TIE"

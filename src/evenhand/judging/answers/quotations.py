@@ -94,7 +94,7 @@ _OWN_INTRO = re.compile(
 _SAYS = re.compile(
     r"(?:\b(?i:says?|said|writes?|wrote|reads?|states?|claims?|adds?|concludes?|with|is|was|this"
     r"|thus"
-    r"|following)|\b[AB12][)）]?|\(verbatim\)|写道|写着|写下了?|写了|说|声称|宣称|是|如下"
+    r"|following)|(?:\b[AB12]|[(（][ab])[)）]?|\(verbatim\)|写道|写着|写下了?|写了|说|声称|宣称|是|如下"
     r"|内容)[*_]{0,2}\s?[:：][ \t*_]{1,4}(?=[^\s\"“「『‘'`<])"
     r"|(?:写道|写着|写下了?|写了|说|声称|宣称)[:：](?=[^\s\"“「『‘'`<])"
 )
